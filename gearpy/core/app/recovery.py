@@ -11,7 +11,7 @@ from gearpy.core.app import causes, deployment
 from gearpy.core.app.causes import Drain
 from gearpy.core.app.change import Succession
 from gearpy.core.app.clock import ClockService
-from gearpy.core.app.deadly.deaths import Deaths
+from gearpy.core.app.deadly.deaths import Deaths, died_by_itself
 from gearpy.core.app.deadly.probing import Verdict
 from gearpy.core.app.decisions import (
     Command,
@@ -311,8 +311,10 @@ class Recovery:
         was_up = executor_id in self.executors.running
         worker = self.executors.worker_of(executor_id)
         self.long_turns.pop(executor_id, None)
-        if not self.executors.on_gone(executor_id, launch) or self.is_ended:
+        if self.is_ended:
             return []
+        if not self.executors.on_gone(executor_id, launch):
+            return self._on_late_cause(executor_id, launch, cause, now_ms)
         if worker is not None:
             self.failing_workers.add(worker)
         needing = [region for region in self.regions if region.needs(executor_id)]
@@ -342,6 +344,20 @@ class Recovery:
         if not was_up:  # Another one would hardly fare better at once.
             self.executors.pause(executor_id, self.incidents.resume_at_ms)
         return commands
+
+    def _on_late_cause(
+        self, executor_id: ExecutorId, launch: int, cause: str, now_ms: int
+    ) -> list[Command]:
+        """Take the reason of an end that was known without it, unless its tasks run again."""
+        changes = self.succession.change or self.succession.trial or self._drain or self._ending
+        if changes or not died_by_itself(cause):
+            return []
+        verdict = self.deaths.judge(self.regions, executor_id, launch, cause, now_ms)
+        if verdict != "stop":  # What follows has begun.
+            return []
+        error = ErrorCard(cause=f"executor {executor_id} lost: {cause}")
+        error = self.deaths.told(error, verdict, self.reports)
+        return self._fail(error, now_ms, of=self.deaths.regions)
 
     def _on_deadly_input(
         self,

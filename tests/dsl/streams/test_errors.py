@@ -122,7 +122,8 @@ def test_bad_records_in_spite_of_other_steps_of_the_source(tmp_path: Path) -> No
     source = gp.jsonl(tmp_path / "in.jsonl", on_bad="side", schema=SCHEMA, time="at")
     outs: list[list[Any]] = [[], [], []]
     numbers = app.read(source, late="side")
-    for stream, out in zip((numbers, numbers.late, numbers.errors), outs, strict=True):
+    streams: list[gp.Stream[Any]] = [numbers, numbers.late, numbers.errors]
+    for stream, out in zip(streams, outs, strict=True):
         stream.write(gp.to_list(out))
 
     gp.run(app)

@@ -63,8 +63,11 @@ class Deaths:
         """Decide what follows when a process is gone."""
         hit = [each for each in regions if each.ran_in(executor_id, launch) and self._of(each)]
         hit = [each for each in hit if each.attempt not in self._judged]
-        if not hit or not died_by_itself(cause):
+        if not hit:
             return "restart"
+        if not died_by_itself(cause):  # Or nobody knows so far; see `Recovery`.
+            is_searched = any(each in self.regions for each in hit)
+            return "search" if is_searched and self._probing.goes_on() else "restart"
         if not self._probing.is_searching and hit != self.regions:
             self._probing, self.regions = Probing(steps_over=self._steps_over), hit
         elif not any(each in self.regions for each in hit):

@@ -130,6 +130,11 @@ class Probing:
                 )
         return "stop" if self._search is None else "search"
 
+    def goes_on(self) -> bool:
+        """Note a death that says nothing of the input; tell whether a search goes on as it was."""
+        self._deaths += self.is_searching
+        return self.is_searching and self._deaths <= _DEATHS_MAX
+
     def on_epoch(self, place: Mapping[Part, bytes], epochs: int, now_ms: int) -> bool:
         """Note a complete epoch; tell whether the tasks are to begin again, to read otherwise."""
         search = self._search

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from gearpy.core.app.decisions import Ended, StoreManifest, Survived
 from gearpy.core.app.deployment import Send
 from gearpy.core.dag.graph import Dag
@@ -166,6 +168,31 @@ def test_regions_of_one_process_are_searched_together() -> None:
     told = probes(die(bench))
 
     assert {probe.task_id for probe in told} == {TaskId(2 * number, 0) for number in of_a}
+
+
+@pytest.mark.parametrize("steps_over", [False, True])
+def test_a_reason_that_comes_late_counts(*, steps_over: bool) -> None:
+    """A process that does not answer is given up before its worker has told why it is gone."""
+    bench = a_bench(steps_over=steps_over)
+    followed: list[object] = []
+    for _ in range(3):
+        launch = bench.launches[A]
+        bench.grants = False
+        bench.manager.on_executor_silent(A, launch, bench.now_ms)
+        bench.tick(600)
+        late = bench.manager.on_executor_gone(A, launch, CRASH, bench.now_ms)
+        followed += bench.obey(late)
+        bench.grants = True
+        followed += bench.obey(bench.manager.on_master(is_there=True, now_ms=bench.now_ms))
+        followed += bench.tick(3_000)
+        if bench.manager.is_ended:
+            break
+        end_epoch_at(bench, b"7")
+
+    ended = [each for each in followed if isinstance(each, Ended)]
+    assert bool(ended) is not steps_over
+    assert bench.manager.restarts == 2
+    assert [probe.records for probe in probes(followed)] == ([1024, 128] if steps_over else [])
 
 
 def test_one_attempt_dies_once() -> None:
