@@ -4,7 +4,6 @@ Each test lists what breaks its rule, so that a red run is a list of things to d
 """
 
 import ast
-import dataclasses
 import gc
 import re
 from collections import defaultdict
@@ -13,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from gearpy.config.schema import DEFAULTS
@@ -360,9 +360,9 @@ def test_every_key_of_the_configuration_is_used() -> None:
 
 
 def _config_fields() -> Iterator[tuple[str, str]]:
-    for field in dataclasses.fields(DEFAULTS):
+    for field in msgspec.structs.fields(DEFAULTS):
         value: Any = getattr(DEFAULTS, field.name)
-        if dataclasses.is_dataclass(value):
-            yield from ((f"{field.name}.", inner.name) for inner in dataclasses.fields(value))
+        if isinstance(value, msgspec.Struct):
+            yield from ((f"{field.name}.", inner.name) for inner in msgspec.structs.fields(value))
         else:
             yield "", field.name

@@ -39,8 +39,6 @@ MARK: Final = "marked-thing-5e1f"
 _DEPTH: Final = 6
 #: Mailboxes, letters, and their codec.
 _CARRIERS: Final = ("gearpy.actor.", "gearpy.cluster.net.", "gearpy.wire.codec")
-#: Its functions are constructors of others.
-_MADE_LATE: Final = "gearpy.late_dataclass"
 #: Handed to code of steps, with the name of the application: a program has arrived there.
 _ENDS: Final = {"TaskContext", "SinkContext"}
 #: Modules of classes that tell people of applications and epochs, at any time.
@@ -98,7 +96,7 @@ class Trip:
         module = self._modules.get(id(code))
         if module is None:
             name = str(frame.f_globals.get("__name__", ""))
-            is_ours = code.co_filename.startswith(_PACKAGE) and name != _MADE_LATE
+            is_ours = code.co_filename.startswith(_PACKAGE)
             module = self._modules[id(code)] = name if is_ours else ""
             self._codes.append(code)  # Its identity is not given to another one.
         if not module:
@@ -248,7 +246,8 @@ def trip_of_epoch() -> Trip:
             epochs.append(value.epoch)
         if isinstance(value, bytes) and epochs:
             return is_marked(value)  # Its state.
-        is_stated = dataclasses.is_dataclass(value) and type(value).__module__ not in _NOT_STORED
+        is_struct = dataclasses.is_dataclass(value) or isinstance(value, msgspec.Struct)
+        is_stated = is_struct and type(value).__module__ not in _NOT_STORED
         return is_stated and bool(epochs) and getattr(value, "epoch", 0) == epochs[0]
 
     def app() -> gp.StreamApp:

@@ -4,19 +4,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from gearpy.ids import ActorPath
-from gearpy.late_dataclass import dataclass
 
 M_contra = TypeVar("M_contra", contravariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """The actor was asked to stop, and did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """User code raised ``cause`` and the restart budget was spent."""
 
     cause: BaseException
@@ -26,8 +25,7 @@ class Failed:
         return f"{type(self.cause).__name__}: {self.cause}"
 
 
-@dataclass(frozen=True, slots=True)
-class Killed:
+class Killed(Struct, frozen=True):
     """The actor did not stop in time, or its process or connection is gone.
 
     Its code may still run; nothing it does is seen by others.
@@ -37,8 +35,7 @@ class Killed:
 ExitReason: TypeAlias = Stopped | Failed | Killed
 
 
-@dataclass(frozen=True, slots=True)
-class Exited:
+class Exited(Struct, frozen=True):
     """The actor behind ``ref`` is gone for good; restarts are not exits."""
 
     ref: "Ref[Any]"

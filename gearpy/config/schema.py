@@ -8,10 +8,11 @@ A limit that nobody would set is no key: it is a constant beside its use.
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.config.hidden import shown_setting
 from gearpy.config.setting import Setting, Value, rebuilt, sections_in, settings_in, values_in
 from gearpy.errors import ConfigError
-from gearpy.late_dataclass import dataclass
 
 #: The table that holds all keys. Gearpump: ``gearpump``.
 ROOT: Final = "gearpy"
@@ -31,8 +32,7 @@ _Percent: TypeAlias = Annotated[int, Setting(unit="percent", high=100)]
 _Folder: TypeAlias = Annotated[str, Setting(unit="folder", form="a path")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterConfig:
+class ClusterConfig(Struct, frozen=True, kw_only=True):
     """The address of the cluster, and when a process counts as lost."""
 
     masters: Annotated[
@@ -54,8 +54,7 @@ class ClusterConfig:
     ] = 6000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MasterConfig:
+class MasterConfig(Struct, frozen=True, kw_only=True):
     """The files of a master."""
 
     folder: Annotated[
@@ -84,8 +83,7 @@ class MasterConfig:
     ] = "spread"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerConfig:
+class WorkerConfig(Struct, frozen=True, kw_only=True):
     """The slots of a worker, and its files."""
 
     slots: Annotated[
@@ -119,8 +117,7 @@ class WorkerConfig:
     ] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorConfig:
+class ExecutorConfig(Struct, frozen=True, kw_only=True):
     """Processes that run tasks."""
 
     start_timeout_s: Annotated[
@@ -159,8 +156,7 @@ class ExecutorConfig:
     ] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactConfig:
+class ArtifactConfig(Struct, frozen=True, kw_only=True):
     """Programs that are uploaded."""
 
     folder: Annotated[
@@ -190,8 +186,7 @@ class ArtifactConfig:
     ] = 24 * 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointConfig:
+class CheckpointConfig(Struct, frozen=True, kw_only=True):
     """The checkpoints of an application: where its state is stored, how often, for how long."""
 
     folder: Annotated[
@@ -256,8 +251,7 @@ class CheckpointConfig:
     ] = "off"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateConfig:
+class StateConfig(Struct, frozen=True, kw_only=True):
     """The place in which tasks keep keyed state between epochs: memory or files."""
 
     backend: Annotated[
@@ -277,8 +271,7 @@ class StateConfig:
     ] = 64 * _GIB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkConfig:
+class SparkConfig(Struct, frozen=True, kw_only=True):
     """The hand-over of finished windows to a function that runs on Spark."""
 
     batch_max_rows: Annotated[
@@ -318,8 +311,7 @@ class SparkConfig:
     ] = 3_600_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogConfig:
+class LogConfig(Struct, frozen=True, kw_only=True):
     """Log files of daemons and of applications."""
 
     folder: Annotated[
@@ -339,8 +331,7 @@ class LogConfig:
     ] = "info"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationConfig:
+class ApplicationConfig(Struct, frozen=True, kw_only=True):
     """The start of an application, its restarts, its changes and its end."""
 
     executors: Annotated[
@@ -448,8 +439,7 @@ class ApplicationConfig:
     ] = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertsConfig:
+class AlertsConfig(Struct, frozen=True, kw_only=True):
     """Alerts of the services, and the webhooks that are told of them."""
 
     webhooks: Annotated[
@@ -494,8 +484,7 @@ class AlertsConfig:
     ] = 90
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamingConfig:
+class StreamingConfig(Struct, frozen=True, kw_only=True):
     """Flow control, batches, clocks and start-up of the tasks."""
 
     ack_interval_records: Annotated[
@@ -536,8 +525,7 @@ class StreamingConfig:
     ] = 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceConfig:
+class SourceConfig(Struct, frozen=True, kw_only=True):
     """The reading of sources."""
 
     read_batch_records: Annotated[
@@ -547,8 +535,7 @@ class SourceConfig:
     ] = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MasterClientConfig:
+class MasterClientConfig(Struct, frozen=True, kw_only=True):
     """The questions of a program to the master."""
 
     timeout_s: Annotated[
@@ -558,8 +545,7 @@ class MasterClientConfig:
     ] = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServicesConfig:
+class ServicesConfig(Struct, frozen=True, kw_only=True):
     """The REST API and the page."""
 
     host: Annotated[
@@ -590,8 +576,7 @@ class ServicesConfig:
     ] = "~/.gearpy/certs"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransportConfig:
+class TransportConfig(Struct, frozen=True, kw_only=True):
     """Connections between processes."""
 
     secret_file: Annotated[
@@ -621,8 +606,7 @@ class TransportConfig:
     ] = "loopback"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsConfig:
+class MetricsConfig(Struct, frozen=True, kw_only=True):
     """Measurements of tasks and processes. Gearpump: ``gearpump.metrics``."""
 
     report_interval_ms: Annotated[
@@ -639,8 +623,7 @@ class MetricsConfig:
     ] = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Struct, frozen=True, kw_only=True):
     """The whole configuration; immutable, and free of mistakes once it exists.
 
     Raises:

@@ -7,10 +7,13 @@ own. A field whose type is a dataclass is a table of keys. Which keys gearpy has
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
+
+from msgspec import Struct
+from msgspec.structs import FieldInfo, fields, replace
 
 Value: TypeAlias = int | str | tuple[str, ...]
 
@@ -82,7 +85,7 @@ class Setting:
 
 def settings_in(table: Any, prefix: str = "") -> Iterator[tuple[str, Setting]]:
     """Yield every dotted key of a configuration or its class, with its `Setting`."""
-    for part in fields(table):
+    for part in _parts_of(table):
         if _is_table(part):
             yield from settings_in(part.type, f"{prefix}{part.name}.")
         else:
@@ -92,7 +95,7 @@ def settings_in(table: Any, prefix: str = "") -> Iterator[tuple[str, Setting]]:
 
 def sections_in(table: Any) -> Iterator[tuple[str, type]]:
     """Yield the name and the class of each table of keys in a configuration or its class."""
-    return ((part.name, cast("type", part.type)) for part in fields(table) if _is_table(part))
+    return ((part.name, cast("type", part.type)) for part in _parts_of(table) if _is_table(part))
 
 
 def values_in(config: Any) -> Iterator[tuple[str, Value]]:
@@ -122,7 +125,7 @@ def _getters_of(table: type) -> tuple[tuple[str, Callable[[Any], Value]], ...]:
 
 def _paths_in(table: Any, keys: str = "", path: str = "") -> Iterator[tuple[str, str]]:
     """Yield every dotted key of a class, with the fields that lead to its value."""
-    for part in fields(table):
+    for part in _parts_of(table):
         if _is_table(part):
             yield from _paths_in(part.type, f"{keys}{part.name}.", f"{path}{part.name}.")
         else:
@@ -132,17 +135,24 @@ def _paths_in(table: Any, keys: str = "", path: str = "") -> Iterator[tuple[str,
 @cache
 def _fields_of(table: type) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (part.name, "" if _is_table(part) else _setting_of(part).key)
-        for part in fields(cast("Any", table))
+        (part.name, "" if _is_table(part) else _setting_of(part).key) for part in _parts_of(table)
     )
 
 
-def _is_table(part: Field[Any]) -> bool:
-    return is_dataclass(part.type)
+def _parts_of(table: Any) -> tuple[FieldInfo, ...]:
+    return _parts_of_class(table if isinstance(table, type) else type(table))
 
 
 @cache
-def _setting_of(part: Field[Any]) -> Setting:
+def _parts_of_class(table: Any) -> tuple[FieldInfo, ...]:
+    return fields(table)
+
+
+def _is_table(part: FieldInfo) -> bool:
+    return isinstance(part.type, type) and issubclass(part.type, Struct)
+
+
+def _setting_of(part: FieldInfo) -> Setting:
     kind, *annotations = get_args(part.type)
     name = re.sub("_s$", "_seconds", part.name)
     found: dict[str, Any] = {

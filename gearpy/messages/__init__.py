@@ -10,6 +10,7 @@
 - `cluster`: master, workers and app masters.
 - `masters`: questions about masters, and the answers.
 - `metrics`: measurements: reports of executors, questions of clients and their answers.
+- `served`: the base of messages and views that the REST API gives as they are.
 - `summaries`: applications, workers and failures as people see them; parts of reports and answers.
 - `peer`: process to process, beneath all others.
 - `versions`: which versions of all these are understood, and what the newest has added.

@@ -1,11 +1,11 @@
 """Applications of actors: what their app master, executors and clients say to each other."""
 
+from msgspec import Struct
+
 from gearpy.ids import AppId, ExecutorId
-from gearpy.late_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorLetter:
+class ActorLetter(Struct, frozen=True, kw_only=True):
     """A message of user code between an app master and an executor; ``body`` is its payload.
 
     ``executor_id`` and ``launch`` are those of the executor, whichever actor sends it.
@@ -16,8 +16,7 @@ class ActorLetter:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskAppMaster:
+class AskAppMaster(Struct, frozen=True, kw_only=True):
     """A question of user code to an app master. Answer: `AppMasterAnswer` or `Refused`.
 
     With a ``number`` it asks again for an answer that was pending; the question is then not read.
@@ -28,8 +27,7 @@ class AskAppMaster:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppMasterAnswer:
+class AppMasterAnswer(Struct, frozen=True, kw_only=True):
     """The answer's payload; with a ``number`` it is not known yet: ask for that number."""
 
     app_id: AppId

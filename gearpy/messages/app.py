@@ -6,13 +6,13 @@ ignores what belongs to another attempt, so that each step may be sent again.
 
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.ids import FIRST_SESSION, MAX_MS, MIN_MS, ActorPath, ExecutorId, SessionId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ConsumerReport, ErrorCard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterExecutor:
+class RegisterExecutor(Struct, frozen=True, kw_only=True):
     """An executor is up and built the graph. ``data_address`` is its transport's listener.
 
     ``launch`` is that of its `LaunchExecutor`; another than the app master waits for is a zombie.
@@ -29,8 +29,7 @@ class RegisterExecutor:
     metrics_address: str = ""  # Of its page for Prometheus, if it has one.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskLaunch:
+class TaskLaunch(Struct, frozen=True, kw_only=True):
     """A task to create and the session number of its new incarnation.
 
     ``partition`` is that of the changelog to which its keyed state goes, too; None: there is none.
@@ -41,8 +40,7 @@ class TaskLaunch:
     partition: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenGroups:
+class TakenGroups(Struct, frozen=True, kw_only=True):
     """Key groups in a file that a task has taken over, from ``first`` to ``last``.
 
     ``source`` is the task of an earlier graph that has stored them, and ``via`` the task of the
@@ -56,8 +54,7 @@ class TakenGroups:
     last: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotFile:
+class SnapshotFile(Struct, frozen=True, kw_only=True):
     """A file with the state of one executor's tasks at the end of an epoch, or with its changes.
 
     Files of one epoch are in the order in which they are read: if two of them have the same head or
@@ -74,8 +71,7 @@ class SnapshotFile:
     taken: tuple[TakenGroups, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskOffsets:
+class TaskOffsets(Struct, frozen=True, kw_only=True):
     """The places of a source task's partitions, by name: encoded `SourceReader.snapshot` results.
 
     A partition that has finished has empty bytes.
@@ -90,8 +86,7 @@ class TaskOffsets:
 LeftOut: TypeAlias = Literal["", "record", "block", "file"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceProbe:
+class SourceProbe(Struct, frozen=True, kw_only=True):
     """How a source task reads while an input is looked for that ends processes.
 
     Nothing until an epoch is complete; then so many ``records`` an epoch, or so many of each of
@@ -106,8 +101,7 @@ class SourceProbe:
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchTasks:
+class LaunchTasks(Struct, frozen=True, kw_only=True):
     """Create these tasks; answered by `TasksLaunched`. Gearpump: `LaunchTasks`.
 
     Tasks of an earlier attempt of the same region are stopped first. ``epoch`` is the one that
@@ -127,8 +121,7 @@ class LaunchTasks:
     probes: tuple[SourceProbe, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TasksLaunched:
+class TasksLaunched(Struct, frozen=True, kw_only=True):
     """The tasks exist and can be addressed."""
 
     executor_id: ExecutorId
@@ -136,8 +129,7 @@ class TasksLaunched:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadAhead:
+class ReadAhead(Struct, frozen=True, kw_only=True):
     """Read the state of these tasks at an epoch; answered by `StateReadAhead`.
 
     They will go on from a later one, as tasks of ``version``: then only files that are not among
@@ -151,8 +143,7 @@ class ReadAhead:
     snapshots: tuple[SnapshotFile, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateReadAhead:
+class StateReadAhead(Struct, frozen=True, kw_only=True):
     """The state named by `ReadAhead` is read, as far as it can be.
 
     ``damaged`` names a file that is missing, or not as it was stored, and ``reason`` says how that
@@ -167,8 +158,7 @@ class StateReadAhead:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskLocation:
+class TaskLocation(Struct, frozen=True, kw_only=True):
     """The tasks that an executor hosts, and the address of its data listener."""
 
     executor_id: ExecutorId
@@ -176,8 +166,7 @@ class TaskLocation:
     tasks: tuple[TaskId, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskLocationsReady:
+class TaskLocationsReady(Struct, frozen=True, kw_only=True):
     """All tasks exist; here is where. Answered by `TaskLocationsReceived`."""
 
     version: int
@@ -185,8 +174,7 @@ class TaskLocationsReady:
     locations: tuple[TaskLocation, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskLocationsReceived:
+class TaskLocationsReceived(Struct, frozen=True, kw_only=True):
     """The executor can reach every task."""
 
     executor_id: ExecutorId
@@ -194,8 +182,7 @@ class TaskLocationsReceived:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartAllTasks:
+class StartAllTasks(Struct, frozen=True, kw_only=True):
     """Run. Sources open at ``start_time_ms``, and halt at ``halt_ms``. Answered by `TasksStarted`.
 
     See `HaltSources`.
@@ -207,8 +194,7 @@ class StartAllTasks:
     halt_ms: int = MAX_MS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TasksStarted:
+class TasksStarted(Struct, frozen=True, kw_only=True):
     """The executor's tasks run."""
 
     executor_id: ExecutorId
@@ -222,16 +208,14 @@ class TasksStarted:
 HaltState: TypeAlias = Literal["open", "reached", "passed", "full", "unable"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceHalt:
+class SourceHalt(Struct, frozen=True, kw_only=True):
     """The event time at which a source is to halt, and whether it has come there."""
 
     time_ms: int
     state: HaltState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskClock:
+class TaskClock(Struct, frozen=True, kw_only=True):
     """The report of one task. ``clock_ms`` never moves backwards within a session.
 
     ``watermark_ms`` is what the task promises downstream, ``hold_ms`` the oldest event time that it
@@ -267,8 +251,7 @@ class TaskClock:
     untried: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LongTurn:
+class LongTurn(Struct, frozen=True, kw_only=True):
     """A task has been in one call for long: in which step, at which line of user code."""
 
     task_id: TaskId
@@ -278,8 +261,7 @@ class LongTurn:
     source_line: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportClocks:
+class ReportClocks(Struct, frozen=True, kw_only=True):
     """The clocks of one executor's tasks that changed since the last report.
 
     ``long_turns`` are all that there are at the moment; a clock does not change meanwhile.
@@ -290,8 +272,7 @@ class ReportClocks:
     long_turns: tuple[LongTurn, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginEpoch:
+class BeginEpoch(Struct, frozen=True, kw_only=True):
     """Sources of this attempt: end epoch ``epoch``. Answered by `EpochStored`.
 
     They end it where they are, or, with ``cut_time_ms``, so that records older than that event
@@ -309,8 +290,7 @@ class BeginEpoch:
     keeps_files: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HaltSources:
+class HaltSources(Struct, frozen=True, kw_only=True):
     """Sources of this attempt: send nothing of this event time, or later; `MAX_MS`: go on.
 
     Older records go on, and so do epochs. At `MIN_MS` nothing more is read. Sent again while a
@@ -321,8 +301,7 @@ class HaltSources:
     time_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortEpoch:
+class AbortEpoch(Struct, frozen=True, kw_only=True):
     """Gives up an epoch that took too long. Its snapshots are part of the next one."""
 
     version: int
@@ -330,8 +309,7 @@ class AbortEpoch:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitEpoch:
+class CommitEpoch(Struct, frozen=True, kw_only=True):
     """Tells that an epoch, and all before it, are complete for ever: sinks may commit them.
 
     Answered by `EpochCommitted`, and sent again when it was not.
@@ -342,8 +320,7 @@ class CommitEpoch:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochCommitted:
+class EpochCommitted(Struct, frozen=True, kw_only=True):
     """All sinks of the executor have committed the epoch and all before it."""
 
     executor_id: ExecutorId
@@ -351,8 +328,7 @@ class EpochCommitted:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotsDamaged:
+class SnapshotsDamaged(Struct, frozen=True, kw_only=True):
     """Answer to `LaunchTasks` in place of `TasksLaunched`: the tasks cannot go on from there.
 
     ``is_away``: the store is, and nothing is known to be damaged.
@@ -366,8 +342,7 @@ class SnapshotsDamaged:
     is_away: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochStored:
+class EpochStored(Struct, frozen=True, kw_only=True):
     """The snapshots of all tasks of the executor and attempt for an epoch are on disk.
 
     ``snapshots`` are all files that a restart needs, also those that earlier epochs have stored.
@@ -385,8 +360,7 @@ class EpochStored:
     has_more: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochUnstored:
+class EpochUnstored(Struct, frozen=True, kw_only=True):
     """The executor could not store an epoch, as its disk is full; it tries again when it is asked.
 
     Nothing is lost by that: what was not stored is part of the next epoch. With ``damaged`` it was
@@ -401,8 +375,7 @@ class EpochUnstored:
     damaged: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkBroken:
+class LinkBroken(Struct, frozen=True, kw_only=True):
     """The connection to another executor's data listener is lost."""
 
     executor_id: ExecutorId
@@ -410,8 +383,7 @@ class LinkBroken:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordQuarantined:
+class RecordQuarantined(Struct, frozen=True, kw_only=True):
     """An operator could not take a record; the application goes on without it."""
 
     executor_id: ExecutorId
@@ -421,8 +393,7 @@ class RecordQuarantined:
     error: ErrorCard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectRecord:
+class InjectRecord(Struct, frozen=True, kw_only=True):
     """Give a record to a task once more, beside the records of its links.
 
     Answered by `RecordInjected` if the task is one of this attempt; else nothing happens.
@@ -435,8 +406,7 @@ class InjectRecord:
     event_time_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordInjected:
+class RecordInjected(Struct, frozen=True, kw_only=True):
     """The task gets the record of this number before the end of any epoch that begins later."""
 
     executor_id: ExecutorId
@@ -448,8 +418,7 @@ class RecordInjected:
 FailureKind: TypeAlias = Literal["raised", "final", "lost"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFailed:
+class TaskFailed(Struct, frozen=True, kw_only=True):
     """A task raised, or lost messages; it does nothing more.
 
     ``kind``: after a "final" failure no restart would help; "lost" messages are the fault of the
@@ -463,8 +432,7 @@ class TaskFailed:
     kind: FailureKind = "raised"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorFailed:
+class ExecutorFailed(Struct, frozen=True, kw_only=True):
     """Tells that an executor cannot go on, though it lives: another one has to take its place.
 
     Not ``is_replaceable`` are threads of the process that all of the application runs in.
@@ -476,8 +444,7 @@ class ExecutorFailed:
     is_replaceable: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopAllTasks:
+class StopAllTasks(Struct, frozen=True, kw_only=True):
     """Call `on_stop` of every task, then answer `TasksStopped`.
 
     ``completed`` tells sinks that the stream has ended well.
@@ -488,8 +455,7 @@ class StopAllTasks:
     completed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TasksStopped:
+class TasksStopped(Struct, frozen=True, kw_only=True):
     """All tasks have stopped. ``errors`` holds the errors raised by `on_stop`."""
 
     executor_id: ExecutorId
@@ -498,8 +464,7 @@ class TasksStopped:
     errors: tuple[ErrorCard, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettleTasks:
+class SettleTasks(Struct, frozen=True, kw_only=True):
     """Settle the transactions that these tasks left open, as their process is gone; no answer.
 
     See `Sink.settle`.

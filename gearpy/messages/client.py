@@ -6,16 +6,16 @@ What the master does not know itself, the process that answers clients asks of t
 `ReadLog`).
 """
 
-from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct, field
+
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
-from gearpy.late_dataclass import dataclass
+from gearpy.messages.served import Served
 from gearpy.messages.summaries import ApplicationSummary, ErrorCard, ScaleBounds, WorkerSummary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
+class Artifact(Served, frozen=True, kw_only=True):
     """The submitted unit: where executors find the program, and how to build its graph.
 
     ``kind`` is ``"file"`` (``location`` is the path of a ``.py`` file), ``"memory"``
@@ -42,8 +42,7 @@ class Artifact:
     bounds: tuple[tuple[str, ScaleBounds], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitApplication:
+class SubmitApplication(Struct, frozen=True, kw_only=True):
     """Start an application. Answer: `Submitted` or `Refused`.
 
     With 0 ``executors`` it gets as few as there is room for.
@@ -64,15 +63,13 @@ class SubmitApplication:
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
+class Submitted(Struct, frozen=True, kw_only=True):
     """The application has an id and will be started."""
 
     app_id: AppId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(Struct, frozen=True, kw_only=True):
     """The master refused a request; ``reason`` says why, and how to change it.
 
     ``is_forbidden``: another user may do this.
@@ -82,8 +79,7 @@ class Refused:
     is_forbidden: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotLeader:
+class NotLeader(Struct, frozen=True, kw_only=True):
     """Tells that a master does not lead, and answers nothing; ``leader`` does, if that is known.
 
     ``masters``: all, as far as this one knows.
@@ -93,8 +89,7 @@ class NotLeader:
     masters: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class Asker(Struct, frozen=True, kw_only=True):
     """The user in whose name a client asks for a change.
 
     Clients are believed, as they know the secret of the cluster: services tell the user of a token,
@@ -106,8 +101,7 @@ class Asker:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeMasters:
+class ChangeMasters(Struct, frozen=True, kw_only=True):
     """Have another master lead, or have one more or one less. Answer: `MasterList` or `Refused`."""
 
     change: Literal["transfer", "add", "remove"]
@@ -115,13 +109,11 @@ class ChangeMasters:
     by: Asker = Asker()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetCluster:
+class GetCluster(Struct, frozen=True, kw_only=True):
     """Answer: `ClusterSummary`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSummary:
+class ClusterSummary(Struct, frozen=True, kw_only=True):
     """The cluster itself. Its id is part of the names of its checkpoints, and never changes.
 
     ``masters``: all, where there are several.
@@ -131,15 +123,13 @@ class ClusterSummary:
     masters: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListApplications:
+class ListApplications(Struct, frozen=True, kw_only=True):
     """Ask for the applications with this id and those after it. Answer: `ApplicationList`."""
 
     first: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationList:
+class ApplicationList(Struct, frozen=True, kw_only=True):
     """The applications that the master knows, oldest first.
 
     ``more_from`` is the id of the first one that did not fit, 0 if all did.
@@ -149,36 +139,31 @@ class ApplicationList:
     more_from: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetApplication:
+class GetApplication(Struct, frozen=True, kw_only=True):
     """Answer: `ApplicationSummary` or `Refused`."""
 
     app_id: AppId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListWorkers:
+class ListWorkers(Struct, frozen=True, kw_only=True):
     """Answer: `WorkerList`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerList:
+class WorkerList(Struct, frozen=True, kw_only=True):
     """All registered workers. ``grows``: there are more of them when slots are missing."""
 
     workers: tuple[WorkerSummary, ...]
     grows: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShutdownApplication:
+class ShutdownApplication(Struct, frozen=True, kw_only=True):
     """Stop an application; it becomes ``terminated``. Answer: `ShutdownAccepted` or `Refused`."""
 
     app_id: AppId
     by: Asker = Asker()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShutdownAccepted:
+class ShutdownAccepted(Struct, frozen=True, kw_only=True):
     """The application is ``terminated``; its executors are being stopped."""
 
     app_id: AppId
@@ -195,15 +180,13 @@ CLIENT_MESSAGES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HasArtifact:
+class HasArtifact(Struct, frozen=True, kw_only=True):
     """Does the master have these bytes? Answer: `ArtifactStored` or `ArtifactMissing`."""
 
     sha256: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadArtifact:
+class UploadArtifact(Struct, frozen=True, kw_only=True):
     """Some bytes of an artifact, in order from offset 0.
 
     Answer to the last: `ArtifactStored` or `Refused`; to the others: `ArtifactMissing` with what
@@ -216,32 +199,28 @@ class UploadArtifact:
     last: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactMissing:
+class ArtifactMissing(Struct, frozen=True, kw_only=True):
     """The master does not have all of it; ``received`` bytes of the upload are there."""
 
     sha256: str
     received: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactStored:
+class ArtifactStored(Struct, frozen=True, kw_only=True):
     """The master has it."""
 
     sha256: str
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetArtifactPart:
+class GetArtifactPart(Struct, frozen=True, kw_only=True):
     """A worker fetches an artifact. Answer: `ArtifactPart` or `Refused`."""
 
     sha256: str
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactPart:
+class ArtifactPart(Struct, frozen=True, kw_only=True):
     """A part of the bytes of an artifact; ``last`` with the last ones."""
 
     sha256: str
@@ -250,8 +229,7 @@ class ArtifactPart:
     last: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeApplication:
+class DescribeApplication(Struct, frozen=True, kw_only=True):
     """Answer: `ApplicationDetail`, or `Refused` while there is no app master.
 
     With ``or_last`` the answer is then what the app master of before has left behind, if it has.
@@ -261,8 +239,7 @@ class DescribeApplication:
     or_last: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartApplication:
+class RestartApplication(Struct, frozen=True, kw_only=True):
     """Stop it if it runs, and submit the same once more. Answer: `Submitted` or `Refused`.
 
     It goes on from its newest epoch, with the configuration that its coordinator log has; unless it
@@ -276,8 +253,7 @@ class RestartApplication:
     checkpoint_folder: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainApplication:
+class DrainApplication(Struct, frozen=True, kw_only=True):
     """Stop sources, show the records they read, then end. Answer: `DrainAccepted` or `Refused`.
 
     The application is ``terminated`` in the end, and keeps its checkpoints; ``drained`` in its
@@ -290,15 +266,13 @@ class DrainApplication:
     by: Asker = Asker()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainAccepted:
+class DrainAccepted(Struct, frozen=True, kw_only=True):
     """The sources are being stopped."""
 
     app_id: AppId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MakeSavepoint:
+class MakeSavepoint(Struct, frozen=True, kw_only=True):
     """Give the next epoch of each region a name. Answer: `SavepointMade` or `Refused`.
 
     Nothing stops. One that ``begins`` asks for it; others only ask whether it is made by now.
@@ -310,8 +284,7 @@ class MakeSavepoint:
     by: Asker = Asker()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavepointMade:
+class SavepointMade(Struct, frozen=True, kw_only=True):
     """The epochs of a savepoint, each with its region; none as long as it is being made."""
 
     app_id: AppId
@@ -319,8 +292,7 @@ class SavepointMade:
     epochs: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateApplication:
+class UpdateApplication(Struct, frozen=True, kw_only=True):
     """Put another version in place of the one that runs. Answer: `UpdatePlanned` or `Refused`.
 
     While its program is being loaded it is `ProgramLoading`: asked again, with the same ``key``, it
@@ -352,16 +324,14 @@ class UpdateApplication:
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramLoading:
+class ProgramLoading(Struct, frozen=True, kw_only=True):
     """The program of a change is being loaded, for so long already."""
 
     app_id: AppId
     lasts_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedMove:
+class PlannedMove(Served, frozen=True, kw_only=True):
     """The fate of a step's state in another version, and the same as a text for people."""
 
     step: str
@@ -371,8 +341,7 @@ class PlannedMove:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdatePlanned:
+class UpdatePlanned(Struct, frozen=True, kw_only=True):
     """The change begins, as version ``version``; with ``refusal`` it would be refused.
 
     ``is_same``: graph and state are as they are, so that only code is different. ``goes_on``: the
@@ -390,15 +359,13 @@ class UpdatePlanned:
     at_event_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetVersions:
+class GetVersions(Struct, frozen=True, kw_only=True):
     """Answer: `VersionList`, or `Refused` while there is no app master."""
 
     app_id: AppId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionSummary:
+class VersionSummary(Served, frozen=True, kw_only=True):
     """A version of an application's program; see `core.coordinator.versions.ProgramVersion`."""
 
     number: int
@@ -413,16 +380,14 @@ class VersionSummary:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionList:
+class VersionList(Struct, frozen=True, kw_only=True):
     """The versions of an application's program, the oldest first."""
 
     app_id: AppId
     versions: tuple[VersionSummary, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayNow:
+class ReplayNow(Struct, frozen=True, kw_only=True):
     """Restart all tasks from the newest epoch. Answer: `ReplayAccepted` or `Refused`.
 
     Costs nothing of the restart budget. Gearpump: ``gear replay``.
@@ -432,16 +397,14 @@ class ReplayNow:
     by: Asker = Asker()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayAccepted:
+class ReplayAccepted(Struct, frozen=True, kw_only=True):
     """The tasks are being restarted from an epoch (0: from the beginning)."""
 
     app_id: AppId
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadLog:
+class ReadLog(Struct, frozen=True, kw_only=True):
     """The last lines of an executor's log (-1: the app master's). Answer: `LogText` or `Refused`.
 
     ``launch`` 0 means the newest. ``after`` is the ``position`` of an earlier answer: then what
@@ -455,8 +418,7 @@ class ReadLog:
     after: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogText:
+class LogText(Served, frozen=True, kw_only=True):
     """Lines of a log, oldest first; ``source`` says which. ``position`` is where they end."""
 
     source: str
@@ -465,8 +427,7 @@ class LogText:
     position: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantinedRecord:
+class QuarantinedRecord(Served, frozen=True, kw_only=True):
     """A record that was put aside. ``value`` is the payload's bytes, ``error.record`` its text."""
 
     number: int
@@ -477,8 +438,7 @@ class QuarantinedRecord:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListQuarantined:
+class ListQuarantined(Struct, frozen=True, kw_only=True):
     """Answer: `QuarantinedList` or `Refused`. Also of an application that has ended.
 
     A client gets the records that ``numbers`` names whole, and of others what fits a line: no
@@ -489,8 +449,7 @@ class ListQuarantined:
     numbers: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantinedList:
+class QuarantinedList(Struct, frozen=True, kw_only=True):
     """Records put aside, oldest first, without the replayed ones.
 
     ``total`` is above 0 when there are more than fit into one answer.
@@ -501,8 +460,7 @@ class QuarantinedList:
     total: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayQuarantined:
+class ReplayQuarantined(Struct, frozen=True, kw_only=True):
     """Give records (all if none are named) back to their operators.
 
     Answer: `QuarantinedList` of those that were given, or `Refused`. One that fails again is
@@ -519,23 +477,20 @@ class ReplayQuarantined:
     by: Asker = Asker()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerAddress:
+class WorkerAddress(Struct, frozen=True, kw_only=True):
     """A worker and where it is."""
 
     worker_id: WorkerId
     worker: ActorPath
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetAddresses:
+class GetAddresses(Struct, frozen=True, kw_only=True):
     """Ask for the actors of an application. Asked within the master's process only."""
 
     app_id: AppId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleAddresses:
+class RoleAddresses(Struct, frozen=True, kw_only=True):
     """Answer to `GetAddresses`. ``app_master`` is None while there is none."""
 
     app_id: AppId
@@ -547,13 +502,11 @@ class RoleAddresses:
 # -- what the services show of the roles themselves ------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetMaster:
+class GetMaster(Struct, frozen=True, kw_only=True):
     """Answer: `ProcessDetail`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessDetail:
+class ProcessDetail(Struct, frozen=True, kw_only=True):
     """The process of a master or worker: its address, its folders, its configuration by key.
 
     ``started_ms`` is wall time; an empty folder, or address of a page of metrics, is one that it
@@ -570,15 +523,13 @@ class ProcessDetail:
     metrics_address: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeWorker:
+class DescribeWorker(Struct, frozen=True, kw_only=True):
     """Answer: `WorkerDetail` or `Refused`."""
 
     worker_id: WorkerId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostedExecutor:
+class HostedExecutor(Struct, frozen=True, kw_only=True):
     """An executor on a worker, or an app master (-1)."""
 
     app_id: AppId
@@ -587,8 +538,7 @@ class HostedExecutor:
     launch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerDetail:
+class WorkerDetail(Struct, frozen=True, kw_only=True):
     """A worker: its process, and the executors on it."""
 
     worker_id: WorkerId
@@ -597,8 +547,7 @@ class WorkerDetail:
     process: ProcessDetail
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainWorker:
+class DrainWorker(Struct, frozen=True, kw_only=True):
     """Have a worker take no more launches, have all that runs stop, then end.
 
     What it runs goes on elsewhere. Answer: `WorkerDrains`, or `Refused`; with ``if_idle`` also if
@@ -610,36 +559,31 @@ class DrainWorker:
     by: Asker = Asker()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerDrains:
+class WorkerDrains(Struct, frozen=True, kw_only=True):
     """The worker has told its master that it leaves. ``executors`` are there that it waits for."""
 
     executors: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetDemand:
+class GetDemand(Struct, frozen=True, kw_only=True):
     """Answer: `SlotDemand`, with what a further worker of ``worker_slots`` slots would help."""
 
     worker_slots: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotDemand:
+class SlotDemand(Struct, frozen=True, kw_only=True):
     """The slots that applications wait for, and would get if there were more workers."""
 
     slots: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetSubmission:
+class GetSubmission(Struct, frozen=True, kw_only=True):
     """Answer: `Submission` or `Refused`. Also of an application that has ended."""
 
     app_id: AppId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
+class Submission(Struct, frozen=True, kw_only=True):
     """The program of an application and its own settings, as they were submitted.
 
     ``restarts_with``: the program that a restart goes on with, if it was changed.
@@ -654,8 +598,7 @@ class Submission:
     restarts_with: Artifact | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetEpochs:
+class GetEpochs(Struct, frozen=True, kw_only=True):
     """Answer: `EpochList`, or `Refused` while there is no app master.
 
     With ``ends_one`` an epoch ends soon, before its time, and the answer is only about regions in
@@ -668,8 +611,7 @@ class GetEpochs:
     until: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEpoch:
+class StoredEpoch(Served, frozen=True, kw_only=True):
     """A complete epoch that is kept. ``stored_ms`` is wall time, ``clock_ms`` event time.
 
     ``cut_time_ms`` is the event time that it ends at; None if sources ended it where they were.
@@ -684,8 +626,7 @@ class StoredEpoch:
     cut_time_ms: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochList:
+class EpochList(Struct, frozen=True, kw_only=True):
     """The epochs that an application could go back to, oldest first.
 
     ``place`` is the checkpoint store, as its app master sees it, and ``prefix`` the name below
@@ -700,8 +641,7 @@ class EpochList:
     next_to_end: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetStoredNames:
+class GetStoredNames(Struct, frozen=True, kw_only=True):
     """The names below a prefix in a checkpoint store. Answer: `StoredNames` or `Refused`.
 
     ``app_id`` is an application that stores there.
@@ -711,15 +651,13 @@ class GetStoredNames:
     prefix: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredNames:
+class StoredNames(Struct, frozen=True, kw_only=True):
     """Names of files in a checkpoint store, sorted."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetStoredPart:
+class GetStoredPart(Struct, frozen=True, kw_only=True):
     """A part of a file in a checkpoint store. Answer: `StoredPart` or `Refused`.
 
     ``app_id`` is an application that stores there.
@@ -730,36 +668,31 @@ class GetStoredPart:
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPart:
+class StoredPart(Struct, frozen=True, kw_only=True):
     """Bytes of a stored file from an offset on; none behind its end. It may have gone meanwhile."""
 
     data: bytes = b""
     is_there: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetPlan:
+class GetPlan(Struct, frozen=True, kw_only=True):
     """Answer: `PlanText`, or `Refused` while there is no app master."""
 
     app_id: AppId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanText:
+class PlanText(Struct, frozen=True, kw_only=True):
     """The plan of an application: JSON, as ``gear plan --format json`` prints it."""
 
     app_id: AppId
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetAlerts:
+class GetAlerts(Struct, frozen=True, kw_only=True):
     """Answer: `AlertList`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FiringAlert:
+class FiringAlert(Struct, frozen=True, kw_only=True):
     """A rule about an application that has held for longer than it should; see `views.alerts`."""
 
     app_id: AppId
@@ -770,8 +703,7 @@ class FiringAlert:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertList:
+class AlertList(Struct, frozen=True, kw_only=True):
     """All alerts that fire; of each application the longest firing first."""
 
     alerts: tuple[FiringAlert, ...]

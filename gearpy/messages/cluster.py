@@ -1,10 +1,10 @@
 """Messages between the master, workers and app masters: registration, slots, launches."""
 
-from dataclasses import field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct, field
+
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import (
     Artifact,
     GetApplication,
@@ -17,8 +17,7 @@ from gearpy.messages.client import (
 from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ErrorCard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningExecutor:
+class RunningExecutor(Struct, frozen=True, kw_only=True):
     """An executor that a worker has started and that has not ended.
 
     ``app_master`` is the launch of the app master that has launched it, or that it hosts.
@@ -31,8 +30,7 @@ class RunningExecutor:
     slots: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterWorker:
+class RegisterWorker(Struct, frozen=True, kw_only=True):
     """A worker offers its slots. Answered by `WorkerRegistered`.
 
     Sent again when the master was lost and is back: ``worker_id`` is then what it had, and
@@ -54,8 +52,7 @@ class RegisterWorker:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerRegistered:
+class WorkerRegistered(Struct, frozen=True, kw_only=True):
     """The worker has an id, and belongs to a cluster from now on."""
 
     worker_id: WorkerId
@@ -64,8 +61,7 @@ class WorkerRegistered:
     term: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MastersChanged:
+class MastersChanged(Struct, frozen=True, kw_only=True):
     """The addresses of all masters, for who may have to look for another one.
 
     Told behind the answer to a registration, and when masters were added or removed.
@@ -75,15 +71,13 @@ class MastersChanged:
     term: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherCluster:
+class OtherCluster(Struct, frozen=True, kw_only=True):
     """The asker belongs to another cluster; ``cluster_id`` is that of this master."""
 
     cluster_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceUpdate:
+class ResourceUpdate(Struct, frozen=True, kw_only=True):
     """The executors of a worker have changed: ``running`` is all of them.
 
     ``refused`` was to run since the last time, and was not started. Gearpump: `ResourceUpdate`,
@@ -97,8 +91,7 @@ class ResourceUpdate:
     is_leaving: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchExecutor:
+class LaunchExecutor(Struct, frozen=True, kw_only=True):
     """Start an executor that takes ``slots``; with id -1 it hosts the AppMaster.
 
     ``launch`` counts the launches of the app master, or of all executors of one app master: it
@@ -126,8 +119,7 @@ class LaunchExecutor:
         return self.checkpoints or f"app{self.app_id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorLaunchRejected:
+class ExecutorLaunchRejected(Struct, frozen=True, kw_only=True):
     """The worker could not start it. Gearpump: `ExecutorLaunchRejected`."""
 
     app_id: AppId
@@ -140,8 +132,7 @@ class ExecutorLaunchRejected:
         return f"it was not started: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShutdownExecutor:
+class ShutdownExecutor(Struct, frozen=True, kw_only=True):
     """Stop an executor; its slots become free. ``kill`` gives it no time to end well."""
 
     app_id: AppId
@@ -152,8 +143,7 @@ class ShutdownExecutor:
     term: int = 0  # Of a master; an app master has none.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorExited:
+class ExecutorExited(Struct, frozen=True, kw_only=True):
     """An executor is gone. ``cause`` is empty when it was asked to stop.
 
     Of an app master, ``cluster_id`` names the cluster it was of.
@@ -166,8 +156,7 @@ class ExecutorExited:
     cluster_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterAppMaster:
+class RegisterAppMaster(Struct, frozen=True, kw_only=True):
     """An app master is up, or found its master again. Answered by `AppMasterRegistered`.
 
     ``launch`` is that of its `LaunchExecutor`: of two, the master hears the newer one only. A
@@ -181,8 +170,7 @@ class RegisterAppMaster:
     status: ApplicationStatus = "pending"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppMasterRegistered:
+class AppMasterRegistered(Struct, frozen=True, kw_only=True):
     """The master knows the app master. ``values`` is all that was stored for the application.
 
     ``has_run``: it was active before. ``master`` is the one that answers.
@@ -196,8 +184,7 @@ class AppMasterRegistered:
     term: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutValue:
+class PutValue(Struct, frozen=True, kw_only=True):
     """Store a value of an application durably. Answered by `ValueStored`.
 
     Gearpump: `PutKV`. ``version`` comes back with the answer.
@@ -210,8 +197,7 @@ class PutValue:
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueStored:
+class ValueStored(Struct, frozen=True, kw_only=True):
     """The value is on disk."""
 
     app_id: AppId
@@ -219,8 +205,7 @@ class ValueStored:
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantine:
+class Quarantine(Struct, frozen=True, kw_only=True):
     """Store a record that an operator could not take, durably.
 
     Answered by `QuarantineStored` with its ``number``, which counts those of a ``launch``.
@@ -235,8 +220,7 @@ class Quarantine:
     error: ErrorCard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantineStored:
+class QuarantineStored(Struct, frozen=True, kw_only=True):
     """The record is on disk."""
 
     app_id: AppId
@@ -247,8 +231,7 @@ SlotPriority: TypeAlias = Literal["", "low", "normal", "high"]
 SlotRelaxation: TypeAlias = Literal["", "any", "one-worker"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotWishes:
+class SlotWishes(Struct, frozen=True, kw_only=True):
     """The places and times of a program's slots; an empty field is as configured."""
 
     priority: SlotPriority = ""
@@ -256,8 +239,7 @@ class SlotWishes:
     hosts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestResource:
+class RequestResource(Struct, frozen=True, kw_only=True):
     """Ask for ``slots`` spread over ``executors`` executors. Gearpump: `RequestResource`.
 
     ``sizes`` of the executors, if they are not to be equal. With 0 executors the slots are
@@ -282,24 +264,21 @@ class RequestResource:
     wishes: SlotWishes = SlotWishes()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithdrawRequests:
+class WithdrawRequests(Struct, frozen=True, kw_only=True):
     """The app master of ``launch`` waits for no slots any more."""
 
     app_id: AppId
     launch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindWorkers:
+class FindWorkers(Struct, frozen=True, kw_only=True):
     """The app master of ``launch`` asks for the workers. Answered by `WorkerList`."""
 
     app_id: AppId
     launch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allocation:
+class Allocation(Struct, frozen=True, kw_only=True):
     """``slots`` on one worker, for one executor; asked for with these ``hosts``."""
 
     worker_id: WorkerId
@@ -308,8 +287,7 @@ class Allocation:
     hosts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceAllocated:
+class ResourceAllocated(Struct, frozen=True, kw_only=True):
     """Some or all of the requested slots; the rest follows when slots become free."""
 
     app_id: AppId
@@ -317,8 +295,7 @@ class ResourceAllocated:
     term: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReturnResource:
+class ReturnResource(Struct, frozen=True, kw_only=True):
     """The app master of ``launch`` has no use for slots that it was granted for one executor."""
 
     app_id: AppId
@@ -327,8 +304,7 @@ class ReturnResource:
     slots: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationStatusChanged:
+class ApplicationStatusChanged(Struct, frozen=True, kw_only=True):
     """The app master of ``launch`` reports how its application is.
 
     ``pending`` of one that was active: it waits for slots that it has lost.
@@ -341,8 +317,7 @@ class ApplicationStatusChanged:
     cause: ErrorCard | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastAnswer:
+class LastAnswer(Struct, frozen=True, kw_only=True):
     """The app master of ``launch`` leaves an answer behind, for clients that ask when it is gone.
 
     It does so at its end, and every now and then before, as its process may be killed: ``is_last``
@@ -361,8 +336,7 @@ class LastAnswer:
     at_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetLastAnswer:
+class GetLastAnswer(Struct, frozen=True, kw_only=True):
     """Ask for an answer of an application without an app master. Answer: `LastAnswer` or `Refused`.
 
     Asked within the master's process only.
@@ -373,8 +347,7 @@ class GetLastAnswer:
     part: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaPart:
+class ReplicaPart(Struct, frozen=True, kw_only=True):
     """A part of a master's message to another about their log.
 
     ``member`` is the address of the sender among the masters, ``disk`` names its folder. Parts of
@@ -390,8 +363,7 @@ class ReplicaPart:
     speaks: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaRefused:
+class ReplicaRefused(Struct, frozen=True, kw_only=True):
     """The master at ``member`` does not listen to one with this ``disk``: it had another one."""
 
     member: str

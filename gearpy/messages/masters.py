@@ -2,16 +2,14 @@
 
 from typing import Literal
 
-from gearpy.late_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetMasterDisk:
+class GetMasterDisk(Struct, frozen=True, kw_only=True):
     """Ask a master, whether it leads or not, about its disk. Answer: `MasterDisk`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MasterDisk:
+class MasterDisk(Struct, frozen=True, kw_only=True):
     """The files of a master, and the gearpy that it runs.
 
     ``log_bytes`` are those of its log with the newest snapshot, which was taken at ``snapshot_ms``,
@@ -30,15 +28,13 @@ class MasterDisk:
     free_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetMasters:
+class GetMasters(Struct, frozen=True, kw_only=True):
     """Ask for the masters of a cluster, perhaps with their disks. Answer: `MasterList`."""
 
     with_disks: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MasterSummary:
+class MasterSummary(Struct, frozen=True, kw_only=True):
     """One master. ``behind``: the entries of the log that it lacks, as far as the leader knows.
 
     ``away_since_ms``: wall time since which nothing was heard of one that is away. ``silent_ms``:
@@ -58,8 +54,7 @@ class MasterSummary:
         return self.role == "leader"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MasterList:
+class MasterList(Struct, frozen=True, kw_only=True):
     """The masters of a cluster. ``term`` counts leaders; it is 0 for a master without others."""
 
     masters: tuple[MasterSummary, ...]

@@ -4,11 +4,12 @@ Counts, bytes and times are since the start of the task or process. Event times 
 are not known, and at the end of a stream.
 """
 
-from dataclasses import field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct, field
+
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId, WorkerId
-from gearpy.late_dataclass import dataclass
+from gearpy.messages.served import Served
 
 MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
 #: Gearpump: the values of ``readOption``.
@@ -28,8 +29,7 @@ EventKind: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistogramSample:
+class HistogramSample(Struct, frozen=True, kw_only=True):
     """A distribution: how many values fell into which bucket, and their sum.
 
     ``counts`` has the buckets that are not empty, by number, ascending; `metrics.histogram` tells
@@ -40,8 +40,7 @@ class HistogramSample:
     total: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserMetric:
+class UserMetric(Struct, frozen=True, kw_only=True):
     """A metric that a program has made by ``context.metrics``; a histogram has no ``value``."""
 
     name: str
@@ -50,8 +49,7 @@ class UserMetric:
     histogram: HistogramSample = HistogramSample()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskLoad:
+class TaskLoad(Struct, frozen=True, kw_only=True):
     """The measurements of one task by its executor, beside the counts that its clock has.
 
     ``busy_ms`` it has worked, ``backpressured_ms`` it had work and no room downstream.
@@ -77,8 +75,7 @@ class TaskLoad:
     restored: tuple[int, ...] | None = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSample(TaskLoad):
+class TaskSample(TaskLoad, frozen=True, kw_only=True):
     """The measurements of one task for clients: its newest load, with what its clock counts.
 
     ``done`` of ``total`` is a source's progress in its own units; 0 of 0 where unknown.
@@ -103,8 +100,7 @@ class TaskSample(TaskLoad):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessSample:
+class ProcessSample(Struct, frozen=True, kw_only=True):
     """The measurements of one process. ``started_ms`` is wall time; -1 is what cannot be known.
 
     ``gc_pause_s`` is how long garbage collections have held the process up, ``gc_collections`` how
@@ -122,8 +118,7 @@ class ProcessSample:
     unknown_messages: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportMetrics:
+class ReportMetrics(Struct, frozen=True, kw_only=True):
     """The measurements of one executor and its tasks; several messages if there are very many.
 
     ``launch`` is that of its `LaunchExecutor`, ``at_ms`` the executor's wall time.
@@ -136,8 +131,7 @@ class ReportMetrics:
     tasks: tuple[TaskLoad, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorSample:
+class ExecutorSample(Struct, frozen=True, kw_only=True):
     """An executor and the newest measurements of its process; the app master is number -1."""
 
     executor_id: ExecutorId
@@ -145,8 +139,7 @@ class ExecutorSample:
     process: ProcessSample
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationSample:
+class ApplicationSample(Struct, frozen=True, kw_only=True):
     """The measurements of an application as a whole, over all its regions.
 
     ``epoch_ms`` and ``epoch_bytes`` are of the newest epoch: how long it took from its beginning to
@@ -165,8 +158,7 @@ class ApplicationSample:
     refused_orders: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationEvent:
+class ApplicationEvent(Served, frozen=True, kw_only=True):
     """A change in the life of an application. ``at_ms`` is wall time."""
 
     at_ms: int
@@ -174,8 +166,7 @@ class ApplicationEvent:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetMetrics:
+class GetMetrics(Struct, frozen=True, kw_only=True):
     """Ask an app master for the newest measurements, from task number ``first`` on.
 
     Tasks are numbered as they come in the graph. ``or_last``: see `DescribeApplication`. Answer:
@@ -187,8 +178,7 @@ class GetMetrics:
     or_last: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsData:
+class MetricsData(Struct, frozen=True, kw_only=True):
     """The newest measurements of an application. ``at_ms`` is wall time.
 
     ``more_from`` is the number of the first task that did not fit, 0 if all did.
@@ -205,8 +195,7 @@ class MetricsData:
     more_from: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetSeries:
+class GetSeries(Struct, frozen=True, kw_only=True):
     """Ask an app master for the last minutes, as `SeriesData`.
 
     Points after wall time ``since_ms``, processors from place ``first`` of the graph on.
@@ -219,8 +208,7 @@ class GetSeries:
     or_last: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorSeries:
+class ProcessorSeries(Struct, frozen=True, kw_only=True):
     """The last minutes of one processor.
 
     ``rate`` is in records per second that came in, or were read. ``busy`` and ``backpressured`` are
@@ -233,8 +221,7 @@ class ProcessorSeries:
     backpressured: tuple[float | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesData:
+class SeriesData(Struct, frozen=True, kw_only=True):
     """The last minutes of an application: a point every so often, all columns equally long.
 
     ``at_ms`` is wall time; ``records_in_rate`` is what sources have read, ``records_out_rate`` what
@@ -257,8 +244,7 @@ class SeriesData:
     more_from: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetHistory:
+class GetHistory(Struct, frozen=True, kw_only=True):
     """Ask for measurements by Gearpump's names. Answer: `HistoryData`.
 
     Of an application, else of a worker, else of the master. ``path`` may hold ``*``, as in
@@ -278,8 +264,7 @@ class GetHistory:
     limit: int = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryItem:
+class HistoryItem(Struct, frozen=True, kw_only=True):
     """One measurement by its name at one time. ``values`` has Gearpump's fields of its kind.
 
     A histogram has mean, stddev, median, p95, p99 and p999 in ms; a meter count, meanRate and m1 in
@@ -292,16 +277,14 @@ class HistoryItem:
     values: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryData:
+class HistoryData(Struct, frozen=True, kw_only=True):
     """The measurements that `GetHistory` asks for. Gearpump: `HistoryMetrics`."""
 
     path: str
     items: tuple[HistoryItem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryPoint:
+class HistoryPoint(Struct, frozen=True, kw_only=True):
     """The measurements of one time by Gearpump's names, in few bytes.
 
     ``tasks`` has the values of each task as doubles, in the order of `metrics.task_history`.
@@ -312,8 +295,7 @@ class HistoryPoint:
     tasks: dict[TaskId, bytes] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryPoints:
+class HistoryPoints(Struct, frozen=True, kw_only=True):
     """The past of an application that has ended, of which `HistoryData` is made; newest last."""
 
     app_id: AppId
@@ -321,15 +303,13 @@ class HistoryPoints:
     points: tuple[HistoryPoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetProcessMetrics:
+class GetProcessMetrics(Struct, frozen=True, kw_only=True):
     """Ask for the measurements of a worker, or of the master. Answer: `ProcessMetricsData`."""
 
     worker_id: WorkerId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessMetricsData:
+class ProcessMetricsData(Struct, frozen=True, kw_only=True):
     """The newest measurements of a master or worker. ``at_ms`` is wall time.
 
     ``gauges`` has, by their names in `metrics.catalogue`, what it counts beside its process.
@@ -341,8 +321,7 @@ class ProcessMetricsData:
     gauges: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetWorkerAddress:
+class GetWorkerAddress(Struct, frozen=True, kw_only=True):
     """Ask for the actor of a worker: `WorkerAddress`. Asked within the master's process only."""
 
     worker_id: WorkerId

@@ -6,12 +6,12 @@ later process at the same address has. ``host:port`` alone means whichever proce
 
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from gearpy.ids import ActorPath
-from gearpy.late_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Greeting:
+class Greeting(Struct, frozen=True, kw_only=True):
     """The first message on a connection: names its sender and its receiver.
 
     ``receiver`` is a node as the sender knows it. ``session`` numbers the conversations of this
@@ -26,16 +26,14 @@ class Greeting:
     resumes: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Welcome:
+class Welcome(Struct, frozen=True, kw_only=True):
     """Answer to `Greeting`: the node that listens, and the last letter of the session there."""
 
     node: str
     taken: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fenced:
+class Fenced(Struct, frozen=True, kw_only=True):
     """Answer to `Greeting`: this process does not listen to the sender, or not any more.
 
     ``given_up``: it counts the sender as lost, for ever; a sender that hears that should end.
@@ -46,8 +44,7 @@ class Fenced:
     given_up: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class Letter(Struct, frozen=True, kw_only=True):
     """A control message, encoded, for an actor of the receiver.
 
     ``ask`` is not 0 when an answer is awaited at actor ``reply_to``; in an answer, ``answers`` is
@@ -62,22 +59,19 @@ class Letter:
     answers: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LettersTaken:
+class LettersTaken(Struct, frozen=True, kw_only=True):
     """The receiver has handed on all letters up to this number."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ping:
+class Ping(Struct, frozen=True, kw_only=True):
     """Are you there?"""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pong:
+class Pong(Struct, frozen=True, kw_only=True):
     """Yes."""
 
     number: int

@@ -1,18 +1,18 @@
 """Applications, workers and failures as people see them: parts of reports and of answers."""
 
-from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
+from msgspec import field
+
 from gearpy.ids import AppId, ExecutorId, WorkerId
-from gearpy.late_dataclass import dataclass
+from gearpy.messages.served import Served
 
 #: Gearpump: `ApplicationStatus`. The last three are final.
 ApplicationStatus: TypeAlias = Literal["pending", "active", "succeeded", "failed", "terminated"]
 DeploymentState: TypeAlias = Literal["waiting", "starting", "running", "stopping", "done"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorCard:
+class ErrorCard(Served, frozen=True, kw_only=True):
     """A failure, for people: its cause, its place, and its record. See `OperatorError`.
 
     ``epoch`` is the one in which it happened, if the task can be run again up to there; else 0.
@@ -35,8 +35,7 @@ class ErrorCard:
 STORE: Final = "its store: "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationProgress:
+class ApplicationProgress(Served, frozen=True, kw_only=True):
     """The progress of an application. Counts are since its start; ``done`` of ``total`` if known.
 
     ``stall`` tells what holds the application clock when it has stood still for too long;
@@ -64,8 +63,7 @@ class ApplicationProgress:
     last_failure: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationSummary:
+class ApplicationSummary(Served, frozen=True, kw_only=True):
     """One application as `gear info` shows it. Times are wall time in ms since the epoch.
 
     ``app_master`` is the path of its app master, and ``worker_id`` the worker of its newest launch.
@@ -100,8 +98,7 @@ class ApplicationSummary:
         return f"<div><b>{name}</b> {rest}</div>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSummary:
+class WorkerSummary(Served, frozen=True, kw_only=True):
     """One worker as `gear info` shows it."""
 
     worker_id: WorkerId
@@ -123,8 +120,7 @@ class WorkerSummary:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorSummary:
+class ExecutorSummary(Served, frozen=True, kw_only=True):
     """One executor of an application; ``metrics_address`` is empty without a page of metrics."""
 
     executor_id: ExecutorId
@@ -144,8 +140,7 @@ class ExecutorSummary:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorSummary:
+class ProcessorSummary(Served, frozen=True, kw_only=True):
     """One processor of an application, counts over all its tasks.
 
     ``steps`` are the names of its steps, in the order in which a record meets them. ``birth_ms`` is
@@ -175,8 +170,7 @@ class ProcessorSummary:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeSummary:
+class EdgeSummary(Served, frozen=True, kw_only=True):
     """A stream from one processor to another, spread by the named partitioner."""
 
     source: int
@@ -184,8 +178,7 @@ class EdgeSummary:
     partitioner: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegionSummary:
+class RegionSummary(Served, frozen=True, kw_only=True):
     """A part of the graph that restarts as a whole, and whether its tasks run.
 
     Attributes:
@@ -202,8 +195,7 @@ class RegionSummary:
     pause_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Served, frozen=True, kw_only=True):
     """Something that went wrong and was survived, or not. ``at_ms`` is wall time."""
 
     at_ms: int
@@ -211,8 +203,7 @@ class Failure:
     error: ErrorCard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockHolderSummary:
+class ClockHolderSummary(Served, frozen=True, kw_only=True):
     """One link of the chain from a source to the holder of the clock; see `ClockService.why`."""
 
     task: str
@@ -222,8 +213,7 @@ class ClockHolderSummary:
     waits_for: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LongTurnSummary:
+class LongTurnSummary(Served, frozen=True, kw_only=True):
     """A task has been in one call for so long, in a step, at a line of user code."""
 
     task: str
@@ -233,8 +223,7 @@ class LongTurnSummary:
     source_line: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochsSummary:
+class EpochsSummary(Served, frozen=True, kw_only=True):
     """The epochs of one region: the newest complete one, and counts of those that failed.
 
     ``stored_ms`` is wall time; like ``epoch`` it is 0 when there is none. Epochs that were given
@@ -251,8 +240,7 @@ class EpochsSummary:
     fallbacks: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerReport:
+class ConsumerReport(Served, frozen=True, kw_only=True):
     """A consumer of the output of a sink, and its progress, as the task of the sink knows it.
 
     Attributes:
@@ -270,8 +258,7 @@ class ConsumerReport:
     trouble: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerSummary:
+class ConsumerSummary(Served, frozen=True, kw_only=True):
     """The sink of a consumer, and the last report of the task of that sink."""
 
     sink: str
@@ -279,8 +266,7 @@ class ConsumerSummary:
     report: ConsumerReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleBounds:
+class ScaleBounds(Served, frozen=True, kw_only=True):
     """The bounds within which autoscale chooses how many tasks a step has.
 
     Attributes:
@@ -294,8 +280,7 @@ class ScaleBounds:
     busy: float = 0.7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaledStep:
+class ScaledStep(Served, frozen=True, kw_only=True):
     """A step whose tasks autoscale chooses, or the executors, which have an empty id.
 
     Attributes:
@@ -313,8 +298,7 @@ class ScaledStep:
     at_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeSummary:
+class ChangeSummary(Served, frozen=True, kw_only=True):
     """A change of the program that is not over: its version is to come, or on trial.
 
     Attributes:
@@ -334,8 +318,7 @@ class ChangeSummary:
     may_be_called_off: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationDetail:
+class ApplicationDetail(Served, frozen=True, kw_only=True):
     """The details of an application, beside its summary, as its app master knows them.
 
     ``guarantees`` says for each path from a source to a sink what is promised; ``lag_ms`` how long

@@ -6,12 +6,12 @@ knows, `ADDED` what a process of the version before does not.
 
 from typing import Final
 
+from msgspec import Struct
+
 from gearpy.errors import ProtocolError
-from gearpy.late_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class KnownVersions:
+class KnownVersions(Struct, frozen=True):
     """The versions that this gearpy understands: the newest, and the one before it.
 
     So a cluster can be upgraded one process after the other, but no version may be left out.

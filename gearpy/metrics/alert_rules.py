@@ -7,11 +7,10 @@ import json
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from gearpy.late_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertRule:
+class AlertRule(Struct, frozen=True, kw_only=True):
     """One rule: it holds when a value has been at a bound, or above it, for so long.
 
     Attributes:

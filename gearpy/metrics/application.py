@@ -2,12 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
 from functools import partial
 from typing import Final, NamedTuple
 
+from msgspec import Struct, field
+
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskClock
 from gearpy.messages.metrics import (
     ApplicationEvent,
@@ -42,8 +42,7 @@ _EVENT_CHARS_MAX: Final = 500
 _PROCESSORS_PER_PAGE: Final = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outline:
+class Outline(Struct, frozen=True, kw_only=True):
     """The processors of an application by their names, and which of them read and which show."""
 
     names: Mapping[int, str]
@@ -81,8 +80,7 @@ class Flow(NamedTuple):
 _UNKNOWN: Final = Flow(None, None, None, None)
 
 
-@dataclass(slots=True)
-class FinePoint:
+class FinePoint(Struct):
     """The measurements at one point of the last minutes; flows by processor."""
 
     flows: dict[int, Flow]
@@ -95,8 +93,7 @@ class FinePoint:
     state_bytes: float | None
 
 
-@dataclass(slots=True)
-class _Before:
+class _Before(Struct):
     """The counts of the point before."""
 
     at_ms: int = 0

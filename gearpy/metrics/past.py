@@ -3,8 +3,9 @@
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
 from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from gearpy.ids import AppId, TaskId
 from gearpy.messages.metrics import (
@@ -71,9 +72,7 @@ def series_since(data: SeriesData, since_ms: int) -> SeriesData:
     """Return the points of a series that came after a time."""
     at = bisect_right(data.at_ms, since_ms)
     columns: dict[str, Any] = {
-        each.name: getattr(data, each.name)[at:]
-        for each in fields(data)
-        if each.name not in _NO_COLUMNS
+        name: getattr(data, name)[at:] for name in data.__struct_fields__ if name not in _NO_COLUMNS
     }
     processors = tuple(
         replace(

@@ -1,11 +1,12 @@
 """Samples of tasks: what is known of a task in one value, and pages that fit into a message."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskClock
 from gearpy.messages.metrics import (
     HistogramSample,
@@ -26,8 +27,7 @@ _METRIC_BYTES: Final = 80
 Measured = TypeVar("Measured", bound=TaskLoad)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSample:
+class ClusterSample(Struct, frozen=True, kw_only=True):
     """All that is measured at one time: applications by name, and processes of the cluster.
 
     ``executors`` are parts of applications: tasks and their process, without what is measured of an
@@ -45,7 +45,7 @@ def sample_of(
     """Return a task's clock and load as one sample; a load of another session does not count."""
     if load is None or load.session != clock.session:
         load = TaskLoad(task_id=clock.task_id, session=clock.session, restored=None)
-    measured: dict[str, Any] = {each.name: getattr(load, each.name) for each in fields(load)}
+    measured: dict[str, Any] = asdict(load)
     return TaskSample(
         executor_id=executor_id,
         records_in=clock.records_in,

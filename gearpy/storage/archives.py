@@ -21,9 +21,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO, Final
 
+from msgspec import Struct
+
 from gearpy.config.schema import ArtifactConfig
 from gearpy.errors import ConfigError
-from gearpy.late_dataclass import dataclass
 from gearpy.storage.folder.files import sync_folder, told
 
 #: What an artifact may be.
@@ -75,8 +76,7 @@ DAMAGED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactLimits:
+class ArtifactLimits(Struct, frozen=True, kw_only=True):
     """The largest size of a program, packed and unpacked."""
 
     bytes_max: int

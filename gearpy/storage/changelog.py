@@ -8,14 +8,15 @@ has each cell once. Samza: the changelog stream of a store, which is log-compact
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain as chained
 from tempfile import SpooledTemporaryFile
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gearpy.errors import SnapshotDamaged
 from gearpy.ids import TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.snapshot_files import (
@@ -47,8 +48,7 @@ def changelog_of(files: Iterable[SnapshotFile]) -> tuple[SnapshotFile, ...]:
 # -- writing ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextSegment:
+class NextSegment(Struct, frozen=True, kw_only=True):
     """The part of a task's state that is to be stored.
 
     Attributes:

@@ -6,8 +6,9 @@ import platform
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from gearpy.core.coordinator import segments
 from gearpy.core.coordinator.codec import check_message, salvage_segment

@@ -8,14 +8,15 @@ Beside a segment is its head: marks that say how many bytes of the segment were 
 broken frame behind the last mark was cut off by a crash; one before it is damage.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
-from struct import Struct
 from typing import Final
 from zlib import crc32
 
+from msgspec import Struct
+
 from gearpy.core.coordinator.blocks import HEADER_BYTES, BlockFormat, Damaged
 from gearpy.errors import LogDamaged
-from gearpy.late_dataclass import dataclass
 
 #: Its number is the salt of the segment.
 _SEGMENT: Final = BlockFormat(b"gearlog\n", 3)
@@ -24,14 +25,13 @@ _SNAPSHOT: Final = BlockFormat(b"gearsnap", 3)
 FRAME_BYTES_MAX: Final = 1 << 30
 
 _FRAME_MAGIC: Final = b"\xf7\x9b\x01\xe3"
-_FRAME: Final = Struct(">4sII")  # Magic, bytes of the body, checksum of salt, size and body.
-_LENGTH: Final = Struct(">I")
-_MARK: Final = Struct(">4sIQI")  # Magic, salt, acknowledged bytes, checksum of these.
+_FRAME: Final = struct.Struct(">4sII")  # Magic, bytes of the body, checksum of salt, size and body.
+_LENGTH: Final = struct.Struct(">I")
+_MARK: Final = struct.Struct(">4sIQI")  # Magic, salt, acknowledged bytes, checksum of these.
 _MARK_MAGIC: Final = b"\xf7ack"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(Struct, frozen=True, kw_only=True):
     """The content of a segment. Bytes from ``good_bytes`` on are cut off by a crash."""
 
     salt: int

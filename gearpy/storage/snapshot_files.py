@@ -16,10 +16,10 @@ from typing import BinaryIO, Final, NamedTuple, Self, TypeAlias, cast
 from weakref import finalize
 
 import msgspec
+from msgspec import Struct
 
 from gearpy.errors import SnapshotDamaged
 from gearpy.ids import TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile, TakenGroups
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.snapshot_format import (
@@ -57,8 +57,7 @@ _CELLS: Final = msgspec.msgpack.Decoder(dict[bytes, bytes | None])
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskPart:
+class TaskPart(Struct, frozen=True, kw_only=True):
     """The state of one task to store; each of the ``deltas``, oldest first, is called once."""
 
     task: TaskId

@@ -5,15 +5,18 @@ After a crash the program is loaded anew, as a process would, so what functions 
 gone. Where results differ, the program runs once more with such memory behind each of its steps.
 """
 
+import dataclasses
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Literal
+
+from msgspec.structs import replace
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.flow.link import FlowLimits
@@ -133,12 +136,12 @@ class Chaos:
         _, undisturbed = self._run(0)
         self._cut_every_ms = max(2, undisturbed.elapsed_ms // _EPOCHS)
         first, _ = self._run(0)
-        verdict = replace(self._verdict, results=sum(map(len, first.values())))
+        verdict = dataclasses.replace(self._verdict, results=sum(map(len, first.values())))
         if not (found := _differing(first, self._run(0)[0])).is_empty:
-            return self._located(replace(verdict, reason="chance", found=found))
+            return self._located(dataclasses.replace(verdict, reason="chance", found=found))
         if (found := _differing(first, self._run(1)[0])).is_empty:
             return self._crashed(verdict, first, seeds)
-        by_order = self._located(replace(verdict, reason="order", found=found, seed=1))
+        by_order = self._located(dataclasses.replace(verdict, reason="order", found=found, seed=1))
         self._is_serial = True
         first, _ = self._run(0)
         if not _differing(first, self._run(1)[0]).is_empty:
@@ -151,19 +154,23 @@ class Chaos:
     ) -> ChaosVerdict:
         """Compare runs with crashes with the one without."""
         for seed in seeds:
-            verdict = replace(verdict, seeds=verdict.seeds + 1)
+            verdict = dataclasses.replace(verdict, seeds=verdict.seeds + 1)
             try:
                 outputs, simulation = self._run(seed, crashes=_CRASHES)
             except OperatorError as error:
                 step = repr(error.operator)
-                return replace(verdict, reason="crash", seed=seed, step=step, error=error.cause)
-            verdict = replace(
+                return dataclasses.replace(
+                    verdict, reason="crash", seed=seed, step=step, error=error.cause
+                )
+            verdict = dataclasses.replace(
                 verdict,
                 crashes=verdict.crashes + simulation.crashes,
                 restored=verdict.restored + simulation.restored,
             )
             if not (found := _differing(first, outputs)).is_empty:
-                return self._located(replace(verdict, reason="crash", found=found, seed=seed))
+                return self._located(
+                    dataclasses.replace(verdict, reason="crash", found=found, seed=seed)
+                )
         if not verdict.restored:
             counts = ", ".join(f"{n} of {name}" for name, n in verdict.records.items())
             raise ConfigError(
@@ -184,7 +191,9 @@ class Chaos:
                     found = _difference(first.get(at, ()), outputs.get(at, ()))
                     if not found.is_empty:
                         told = f"{step.name!r}{place_of(step)}"
-                        return replace(verdict, step=told, found=found, advice=_advice(step))
+                        return dataclasses.replace(
+                            verdict, step=told, found=found, advice=_advice(step)
+                        )
         except (OperatorError, ConfigError):  # What goes from step to step cannot be stored.
             pass
         return verdict

@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import LinkMessage
 from gearpy.messages.peer import Letter
 from gearpy.wire.connection.frames import FrameLimits
@@ -28,8 +29,7 @@ TakeLetter: TypeAlias = Callable[[str, Letter], None]
 PeerLost: TypeAlias = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransportLimits:
+class TransportLimits(Struct, frozen=True, kw_only=True):
     """Every limit of a transport; the configuration sets few of them."""
 
     frame_bytes_max: int = 16 << 20
@@ -67,8 +67,7 @@ class TransportLimits:
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class TransportStats:
+class TransportStats(Struct, kw_only=True):
     """Counts of a transport since it was made. Local deliveries are not counted.
 
     They tell of connections, for tests and debuggers; metrics tell of tasks.

@@ -8,13 +8,14 @@ that a value that swings around the threshold does not ring each time. The table
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gearpy.core.master.registry import TERMINAL
 from gearpy.ids import AppId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import FiringAlert
 from gearpy.messages.summaries import STORE
 from gearpy.metrics.alert_rules import ALERT_RULES, AlertRule
@@ -44,8 +45,7 @@ class Measured(NamedTuple):
 RULES: Final = tuple(rule for rule in ALERT_RULES if rule.name != "no-workers")
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
+class _Point(Struct, frozen=True):
     """Counts of an application at one time; those that end in a restart begin again at 0."""
 
     at_ms: int
@@ -164,8 +164,7 @@ MEASURES: Final[Mapping[str, _Measure]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertChange:
+class AlertChange(Struct, frozen=True, kw_only=True):
     """A rule has begun to fire for an application, or has been resolved."""
 
     state: Literal["firing", "resolved"]

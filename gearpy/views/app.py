@@ -92,7 +92,7 @@ def processor_view(
     found = [each for each in _processors(look, before, measured) if each.id == processor_id]
     if not found or look.detail is None:
         return None
-    values = {name: getattr(found[0], name) for name in ProcessorFigures.__dataclass_fields__}
+    values = {name: getattr(found[0], name) for name in ProcessorFigures.__struct_fields__}
     tasks = _tasks(look.detail, found[0], measured.tasks(processor_id))
     return ProcessorView(**values, tasks=tuple(tasks), skew=_skew(tasks))
 

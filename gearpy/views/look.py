@@ -3,7 +3,8 @@
 from collections import deque
 from typing import Final
 
-from gearpy.late_dataclass import dataclass
+from msgspec import Struct
+
 from gearpy.messages.metrics import MetricsData, SeriesData
 from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
 
@@ -12,8 +13,7 @@ _SPAN_MS: Final = 4_000
 _LOOKS_MAX: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(Struct, frozen=True, kw_only=True):
     """The answers about one application that were got together.
 
     Attributes:

@@ -251,7 +251,7 @@ def series_view(data: SeriesData) -> SeriesView:
         )
         for each in data.processors
     }
-    names = set(SeriesView.__dataclass_fields__) - {"processors"}
+    names = set(SeriesView.__struct_fields__) - {"processors"}
     return SeriesView(**{name: getattr(data, name) for name in names}, processors=processors)
 
 

@@ -6,8 +6,8 @@ rates are per second, shares from 0 to 1. What is not known is None, never 0.
 
 from typing import Literal, TypeAlias
 
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.metrics import ApplicationEvent, MetricKind
+from gearpy.messages.served import Served
 from gearpy.messages.summaries import (
     ApplicationStatus,
     ChangeSummary,
@@ -23,8 +23,7 @@ Level: TypeAlias = Literal["ok", "info", "warn", "bad"]
 Role: TypeAlias = Literal["source", "step", "sink"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
+class Headline(Served, frozen=True, kw_only=True):
     """A finding: its level, place, reason and advice; or that all is well.
 
     Attributes:
@@ -42,8 +41,7 @@ class Headline:
     task: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertView:
+class AlertView(Served, frozen=True, kw_only=True):
     """A rule that holds for longer than it should; see `views.alerts`."""
 
     rule: str
@@ -52,8 +50,7 @@ class AlertView:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventView:
+class EventView(Served, frozen=True, kw_only=True):
     """Something that happened once: a restart, an epoch given up, an executor lost."""
 
     at_ms: int
@@ -61,8 +58,7 @@ class EventView:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TotalsView:
+class TotalsView(Served, frozen=True, kw_only=True):
     """Counts and states of a whole application.
 
     Attributes:
@@ -100,8 +96,7 @@ class TotalsView:
     state_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserFigure:
+class UserFigure(Served, frozen=True, kw_only=True):
     """A metric of the program's own, of one task, or of all tasks of a processor together.
 
     Attributes:
@@ -118,8 +113,7 @@ class UserFigure:
     p99: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Figures(Served, frozen=True, kw_only=True):
     """Figures that tasks and processors share.
 
     Attributes:
@@ -149,8 +143,7 @@ class Figures:
     metrics: tuple[UserFigure, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorFigures(Figures):
+class ProcessorFigures(Figures, frozen=True, kw_only=True):
     """One processor of an application.
 
     ``steps`` are its parts in the words of the program; ``rates`` its records per second lately,
@@ -174,8 +167,7 @@ class ProcessorFigures(Figures):
         return self.records_out_rate if self.role == "source" else self.records_in_rate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFigures(Figures):
+class TaskFigures(Figures, frozen=True, kw_only=True):
     """One task of a processor, where it runs, and why it holds others up if it does."""
 
     task: str
@@ -183,8 +175,7 @@ class TaskFigures(Figures):
     why: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeView:
+class EdgeView(Served, frozen=True, kw_only=True):
     """A stream between two processors, records per second.
 
     ``holds_clock``: it is on the path to the task that holds the clock.
@@ -198,8 +189,7 @@ class EdgeView:
     holds_clock: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorView:
+class ExecutorView(Served, frozen=True, kw_only=True):
     """One executor: ``cpu`` in cores, ``gc_pause_share`` of the time."""
 
     id: int
@@ -214,8 +204,7 @@ class ExecutorView:
     gc_pause_share: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppView:
+class AppView(Served, frozen=True, kw_only=True):
     """One application.
 
     ``waits``: what it waits for, slots or its store; None if for nothing. ``of_actors``: it has
@@ -253,8 +242,7 @@ class AppView:
     change: ChangeSummary | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorView(ProcessorFigures):
+class ProcessorView(ProcessorFigures, frozen=True, kw_only=True):
     """One processor with its tasks.
 
     ``skew``: the highest rate of a task over the mean; 1 for even, None if nothing moves.
@@ -264,8 +252,7 @@ class ProcessorView(ProcessorFigures):
     skew: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MasterView:
+class MasterView(Served, frozen=True, kw_only=True):
     """One master of a cluster."""
 
     address: str
@@ -274,8 +261,7 @@ class MasterView:
     cpu: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerView:
+class WorkerView(Served, frozen=True, kw_only=True):
     """One worker of a cluster: ``cpu`` in cores.
 
     ``aside_until_ms``: wall time until which it gets nothing new, as it came and went.
@@ -292,8 +278,7 @@ class WorkerView:
     aside_until_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppRow:
+class AppRow(Served, frozen=True, kw_only=True):
     """One application in a list."""
 
     id: int
@@ -312,8 +297,7 @@ class AppRow:
     restarts: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionView:
+class AttentionView(Served, frozen=True, kw_only=True):
     """Something that somebody should look at; ``app_id`` None: about the cluster."""
 
     level: Level
@@ -321,8 +305,7 @@ class AttentionView:
     app_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverviewView:
+class OverviewView(Served, frozen=True, kw_only=True):
     """A whole cluster."""
 
     at_ms: int
@@ -335,8 +318,7 @@ class OverviewView:
     alerts: tuple[AlertView, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorColumns:
+class ProcessorColumns(Served, frozen=True, kw_only=True):
     """The last minutes of one processor; see `messages.metrics.ProcessorSeries`."""
 
     rate: tuple[float | None, ...]
@@ -344,8 +326,7 @@ class ProcessorColumns:
     backpressured: tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesView:
+class SeriesView(Served, frozen=True, kw_only=True):
     """The last minutes of an application in columns; see `messages.metrics.SeriesData`."""
 
     at_ms: tuple[int, ...]

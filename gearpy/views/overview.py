@@ -1,9 +1,10 @@
 """Makes the view of a cluster: its workers, its applications, and what needs attention."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
+
+from msgspec.structs import replace
 
 from gearpy.core.master.registry import TERMINAL
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary

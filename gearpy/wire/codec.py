@@ -1,6 +1,6 @@
 """Control messages <-> bytes: ``[protocol version, class name, fields]`` in msgpack.
 
-Only the dataclasses of the modules of `messages`, `data` excepted, can travel, and a message is
+Only the classes of the modules of `messages`, `data` excepted, can travel, and a message is
 accepted only in exactly the form that `encode_control` gives it: every field of its version
 present, none beside them, every value of the declared type. A message that an older process has
 made, and one that is made for it, is without the fields that it does not know, see
@@ -10,7 +10,6 @@ An answer, in the body of a letter, is ``u8 outcome | control message, nothing, 
 text of an error``. A frame of kind `NODE` holds a message of `messages.peer`.
 """
 
-import dataclasses
 from types import ModuleType
 from typing import Any, Final
 
@@ -30,19 +29,19 @@ from gearpy.wire.connection.frames import (
 )
 
 
-def _dataclasses_of(*modules: ModuleType) -> dict[str, type]:
-    classes: dict[str, type] = {}
+def _structs_of(*modules: ModuleType) -> dict[str, type[msgspec.Struct]]:
+    classes: dict[str, type[msgspec.Struct]] = {}
     for module in modules:
         for name, cls in vars(module).items():
             is_own = getattr(cls, "__module__", "") == module.__name__ and name[0] != "_"
-            if is_own and isinstance(cls, type) and dataclasses.is_dataclass(cls):
+            if is_own and isinstance(cls, type) and issubclass(cls, msgspec.Struct):
                 assert name not in classes, f"two control messages are called {name}"
                 classes[name] = cls
     return classes
 
 
 #: Every class that may cross a control connection, by its name on the wire.
-CONTROL_CLASSES: Final = _dataclasses_of(
+CONTROL_CLASSES: Final = _structs_of(
     actor_app, app, client, cluster, masters, metrics, peer, summaries
 )
 
@@ -104,9 +103,9 @@ def _form(message: Any, version: int) -> Any:
 
 def _older_form(value: Any) -> Any:
     """Return plain data without the fields that the version before does not know."""
-    if dataclasses.is_dataclass(value):
+    if isinstance(value, msgspec.Struct):
         added = ADDED.get(type(value).__name__, ())
-        names = (field.name for field in dataclasses.fields(value) if field.name not in added)
+        names = (name for name in value.__struct_fields__ if name not in added)
         return {name: _older_form(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         return {key: _older_form(item) for key, item in value.items()}
@@ -121,9 +120,9 @@ def _with_older_contents(message: object, version: int) -> object:
         answer = bytes([_MESSAGE])
         head = answer if message.answers and message.body.startswith(answer) else b""
         rest = _in_version(message.body[len(head) :], version)
-        return dataclasses.replace(message, body=head + rest)
+        return msgspec.structs.replace(message, body=head + rest)
     if version < NEWEST and isinstance(message, LastAnswer):
-        return dataclasses.replace(message, answer=_in_version(message.answer, version))
+        return msgspec.structs.replace(message, answer=_in_version(message.answer, version))
     return message
 
 

@@ -3,10 +3,10 @@
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from gearpy.cli.main import app

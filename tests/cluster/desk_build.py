@@ -111,7 +111,7 @@ class FakeMaster:
             finished_ms=self.finished_ms,
             progress=ApplicationProgress(drained=self.is_drained),
         )
-        answers = {
+        answers: dict[type, object] = {
             GetCluster: ClusterSummary(cluster_id="k3f9a1c2"),
             GetApplication: summary,
             GetSubmission: Submission(

@@ -1,9 +1,10 @@
 """The schema says of each key what it is, and refuses values that cannot work."""
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from gearpy.config.schema import (
     DEFAULTS,
@@ -43,7 +44,7 @@ def test_field_names_end_in_their_unit() -> None:
 
 def _field_names() -> Iterator[str]:
     for part in fields(Config):
-        if is_dataclass(part.type):
+        if isinstance(part.type, type) and issubclass(part.type, Struct):
             yield from (inner.name for inner in fields(type(getattr(DEFAULTS, part.name))))
         else:
             yield part.name

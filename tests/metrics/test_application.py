@@ -1,11 +1,11 @@
 """Measurements of an application: what is newest, the last minutes, events; all of it bounded."""
 
 import itertools
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.ids import MAX_MS, AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import TaskClock

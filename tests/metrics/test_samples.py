@@ -1,7 +1,6 @@
 """Samples of tasks: clock and load together, and pages that fit."""
 
-import dataclasses
-
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,7 +110,8 @@ def test_the_size_of_a_sample_is_estimated_rather_too_high(samples: list[TaskSam
 def test_a_thousand_tasks_need_few_pages() -> None:
     """Each page is half of a frame."""
     samples = [
-        dataclasses.replace(sample_of(a_clock(), None), task_id=TaskId(0, at)) for at in range(1000)
+        msgspec.structs.replace(sample_of(a_clock(), None), task_id=TaskId(0, at))
+        for at in range(1000)
     ]
 
     page, more_from = page_of(samples)

@@ -8,12 +8,12 @@ those that went in, less those of the key that `filter` drops; most steps let ea
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from msgspec.structs import replace
 
 import gearpy as gp
 from gearpy.ids import MAX_MS

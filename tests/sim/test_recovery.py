@@ -6,13 +6,13 @@ A failing seed is in the text of the failure; the same run again is `Simulation(
 import gc
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import gearpy as gp
 from gearpy.core.flow.partition import (

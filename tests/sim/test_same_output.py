@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+from msgspec.structs import replace
 
 import gearpy as gp
 from gearpy.core.window.windows import Windows

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import islice
 from typing import BinaryIO
 
@@ -10,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.errors import SnapshotDamaged
 from gearpy.ids import TaskId

@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.coordinator.blocks import HEADER_BYTES
 from gearpy.errors import ConfigError, SnapshotDamaged

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 from zipfile import ZipFile
 
+from msgspec import to_builtins
 from typer.testing import CliRunner
 
 from gearpy.cli.main import app
@@ -200,13 +200,15 @@ class Scene:
     def summary(self, app_id: int) -> dict[str, Any]:
         """Return an application, asked without a process for it, as tests ask often."""
         with connected(self.cluster.config) as client:
-            return asdict(client.application(AppId(app_id)))
+            found: dict[str, Any] = to_builtins(client.application(AppId(app_id)))
+            return found
 
     def detail(self, app_id: int) -> dict[str, Any] | None:
         """Return what the app master tells, if there is one."""
         with connected(self.cluster.config) as client:
             try:
-                return asdict(client.describe(AppId(app_id)))
+                found: dict[str, Any] = to_builtins(client.describe(AppId(app_id)))
+                return found
             except GearpyError:
                 return None
 

@@ -4,11 +4,11 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.errors import ConnectionLost, GearpyError, ProtocolError
 from gearpy.ids import AppId, address_of

@@ -5,8 +5,9 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from gearpy.messages.peer import Letter, PeerMessage
 from gearpy.transport.api import TransportLimits, split_address

@@ -1,7 +1,8 @@
 """Answers of a cluster, for views: a source, a step and a sink, as a running application has."""
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gearpy.ids import AppId, ExecutorId, WorkerId
 from gearpy.messages.summaries import (
@@ -96,7 +97,7 @@ def a_summary(**changes: Any) -> ApplicationSummary:
     progress = {
         name: changes.pop(name)
         for name in list(changes)
-        if name in ApplicationProgress.__dataclass_fields__
+        if name in ApplicationProgress.__struct_fields__
     }
     return replace(SUMMARY, progress=replace(SUMMARY.progress, **progress), **changes)
 

@@ -1,12 +1,12 @@
 """When alerts begin and cease, in virtual time."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.cluster.client.alerting import thresholds_of
 from gearpy.config.schema import DEFAULTS, SETTINGS

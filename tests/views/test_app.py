@@ -1,10 +1,10 @@
 """From what a cluster answers to the view of an application."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gearpy.messages.summaries import ProcessorSummary
 from gearpy.views.app import app_view, processor_view

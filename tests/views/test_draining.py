@@ -1,8 +1,7 @@
 """A drain says what it waits for, and what else can be done."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gearpy.ids import AppId
 from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ApplicationSummary

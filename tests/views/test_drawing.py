@@ -1,11 +1,11 @@
 """Drawings of an application as SVG."""
 
-from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.views.app import app_view
 from gearpy.views.drawing import RED, graph_svg

@@ -1,11 +1,11 @@
 """From the chain of tasks that holds the clock to what to do about it."""
 
-from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.app.clock import WaitsFor
 from gearpy.ids import MIN_MS, AppId, ExecutorId, WorkerId

@@ -1,9 +1,9 @@
 """Figures of tasks, processors and executors, from what was measured at two times."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.metrics import (

@@ -1,6 +1,6 @@
 """The view of a cluster."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gearpy.ids import WorkerId
 from gearpy.messages.metrics import ProcessMetricsData, ProcessSample

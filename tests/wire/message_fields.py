@@ -3,11 +3,12 @@
 ``python -m tests.wire.message_fields`` prints the record of the newest version.
 """
 
-import dataclasses
 import sys
 from collections.abc import Collection, Mapping
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Final, Literal, NewType, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
 
 #: What a type may be made of, texts of a `Literal` excepted.
 _Hint: Final = (type, NewType, GenericAlias, UnionType)
@@ -21,7 +22,7 @@ _PLAIN: Final[dict[Any, str]] = {
 }
 
 
-def fields_of(cls: type, *, without: Collection[str] = (), has_texts: bool = False) -> str:
+def fields_of(cls: type[Struct], *, without: Collection[str] = (), has_texts: bool = False) -> str:
     """Return the fields of a message and their types, in the order in which they are sent.
 
     Args:
@@ -29,7 +30,7 @@ def fields_of(cls: type, *, without: Collection[str] = (), has_texts: bool = Fal
         has_texts: list the texts that a `Literal` allows, too.
     """
     hints = get_type_hints(cls)
-    names = (field.name for field in dataclasses.fields(cls) if field.name not in without)
+    names = (name for name in cls.__struct_fields__ if name not in without)
     return ", ".join(f"{name}: {_shape(hints[name], has_texts)}" for name in names) or "none"
 
 
@@ -51,7 +52,9 @@ def _shape(hint: Any, has_texts: bool) -> str:  # noqa: FBT001 - given on by pos
     return " or ".join(args)
 
 
-def record_of(classes: Mapping[str, type], without: Mapping[str, Collection[str]]) -> list[str]:
+def record_of(
+    classes: Mapping[str, type[Struct]], without: Mapping[str, Collection[str]]
+) -> list[str]:
     """Return a line for each message of a version, but for what is added by the next one."""
     return [
         f"{name} | {fields_of(cls, without=without.get(name, ()), has_texts=True)}"

@@ -1,10 +1,13 @@
 """A whole cluster in virtual time: real roles, real tasks, a network and processes by chance."""
 
+import dataclasses
 import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.actor.dispatcher import SharedDispatcher
@@ -502,7 +505,7 @@ class ClusterSimulation:
             ),
         )
         poll_ms = self._idle_poll_ms
-        limits = replace(factory.limits, idle_poll_ms=poll_ms, brisk_poll_ms=poll_ms)
+        limits = dataclasses.replace(factory.limits, idle_poll_ms=poll_ms, brisk_poll_ms=poll_ms)
         return replace(factory, limits=limits)
 
     def _load(self, artifact: Artifact) -> StreamApplication:

@@ -3,11 +3,11 @@
 import json
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from msgspec import to_builtins
 
 from gearpy.cli.apps.describe import describe_application
 from gearpy.cli.terminal.exits import HELP
@@ -139,7 +139,7 @@ def kill(given: Given, ref: AppRef) -> None:
         client.shutdown(app_id)
         summary = client.application(app_id)
     if given.as_json:
-        print_json(asdict(summary))
+        print_json(to_builtins(summary))
     else:
         print(f"application {app_id} ({text.printable(summary.name)}) {summary.status}")
 
@@ -209,7 +209,7 @@ def stop(
         running.drain(savepoint=savepoint)
         summary = _drained(running) if wait else running.summary()
     if given.as_json:
-        print_json(asdict(summary))
+        print_json(to_builtins(summary))
         return
     progress, name = summary.progress, text.printable(summary.name)
     state = "drained" if progress.drained else summary.status if wait else "is being drained"
@@ -339,7 +339,7 @@ def logs(
         app_id = client.find(ref)
         shown = client.log(app_id, executor_id, lines=lines)
         if given.as_json:
-            print_json(asdict(shown))
+            print_json(to_builtins(shown))
         else:
             _print(shown.text, ends_line=not follow)
         if follow:
@@ -359,7 +359,7 @@ def _follow(
     while True:
         more = client.log(app_id, executor_id, after=shown.position)
         if as_json and more.text:
-            print_json(asdict(more))
+            print_json(to_builtins(more))
         elif more.text:
             if more.source != shown.source:
                 print(f"\n==> {text.printable(more.source)} <==")
@@ -381,7 +381,7 @@ def _print(log: str, *, ends_line: bool) -> None:
 def _as_values(
     **lists: Sequence[ApplicationSummary] | Sequence[WorkerSummary],
 ) -> dict[str, object]:
-    return {name: [asdict(each) for each in items] for name, items in lists.items()}
+    return {name: [to_builtins(each) for each in items] for name, items in lists.items()}
 
 
 def _table_of_applications(applications: Sequence[ApplicationSummary]) -> None:

@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from msgspec import to_builtins
 
 from gearpy.cli.terminal.exits import FAILED
 from gearpy.cli.terminal.options import AppRef, Given, asking
@@ -169,6 +169,6 @@ def _values(again: TaskAgain, outcome: RerunOutcome) -> dict[str, Any]:
         "error": None if outcome.error is None else json_of_error(outcome.error),
         "cut": outcome.cut,
         "put_aside": outcome.rejects,
-        "put_aside_first": None if outcome.rejected is None else asdict(outcome.rejected),
+        "put_aside_first": None if outcome.rejected is None else to_builtins(outcome.rejected),
         "notes": again.notes,
     }

@@ -1,8 +1,9 @@
 """Shows all there is to know of one application."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Final
+
+from msgspec import to_builtins
 
 from gearpy.cli.terminal.output import card_lines, error_lines, print_json, print_lines, table
 from gearpy.clocks import wall_ms
@@ -54,8 +55,8 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
     summary = client.application(client.find(ref))
     detail, note = detail_of(client, summary)
     if as_json:
-        values = asdict(detail) if detail else None
-        print_json({"application": asdict(summary), "detail": values, "note": note})
+        values = to_builtins(detail) if detail else None
+        print_json({"application": to_builtins(summary), "detail": values, "note": note})
         return
     of_actors = detail is not None and detail.of_actors
     print_lines(_head(summary, wall_ms(), of_actors=of_actors))

@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 import typer
+from msgspec import to_builtins
 
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import FAILED, exit_code_of_signal
@@ -181,7 +181,7 @@ def _values(found: ShadowReport) -> dict[str, Any]:
         "missing": compared.missing,
         "added": compared.added,
         "keys": len(compared.keys),
-        "examples": [asdict(each) for each in compared.examples],
+        "examples": [to_builtins(each) for each in compared.examples],
         "notes": found.notes,
     }
 
@@ -193,5 +193,5 @@ def _side_values(side: RerunSide, outputs: int) -> dict[str, Any]:
         "seconds": side.seconds,
         "error": None if side.error is None else json_of_error(side.error),
         "put_aside": side.rejects,
-        "put_aside_first": None if side.rejected is None else asdict(side.rejected),
+        "put_aside_first": None if side.rejected is None else to_builtins(side.rejected),
     }

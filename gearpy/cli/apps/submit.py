@@ -4,11 +4,11 @@ import glob
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from msgspec.structs import replace
 
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Program, takes

@@ -4,10 +4,11 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
 from typing import Annotated, Final
 
 import typer
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import FAILED
@@ -195,7 +196,7 @@ def history(given: Given, ref: AppRef) -> None:
         versions = [replace(each, args=shown_args(each.args)) for each in client.versions(app_id)]
         has_ended = client.application(app_id).status in TERMINAL
     if given.as_json:
-        print_json({"versions": [asdict(each) for each in versions]})
+        print_json({"versions": [to_builtins(each) for each in versions]})
         return
     table(
         "versions",
@@ -254,7 +255,7 @@ def _change(
             outcome = client.wait_for_version(message.app_id, planned.version)
     versions: Sequence[VersionSummary] = client.versions(message.app_id) if outcome else ()
     if as_json:
-        print_json({**asdict(planned), "outcome": asdict(outcome) if outcome else None})
+        print_json({**to_builtins(planned), "outcome": to_builtins(outcome) if outcome else None})
     elif not is_asked:
         print("nothing is changed")
     elif not planned.moves:

@@ -1,6 +1,6 @@
 """``gear why``: what is wrong with an application, and the tasks that hold its clock back."""
 
-from dataclasses import asdict
+from msgspec import to_builtins
 
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_json, table
@@ -30,17 +30,17 @@ def why(given: Given, ref: AppRef) -> None:
                 "name": summary.name,
                 "watermark_ms": summary.progress.watermark_ms,
                 "waits_for": summary.progress.waits_for,
-                "chain": [asdict(each) for each in chain],
+                "chain": [to_builtins(each) for each in chain],
                 "lag_ms": detail.lag_ms,
-                "long_turns": [asdict(each) for each in detail.long_turns],
+                "long_turns": [to_builtins(each) for each in detail.long_turns],
                 "culprit": held.task,
                 "advice": sentence(held),
-                "consumers": [asdict(each) for each in detail.consumers],
+                "consumers": [to_builtins(each) for each in detail.consumers],
                 "stalled_consumers": [
                     sentence(stuck_finding(each, look.at_ms))
                     for each in stalled(detail.consumers, look.at_ms)
                 ],
-                "findings": [asdict(each) for each in findings],
+                "findings": [to_builtins(each) for each in findings],
             }
         )
         return

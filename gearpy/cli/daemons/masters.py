@@ -1,10 +1,10 @@
 """``gear master list`` and the like: the masters of a cluster, and which of them leads."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Annotated, Final, TypeAlias
 
 import typer
+from msgspec import to_builtins
 
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.options import Given, asking
@@ -57,7 +57,7 @@ def status(given: Given) -> None:
         found = client.masters(with_disks=True)
     if given.as_json:
         leader = next((each.address for each in found.masters if each.leads), "")
-        masters = [asdict(each) for each in found.masters]
+        masters = [to_builtins(each) for each in found.masters]
         print_json({"term": found.term, "leader": leader, "masters": masters})
         return
     print_lines(status_lines(found))
@@ -90,7 +90,7 @@ def _change(given: Given, change: MasterChange, address: str) -> None:
 def _show(given: Given, found: MasterList) -> None:
     if given.as_json:
         masters = [
-            {key: value for key, value in asdict(each).items() if key not in _OF_STATUS}
+            {key: value for key, value in to_builtins(each).items() if key not in _OF_STATUS}
             for each in found.masters
         ]
         print_json({"term": found.term, "masters": masters})

@@ -4,12 +4,12 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Final
 
 import typer
+from msgspec import to_builtins
 
 from gearpy.cli.programs.program import load_program
 from gearpy.cli.terminal.exits import FAILED
@@ -240,5 +240,5 @@ _FORMATS: Final[Mapping[str, Callable[[PhysicalPlan], str]]] = {
     "text": lambda plan: _text(_plan_lines(plan)),
     "mermaid": _mermaid,
     "dot": _dot,
-    "json": lambda plan: json.dumps(asdict(plan)) + "\n",
+    "json": lambda plan: json.dumps(to_builtins(plan)) + "\n",
 }

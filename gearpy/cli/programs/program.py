@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from gearpy.cli.terminal.extras import setting_up
 from gearpy.cluster.programs.artifacts import load, split_target, stream_of

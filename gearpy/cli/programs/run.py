@@ -6,11 +6,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Final
 
 import typer
+from msgspec import to_builtins
 
 from gearpy.cli.apps.progress import Bar, Lines, Silence, View, left_out
 from gearpy.cli.programs.page import Page
@@ -190,7 +190,7 @@ def _print_summary(summary: ApplicationSummary | None, *, as_json: bool, quiet: 
     if summary is None:
         return
     if as_json:
-        print(json.dumps(asdict(summary)), file=sys.stderr)
+        print(json.dumps(to_builtins(summary)), file=sys.stderr)
     elif not quiet:
         print(text.printable(summary_line(summary, wall_ms())), file=sys.stderr)
         if summary.progress.late_records:

@@ -1,8 +1,9 @@
 """Applications as they are in the checkpoint store, whether or not there is a cluster."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from gearpy.cli.terminal.options import Given
 from gearpy.cluster.checkpoints.reading import find_application, open_store

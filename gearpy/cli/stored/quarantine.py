@@ -2,10 +2,10 @@
 
 import base64
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Annotated, Any, TypeAlias
 
 import typer
+from msgspec import to_builtins
 
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
@@ -114,11 +114,11 @@ def _lines(app_id: AppId, record: QuarantinedRecord) -> Iterator[str]:
 
 def _brief_values(record: QuarantinedRecord) -> dict[str, Any]:
     """Return a record for a list, without its value and its traceback."""
-    values = asdict(record)
+    values: dict[str, Any] = to_builtins(record)
     del values["value"]
     del values["error"]["traceback"]
     return values
 
 
 def _values(record: QuarantinedRecord) -> dict[str, Any]:
-    return {**asdict(record), "value": base64.b64encode(record.value).decode()}
+    return {**to_builtins(record), "value": base64.b64encode(record.value).decode()}

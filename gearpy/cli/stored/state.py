@@ -3,13 +3,14 @@
 import json
 import sys
 from contextlib import ExitStack, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import typer
+from msgspec import to_builtins
 
 from gearpy.cli.stored.applications import find_stored
 from gearpy.cli.terminal.exits import HELP
@@ -68,7 +69,7 @@ def list_(given: Given, app: _App, *, epoch: _Epoch = None) -> None:
     with ExitStack() as stack:
         found = _states(given, app, stack).summaries(epoch)
     if given.as_json:
-        print_json({"states": [asdict(each) for each in found]})
+        print_json({"states": [to_builtins(each) for each in found]})
     elif found:
         columns = ["step", "id", "#processor", "state", "kind", "coder", "#cells", "#bytes"]
         table(f"state of {app}", columns, [_row_of(each) for each in found])
@@ -195,7 +196,7 @@ def _write(shown: pa.Table, moment: StateMoment, form: Format, output: Path | No
     try:
         with output.open("wb") if output else nullcontext(sys.stdout.buffer) as file:
             if form is Format.json:
-                values = {**asdict(moment), "rows": rows_of(shown)[0]}
+                values = {**to_builtins(moment), "rows": rows_of(shown)[0]}
                 file.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
             else:
                 _WRITERS[form](shown, file)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
+from msgspec import Struct
 
 from gearpy.cli.terminal.guard import guarded
 from gearpy.errors import ConfigError
-from gearpy.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from gearpy.cluster.client.client import ClusterClient
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _Command: TypeAlias = Callable[..., None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Given(Struct, frozen=True, kw_only=True):
     """The values that a user has given for the shared options of a command."""
 
     conf: Sequence[Path] | None = None

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from math import inf
 from random import Random
 from typing import Final, TypeAlias, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.actor.api import Actor, Exited, Failed, TurnCall
 from gearpy.cluster.app.answers import AppAnswers, Shown
@@ -48,7 +50,6 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY
 from gearpy.errors import ConfigError, GearpyError, LogAbsent, LogBroken, LogSuperseded, StoreAway
 from gearpy.ids import ActorPath, ExecutorId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import (
     EpochStored,
     EpochUnstored,
@@ -93,13 +94,11 @@ _OUTCOME_KEY: Final = "outcome"
 _STATUS_TEXTS: Final = {"active": "all tasks run", "pending": "executors are being started"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Tick:
+class _Tick(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Switch:
+class _Switch(Struct, frozen=True):
     """Act on a decision about versions, when all that was decided with it is done."""
 
     decided: PutInPlace | GoBack

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias, assert_never
 
+from msgspec import Struct
+
 from gearpy.actor.api import Actor, Exited, Failed, TurnCall
 from gearpy.cluster.app.contacts import AppExecutors, MasterLink
 from gearpy.cluster.net.post import Post
@@ -13,7 +15,6 @@ from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop, first
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import ActorPath, AppId, ExecutorId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.actor_app import ActorLetter, AppMasterAnswer, AskAppMaster
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.client import (
@@ -59,13 +60,11 @@ _FAILURES_KEPT: Final = 20
 _PENDING_MAX: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Tick:
+class _Tick(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorAppSettings:
+class ActorAppSettings(Struct, frozen=True, kw_only=True):
     """The settings of the app master of an application of actors, from the configuration."""
 
     restarts: RestartPolicy

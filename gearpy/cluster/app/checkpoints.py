@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gearpy.cluster.app.config import inherited, of_submission
 from gearpy.cluster.checkpoints.changing import drop_expired
@@ -29,7 +31,6 @@ from gearpy.core.epoch.recorded import RECORDED, superfluous
 from gearpy.core.master.checkpoint_names import ALLOW_DROP, RESTART, ResumePoint
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded, SnapshotDamaged
 from gearpy.ids import TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
@@ -45,8 +46,7 @@ _log = logging.getLogger(__name__)
 _SOURCE: Final = "app master"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundEpochs:
+class FoundEpochs(Struct, frozen=True, kw_only=True):
     """The epochs that a launch of an app master goes on from; none at the very first.
 
     ``config`` is what the application sets of the configuration, for this launch.

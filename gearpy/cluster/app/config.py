@@ -8,11 +8,12 @@ the job's configuration in the coordinator stream.
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.core.app.decisions import RecoveryLimits
 from gearpy.errors import ConfigError
-from gearpy.late_dataclass import dataclass
 
 #: Keys that belong to the cluster, or to the program that talks to it, and not to an application.
 NOT_OF_APPLICATIONS: Final = (
@@ -46,8 +47,7 @@ _OF_WORKERS: Final = (
 _OF_SUBMISSION: Final = ("application.executor-num", "checkpoint.folder")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppMasterSettings:
+class AppMasterSettings(Struct, frozen=True, kw_only=True):
     """The settings of an app master, from the configuration."""
 
     limits: RecoveryLimits

@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gearpy.actor.api import ActorContext, Exited
 from gearpy.cluster.net.post import Post

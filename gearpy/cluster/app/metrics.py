@@ -1,8 +1,9 @@
 """The measurements of an application beside its core: what executors report, and the answers."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import get_args
+
+from msgspec.structs import replace
 
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.dag.graph import Dag

@@ -3,20 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.config import AppMasterSettings
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion
 from gearpy.core.master.checkpoint_names import OPENED_KEY, RESTART
 from gearpy.errors import ConfigError
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.cluster import AppMasterRegistered, LaunchExecutor
 
 #: After so long a store that was away is asked again.
 OPEN_AGAIN_MS: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedLog:
+class OpenedLog(Struct, frozen=True):
     """The log as it was opened, and the version of the program that it names."""
 
     loaded: LoadedVersion

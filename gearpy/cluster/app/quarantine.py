@@ -1,8 +1,9 @@
 """The records of one application that go into quarantine, and those that are given back."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.regions.region import Region

@@ -3,8 +3,9 @@
 import logging
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gearpy.cluster.app.contacts import MasterLink
 from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines

@@ -3,9 +3,11 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs, dag_version, is_same_program
 from gearpy.cluster.checkpoints.migration import check_moves
@@ -20,7 +22,6 @@ from gearpy.core.scaling.autoscale import AUTOSCALE
 from gearpy.core.scaling.bounds import bounds_by_id, with_bounds
 from gearpy.errors import ConfigError, GearpyError, LogBroken, OperatorError
 from gearpy.ids import AppId, ExecutorId, ProcessorId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile
 from gearpy.messages.client import (
     Artifact,
@@ -42,8 +43,7 @@ _SUBMITTED: Final = "submitted"
 _Difference: TypeAlias = Callable[[ProcessorId, ProcessorId], tuple[str, bool]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedVersion:
+class LoadedVersion(Struct, frozen=True, kw_only=True):
     """A version of the program: its outline, and its graph under the version's number."""
 
     artifact: Artifact
@@ -51,8 +51,7 @@ class LoadedVersion:
     dag: Dag
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedVersion:
+class PlannedVersion(Struct, frozen=True, kw_only=True):
     """A version that is to be put in place, and the answer to who asked for it.
 
     ``kept``: the regions that it does not touch.

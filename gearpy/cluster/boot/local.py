@@ -3,8 +3,9 @@
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Any, Final, Literal, Self, TypeAlias
+
+from msgspec.structs import replace
 
 from gearpy.actor.api import Ref
 from gearpy.actor.threaded import ThreadedActorSystem

@@ -6,6 +6,8 @@ Without a cluster: the caller makes sure that the application does not run.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct
+
 from gearpy.cluster.checkpoints.reading import (
     StoredEpochs,
     Unreadable,
@@ -18,7 +20,6 @@ from gearpy.core.coordinator.views import ApplicationView, SourcePlaces, task_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError, SnapshotDamaged
 from gearpy.ids import TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, orphans
 from gearpy.storage.coordinator_log import SEGMENTS_MAX, CoordinatorLog, newest_launch, read_log
@@ -33,8 +34,7 @@ _FOLDERS: Final = ("changelog", "epochs")
 # -- places of sources -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedPlace:
+class PlannedPlace(Struct, frozen=True, kw_only=True):
     """The place from which a partition will be read, instead of ``old``; None: finished."""
 
     task: TaskId

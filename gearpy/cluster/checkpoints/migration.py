@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from gearpy.core.base.stable_hash import KEY_GROUPS
 from gearpy.core.dag.graph import Dag, ProcessorSpec, regions_of
@@ -27,7 +28,6 @@ from gearpy.core.dag.taken_state import StateSource, TakenState
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS, ProcessorId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile, TaskOffsets
 from gearpy.state.stores.cells import Tag
 from gearpy.storage.checkpoints import Checkpoints
@@ -47,8 +47,7 @@ _FILES_MAX: Final = 8
 _TASK_GROUP: Final = KEY_GROUPS  # Of cells that belong to no key.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migrated:
+class Migrated(Struct, frozen=True, kw_only=True):
     """Epochs for the regions of the new graph, and the places of sources that were set by hand."""
 
     manifests: tuple[Manifest, ...]

@@ -12,12 +12,13 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from gearpy.core.coordinator.log import EPOCH, CoordinatorState
 from gearpy.core.coordinator.views import ApplicationView, DagVersions, EpochManifests, SourcePlaces
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, GearpyError, ProtocolError, SnapshotDamaged
 from gearpy.ids import AppId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile
 from gearpy.storage.changelog import rebuilt
 from gearpy.storage.checkpoints import Checkpoints, checkpoints_at
@@ -36,8 +37,7 @@ _PROCESSOR: Final = re.compile(r"(\d+) (?!-> )(.+?) x\d+(?: \(| life | reads |$)
 _LOOKS_MAX: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochSummary:
+class EpochSummary(Struct, frozen=True, kw_only=True):
     """A complete epoch. ``stored_ms`` is when it became complete.
 
     ``cut_time_ms`` is the event time that it ends at; None if sources ended it where they were.
@@ -54,8 +54,7 @@ class EpochSummary:
     newest: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskContents:
+class TaskContents(Struct, frozen=True, kw_only=True):
     """The part of an epoch that belongs to one task, without cells that later files replace."""
 
     task: TaskId
@@ -64,15 +63,13 @@ class TaskContents:
     state_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """A place that only the program itself can read, as bytes."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochContents:
+class EpochContents(Struct, frozen=True, kw_only=True):
     """The contents of an epoch. ``offsets``: places of sources by task; None: finished.
 
     ``overrides`` are the places that were set by hand, and count more. ``damage`` says why the
@@ -287,8 +284,7 @@ def _listed(texts: Iterable[str]) -> str:
 # -- is it whole -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochVerdict:
+class EpochVerdict(Struct, frozen=True, kw_only=True):
     """Verdict: can an application go back to this epoch? ``damage`` has the error of each bad file.
 
     ``segments`` are those of the changelog, and ``changelog_damage`` says what is wrong with them.
@@ -389,8 +385,7 @@ def _damage_of(checkpoints: Checkpoints, file: SnapshotFile) -> str:
 # -- what has changed ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceChange:
+class PlaceChange(Struct, frozen=True, kw_only=True):
     """A partition of a source whose place is another one; None: finished, or not there."""
 
     task: TaskId
@@ -400,8 +395,7 @@ class PlaceChange:
     new: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskChange:
+class TaskChange(Struct, frozen=True, kw_only=True):
     """The difference of a task between two epochs; each pair has the one and the other value.
 
     Cells are those of keyed state; ``state_bytes`` is what they take.
@@ -417,8 +411,7 @@ class TaskChange:
     deleted: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochDifference:
+class EpochDifference(Struct, frozen=True, kw_only=True):
     """The changes in a region between two epochs; only places of sources that differ."""
 
     region: int

@@ -1,8 +1,9 @@
 """Finds the checkpoint an application begins with, from the name that a user gives."""
 
 import re
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gearpy.cluster.checkpoints.migration import check_moves
 from gearpy.cluster.checkpoints.reading import (

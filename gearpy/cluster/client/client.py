@@ -6,8 +6,9 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from gearpy.cluster.client.changes import AskedChange
 from gearpy.cluster.client.questions import ClusterQuestions

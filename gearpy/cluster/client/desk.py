@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Protocol
+
+from msgspec.structs import replace
 
 from gearpy.cluster.checkpoints.remote import StoreReader
 from gearpy.cluster.client.client import user_at_hand

@@ -2,18 +2,18 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId, ExecutorId, WorkerId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.metrics import MetricsData, ProcessMetricsData
 from gearpy.metrics.samples import ClusterSample
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessPage:
+class ProcessPage(Struct, frozen=True, kw_only=True):
     """A page of metrics that one process of a cluster has: of a worker, or of an executor.
 
     Attributes:

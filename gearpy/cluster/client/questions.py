@@ -1,8 +1,9 @@
 """Questions about a cluster, which change nothing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
 
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import (

@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+
+from msgspec.structs import replace
 
 from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient, RunningApplication, StateAt

@@ -5,12 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.run_folder import RunFolder, new_run
 from gearpy.cluster.embedded.source_warnings import show_source_warnings
 from gearpy.config.schema import Config
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import StreamApplication
 
@@ -20,8 +21,7 @@ _SLOTS: Final = 1_000_000
 OnProgress = Callable[[ApplicationSummary], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddedRun:
+class EmbeddedRun(Struct, frozen=True, kw_only=True):
     """A run that was started, or the summary of one that has finished before.
 
     ``on_progress`` is to be told how it is, several times a second and at its end.

@@ -8,6 +8,8 @@ from functools import partial
 from threading import Thread
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.actor.api import Actor, Exited, Failed, Ref
 from gearpy.actor.dispatcher import SharedDispatcher
 from gearpy.cluster.executor.epochs import GroupEpochs, new_group_epochs
@@ -30,7 +32,6 @@ from gearpy.cluster.net.post import Post
 from gearpy.core.epoch.recorded import RECORDED
 from gearpy.errors import GearpyError
 from gearpy.ids import ActorPath, AppId, ExecutorId, ProcessorId, SessionId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import (
     AbortEpoch,
     BeginEpoch,
@@ -85,8 +86,7 @@ from gearpy.transport.api import LinkLost, Transport
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutorSettings:
+class ExecutorSettings(Struct, frozen=True, kw_only=True):
     """Settings of an executor: its identity, its app master, and its limits."""
 
     app_id: AppId
@@ -107,67 +107,57 @@ class ExecutorSettings:
     metrics_address: str = ""  #: Of its page of metrics, if it has one.
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
+class _Started(Struct, frozen=True):
     attempt: int
     task_id: TaskId
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
+class _Failed(Struct, frozen=True):
     attempt: int
     task_id: TaskId
     error: ErrorCard
     kind: FailureKind = "raised"
 
 
-@dataclass(frozen=True, slots=True)
-class _Stopped:
+class _Stopped(Struct, frozen=True):
     attempt: int
     task_id: TaskId
     error: ErrorCard | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
+class _Snapshot(Struct, frozen=True):
     attempt: int
     task_id: TaskId
     snapshot: TaskSnapshot
 
 
-@dataclass(frozen=True, slots=True)
-class _Committed:
+class _Committed(Struct, frozen=True):
     attempt: int
     task_id: TaskId
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Quarantined:
+class _Quarantined(Struct, frozen=True):
     task_id: TaskId
     value: bytes
     event_time_ms: int
     error: ErrorCard
 
 
-@dataclass(frozen=True, slots=True)
-class _LinkLost:
+class _LinkLost(Struct, frozen=True):
     address: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _ReportTick:
+class _ReportTick(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _MetricsTick:
+class _MetricsTick(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Recorded:
+class _Recorded(Struct, frozen=True):
     attempt: int
     task_id: TaskId
     recording: Recording

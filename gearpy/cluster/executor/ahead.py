@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gearpy.errors import GearpyError, SnapshotDamaged
 from gearpy.ids import TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
 from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
@@ -27,8 +28,7 @@ _Files: TypeAlias = Mapping[_Part, Sequence[SnapshotFile]]
 _NOTHING: Final[_Files] = {}
 
 
-@dataclass(slots=True, kw_only=True)
-class _Read:
+class _Read(Struct, kw_only=True):
     """The part of a task that was read: the files, its head, and its keyed state if it has any."""
 
     files: _Files

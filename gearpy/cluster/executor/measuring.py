@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from gearpy.clocks import wall_ms
 from gearpy.ids import AppId, ExecutorId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskClock
 from gearpy.messages.metrics import ExecutorSample, MetricsData, TaskLoad
 from gearpy.metrics.process import process_meter
 from gearpy.metrics.samples import sample_of
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureExecutor:
+class MeasureExecutor(Struct, frozen=True):
     """Ask an executor for its `MetricsData`. Asked within its process only."""
 
 

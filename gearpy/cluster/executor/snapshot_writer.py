@@ -4,14 +4,15 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import field, replace
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gearpy.actor.api import Actor, Ref
 from gearpy.cluster.executor.ahead import StateAhead
 from gearpy.errors import ConfigError, GearpyError, OperatorError, SnapshotDamaged, trouble_of
 from gearpy.ids import TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
 from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
@@ -31,8 +32,7 @@ from gearpy.task.runtime.recording import Recording
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreEpoch:
+class StoreEpoch(Struct, frozen=True, kw_only=True):
     """Store an epoch under a name.
 
     Attributes:
@@ -64,8 +64,7 @@ class StoreEpoch:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TasksLoaded:
+class TasksLoaded(Struct, frozen=True, kw_only=True):
     """The snapshots that the tasks of a launch go on from. ``chain``: files with keyed state.
 
     With ``is_rebuilt`` a file was damaged, and they are the changelog.
@@ -77,8 +76,7 @@ class TasksLoaded:
     is_rebuilt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DoneAhead:
+class DoneAhead(Struct, frozen=True):
     """An epoch was read for tasks that are to come, as far as it can be; see `StateReadAhead`."""
 
     request: ReadAhead
@@ -86,8 +84,7 @@ class DoneAhead:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TasksUnloadable:
+class TasksUnloadable(Struct, frozen=True, kw_only=True):
     """A file is damaged or missing, and the changelog does not help; or the store is away."""
 
     launch: LaunchTasks
@@ -96,8 +93,7 @@ class TasksUnloadable:
     is_away: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochSaved:
+class EpochSaved(Struct, frozen=True, kw_only=True):
     """The epoch is durable in ``file``.
 
     ``segments`` are those that tasks with another one in the changelog have now. With
@@ -110,8 +106,7 @@ class EpochSaved:
     stands_alone: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochFailed:
+class EpochFailed(Struct, frozen=True, kw_only=True):
     """The epoch could not be stored; ``operator_error`` if the state of a task is the cause.
 
     ``damaged``: the file before it that is not what was stored, and cannot be had elsewhere.
@@ -130,8 +125,7 @@ class NamedRecording(NamedTuple):
     recording: Recording
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRecording:
+class StoreRecording(Struct, frozen=True):
     """Store the first of the recordings that wait; no answer."""
 
 
@@ -303,8 +297,7 @@ def _tasks_loaded(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sections:
+class _Sections(Struct, frozen=True):
     """The keyed state of a task, read when it is asked for."""
 
     chain: SnapshotChain

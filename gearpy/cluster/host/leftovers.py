@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Final
 
-from gearpy.late_dataclass import dataclass
+from msgspec import Struct
 
 #: The environment variable with the mark; not a key of the configuration.
 MARK: Final = "_GEARPY_LAUNCH"
@@ -25,8 +25,7 @@ _OUTPUTS: Final = (1, 2)
 _serials = count(1)
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessMark:
+class ProcessMark(Struct, frozen=True):
     """A launch by a worker: the worker's process, and which of its launches.
 
     ``started`` tells a process from an earlier one with the same number.

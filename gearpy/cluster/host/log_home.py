@@ -3,8 +3,9 @@
 import fcntl
 import os
 import threading
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import LogSettings

@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.cluster.host.folders import private_folder
 from gearpy.cluster.host.log_reader import log_folder_of, log_name_of
 from gearpy.config.schema import Config, LogConfig
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId, ExecutorId
-from gearpy.late_dataclass import dataclass
 
 LogFormat: TypeAlias = Literal["text", "json"]
 
@@ -27,8 +28,7 @@ _LINE_BYTES_MAX: Final = 64 * 1024
 _LINE_ENDS: Final = str.maketrans({"\n": "\\n", "\r": "\\r"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogSettings:
+class LogSettings(Struct, frozen=True, kw_only=True):
     """The place of logs, and their form."""
 
     folder: Path

@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Iterable
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from gearpy.actor.api import Cancellable, CommittingActor, Exited, Failed
 from gearpy.cluster.master.answers import MasterAnswers, MasterLookup
@@ -44,7 +46,6 @@ from gearpy.core.master.requests import Priority, Relaxation, ResourceRequest
 from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, SlotLedger
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, address_of
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import (
     ListWorkers,
     QuarantinedList,
@@ -97,13 +98,11 @@ _NO_WISHES: Final = SlotWishes()
 _ENDED_MAX: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Tick:
+class _Tick(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Measure:
+class _Measure(Struct, frozen=True):
     pass
 
 
@@ -548,10 +547,9 @@ class MasterActor(CommittingActor[MasterMailbox]):
         assert request is not None, app_id
         settings = self._configs.wishes(request.config)
         wished = {
-            each.name: value
-            for each in fields(program)
-            if (value := getattr(program, each.name))
-            and f"application.{each.name}" not in request.config
+            name: value
+            for name, value in asdict(program).items()
+            if value and f"application.{name}" not in request.config
         }
         return replace(settings, **wished)
 

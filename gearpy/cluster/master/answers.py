@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final, TypeAlias, assert_never, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from gearpy.cluster.master.last_answers import LastAnswers
 from gearpy.cluster.master.programs import NeededPrograms

@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from gearpy.actor.api import ActorContext, Ref
 from gearpy.cluster.net.post import Post

@@ -1,8 +1,9 @@
 """Answers that app masters leave behind, for clients that ask when they are gone."""
 
 from collections import OrderedDict
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gearpy.ids import AppId
 from gearpy.messages.client import Refused

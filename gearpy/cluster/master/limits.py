@@ -1,7 +1,6 @@
 """Makes the limits by which a master keeps applications alive, from the configuration."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Final
 
 from gearpy.cluster.net.limits import transport_limits
@@ -13,7 +12,7 @@ from gearpy.messages.client import SubmitApplication
 from gearpy.messages.cluster import SlotWishes
 
 _MADE_MAX: Final = 1000
-_WISHES: Final = frozenset(f"application.{each.name}" for each in fields(SlotWishes))
+_WISHES: Final = frozenset(f"application.{name}" for name in SlotWishes.__struct_fields__)
 
 
 def app_master_times(config: Config, *, can_return: bool = True) -> AppMasterTimes:

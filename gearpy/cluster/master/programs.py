@@ -4,9 +4,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.actor.api import Actor
 from gearpy.errors import GearpyError
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.artifacts import ArtifactStore
 
@@ -19,8 +20,7 @@ _HOUR_MS: Final = 3_600_000
 FindNeeded: TypeAlias = Callable[[int], Mapping[str, ApplicationSummary] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class NeededPrograms:
+class NeededPrograms(Struct, frozen=True):
     """Ask a master for the programs that are needed; see `MasterState.needed_programs`."""
 
     ended_after_ms: int

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from gearpy.late_dataclass import dataclass
+from msgspec import Struct
 
 _OOM_KILLS: Final = re.compile(rb"^oom_kill (\d+)$", re.MULTILINE)
 _GROUPS: Final = Path("/proc/self/cgroup")
@@ -27,8 +27,7 @@ _OF_FIRST: Final = _Files("memory.oom_control", "memory.limit_in_bytes")
 _OF_SECOND: Final = _Files("memory.events", "memory.max")
 
 
-@dataclass(frozen=True, slots=True)
-class OomKills:
+class OomKills(Struct, frozen=True):
     """The numbers of processes that were killed for want of memory, so far.
 
     ``limit`` is the file that has the limit of the control group, with what it says.

@@ -7,11 +7,11 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from gearpy.cluster.processes.child_process import ChildProcess
 from gearpy.cluster.processes.fork_server import ForkServer

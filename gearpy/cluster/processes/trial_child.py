@@ -9,13 +9,14 @@ import os
 import resource
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, NoReturn
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.cluster.processes.lifeline import hold_lifeline
 from gearpy.cluster.processes.oom import prefer_to_kill
@@ -35,7 +36,6 @@ from gearpy.cluster.programs.outline import (
 from gearpy.config.load import from_overrides
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId, ExecutorId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import Artifact
 from gearpy.messages.summaries import ErrorCard
 from gearpy.task.api.application import StreamApplication
@@ -50,8 +50,7 @@ _MOST_LIKELY: Final = 1000  # To be killed for want of memory, before all that r
 _NOBODY: Final = (AppId(0), ExecutorId(0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialSpec:
+class TrialSpec(Struct, frozen=True, kw_only=True):
     """The program to load, and where the answer is to be.
 
     ``folder`` is where it was unpacked, empty if it was not uploaded; ``compared`` the program
@@ -69,8 +68,7 @@ class TrialSpec:
     compared_folder: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialAnswer:
+class TrialAnswer(Struct, frozen=True, kw_only=True):
     """The outline of a program, or why it cannot be loaded: ``mistakes``, or an ``error`` of it."""
 
     outline: ProgramOutline | None = None

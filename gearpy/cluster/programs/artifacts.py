@@ -4,13 +4,15 @@ import inspect
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
 from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from gearpy.cluster.programs.isolation import GuestModules, Modules, OwnModules
 from gearpy.cluster.programs.requirements import check_requirements

@@ -3,8 +3,9 @@
 import json
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, to_builtins
 
 from gearpy.cluster.programs.artifacts import Program, no_stream, other_kind, with_serializers
 from gearpy.cluster.programs.compared import ComparedPrograms
@@ -15,7 +16,6 @@ from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.scaling.bounds import bounds_in, with_bounds
 from gearpy.errors import ConfigError
 from gearpy.ids import ProcessorId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import SlotWishes
 from gearpy.task.api.actor_app import ActorApp
@@ -32,8 +32,7 @@ Difference: TypeAlias = tuple[ProcessorId, ProcessorId, str, bool]
 _UNKNOWN: Final = "what runs is not known"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramOutline:
+class ProgramOutline(Struct, frozen=True, kw_only=True):
     """The graph of a program and what it says of itself; none of its code.
 
     Attributes:
@@ -76,8 +75,7 @@ class ProgramOutline:
             raise ConfigError(other_kind(self.name, ActorApp, StreamApplication))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutlineDifferences:
+class OutlineDifferences(Struct, frozen=True, kw_only=True):
     """The differences of a program from the one that runs, as both were loaded side by side.
 
     Attributes:
@@ -106,8 +104,7 @@ class OutlineDifferences:
         return known.get((old, new), (_UNKNOWN, True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedProgram:
+class LoadedProgram(Struct, frozen=True, kw_only=True):
     """A program as it was loaded in a process of its own, beside the one it is compared with."""
 
     artifact: Artifact
@@ -145,7 +142,7 @@ def outline_of(program: Program, artifact: Artifact, config: Config) -> ProgramO
         wishes=program.wishes,
         near=near_data(program),
         paths=tuple(guarantees_of(program)),
-        plan=json.dumps(asdict(physical_plan(program))),
+        plan=json.dumps(to_builtins(physical_plan(program))),
     )
 
 

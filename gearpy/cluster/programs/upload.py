@@ -16,10 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from gearpy.cluster.programs.targets import Entry, Target, entry_of, split_path, tops_of
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ConnectionLost, SubmitRefused
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import (
     Artifact,
     ArtifactMissing,
@@ -42,8 +43,7 @@ _LISTED_BYTES_MAX: Final = 64 * 1024
 _NOT_PACKED: Final = frozenset({"gearpy"})  # Every executor has its own.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uploadable:
+class Uploadable(Struct, frozen=True, kw_only=True):
     """A program ready to be uploaded: its bytes in a file, and how to load it.
 
     ``origin`` is where the user has what is at the top of it.

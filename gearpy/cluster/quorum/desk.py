@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from gearpy.actor.api import Ref
 from gearpy.actor.mailbox import Reply

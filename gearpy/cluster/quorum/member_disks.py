@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from gearpy.errors import GearpyError
 from gearpy.messages.masters import GetMasterDisk, MasterDisk, MasterList, MasterSummary

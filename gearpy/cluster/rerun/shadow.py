@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.rerun.again import (

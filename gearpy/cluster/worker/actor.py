@@ -5,13 +5,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol, TypeAlias, assert_never
 
+from msgspec import Struct
+
 from gearpy import __version__
 from gearpy.actor.api import Actor, Cancellable, Exited
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.net.watched import MasterWatch
 from gearpy.errors import ConnectionLost, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import (
     DescribeWorker,
     DrainWorker,
@@ -74,8 +75,7 @@ def _ignore(_: object) -> None:
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
+class WorkerSettings(Struct, frozen=True, kw_only=True):
     """The settings of a worker beside its slots.
 
     Args:
@@ -104,25 +104,21 @@ class WorkerSettings:
     home: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
+class _Ended(Struct, frozen=True):
     key: _Key
     launch: int
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class _LookForMaster:
+class _LookForMaster(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _KillOrphans:
+class _KillOrphans(Struct, frozen=True):
     app_id: AppId
 
 
-@dataclass(frozen=True, slots=True)
-class _Measure:
+class _Measure(Struct, frozen=True):
     pass
 
 
@@ -132,8 +128,7 @@ _Message: TypeAlias = (
 )
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(Struct):
     """One executor, and a newer launch of it that waits for its end."""
 
     message: LaunchExecutor
@@ -149,8 +144,7 @@ class _Running:
         return self.successor or self.message
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """Looking for a master; ``until_ms`` is None for a worker that never had any.
 
     ``has_changed``: since it began something was started or refused, or has ended. The master

@@ -1,8 +1,7 @@
 """LaunchSpec: a worker's instructions to a process it starts, on its standard input."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.cluster import LaunchExecutor
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from gearpy.clocks import wall_ms
 from gearpy.cluster.app.config import keys_asked
 from gearpy.cluster.host.folders import WorkFolders, files_in
@@ -21,7 +23,6 @@ from gearpy.cluster.worker.launch_spec import LaunchSpec
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config, ExecutorConfig
 from gearpy.ids import MASTER_EXECUTOR
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import LogText, ReadLog, Refused
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.transport.security.secret import make_private_folders
@@ -37,8 +38,7 @@ _FIRST: Final = (MASTER_EXECUTOR, 1)
 _NAMES_SHOWN_MAX: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessSettings:
+class ProcessSettings(Struct, frozen=True, kw_only=True):
     """The settings that all children of one worker share.
 
     ``folder`` is this worker's own; below it each child gets a working folder. Fetched

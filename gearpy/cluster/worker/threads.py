@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.actor.api import Actor, ActorSystem, Exited, Failed, Ref
 from gearpy.actor.dispatcher import SharedDispatcher
@@ -17,7 +19,6 @@ from gearpy.cluster.worker import actor_app_role, app_master_role, executor_role
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
@@ -30,8 +31,7 @@ from gearpy.transport.security.credentials import Credentials
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _LaunchedActor:
+class _LaunchedActor(Struct, frozen=True):
     """An executor, or app master, that is an actor."""
 
     system: ActorSystem

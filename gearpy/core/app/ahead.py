@@ -1,8 +1,9 @@
 """State that the processes of the next version read before the version that runs has ended."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gearpy.core.app.deployment import Send
 from gearpy.core.dag.graph import Dag, regions_of

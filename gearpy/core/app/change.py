@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.core.app.ahead import ReadingAhead
 from gearpy.core.app.decisions import ChangeGivenUp, Command, GoBack, RecoveryLimits
@@ -15,7 +17,6 @@ from gearpy.core.dag.graph import Dag, place, without_regions
 from gearpy.core.dag.state_moves import Layout
 from gearpy.core.master.slots import equal_parts, fitting_parts, misfit
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId, WorkerId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ErrorCard
 
 #: So long the old version goes on while slots for the new one are waited for. What has none then
@@ -122,8 +123,7 @@ class VersionChange:
         return now_ms >= self._until_ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingChange:
+class WaitingChange(Struct, frozen=True, kw_only=True):
     """A change that begins when event time comes near the time at which it is to be made."""
 
     dag: Dag
@@ -134,8 +134,7 @@ class WaitingChange:
     tries: int = 3  # To start its processes: one that is lost is no reason to give it up.
 
 
-@dataclass(slots=True)
-class PauseTimes:
+class PauseTimes(Struct):
     """The times of one change at which each part of its pause was over, in ms.
 
     Attributes:

@@ -6,10 +6,11 @@ Gearpump: `ClockService`.
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.core.base.lazy_min import LazyMin
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, SessionId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskClock
 from gearpy.messages.summaries import ApplicationProgress
 
@@ -26,8 +27,7 @@ WaitsFor: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockHolder:
+class ClockHolder(Struct, frozen=True, kw_only=True):
     """One link of the chain from a source to the task that holds the clock."""
 
     task_id: TaskId
@@ -37,8 +37,7 @@ class ClockHolder:
     waits_for: WaitsFor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stall:
+class Stall(Struct, frozen=True, kw_only=True):
     """The clock has stood still for too long. ``tasks``: the tasks that hold it."""
 
     clock_ms: int
@@ -46,8 +45,7 @@ class Stall:
     tasks: tuple[TaskId, ...]
 
 
-@dataclass(slots=True)
-class _Task:
+class _Task(Struct):
     """The latest report of one task."""
 
     session: SessionId

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.core.app.executors import ExecutorCommand, ExecutorManager
 from gearpy.core.base.restart import GiveUp, RestartBudget, RestartPolicy
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.cluster import Allocation
 
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 _LATE: Final = "it did not start in time (executor.start-timeout-seconds)"
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """The process of an executor is gone. Another one follows, unless its budget is spent."""
 
     executor_id: ExecutorId

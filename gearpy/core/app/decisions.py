@@ -2,18 +2,18 @@
 
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import ExecutorCommand
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.pace import EpochCut, PacePolicy
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryLimits:
+class RecoveryLimits(Struct, frozen=True, kw_only=True):
     """The number of restarts, and the pauses between them. All of it is in the configuration."""
 
     restarts: RestartPolicy
@@ -34,8 +34,7 @@ class RecoveryLimits:
     steps_over: bool = False  #: What ends a process is left out, if it can be found.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activated:
+class Activated(Struct, frozen=True, kw_only=True):
     """All tasks run; for the first time, or again after `HeldUp`.
 
     ``pause``: how long those that a change touched had none, and why, for people; empty without.
@@ -44,13 +43,11 @@ class Activated:
     pause: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldUp:
+class HeldUp(Struct, frozen=True, kw_only=True):
     """An application that was active waits for slots that it has lost."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreManifest:
+class StoreManifest(Struct, frozen=True, kw_only=True):
     """Store a complete epoch durably, then call `ApplicationCore.on_manifest_stored`.
 
     Comes again until that is called. Until then no attempt of the region begins, and no sink is
@@ -65,16 +62,14 @@ class StoreManifest:
     untried: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochsRetired:
+class EpochsRetired(Struct, frozen=True, kw_only=True):
     """Enough newer epochs are stored: forget these, before their files are deleted."""
 
     region: int
     epochs: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochAborted:
+class EpochAborted(Struct, frozen=True, kw_only=True):
     """An epoch was given up; the next one follows. For the log."""
 
     region: int
@@ -82,16 +77,14 @@ class EpochAborted:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DamageFound:
+class DamageFound(Struct, frozen=True, kw_only=True):
     """A file is damaged that the next epochs were to go on from. For people."""
 
     region: int
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FellBack:
+class FellBack(Struct, frozen=True, kw_only=True):
     """These epochs are never gone back to: a file that they need is damaged.
 
     Must be durable before what is decided after it is done: sinks will drop what they wrote since
@@ -114,15 +107,13 @@ class FellBack:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropSnapshots:
+class DropSnapshots(Struct, frozen=True, kw_only=True):
     """Have snapshots dropped that nobody needs any more."""
 
     files: tuple[SnapshotFile, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survived:
+class Survived(Struct, frozen=True, kw_only=True):
     """A failure that a restart will repair, ``delay_ms`` from now.
 
     One failure may give several of these.
@@ -133,36 +124,31 @@ class Survived:
     delay_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     """The application is over; as ``terminated`` it was drained."""
 
     status: ApplicationStatus
     cause: ErrorCard | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutInPlace:
+class PutInPlace(Struct, frozen=True, kw_only=True):
     """The last epoch of this version is stored: put the next one in its place, from there.
 
     Follow it with a core of that version, or with `ApplicationCore.keep` if that cannot be.
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeGivenUp:
+class ChangeGivenUp(Struct, frozen=True, kw_only=True):
     """The next version never began; this one goes on."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialPassed:
+class TrialPassed(Struct, frozen=True, kw_only=True):
     """The first epoch of this version is stored, so it stays. Comes before sinks are told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoBack:
+class GoBack(Struct, frozen=True, kw_only=True):
     """The version on trial has failed: put the one before in its place, from where it ended.
 
     Nothing else of this core counts any more; what it has stored must leave the log.

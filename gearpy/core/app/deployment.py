@@ -5,11 +5,12 @@ whose steps have no time-out, so that one lost message stops an application for 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, SessionId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import (
     ExecutorMessage,
     LaunchTasks,
@@ -64,21 +65,18 @@ TRANSITIONS: Final[Mapping[tuple[DeploymentState, _Event], DeploymentState]] = {
 _ASKING: Final = frozenset({"launching", "locating", "starting", "stopping"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class Send(Struct, frozen=True, kw_only=True):
     """Send a message to an executor."""
 
     executor_id: ExecutorId
     message: ExecutorMessage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class Ready(Struct, frozen=True, kw_only=True):
     """Every task runs. Gearpump: `ApplicationReady`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptFailed:
+class AttemptFailed(Struct, frozen=True, kw_only=True):
     """The start-up, or an executor, has failed; ``cause`` names the place and where to look.
 
     ``silent`` are the executors that did not answer in time; they are asked nothing more.
@@ -90,8 +88,7 @@ class AttemptFailed:
     damaged: SnapshotsDamaged | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptStopped:
+class AttemptStopped(Struct, frozen=True, kw_only=True):
     """Every task has stopped, or will not answer any more, which is then among the errors.
 
     ``silent`` are the executors that did not answer in time; their tasks may still run.

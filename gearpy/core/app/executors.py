@@ -5,20 +5,20 @@ Gearpump: `ExecutorManager`, which counts every lost executor against a budget o
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.core.app.hosts import BoundSlots
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LinkBroken, RegisterExecutor
 from gearpy.messages.cluster import Allocation
 from gearpy.messages.summaries import ExecutorSummary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestSlots:
+class RequestSlots(Struct, frozen=True, kw_only=True):
     """Ask the master for slots; replaces the request before, and with 0 slots withdraws it.
 
     ``sizes`` of the executors, if they are not as equal as can be. With 0 executors the slots
@@ -35,16 +35,14 @@ class RequestSlots:
     adds: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Release(Struct, frozen=True, kw_only=True):
     """Give slots back that no executor is in."""
 
     worker_id: WorkerId
     slots: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(Struct, frozen=True, kw_only=True):
     """Have a worker start an executor."""
 
     executor_id: ExecutorId
@@ -52,8 +50,7 @@ class Launch:
     allocation: Allocation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class Stop(Struct, frozen=True, kw_only=True):
     """Have a worker stop an executor."""
 
     executor_id: ExecutorId
@@ -75,8 +72,7 @@ ExecutorCommand: TypeAlias = RequestSlots | Release | Launch | Stop
 _Status: TypeAlias = Literal["waiting", "launching", "running"]
 
 
-@dataclass(slots=True)
-class _Seat:
+class _Seat(Struct):
     """One executor of the application; its process may change."""
 
     slots: int

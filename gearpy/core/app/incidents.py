@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.core.base.pauses import pause_after
 from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
 from gearpy.ids import ExecutorId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LinkBroken
 from gearpy.messages.summaries import ErrorCard
 
@@ -104,16 +105,14 @@ class Incidents:
         return has_failed
 
 
-@dataclass(frozen=True, slots=True)
-class SilentExecutor:
+class SilentExecutor(Struct, frozen=True):
     """A process does not answer."""
 
     executor_id: ExecutorId
     launch: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenLink:
+class BrokenLink(Struct, frozen=True):
     """A link between two processes, each with its launch, that these attempts may have used.
 
     ``is_known``: the other end has said so a moment before.

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from gearpy.errors import ConfigError
-from gearpy.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from random import Random
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallLimits:
+class CallLimits(Struct, frozen=True, kw_only=True):
     """The limits of calls.
 
     Attributes:

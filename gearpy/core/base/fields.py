@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from reprlib import repr as short_repr
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.errors import ConfigError
-from gearpy.late_dataclass import dataclass
 
 #: What a field gives for any NaN, so that, as a key, all are one: other NaNs equal nothing.
 NAN: Final = math.nan
@@ -18,8 +19,7 @@ _WITH_ATTRIBUTES: Final[set[type]] = set()
 Field: TypeAlias = str | Callable[[Any], Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class FieldGetter:
+class FieldGetter(Struct, frozen=True):
     """Returns one field of a record. Loops that know the name read it without a call.
 
     Raises:
@@ -36,8 +36,7 @@ class FieldGetter:
         return (self.name,)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldsGetter:
+class FieldsGetter(Struct, frozen=True):
     """Returns several fields of a record as a tuple. Raises as `FieldGetter` does."""
 
     names: tuple[str, ...]

@@ -4,8 +4,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.errors import ConfigError
-from gearpy.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from random import Random
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
 _REMEMBERED_MAX: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartPolicy:
+class RestartPolicy(Struct, frozen=True, kw_only=True):
     """At most ``max_restarts`` in any ``window_ms``, with growing pauses between them.
 
     A negative ``max_restarts`` is no limit. The pause starts at ``backoff_ms``, grows by
@@ -54,15 +54,13 @@ class RestartPolicy:
 NO_RESTART: Final = RestartPolicy(max_restarts=0)
 
 
-@dataclass(frozen=True, slots=True)
-class RestartAfter:
+class RestartAfter(Struct, frozen=True):
     """Start again, ``delay_ms`` from now."""
 
     delay_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUp(Struct, frozen=True):
     """The budget is spent: stop and tell the parent."""
 
 

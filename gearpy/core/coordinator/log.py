@@ -7,11 +7,11 @@ log may be compacted. `views` give the types a meaning. Samza: the coordinator s
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct, field
+
 from gearpy.errors import ProtocolError
-from gearpy.late_dataclass import dataclass
 
 #: The newest version of what values mean that this gearpy understands.
 VERSION: Final = 2
@@ -23,8 +23,7 @@ EPOCH: Final = "epoch"  # Region and epoch -> its manifest; `segments` counts th
 Values: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorMessage:
+class CoordinatorMessage(Struct, frozen=True, kw_only=True):
     """One message of the log. Samza: `CoordinatorStreamMessage`.
 
     ``version`` is that of what ``values`` mean for the type. ``extras`` is what a newer gearpy has

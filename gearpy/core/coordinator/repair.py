@@ -7,6 +7,8 @@ the log says which epochs count.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from gearpy.core.coordinator.codec import ADVICE, CommitMark, Salvaged, decode_mark, salvage_segment
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
 from gearpy.core.coordinator.segments import (
@@ -19,11 +21,9 @@ from gearpy.core.coordinator.segments import (
     missing_file,
 )
 from gearpy.errors import LogDamaged, SnapshotDamaged
-from gearpy.late_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SalvagedLog:
+class SalvagedLog(Struct, frozen=True, kw_only=True):
     """The readable part of a log.
 
     Attributes:

@@ -5,12 +5,12 @@ from typing import Any, Final
 from zlib import crc32
 
 import msgspec
+from msgspec import Struct
 
 from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, draft
 from gearpy.core.coordinator.views import APPLICATION, DAG, DagVersion, DagVersions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError
-from gearpy.late_dataclass import dataclass
 
 _DRAIN: Final = "drain"  # Of the application: the savepoint to make at its end.
 #: Of the file of a savepoint; raised when an older gearpy cannot read it any more.
@@ -61,8 +61,7 @@ class DrainView:
         return [draft(APPLICATION, _DRAIN, None)] if self.is_asked else []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Savepoint:
+class Savepoint(Struct, frozen=True, kw_only=True):
     """An epoch of each region under a name, and all that an application needs to begin with it.
 
     Attributes:
@@ -91,8 +90,7 @@ class Savepoint:
         return any(file.taken for each in self.manifests for file in each.snapshots)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stored:
+class _Stored(Struct, frozen=True, kw_only=True):
     """The content of the file of a savepoint, behind its checksum."""
 
     format: int

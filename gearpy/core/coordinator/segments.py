@@ -36,9 +36,10 @@ throws what they raised. So tests can put the steps of two launches in every ord
 
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from gearpy.core.coordinator.codec import (
     ADVICE,
@@ -50,7 +51,6 @@ from gearpy.core.coordinator.codec import (
 )
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState
 from gearpy.errors import LogAbsent, LogDamaged, LogSuperseded, SnapshotDamaged, StoreAway
-from gearpy.late_dataclass import dataclass
 
 #: A log that is compacted while it is read is read again so often.
 _READS_MAX: Final = 100
@@ -62,28 +62,24 @@ _NAME: Final = re.compile(rf"(open|base|segment)-{_OPENING}(?:-(\d{{10,}}))?", r
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Save:
+class Save(Struct, frozen=True):
     """Store a file, durably; it replaces the one that has the name."""
 
     name: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ListNames:
+class ListNames(Struct, frozen=True):
     """Return the names of all files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """Return a file; raises `SnapshotDamaged` if it is not there."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """Remove a file."""
 
     name: str
@@ -193,8 +189,7 @@ def missing_file(file: CoordinatorLogFile, log: str, *, because: CoordinatorLogF
     return LogDamaged(file=f"{log}/{file.name}", offset=0, reason=reason, fix=ADVICE)
 
 
-@dataclass(frozen=True, slots=True)
-class LogContents:
+class LogContents(Struct, frozen=True):
     """The contents of a log.
 
     ``history`` is all messages of the files that count, the oldest first; of the time before the

@@ -1,15 +1,15 @@
 """View of the versions of the program that an application has had."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, draft
 from gearpy.core.epoch.epochs import Manifest, decode_manifest, encode_manifest
 from gearpy.errors import ProtocolError
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import Artifact
 
 _VERSION: Final = "version"  # Number -> the program, and what became of it.
@@ -20,8 +20,7 @@ _VERSION: Final = "version"  # Number -> the program, and what became of it.
 VersionState: TypeAlias = Literal["waiting", "preparing", "trial", "running", "replaced", "failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramVersion:
+class ProgramVersion(Struct, frozen=True, kw_only=True):
     """A version of the program of an application; its number is that of its graph.
 
     Attributes:

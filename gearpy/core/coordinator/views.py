@@ -1,8 +1,10 @@
 """Views of the coordinator log: they read and write the messages of each type."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, Values, draft
 from gearpy.core.dag.graph import StepSpec
@@ -10,7 +12,6 @@ from gearpy.core.dag.state_moves import Layout, StepPlace
 from gearpy.core.epoch.epochs import Manifest, decode_manifest, encode_manifest
 from gearpy.errors import ProtocolError
 from gearpy.ids import ProcessorId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskOffsets
 
 SET_CONFIG: Final = "set-config"  # Key of the configuration -> its value.
@@ -78,8 +79,7 @@ class EpochManifests:
         return _two_numbers(message, "/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskPlaces:
+class TaskPlaces(Struct, frozen=True, kw_only=True):
     """The places of the partitions of a source task at the end of an epoch. Samza: `Checkpoint`.
 
     ``offsets`` by partition, as in `TaskOffsets`. ``overridden`` are the partitions that a user has

@@ -7,9 +7,10 @@ form, or by a step that is no more, has no place there.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, StepSpec, regions_of
 from gearpy.ids import ProcessorId
-from gearpy.late_dataclass import dataclass
 
 Fate: TypeAlias = Literal["kept", "moved", "changed", "dropped", "new"]
 
@@ -27,8 +28,7 @@ class StepPlace(NamedTuple):
 Layout: TypeAlias = Mapping[str, StepPlace]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateMove:
+class StateMove(Struct, frozen=True, kw_only=True):
     """The move of a step.
 
     ``fate``: "kept" where it was; "moved" to another processor, with all that it keeps; "changed",

@@ -6,8 +6,9 @@ only where something has to be left out is a copy made.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from gearpy.core.base.stable_hash import KEY_GROUPS, task_of_group
 from gearpy.core.dag.graph import Dag, ProcessorSpec, regions_of

@@ -5,15 +5,15 @@ checkpoint clock of `ClockService`, for which all tasks must report the same tim
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gearpy.core.epoch.pace import EpochPace
 from gearpy.errors import ProtocolError
 from gearpy.ids import MIN_MS, ExecutorId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import EpochStored, SnapshotFile, TaskOffsets
 
 #: What is not answered is said again after so long.
@@ -24,8 +24,7 @@ _GIVEN_UP: Final = 3
 _DOUBLED_MAX: Final = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(Struct, frozen=True, kw_only=True):
     """A complete epoch: all that a restart needs.
 
     ``clock_ms`` is how far the region was when the epoch began to end. No source that was not idle

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from gearpy.late_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeFailure:
+class BeforeFailure(Struct, frozen=True):
     """A task has failed in the second of these epochs, and had gone on from the first."""
 
     after: int

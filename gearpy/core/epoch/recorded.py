@@ -5,10 +5,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from gearpy.core.epoch.kept import BeforeFailure
 from gearpy.errors import ConfigError
 from gearpy.ids import TaskId
-from gearpy.late_dataclass import dataclass
 
 #: Below the name of an application in the checkpoint store.
 RECORDED: Final = "recorded"
@@ -17,8 +18,7 @@ _NAME: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedName:
+class RecordedName(Struct, frozen=True, kw_only=True):
     """The name of a recording: all that a task took from the first to the last of some epochs.
 
     Attributes:
@@ -60,8 +60,7 @@ class RecordedName:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerunPath:
+class RerunPath(Struct, frozen=True, kw_only=True):
     """The recordings to repeat: those that follow a stored epoch; 0: the beginning.
 
     None: those that follow what was repeated before.

@@ -10,15 +10,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
+from msgspec import Struct
+
 from gearpy.errors import MessageLost
 from gearpy.ids import TaskId
-from gearpy.late_dataclass import dataclass
 
 M = TypeVar("M")
 
 
-@dataclass(frozen=True, slots=True)
-class EpochEnd:
+class EpochEnd(Struct, frozen=True):
     """Marks the place behind the last message of an epoch."""
 
     epoch: int

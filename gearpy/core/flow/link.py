@@ -8,16 +8,15 @@ Gearpump: `Subscription`, with the clock rule of its release 0.8.
 """
 
 from collections import deque
-from dataclasses import field
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from gearpy.errors import MessageLost
 from gearpy.ids import FIRST_SESSION, MAX_MS, SessionId, TaskId
-from gearpy.late_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowLimits:
+class FlowLimits(Struct, frozen=True, kw_only=True):
     """The bounds of the records under way on one link, and of the time between acknowledgements."""
 
     window_records: int
@@ -39,8 +38,7 @@ class FlowLimits:
 _ASKS_A_WINDOW: Final = 4
 
 
-@dataclass(slots=True)
-class _Span:
+class _Span(Struct):
     """Records sent between two ack requests."""
 
     seq: int = 0  #: Records sent in all, up to the end of the span.
@@ -48,8 +46,7 @@ class _Span:
     oldest_ms: int = MAX_MS  #: Oldest event time within the span.
 
 
-@dataclass(slots=True)
-class _Target:
+class _Target(Struct):
     """Counts the records that one downstream task was sent and has acknowledged."""
 
     window: int  #: So many may be unacknowledged.
@@ -217,8 +214,7 @@ class Subscription:
 Verdict: TypeAlias = Literal["accept", "stale", "duplicate"]
 
 
-@dataclass(slots=True)
-class _Inbound:
+class _Inbound(Struct):
     """Counts the messages of one upstream task in its current session."""
 
     session: SessionId

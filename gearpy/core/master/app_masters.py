@@ -8,6 +8,8 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.core.base.restart import (
     GiveUp,
     RestartAfter,
@@ -18,7 +20,6 @@ from gearpy.core.base.restart import (
 from gearpy.core.master.registry import TERMINAL
 from gearpy.core.master.state import MasterState
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.cluster import RunningExecutor
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ class LaunchTimes(NamedTuple):
     wall_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppMasterTimes:
+class AppMasterTimes(Struct, frozen=True, kw_only=True):
     """The times for which app masters are waited for."""
 
     start_timeout_ms: int  # For one that was launched, to register.
@@ -52,16 +52,14 @@ class AppMasterTimes:
     word_timeout_ms: int  # For the worker of one that cannot be reached, to say what it was.
 
 
-@dataclass(frozen=True, slots=True)
-class RequestSlot:
+class RequestSlot(Struct, frozen=True):
     """An app master needs a slot; preferably not on the worker where it was lost."""
 
     app_id: AppId
     avoid: WorkerId | None
 
 
-@dataclass(frozen=True, slots=True)
-class Kill:
+class Kill(Struct, frozen=True):
     """Have a worker end an app master that may still live."""
 
     app_id: AppId
@@ -70,8 +68,7 @@ class Kill:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLoss:
+class RecordLoss(Struct, frozen=True):
     """An app master is given up, and launched again: after a pause, unless it was planned."""
 
     app_id: AppId
@@ -80,8 +77,7 @@ class RecordLoss:
     is_planned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EndApplication:
+class EndApplication(Struct, frozen=True):
     """The restart budget of an app master is spent: its application fails."""
 
     app_id: AppId
@@ -91,8 +87,7 @@ class EndApplication:
 KeeperAction: TypeAlias = RequestSlot | Kill | RecordLoss | EndApplication
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     """One living application. ``due_ms``: the deadline of its present phase, if it has one.
 
     Both it and the path stay while the phase does.

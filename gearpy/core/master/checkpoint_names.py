@@ -7,9 +7,10 @@ import re
 import string
 from typing import TYPE_CHECKING, Final, Self
 
+from msgspec import Struct
+
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
-from gearpy.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from random import Random
@@ -47,8 +48,7 @@ def prefix_of(cluster_id: str, app_id: AppId) -> str:
     return f"{cluster_id}/app{app_id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumePoint:
+class ResumePoint(Struct, frozen=True, kw_only=True):
     """The epoch of another application to begin with, by number or savepoint; or the newest.
 
     With ``allows_drop`` it may leave behind what its program has no place for. With ``is_restart``

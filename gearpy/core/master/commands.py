@@ -2,30 +2,28 @@
 
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.core.base.versions import Envelopes
 from gearpy.ids import AppId, WorkerId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import SubmitApplication
 from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ErrorCard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameCluster:
+class NameCluster(Struct, frozen=True, kw_only=True):
     """Give a cluster that has no id this one; which it has is the result."""
 
     cluster_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submit:
+class Submit(Struct, frozen=True, kw_only=True):
     """Register an application; its id is the result. Must not be refused by the state."""
 
     request: SubmitApplication
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeStatus:
+class ChangeStatus(Struct, frozen=True, kw_only=True):
     """Change the status of an application; the result tells whether the change is legal."""
 
     app_id: AppId
@@ -35,8 +33,7 @@ class ChangeStatus:
     cause: ErrorCard | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchAppMaster:
+class LaunchAppMaster(Struct, frozen=True, kw_only=True):
     """An app master will be launched on a worker; the number of the launch is the result."""
 
     app_id: AppId
@@ -44,8 +41,7 @@ class LaunchAppMaster:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoseAppMaster:
+class LoseAppMaster(Struct, frozen=True, kw_only=True):
     """The app master of this launch is given up, whether it lives or not.
 
     ``restarts`` is how many of the application's regions had been restarted by then, as far as the
@@ -59,8 +55,7 @@ class LoseAppMaster:
     is_planned: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreValue:
+class StoreValue(Struct, frozen=True, kw_only=True):
     """An app master stores a value; whether it is kept is the result."""
 
     app_id: AppId
@@ -68,8 +63,7 @@ class StoreValue:
     value: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddQuarantined:
+class AddQuarantined(Struct, frozen=True, kw_only=True):
     """Put a record aside; its number is the result."""
 
     app_id: AppId
@@ -80,21 +74,18 @@ class AddQuarantined:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveQuarantined:
+class RemoveQuarantined(Struct, frozen=True, kw_only=True):
     """Records were given back to their operators."""
 
     app_id: AppId
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddWorker:
+class AddWorker(Struct, frozen=True, kw_only=True):
     """A worker is new; its id is the result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetEnded:
+class ForgetEnded(Struct, frozen=True, kw_only=True):
     """Forget all but the newest ``keep`` of the applications that have ended.
 
     The ids of those forgotten are the result.

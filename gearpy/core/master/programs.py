@@ -3,8 +3,9 @@
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
+from msgspec import Struct
+
 from gearpy.core.master.registry import TERMINAL
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ApplicationSummary
 
 #: What nothing has needed for so long goes. A client has this time from the upload to the submit.
@@ -33,8 +34,7 @@ class UnneededSince(Generic[_Name]):
         return [each for each, at_ms in self._since.items() if now_ms - at_ms >= self._grace_ms]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramsKept:
+class ProgramsKept(Struct, frozen=True, kw_only=True):
     """The size of programs, by their need; ``largest`` is the largest that an application needs."""
 
     living: tuple[int, int] = (0, 0)  #: Of applications that have not ended: number, bytes.

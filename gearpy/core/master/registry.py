@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Final, Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from gearpy.errors import SubmitRefused
 from gearpy.ids import AppId

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from enum import Enum, IntEnum
 
+from msgspec import Struct
+
 from gearpy.core.master.slots import equal_parts
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId, WorkerId
-from gearpy.late_dataclass import dataclass
 
 
 class Priority(IntEnum):
@@ -25,8 +26,7 @@ class Relaxation(Enum):
     SPECIFIC_WORKER = "specific-worker"  #: All on the worker that the request names.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceRequest:
+class ResourceRequest(Struct, frozen=True, kw_only=True):
     """``slots`` for ``executors`` executors of an application. Gearpump: `ResourceRequest`.
 
     ``launch`` is that of the app master that asks, or that is to be started there. A request is

@@ -6,13 +6,13 @@ applications that have lost an executor and will ask for its slots in a moment.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct, field
+
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.cluster import RunningExecutor
 
 _Key: TypeAlias = tuple[AppId, ExecutorId, int]
@@ -114,8 +114,7 @@ class WorkerPlace(NamedTuple):
 NOWHERE: Final = WorkerPlace()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSlots:
+class WorkerSlots(Struct, frozen=True):
     """The slots of one worker. Used may exceed total, see `SlotLedger`."""
 
     total: int
@@ -130,16 +129,14 @@ class WorkerSlots:
         return 0 if self.is_aside else max(0, self.total - self.used)
 
 
-@dataclass(slots=True)
-class _Outstanding:
+class _Outstanding(Struct):
     """A grant that no executor has used yet, and until when it counts."""
 
     grant: Grant
     until_ms: int
 
 
-@dataclass(slots=True)
-class _Account:
+class _Account(Struct):
     total: int
     place: WorkerPlace = NOWHERE
     is_aside: bool = False
@@ -339,8 +336,7 @@ class SlotLedger:
         self._summaries[worker_id] = self._accounts[worker_id].summary()
 
 
-@dataclass(slots=True)
-class _Reservation:
+class _Reservation(Struct):
     """Slots for one executor, on one worker while that can have them."""
 
     app_id: AppId

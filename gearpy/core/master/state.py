@@ -1,11 +1,12 @@
 """The durable state of a master: a state machine that replays a log."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
 from itertools import dropwhile
 from typing import Any, Final, assert_never
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gearpy.core.base.versions import MASTERS
 from gearpy.core.master.checkpoint_names import (
@@ -31,7 +32,6 @@ from gearpy.core.master.commands import (
 from gearpy.core.master.registry import TERMINAL, Registry
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import AppId, WorkerId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import Artifact, QuarantinedRecord, SubmitApplication
 from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 
@@ -41,8 +41,7 @@ LAUNCHES_MAX: Final = 1000
 VALUES_MAX: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppMasterLaunch:
+class AppMasterLaunch(Struct, frozen=True, kw_only=True):
     """One launch of an app master. ``number`` counts those of an application, from 1.
 
     If its end was planned, the next launch is no restart.
@@ -55,8 +54,7 @@ class AppMasterLaunch:
     is_planned: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class _Application:
+class _Application(Struct, kw_only=True):
     """The stored part of an application, beside its summary."""
 
     request: SubmitApplication
@@ -67,8 +65,7 @@ class _Application:
     restarts: int = 0  # Of regions, under app masters that were lost.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Snapshot:
+class _Snapshot(Struct, frozen=True, kw_only=True):
     next_app: int
     next_worker: int
     applications: list[tuple[ApplicationSummary, _Application]]

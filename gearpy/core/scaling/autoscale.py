@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from gearpy.core.dag.graph import Dag, ProcessorSpec
 from gearpy.core.scaling.demand import SLICES, Demand
 from gearpy.ids import ProcessorId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ScaleBounds, ScaledStep
 
 #: The user in whose name it changes an application.
@@ -52,8 +53,7 @@ class AppLoad(NamedTuple):
     free_slots: float | None = inf
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleDecision:
+class ScaleDecision(Struct, frozen=True, kw_only=True):
     """Give steps, by id, so many tasks, which so many executors share; ``reason`` says why.
 
     With 0 executors there are as many as it takes with none growing.

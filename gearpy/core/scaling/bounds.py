@@ -1,9 +1,11 @@
 """The bounds of the parallelism that autoscale may choose: from a text, and in a graph."""
 
+import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gearpy.core.dag.graph import Dag, ProcessorSpec
 from gearpy.errors import ConfigError
@@ -101,7 +103,9 @@ def _too_many(spec: ProcessorSpec) -> Iterator[str]:
 
 def without_bounds(dag: Dag) -> Dag:
     processors = {
-        pid: replace(spec, steps=tuple(replace(each, bounds=None) for each in spec.steps))
+        pid: dataclasses.replace(
+            spec, steps=tuple(dataclasses.replace(each, bounds=None) for each in spec.steps)
+        )
         for pid, spec in dag.processors.items()
     }
     return Dag(dag.version, processors, dag.edges)
@@ -132,7 +136,7 @@ def _names(spec: ProcessorSpec) -> set[str]:
 
 def _bound(spec: ProcessorSpec, wanted: Mapping[str, ScaleBounds]) -> ProcessorSpec:
     steps = tuple(
-        replace(step, bounds=wanted.get(step.id, wanted.get(step.name, step.bounds)))
+        dataclasses.replace(step, bounds=wanted.get(step.id, wanted.get(step.name, step.bounds)))
         for step in spec.steps
     )
-    return replace(spec, steps=steps)
+    return dataclasses.replace(spec, steps=steps)

@@ -1,9 +1,10 @@
 """Gearpump's `ReplaceProcessor` as a change of a program that runs. Pure: the plan is given."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pydantic import Field, ValidationError
 
 from gearpy.ids import MAX_MS, AppId

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from fastapi import APIRouter, Header, Query, WebSocket
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
-from pydantic import TypeAdapter
+from msgspec.structs import replace
 
 from gearpy.errors import GearpyError, SubmitRefused
 from gearpy.ids import AppId, ExecutorId
@@ -19,7 +18,6 @@ from gearpy.services.problems import ProblemRaised, answer_of
 from gearpy.services.push.frames import as_message, frame, id_of
 from gearpy.services.push.topics import TooManyViewers, TopicLook
 from gearpy.views.measured import series_view
-from gearpy.views.model import AppView, OverviewView, SeriesView
 
 router: Final = APIRouter(tags=["events"])
 
@@ -33,9 +31,6 @@ _OVERVIEW_S: Final = 2.0
 _LOG_S: Final = 1.0
 _LOG_LINES: Final = 200
 _LOG_FRAMES: Final = 50
-_VIEW: Final = TypeAdapter(AppView)
-_SERIES: Final = TypeAdapter(SeriesView)
-_OVERVIEW: Final = TypeAdapter(OverviewView)
 
 _App: TypeAlias = Annotated[int | None, Query(ge=0, le=_ID_MAX, description="This one alone.")]
 _Executor: TypeAlias = Annotated[
@@ -126,12 +121,12 @@ async def _watched(
 
 
 def _overview_topic(given: Deps) -> _Topic:
-    look = _Changes("overview", given.watching.overview, _OVERVIEW)
+    look = _Changes("overview", given.watching.overview)
     return ("overview",), look, _OVERVIEW_S, 1
 
 
 def _view_topic(given: Deps, app_id: AppId) -> _Topic:
-    look = _Changes("view", lambda: given.watching.application(app_id), _VIEW)
+    look = _Changes("view", lambda: given.watching.application(app_id))
     return ("view", app_id), look, _VIEW_S, 1
 
 
@@ -146,16 +141,15 @@ def _missed(given: Deps, app_id: AppId, since_ms: int) -> list[bytes]:
         data = given.client.series(app_id, since_ms)
     except SubmitRefused:
         return []
-    return [frame("series", _SERIES.dump_json(series_view(data)))]
+    return [frame("series", msgspec.json.encode(series_view(data)))]
 
 
 class _Changes:
     """Gives a frame when a view has changed in more than its time."""
 
-    def __init__(self, event: str, view: Callable[[], Any], adapter: TypeAdapter[Any]) -> None:
+    def __init__(self, event: str, view: Callable[[], Any]) -> None:
         self._event = event
         self._view = view
-        self._adapter = adapter
         self._before: Any = None
 
     def __call__(self, again: bool) -> bytes | None:  # noqa: FBT001 - topics call it
@@ -164,7 +158,7 @@ class _Changes:
         if timeless == self._before and not again:
             return None
         self._before = timeless
-        return frame(self._event, self._adapter.dump_json(view), event_id=view.at_ms)
+        return frame(self._event, msgspec.json.encode(view), event_id=view.at_ms)
 
 
 class _LogLines:

@@ -1,9 +1,10 @@
 """Routes of the versions of an application that runs: to update, scale and roll it back."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Body, Depends, File, Form, Query, UploadFile
+from msgspec.structs import replace
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.hidden import shown_args

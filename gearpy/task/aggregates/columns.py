@@ -8,7 +8,6 @@ may come in another order, as Arrow finds them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
@@ -16,6 +15,7 @@ from typing import Any, Final, TypeAlias
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
+from msgspec.structs import replace
 
 from gearpy.columns.row_schema import as_table
 from gearpy.core.base.one_key import one_key, one_keys

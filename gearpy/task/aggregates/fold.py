@@ -7,6 +7,8 @@ from itertools import groupby, islice, repeat
 from operator import itemgetter, length_hint
 from typing import Any, ClassVar, Final, Literal, NotRequired, TypeAlias, TypedDict, Unpack
 
+from msgspec import Struct
+
 from gearpy.core.base.copies import ATOMS, own
 from gearpy.core.base.key_copy import STEPS_FROM
 from gearpy.core.base.one_key import are_plain, is_one_key, one_key
@@ -14,7 +16,6 @@ from gearpy.core.window.sliding import SlidingPieces
 from gearpy.core.window.windows import SlidingWindows, WindowAssigner
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import newest_of, oldest_of
 from gearpy.state.kinds.bulk import BulkState
@@ -54,8 +55,7 @@ class LateArgs(TypedDict):
     waits: NotRequired[Waits]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
+class Fold(Struct, frozen=True, kw_only=True):
     """An aggregation, record by record: ``first`` makes a value of a record, ``add`` goes on.
 
     Attributes:

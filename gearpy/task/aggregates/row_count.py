@@ -6,10 +6,11 @@ moves, when an epoch ends, or when there are many keys.
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from gearpy.core.base.one_key import one_key
 from gearpy.core.window.aggregates import count

@@ -5,8 +5,10 @@ record and counts it; "quarantine" also hands it over, to be kept and perhaps gi
 once more.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.summaries import ErrorCard

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import CodeType, CoroutineType, FrameType
 from typing import Any, Final, Literal
 
+from msgspec import Struct
+
 from gearpy.errors import OperatorError
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import Batch
 from gearpy.task.api.failure import USER_ERRORS, operator_error, raised_by_user, shown
 from gearpy.task.api.rejects import Rejects
@@ -49,8 +50,7 @@ _TAKE_LIST: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RowOperator:
+class RowOperator(Struct, frozen=True):
     """A function over single records, and its name for people."""
 
     kind: Literal["map", "filter", "flat_map"]

@@ -7,10 +7,11 @@ from functools import partial
 from threading import Lock
 from typing import Protocol, TypeAlias
 
+from msgspec import Struct
+
 from gearpy.actor.api import BatchActor, Cancellable, Ref
 from gearpy.errors import CannotTravel, GearpyError, MailboxFull, OperatorError
 from gearpy.ids import MAX_MS, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import FailureKind, TaskClock
 from gearpy.messages.data import (
     Ack,
@@ -33,23 +34,20 @@ from gearpy.wire.values.class_names import PROGRAM
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class StartTask:
+class StartTask(Struct, frozen=True):
     """Open at this event time and run; a task without inputs halts at ``halt_ms``."""
 
     start_time_ms: int
     halt_ms: int = MAX_MS
 
 
-@dataclass(frozen=True, slots=True)
-class StopTask:
+class StopTask(Struct, frozen=True):
     """Stop the user's task and do nothing more."""
 
     completed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CutEpoch:
+class CutEpoch(Struct, frozen=True):
     """A task without inputs: end this epoch; see `TaskRunner.cut`. Others need not be told."""
 
     epoch: int
@@ -57,45 +55,38 @@ class CutEpoch:
     is_last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HaltTask:
+class HaltTask(Struct, frozen=True):
     """A task without inputs: send nothing of this event time or later; see `TaskRunner.halt`."""
 
     time_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class CommitTask:
+class CommitTask(Struct, frozen=True):
     """Tells a task that an epoch, and all before it, are complete."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class TellAgain:
+class TellAgain(Struct, frozen=True):
     """Hand over all of the keyed state at the next end of an epoch; what was stored is damaged."""
 
 
-@dataclass(frozen=True, slots=True)
-class InjectMessage:
+class InjectMessage(Struct, frozen=True):
     """Process this record, encoded as it was in quarantine, beside the records from the links."""
 
     value: bytes
     event_time_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
+class _Turn(Struct, frozen=True):
     """Gives a task a turn, as there may be work."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Signal:
+class _Signal(Struct, frozen=True):
     """Something has happened outside of the task that it waits for."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Wake:
+class _Wake(Struct, frozen=True):
     """The time has come that the runner waits for."""
 
 

@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.app import SourceHalt

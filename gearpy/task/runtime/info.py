@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from gearpy.ids import FIRST_SESSION, AppId, ExecutorId, SessionId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.task.runtime.outlet import OutputEdge
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskInfo:
+class TaskInfo(Struct, frozen=True, kw_only=True):
     """Names a task, its operator, its links and its application."""
 
     task_id: TaskId

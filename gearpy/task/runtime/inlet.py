@@ -4,12 +4,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from gearpy.core.flow.alignment import EpochEnd, LinkAlignment
 from gearpy.core.flow.link import ReceiverCounts
 from gearpy.core.flow.pace import WorkPace
 from gearpy.core.window.watermark import WatermarkTracker
 from gearpy.ids import FIRST_SESSION, SessionId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import (
     Ack,
     AckRequest,
@@ -23,8 +24,7 @@ from gearpy.messages.data import (
 QueuedMessage: TypeAlias = DataMessage | InitialAckRequest | AckRequest | LatencyProbe | Unmanaged
 
 
-@dataclass(frozen=True, slots=True)
-class Injected:
+class Injected(Struct, frozen=True):
     """A record given by hand: its value, encoded, and its event time."""
 
     value: bytes

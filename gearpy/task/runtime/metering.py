@@ -4,7 +4,8 @@ from collections.abc import Callable
 from time import perf_counter_ns, time_ns
 from typing import Final
 
-from gearpy.late_dataclass import dataclass
+from msgspec import Struct
+
 from gearpy.messages.metrics import TaskLoad
 from gearpy.metrics.histogram import Histogram
 from gearpy.task.api.counters import TaskCounters
@@ -17,8 +18,7 @@ _NS_PER_MS: Final = 1_000_000
 _NS_PER_S: Final = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeterSettings:
+class MeterSettings(Struct, frozen=True, kw_only=True):
     """The settings for measuring tasks: clocks in ns, and the time between probes of sources."""
 
     clock_ns: Callable[[], int] = perf_counter_ns

@@ -2,15 +2,16 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
 
 from gearpy.core.base.copies import ATOMS, own, own_each
 from gearpy.core.flow.link import FlowLimits, Subscription
 from gearpy.core.flow.partition import Part, Partitioner
 from gearpy.errors import CannotTravel, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import (
     NOWHERE,
     Ack,
@@ -38,8 +39,7 @@ _PROBED_LINKS: Final = 16
 _Parts: TypeAlias = "tuple[_EdgeOutput, list[Part]]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputEdge:
+class OutputEdge(Struct, frozen=True, kw_only=True):
     """An edge of the graph as one of its sending tasks sees it.
 
     Attributes:
@@ -52,8 +52,7 @@ class OutputEdge:
     meets_others: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputLimits:
+class OutputLimits(Struct, frozen=True, kw_only=True):
     """The bounds of one data message, and the time between bare watermarks.
 
     ``columnar_batch_records`` is the limit of a table, which has one of its own: a step takes it as
@@ -67,8 +66,7 @@ class OutputLimits:
     columnar_batch_records: int = 65_536
 
 
-@dataclass(slots=True)
-class _Link:
+class _Link(Struct):
     """The link to one target task: its counts, and the batch that is being filled for it."""
 
     target: TaskId

@@ -6,13 +6,13 @@ from time import perf_counter_ns
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from gearpy.core.epoch.recorded import RecordedName
 from gearpy.core.epoch.share import RecordingShare
 from gearpy.core.flow.alignment import EpochEnd
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MIN_MS, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import DataMessage, LinkMessage, Unmanaged
 from gearpy.task.runtime.digest import NO_DIGEST, OutputDigest
 from gearpy.task.runtime.inlet import Injected
@@ -28,8 +28,7 @@ _Kind: TypeAlias = Literal["link", "injected"]
 _OpenEntry: TypeAlias = tuple[_Kind, int, bytes, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedEntry:
+class RecordedEntry(Struct, frozen=True, kw_only=True):
     """A message that the task took, as a frame, and its output until the next one.
 
     ``at_ms`` is wall time. ``digest`` is that of `OutputDigest`. ``is_joined``: the next message
@@ -58,8 +57,7 @@ class RecordedEntry:
         return message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkPlace:
+class LinkPlace(Struct, frozen=True, kw_only=True):
     """The place of a link when a recording began."""
 
     source: int  #: Packed `TaskId`.
@@ -67,8 +65,7 @@ class LinkPlace:
     idle: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
+class Recording(Struct, frozen=True, kw_only=True):
     """All that a task took in one epoch, in the order in which it was processed.
 
     Attributes:

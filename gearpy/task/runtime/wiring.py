@@ -3,10 +3,10 @@
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from gearpy.ids import FIRST_SESSION, MIN_MS, AppId, ExecutorId, ProcessorId, SessionId, TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SourceProbe
 from gearpy.state.keyed import KeyedState
 from gearpy.task.api.application import StreamApplication
@@ -24,8 +24,7 @@ from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerFactory:
+class RunnerFactory(Struct, frozen=True, kw_only=True):
     """Makes the runners of one application's tasks, all with the same limits and clocks."""
 
     application: StreamApplication

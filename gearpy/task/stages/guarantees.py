@@ -11,8 +11,9 @@ from enum import Enum
 from types import CodeType, FunctionType
 from typing import Any, Final, get_type_hints
 
+from msgspec import Struct
+
 from gearpy.ids import ProcessorId
-from gearpy.late_dataclass import dataclass
 from gearpy.task.api.application import Processor, StreamApplication
 from gearpy.task.api.interfaces import Sink, Source, Task
 from gearpy.task.chain.chain import ChainTask
@@ -42,8 +43,7 @@ class Effect(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Weakness:
+class Weakness(Struct, frozen=True):
     """A part of a path that keeps it from being exactly-once: name, effect, reason and remedy."""
 
     part: str
@@ -55,8 +55,7 @@ class Weakness:
         return f"{self.part} {self.reason}; {self.fix}"
 
 
-@dataclass(frozen=True, slots=True)
-class PathGuarantee:
+class PathGuarantee(Struct, frozen=True):
     """The promise from one source to one sink."""
 
     source: str

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from gearpy.core.dag.graph import EdgeSpec, ProcessorSpec, StepSpec, regions_of
 from gearpy.ids import ProcessorId
-from gearpy.late_dataclass import dataclass
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import PathGuarantee, guarantees_of
 from gearpy.views.model import (
@@ -19,8 +20,7 @@ from gearpy.views.model import (
 _GROUP_BY = "group-by"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedProcessor:
+class PlannedProcessor(Struct, frozen=True, kw_only=True):
     """Steps that run in one task after the other, and how many such tasks there are.
 
     ``kind`` names the class of the task; ``level`` is the length of the longest way from a source.
@@ -34,8 +34,7 @@ class PlannedProcessor:
     steps: tuple[StepSpec, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedEdge:
+class PlannedEdge(Struct, frozen=True, kw_only=True):
     """An edge of the plan: how its records are spread, and their form."""
 
     source: ProcessorId
@@ -44,8 +43,7 @@ class PlannedEdge:
     form: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedPath:
+class PlannedPath(Struct, frozen=True, kw_only=True):
     """The promise from a source to a sink, and the reason why it is no more."""
 
     source: str
@@ -54,8 +52,7 @@ class PlannedPath:
     weakest_link: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhysicalPlan:
+class PhysicalPlan(Struct, frozen=True, kw_only=True):
     """The processors and edges that will run.
 
     ``regions`` are the connected parts, which restart by themselves. ``alike`` are ids of steps

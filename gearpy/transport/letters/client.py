@@ -8,9 +8,10 @@ from contextlib import suppress
 from itertools import count
 from typing import NoReturn, Self
 
+from msgspec import Struct
+
 from gearpy.clocks import monotonic_ms
 from gearpy.errors import AskTimeout, ConnectionLost, GearpyError, ProtocolError
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.peer import Letter
 from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.connection.protocol import NO_TLS_THERE, new_connection
@@ -24,8 +25,7 @@ from gearpy.wire.connection.machine import Authenticated, Connection, Connection
 _READ_BYTES = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class WhileSilent:
+class WhileSilent(Struct, frozen=True):
     """The action of a client while an answer does not come.
 
     Args:

@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, address_of, incarnation_of, node_text
-from gearpy.late_dataclass import dataclass
 from gearpy.transport.api import PeerLost, TakeLetter, TransportLimits, split_address
 from gearpy.transport.letters.peer import LetterPeer
 from gearpy.transport.letters.server import LetterServer
@@ -25,8 +26,7 @@ _STOPPED: Final = "this process has stopped"
 _STOPPING: Final = "it is stopping"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetterStats:
+class LetterStats(Struct, frozen=True, kw_only=True):
     """Counts of letters between this node and others since it began.
 
     ``resent``: letters sent again after a connection broke. ``repeats``: letters that came again

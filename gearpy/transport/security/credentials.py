@@ -4,9 +4,10 @@ import ipaddress
 import logging
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
-from gearpy.late_dataclass import dataclass
 from gearpy.transport.security.secret import load_or_create_secret
 from gearpy.transport.security.tls import TlsContexts, load_contexts
 from gearpy.wire.connection.keys import KeyRing, LaunchToken
@@ -14,8 +15,7 @@ from gearpy.wire.connection.keys import KeyRing, LaunchToken
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class Credentials(Struct, frozen=True, kw_only=True):
     """The keys of a process, its certificates if it speaks TLS, and where it may listen."""
 
     keys: KeyRing

@@ -12,8 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from gearpy.errors import ConfigError, ProtocolError
-from gearpy.late_dataclass import dataclass
 from gearpy.transport.security.secret import check_private
 
 _log = logging.getLogger(__name__)
@@ -124,8 +125,7 @@ class TlsPipe:
             raise ProtocolError(_reason(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class TlsContexts:
+class TlsContexts(Struct, frozen=True):
     """The TLS contexts of a process, as a server and as a client."""
 
     server: ssl.SSLContext

@@ -12,8 +12,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from msgspec import Struct
+
 from gearpy.errors import ConfigError, FrameTooLarge, ProtocolError
-from gearpy.late_dataclass import dataclass
 
 #: Of the form of frames alone; what messages say has versions of its own, which a handshake agrees
 #: on (`messages.versions`).
@@ -45,8 +46,7 @@ class Frame(NamedTuple):
     body: memoryview
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrameLimits:
+class FrameLimits(Struct, frozen=True, kw_only=True):
     """The largest sizes of the body of a frame. Checked before anything is kept for it."""
 
     data_bytes_max: int = 16 << 20

@@ -8,12 +8,11 @@ goes wrong, or means harm, can speak for its own application and for nobody else
 import hmac
 import json
 import struct
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from gearpy.errors import AuthenticationFailed, ConfigError
 from gearpy.ids import AppId, ExecutorId
-from gearpy.late_dataclass import dataclass
 
 KEY_BYTES: Final = 32
 #: Unlike the beginning of any proof, see `auth`: no proof is a key, and no key a proof.

@@ -1,9 +1,9 @@
 """What is shown of one application: `gear app describe`, `gear info`, and a change of it."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.cli.terminal.exits import WRONG_USE
 from gearpy.errors import AskTimeout

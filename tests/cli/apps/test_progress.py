@@ -1,10 +1,9 @@
 """Progress tells rate, watermark and lateness, and not too often."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.cli.apps.progress import Lines, Rate, Silence, facts
 from gearpy.cli.programs.run import summary_line

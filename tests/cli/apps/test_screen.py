@@ -1,11 +1,11 @@
 """What ``gear top`` draws."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.console import Console, RenderableType
 
 from gearpy.cli.apps.screen import ORDERS, application_screen, bar, overview_screen, spark

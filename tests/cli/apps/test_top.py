@@ -7,7 +7,8 @@ import select
 import subprocess
 import sys
 import time
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gearpy.messages.client import DescribeApplication
 from tests.cli.build import Gear

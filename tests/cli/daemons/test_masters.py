@@ -1,6 +1,6 @@
 """Masters, as the command line shows and changes them."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gearpy.cli.daemons.masters import status_lines
 from gearpy.cli.terminal.exits import WRONG_USE

@@ -1,6 +1,6 @@
 """Workers that are told to leave their cluster, as the command line shows it."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tests.cli.build import NOON_MS, Gear
 

@@ -5,11 +5,11 @@ import re
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from gearpy.cli.main import app

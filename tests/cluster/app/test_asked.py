@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from queue import SimpleQueue
 from threading import Event
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.cluster.app.changes.asked import AskedChanges, ChangeAnswer, Loaded
 from gearpy.cluster.programs.outline import LoadedProgram, ProgramOutline

@@ -1,10 +1,10 @@
 """What the coordinator log says of versions that are given up, or tried."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.cluster.app.checkpoints import AppCheckpoints
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion, PlannedVersion

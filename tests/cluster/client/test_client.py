@@ -1,9 +1,9 @@
 """What a program gets from a cluster, and which error when it gets nothing."""
 
-from dataclasses import replace
 from typing import Literal
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import AskTimeout, ChangeFailed, ConfigError, ProtocolError, SubmitRefused

@@ -1,11 +1,11 @@
 """State that is read ahead, while more of it is stored: in the end it is what was stored last."""
 
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.cluster.executor.ahead import StateAhead
 from gearpy.cluster.executor.epochs import EpochFiles

@@ -1,7 +1,8 @@
 """What a master does when an app master, a worker or itself was lost."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
 from gearpy.messages.client import (

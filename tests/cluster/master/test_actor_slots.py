@@ -1,6 +1,6 @@
 """What a master has granted comes back, whoever dies before it is used."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gearpy.ids import AppId, WorkerId
 from gearpy.messages.client import GetDemand, SlotDemand

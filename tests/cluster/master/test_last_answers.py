@@ -1,6 +1,6 @@
 """Answers that app masters leave behind."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gearpy.cluster.master.last_answers import LastAnswers
 from gearpy.ids import AppId

@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.cluster.processes.trial import ProgramTrials
 from gearpy.cluster.programs.artifacts import ArgumentsRefused

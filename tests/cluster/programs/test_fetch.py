@@ -4,11 +4,11 @@ import hashlib
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.errors import ConfigError, ConnectionLost

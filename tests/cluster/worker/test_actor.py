@@ -1,10 +1,10 @@
 """The worker in virtual time, with a launcher and a master that do what a test says."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.actor.api import Actor, Exited, Failed, Ref
 from gearpy.cluster.net.post import Post

@@ -366,7 +366,7 @@ def test_a_child_that_does_not_read_can_be_stopped(scene: Scene) -> None:
     child = scene.launcher.launch(
         LaunchExecutor(
             **{
-                **{name: getattr(a_launch(), name) for name in LaunchExecutor.__slots__},
+                **{name: getattr(a_launch(), name) for name in LaunchExecutor.__struct_fields__},
                 "launch": 2,
                 "config": config,
             }

@@ -1,7 +1,8 @@
 """What an application core may decide, and what it does about epochs."""
 
-from dataclasses import is_dataclass
 from typing import get_args
+
+from msgspec import Struct
 
 from gearpy.core.app import decisions
 from gearpy.core.app.decisions import (
@@ -27,13 +28,17 @@ from tests.core.manager_bench import A, Bench, kinds, only
 def test_every_decision_is_a_command() -> None:
     """A shell that has an arm for each command does all that is decided."""
     commands = get_args(decisions.Command)
-    own = (each for each in vars(decisions).values() if is_dataclass(each))
+    own = (
+        each
+        for each in vars(decisions).values()
+        if isinstance(each, type) and issubclass(each, Struct)
+    )
     classes = {each for each in own if each.__module__ == decisions.__name__}
 
     made = classes - {decisions.RecoveryLimits}
 
     assert made <= set(commands)
-    assert all(each.__dataclass_params__.frozen for each in commands)
+    assert all(each.__struct_config__.frozen for each in commands)
 
 
 # -- epochs --------------------------------------------------------------------------------

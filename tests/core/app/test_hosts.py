@@ -1,10 +1,10 @@
 """Tasks that are bound to machines: their executors, and what is asked of the master for them."""
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.executors import ExecutorManager, Launch, Release, RequestSlots

@@ -1,12 +1,12 @@
 """Files of the coordinator log as bytes: read as they were written, or refused."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.coordinator.codec import (
     CommitMark,

@@ -1,12 +1,12 @@
 """The state that a coordinator log leads to, and what its views make of it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.coordinator.log import EPOCH, VERSION, CoordinatorMessage, CoordinatorState
 from gearpy.core.coordinator.views import (

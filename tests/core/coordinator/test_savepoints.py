@@ -1,11 +1,11 @@
 """What the log of an application says of its end; and epochs with names."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState
 from gearpy.core.coordinator.savepoints import (

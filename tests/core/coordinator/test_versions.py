@@ -1,8 +1,7 @@
 """The versions of a program in the coordinator log."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gearpy.core.coordinator.log import CoordinatorState, draft
 from gearpy.core.coordinator.versions import ProgramVersion, Versions

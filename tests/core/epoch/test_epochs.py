@@ -1,10 +1,9 @@
 """Epochs of one attempt: begun, complete, given up, committed; and what is stored of them."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.epoch.epochs import (
     CommitRound,

@@ -1,11 +1,11 @@
 """Which app masters run, which have to be launched again, and when one is given up."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.master.app_masters import (

@@ -1,11 +1,11 @@
 """Names in a checkpoint store, and the epochs that applications begin with."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.master.checkpoint_names import (
     ResumePoint,

@@ -1,13 +1,13 @@
 """What a master must not forget."""
 
 from collections import defaultdict
-from dataclasses import replace
 from typing import Any, get_args
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.master.checkpoint_names import PROGRAM_KEY, PROGRAMS_KEY
 from gearpy.core.master.commands import (

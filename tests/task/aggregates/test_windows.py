@@ -1,7 +1,6 @@
 """The stage for any windows: late and bad records, restarts, and what it leaves behind."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from random import Random
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.window.trigger import after_watermark, every
 from gearpy.core.window.windows import (

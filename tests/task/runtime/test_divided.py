@@ -1,12 +1,12 @@
 """Messages that are too large to be sent are divided; a record alone is refused, and none other."""
 
-from dataclasses import replace
 from random import Random
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gearpy.core.flow.link import ReceiverCounts
 from gearpy.core.flow.partition import Part, Partitioner

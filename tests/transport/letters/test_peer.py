@@ -4,9 +4,9 @@ import random
 import socket
 import threading
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.ids import node_text
 from gearpy.transport.security.credentials import Credentials

@@ -6,8 +6,9 @@ Regions with tasks in one process die together, so their sources are searched to
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from gearpy.core.app.deadly.probing import Part, Probing, Verdict
 from gearpy.core.app.regions.region import Region

@@ -9,11 +9,12 @@ read at a time. What kills alone is left out.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gearpy.ids import TaskId
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LeftOut, SourceProbe
 
 #: A partition of a source, and the task that reads it.
@@ -44,8 +45,7 @@ def quota(size: int, epochs: int) -> int | None:
     return grown if grown <= _SIZE_MAX else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
+class _Search(Struct, frozen=True, kw_only=True):
     """The way in which sources read.
 
     ``candidates``: one of them has the record; ``allowed`` are read. ``leaves_out`` of the one.

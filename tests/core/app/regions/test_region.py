@@ -1,7 +1,8 @@
 """One region: its attempts, what they go on from, and what it needs."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gearpy.core.app.deployment import Ready, Send
 from gearpy.core.app.regions.region import Region
