@@ -430,6 +430,7 @@ def _read_text(lines: list[bytes], folder: Path, chance: random.Random) -> None:
             ("utf-8", "ascii", "cp1252", "utf-8-sig", "shift_jis", "gb18030")
         ),
         "errors": chance.choice(("strict", "replace", "ignore")),
+        "on_bad": chance.choice(("fail", "skip", "side")),
     }
     _read_source(gp.files(file, **options), ["text.log"])
 

@@ -7,9 +7,12 @@ A line ends with ``\n``; one ``\r`` before it belongs to the ending. What stands
 import codecs
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gearpy.errors import ConfigError, OperatorError
+
+if TYPE_CHECKING:
+    from gearpy.connectors.files.tables import BadRows
 
 # Many files may wait for their time with one block in memory each, hence the small first one.
 _BLOCK_BYTES: Final = (1 << 16, 1 << 18)
@@ -60,7 +63,8 @@ class Decoder:
         return OperatorError(
             operator="files",
             cause=f"{name}: byte {offset + error.start} is not {self._encoding} "
-            f"({error.reason}): give the file's encoding=, or errors='replace'",
+            f"({error.reason}): give the file's encoding=, or errors='replace', or leave such "
+            'lines out with on_bad="skip" or "side"',
             record=repr(line[:_SHOWN_BYTES]),
         )
 
@@ -76,6 +80,7 @@ class LineBlocks:
         keep_tail: keep an unfinished last line until its end has been written.
         block_bytes: size of the first blocks read; the last one stays.
         line_bytes_max: no line may be longer.
+        bad: takes lines that are no text; without it they are refused.
 
     Invariant: `offset` is where the next line starts that was not taken.
     """
@@ -90,7 +95,9 @@ class LineBlocks:
         keep_tail: bool = False,
         block_bytes: tuple[int, ...] = _BLOCK_BYTES,
         line_bytes_max: int = _LINE_BYTES_MAX,
+        bad: "BadRows | None" = None,
     ) -> None:
+        self._bad = bad
         self._read_at = read_at
         self._decoder = decoder
         self._name = name
@@ -101,6 +108,8 @@ class LineBlocks:
 
     def restart(self, offset: int = 0) -> None:
         """Forget the bytes that were read and go on at the start of another line."""
+        #: Among the lines, not taken yet.
+        self._bad_at: dict[int, tuple[str, str, bytes]] = {}
         self._sizes: Iterator[int] = chain(self._block_bytes, repeat(self._block_bytes[-1]))
         self._start = offset  # Where the block starts in the file.
         self._block = b""  # Whole lines, some of them taken.
@@ -112,11 +121,21 @@ class LineBlocks:
 
     def take(self, max_records: int) -> list[str]:
         """Return the next lines, none if there are no more at present."""
-        if self._taken == len(self._lines):
-            self._fill()
-        lines = self._lines[self._taken : self._taken + max_records]
-        self._taken += len(lines)
-        return lines
+        while True:
+            if self._taken == len(self._lines):
+                self._fill()
+            first, lines = self._taken, self._lines[self._taken : self._taken + max_records]
+            self._taken += len(lines)
+            if not self._bad_at:
+                return lines
+            good = []
+            for at, line in enumerate(lines, first):
+                if (found := self._bad_at.pop(at, None)) is None:
+                    good.append(line)
+                elif self._bad is not None:
+                    self._bad.take(*found)
+            if good or not lines:
+                return good
 
     @property
     def exhausted(self) -> bool:
@@ -143,11 +162,30 @@ class LineBlocks:
         """Read on until there is a line or the end."""
         start = self._start + len(self._block)
         block = self._next_block()
-        text = self._decoder.decode(block, name=self._name, offset=start) if block else ""
-        self._lines = _split(text)
-        if not self._lines[-1]:
+        try:
+            text = self._decoder.decode(block, name=self._name, offset=start) if block else ""
+            self._lines = _split(text)
+        except OperatorError:
+            if self._bad is None:
+                raise
+            self._lines = self._one_by_one(block, start)
+        if not self._lines[-1] and len(self._lines) - 1 not in self._bad_at:
             self._lines.pop()  # What stands behind the last line ending, or nothing at all.
         self._start, self._block, self._taken = start, block, 0
+
+    def _one_by_one(self, block: bytes, offset: int) -> list[str]:
+        """Return the lines of a block, with nothing in place of bad ones."""
+        lines: list[str] = []
+        pieces = block.split(b"\n")
+        for at, line in enumerate(pieces):
+            text = ""
+            try:
+                text = self._decoder.decode(line, name=self._name, offset=offset)
+            except OperatorError as error:
+                self._bad_at[at] = f"from byte {offset} on", error.cause, line
+            lines.append(text.removesuffix("\r") if at < len(pieces) - 1 else text)
+            offset += len(line) + 1
+        return lines
 
     def _next_block(self) -> bytes:
         while True:

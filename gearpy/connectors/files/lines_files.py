@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NotRequired, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, get_args
 
 from gearpy.clocks import wall_ms
 from gearpy.connectors.files.bytes import (
@@ -26,7 +26,11 @@ from gearpy.connectors.locations import no_match, unpacker_of
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.task.api.interfaces import Batch, Sink, Source
+from gearpy.task.api.sides import BadRecord
 from gearpy.task.sources.share import Share
+
+if TYPE_CHECKING:
+    from gearpy.connectors.files.tables import BadRows, OnBad
 
 _LOG: Final = logging.getLogger(__name__)
 _NS_PER_MS: Final = 1_000_000
@@ -41,6 +45,7 @@ def files(
     on_lost: OnLost = "fail",
     encoding: str = "utf-8",
     errors: str = "strict",
+    on_bad: "OnBad" = "fail",
 ) -> Source[str]:
     r"""Read the lines of text files; each file is a partition.
 
@@ -66,7 +71,10 @@ def files(
         on_lost: "fail" if a followed file that was rotated meanwhile is not found, or "skip" to
             go on with the new one; this is logged.
         encoding: of the files; one that writes ASCII as ASCII.
-        errors: what to do with bytes that are no text: "strict" fails, "replace", "ignore".
+        errors: what to do with bytes that are no text: "strict", "replace", "ignore".
+        on_bad: what becomes of a line that is no text, where ``errors`` is "strict": "fail" ends
+            the application and names file and byte; "skip" leaves it out, logs and counts it;
+            "side" gives it to `Stream.errors`, and counts it.
 
     Raises:
         ConfigError: a pattern matches no file, and nothing is followed; raised when the
@@ -90,6 +98,7 @@ def files(
         poll_ms=duration_ms(poll),
         on_lost=on_lost,
         decoder=Decoder(encoding, errors),
+        on_bad=on_bad,
     )
 
 
@@ -159,6 +168,7 @@ class FileSource(Source):
         poll_ms: wait between two looks for files.
         decoder: makes text of bytes.
         now_ms: the wall clock.
+        on_bad: what becomes of lines that are no text.
     """
 
     replayable = True
@@ -174,8 +184,15 @@ class FileSource(Source):
         poll_ms: int = 1000,
         on_lost: OnLost = "fail",
         now_ms: Callable[[], int] = wall_ms,
+        on_bad: "OnBad" = "fail",
     ) -> None:
         _check_patterns(patterns)
+        if on_bad != "fail":
+            from gearpy.connectors.files.tables import check_on_bad  # noqa: PLC0415 - loads pyarrow
+
+            check_on_bad("files", on_bad)
+        self._on_bad: OnBad = on_bad
+        self.sets_bad_aside = on_bad == "side"
         if on_lost not in get_args(OnLost):
             raise ConfigError(f'files: on_lost is {on_lost!r:.100}, must be "fail" or "skip"')
         self._on_lost: OnLost = on_lost
@@ -246,6 +263,7 @@ class FileSource(Source):
             self._decoder,
             offset=place["offset"],
             size=size,
+            on_bad=self._on_bad,
         )
 
     def _stamps(self, changed_ms: int, resume: FilePlace | None) -> Stamps:
@@ -268,6 +286,7 @@ class FileReader(FollowedFile):
         decoder: makes text of bytes.
         offset: where to begin.
         size: of the file, as far as known.
+        on_bad: what becomes of lines that are no text.
     """
 
     def __init__(
@@ -279,7 +298,14 @@ class FileReader(FollowedFile):
         *,
         offset: int,
         size: int,
+        on_bad: "OnBad" = "fail",
     ) -> None:
+        self._aside: list[BadRecord] = []
+        self._bad: BadRows | None = None
+        if on_bad != "fail":
+            from gearpy.connectors.files import tables  # noqa: PLC0415 - loads pyarrow
+
+            self._bad = tables.BadRows("files", path, on_bad, self._aside)
         self.restarts = 0  #: How often the file was begun anew because it changed.
         self._path = path
         self._file = file
@@ -289,12 +315,19 @@ class FileReader(FollowedFile):
         self._size = size
         self._may_end = not file.grows
         self._blocks = LineBlocks(
-            file.read_at, decoder, name=path, offset=offset, keep_tail=file.grows
+            file.read_at,
+            decoder,
+            name=path,
+            offset=offset,
+            keep_tail=file.grows,
+            bad=self._bad,
         )
 
     def read_batch(self, max_records: int) -> Batch | None:
         """Return the next lines."""
         lines = self._blocks.take(max_records)
+        if self._bad is not None:
+            self.skipped_records = self._bad.skipped
         self.finished = self._may_end and self._blocks.exhausted
         self.idle = not lines and not self.finished
         if lines:
@@ -302,6 +335,11 @@ class FileReader(FollowedFile):
         if self.idle and self._file.has_changed(self._blocks.read_to):
             self._start_over()
         return None
+
+    def take_bad(self) -> Sequence[BadRecord]:
+        taken = self._aside[:]
+        self._aside.clear()
+        return taken
 
     def snapshot(self) -> FilePlace:
         offset = self._blocks.offset

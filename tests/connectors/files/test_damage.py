@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 # Ships no type information.
@@ -22,6 +23,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gearpy as gp
 from gearpy.connectors.files.partitions import RowFiles
@@ -210,6 +213,52 @@ def test_types_are_not_made_of_very_deep_values(tmp_path: Path) -> None:
     file.write_bytes(b'{"a": 1}\n{"a": 2, "x": %s}\n' % DEEP)
     assert "nested deeper than 60 levels" in refusal(lambda: gp.jsonl(file))
     assert read(gp.jsonl(file, schema={"a": int})) == ([{"a": 1}, {"a": 2}], 0)
+
+
+# -- text ------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.sampled_from([b"a", b"", b"\xff", b"b\r", b"\xffc\r", "\u00e9".encode()])),
+    st.sampled_from([b"", b"\n"]),
+    st.integers(1, 4),
+)
+def test_lines_that_are_no_text(lines: list[bytes], end: bytes, size: int) -> None:
+    """They are left out or set aside, each once, wherever one goes on."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "x.log")
+        file.write_bytes(b"\n".join(lines) + (end if lines else b""))
+        texts = file.read_bytes().split(b"\n")
+        if not texts[-1]:
+            texts.pop()
+        ended = texts if end and lines else texts[:-1]
+        texts = [
+            text.removesuffix(b"\r") if at < len(ended) else text for at, text in enumerate(texts)
+        ]
+        good = [text.decode() for text in texts if b"\xff" not in text]
+        bad = [text.removesuffix(b"\r") for text in texts if b"\xff" in text]
+        assert read(gp.files(file, on_bad="skip")) == (good, len(bad))
+        found, aside, place, ended_at = list[str](), list[gp.BadRecord](), None, False
+        source = gp.files(file, on_bad="side")
+        while not ended_at:
+            with closing(source.open(str(file), place)) as reader:
+                batch = reader.read_batch(size)
+                found += list(batch.values) if batch else []
+                aside += reader.take_bad()
+                place, ended_at = reader.snapshot(), reader.finished
+        assert found == good
+        assert [each.record.removesuffix("\r") for each in aside] == [
+            each.decode("utf-8", "backslashreplace") for each in bad
+        ]
+        data = file.read_bytes() + b"\n"
+        for each in aside:
+            offset = int(each.where.rpartition("from byte ")[2].removesuffix(" on"))
+            line = data[offset : data.index(b"\n", offset)]
+            assert line.decode("utf-8", "backslashreplace") == each.record
+        if bad:
+            told = refusal(lambda: gp.files(file))
+            assert "x.log: byte " in told
+            assert 'on_bad="skip" or "side"' in told
 
 
 # -- packed files ----------------------------------------------------------------------------
