@@ -26,7 +26,27 @@ def data(link: TaskId, number: int, epoch: int) -> Sent:
 
 
 def take(alignment: LinkAlignment[Sent], *messages: Sent) -> list[Any]:
-    return [passed for sent in messages for passed in alignment.take(sent.link, sent, sent.epoch)]
+    """Return what is passed on; a message that `passes` is, alone."""
+    passed: list[Any] = []
+    for sent in messages:
+        passes = alignment.passes(sent.link, sent.epoch)
+        found = list(alignment.take(sent.link, sent, sent.epoch))
+        assert not passes or found == [sent]
+        passed += found
+    return passed
+
+
+def test_messages_of_the_epoch_at_hand_pass() -> None:
+    """Not those of a link that is ahead, whose messages wait in their order."""
+    alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1)
+    assert alignment.passes(A, 1)
+    assert alignment.passes(A, None)
+
+    take(alignment, data(A, 1, 2))
+
+    assert not alignment.passes(A, None)
+    assert not alignment.passes(B, 2)
+    assert alignment.passes(B, 1)
 
 
 def test_link_may_be_several_epochs_ahead() -> None:

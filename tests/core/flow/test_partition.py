@@ -292,3 +292,21 @@ def test_task_of_a_key_depends_on_nothing_else(keys: list[Any], parallelism: int
     assert {target: len(values) for target, values, _ in forwards} == {
         target: len(values) for target, values, _ in backwards
     }
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GroupByPartitioner(lambda value: value["none"]),
+        HashPartitioner,
+        ShufflePartitioner,
+        ShuffleGroupingPartitioner,
+    ],
+)
+def test_a_single_task_gets_the_batch_as_it_is(make: Callable[[], Partitioner]) -> None:
+    """No key is asked for, so the sender need not ask the partitioner."""
+    partitioner = make().fork(Random(1))
+    values, times = [{"a": 1}, {"b": [2]}], [3, 4]
+
+    assert partitioner.is_whole_for_one
+    assert partitioner.partition(values, times, parallelism=1, sender=0) == [(0, values, times)]
