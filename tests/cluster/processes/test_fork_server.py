@@ -80,7 +80,8 @@ END: Final = """\
 import os, signal
 signal.signal(signal.SIGUSR1, lambda *_: os._exit(3))
 print("up", flush=True)
-signal.pause()
+while True:  # A signal just before `signal.pause` would be waited for, for ever.
+    signal.sigtimedwait((), 0.05)
 """
 #: Orders two forks itself; one ends with code 5, the other waits.
 ORDERS: Final = """\
