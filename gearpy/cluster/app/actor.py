@@ -19,7 +19,7 @@ from gearpy.cluster.app.contacts import AppExecutors, MasterLink
 from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.metrics import AppMetrics
 from gearpy.cluster.app.opening import OPEN_AGAIN_MS, LogOpening
-from gearpy.cluster.app.quarantine import AppQuarantine, AppReplays
+from gearpy.cluster.app.quarantine import AppQuarantine, AppReplays, task_of
 from gearpy.cluster.app.savepoints import IN_MEMORY, AppSavepoints
 from gearpy.cluster.app.standing import AppStanding
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion, no_way_back
@@ -498,6 +498,10 @@ class AppMasterActor(Actor[_Message]):
     def _send(self, command: Send) -> None:
         message = command.message
         if isinstance(message, LaunchTasks):
+            assert self._core is not None, "it has decided so"
+            newest = self._core.regions[message.region].history.newest
+            epoch = 0 if newest is None else newest.epoch
+            self._quarantine.on_begin(message.region, message.attempt, epoch)
             message = self._checkpoints.with_partitions(message)
         self._executors.tell(command.executor_id, message)
 
@@ -771,10 +775,11 @@ class AppMasterActor(Actor[_Message]):
 
     def _on_quarantined(self, core: ApplicationCore, message: RecordQuarantined) -> None:
         self._savepoints.keep_before(core, message.error)
-        taken = self._quarantine.add(message)
+        region = core.regions.of_task(task_of(message.error.task))
+        taken = self._quarantine.add(message, -1 if region is None else region.number)
         if isinstance(taken, ErrorCard):
             self._do(core.fail(taken, self.context.now_ms()))
-        else:
+        elif taken is not None:
             self._master.tell(taken)
 
     def _replay(self, core: ApplicationCore, message: ReplayNow | ReplayQuarantined) -> object:

@@ -1,7 +1,8 @@
 """The records of one application that go into quarantine, and those that are given back."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -14,9 +15,14 @@ from gearpy.messages.client import QuarantinedRecord, ReplayQuarantined
 from gearpy.messages.cluster import Quarantine
 from gearpy.messages.summaries import ErrorCard
 
+#: A record that was put aside: its task, its value, and why; its time may be that of its arrival.
+_Key: TypeAlias = tuple[str, bytes, str]
+
 
 class AppQuarantine:
     """Numbers records, and keeps them until the master has stored them.
+
+    What a region has put aside since the epoch that it goes back to comes again, and is there.
 
     Part of an app master; runs on its thread.
 
@@ -30,13 +36,33 @@ class AppQuarantine:
         self._records_max = records_max
         self._count = 0
         self._unstored: dict[int, Quarantine] = {}
+        #: By region: what was put aside in epochs that may not be complete, and what comes again.
+        self._open = defaultdict[int, list[tuple[int, _Key]]](list)
+        self._again = defaultdict[int, Counter[_Key]](Counter)
+        self._attempts: dict[int, int] = {}
 
     @property
     def unstored(self) -> list[Quarantine]:
         return list(self._unstored.values())
 
-    def add(self, message: RecordQuarantined) -> Quarantine | ErrorCard:
-        """Return the record for the master to store, or the cause of the application's failure."""
+    def on_begin(self, region: int, attempt: int, epoch: int) -> None:
+        """Note that an attempt goes on from the end of an epoch; told again, nothing changes."""
+        if self._attempts.get(region) != attempt:
+            self._attempts[region] = attempt
+            lost = [key for each, key in self._open.pop(region, ()) if each > epoch]
+            self._again[region].update(lost)
+
+    def add(self, message: RecordQuarantined, region: int) -> Quarantine | ErrorCard | None:
+        """Return the record for the master to store, or the cause of the application's failure.
+
+        None: it is there.
+        """
+        error = message.error
+        key = (error.task, message.value, error.cause)
+        self._open[region].append((error.epoch, key))
+        if self._again[region][key]:
+            self._again[region][key] -= 1
+            return None
         self._count += 1
         if self._count > self._records_max:
             cause = (

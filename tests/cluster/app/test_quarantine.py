@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import gearpy as gp
-from gearpy.cluster.app.quarantine import AppReplays
+from gearpy.cluster.app.quarantine import AppQuarantine, AppReplays
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
-from gearpy.ids import AppId, TaskId
-from gearpy.messages.app import BeginEpoch
+from gearpy.ids import AppId, ExecutorId, TaskId
+from gearpy.messages.app import BeginEpoch, RecordQuarantined
 from gearpy.messages.client import QuarantinedRecord
 from gearpy.messages.summaries import ErrorCard
 from tests.core.manager_bench import Bench
@@ -55,6 +56,66 @@ def test_a_record_that_was_given_back_survives_a_restart_at_once(tmp_path: Path)
     assert summary.status == "succeeded"
     lines = [line for part in out.glob("*.jsonl") for line in part.read_text().splitlines()]
     assert sorted(map(json.loads, lines)) == list(range(len(lines)))
+
+
+def put_aside(value: bytes, epoch: int) -> RecordQuarantined:
+    error = ErrorCard(cause="ValueError", task="0.0", epoch=epoch)
+    return RecordQuarantined(
+        executor_id=ExecutorId(0), processor_id=0, value=value, event_time_ms=5, error=error
+    )
+
+
+def test_what_comes_again_is_there_once() -> None:
+    """As often as it was put aside since the epoch that its region goes back to."""
+    quarantine = AppQuarantine(AppId(1), 1, 100)
+
+    def add(value: bytes, epoch: int, region: int = 0) -> bool:
+        return quarantine.add(put_aside(value, epoch), region) is not None
+
+    quarantine.on_begin(0, 1, 0)
+    assert [add(b"a", 1), add(b"b", 2), add(b"b", 2), add(b"c", 3)] == [True] * 4
+    quarantine.on_begin(0, 2, 1)
+    quarantine.on_begin(0, 2, 1)  # To another executor.
+    assert add(b"b", 5, region=1)
+    assert [add(b"b", 5), add(b"b", 5), add(b"b", 5)] == [False, False, True]
+    quarantine.on_begin(0, 3, 1)  # The last one, c, had not come.
+    assert [add(b"b", 7) for _ in range(4)] == [False, False, False, True]
+    assert [add(b"c", 7), add(b"c", 7), add(b"a", 7)] == [False, True, True]
+
+
+def test_a_restart_puts_no_record_aside_twice(tmp_path: Path) -> None:
+    """It is read again, as no epoch was complete, and raises again."""
+    seen, stop = list[int](), tmp_path / "stop"
+
+    def numbers() -> Iterator[int]:
+        yield from range(10)
+        while not stop.exists():
+            yield 1
+
+    def check(number: int) -> int:
+        seen.append(number)
+        if number in {3, 7}:
+            raise ValueError(number)
+        return number
+
+    def has_read_7(times: int) -> bool:
+        return seen.count(7) == times
+
+    app = gp.StreamApp("again")
+    app.read(gp.generate(numbers, rate=200)).map(check).write(gp.to_list([]))
+    settings = {"application.on-error": "quarantine", "checkpoint.interval-ms": "60000"}
+    config = load(env={}, overrides={"transport.secret-file": str(tmp_path / "secret")})
+    with LocalCluster(config, workers=1) as cluster:
+        client = cluster.client
+        running = client.submit("again", embed(app.build()), config=settings)
+        for times in (1, 2, 3):
+            eventually(partial(has_read_7, times), within_s=WITHIN_S)
+            client.replay(running.app_id)
+        stop.touch()
+        running.wait(WITHIN_S)
+        found = client.quarantined(running.app_id).records
+
+    assert [record.error.record for record in found] == ["3", "7"]
 
 
 def test_nothing_is_given_to_a_task_at_its_end() -> None:
