@@ -10,6 +10,8 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from gearpy.actor.api import Dispatcher, DispatcherChoice, Ref
 from gearpy.actor.dispatcher import Runnable
 from gearpy.actor.local_system import LocalActorSystem
@@ -45,7 +47,8 @@ _TURN_MESSAGES: Final = 100
 _NS_PER_MS: Final = 1_000_000
 #: Of a task's turn; the clock does not move in one.
 _TURN_MS: Final = 2
-_REPORT_INTERVAL_MS: Final = 100
+#: Reports of clocks come with time, not with batches.
+_REPORT_INTERVAL_MS: Final = 3_600_000
 
 
 class _Turns:
@@ -147,9 +150,11 @@ class OneThread:
         self.committed: dict[TaskId, list[int]] = {}
         self._failed: list[str] = []
         transport: Any = _CodedTransport() if is_coded else MemoryTransport(MemoryHub(), "one")
+        output = output_limits(config)
         factory = RunnerFactory(
             application=application,
-            output=output_limits(config),
+            # As no time passes, targets would never say that they are fast.
+            output=replace(output, flow=replace(output.flow, least_records=0)),
             limits=task_limits(config),
             turn_ms=_TURN_MS,
             clock_ms=self._system.now_ms,

@@ -113,21 +113,24 @@ class Subscription:
         is never quiet would be a whole interval of records behind.
         Gearpump: `Subscription.sendMessage`, which asks each `ack-once-every-message-count`.
         """
-        assert 0 < records <= self.credit(target), "send no more than credit()"
-        state = self._targets[target]
+        state, limits = self._targets[target], self._limits
         span = state.open
         span.seq += records
         span.bytes_total += size_bytes
-        span.oldest_ms = min(span.oldest_ms, oldest_ms)
-        state.oldest_ms = min(state.oldest_ms, oldest_ms)
+        pending, pending_bytes = span.seq - state.acked, span.bytes_total - state.acked_bytes
+        assert 0 < records <= pending <= state.window, "send no more than credit()"
+        if oldest_ms < span.oldest_ms:
+            span.oldest_ms = oldest_ms
+            state.oldest_ms = min(state.oldest_ms, oldest_ms)
         state.last_sent_ms = now_ms
         state.batch = max(state.batch, records)
-        asked_seq = state.asked[-1].seq if state.asked else state.acked
         due = (
-            span.seq - asked_seq >= state.ask_each
-            or now_ms - state.last_asked_ms >= self._limits.ack_interval_ms
+            span.seq - (state.asked[-1].seq if state.asked else state.acked) >= state.ask_each
+            or now_ms - state.last_asked_ms >= limits.ack_interval_ms
+            or pending >= state.window
+            or pending_bytes >= limits.window_bytes
         )
-        return self._ask(state, now_ms) if due or self.credit(target) <= 0 else None
+        return self._ask(state, now_ms) if due else None
 
     def on_divided(self, target: int, *, unsent: int, more: int) -> None:
         """Count the last ``unsent`` records as so many more: they were divided otherwise."""

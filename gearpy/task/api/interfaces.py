@@ -193,6 +193,10 @@ class Task(Generic[In_contra, Out_co]):
     #: before that record.
     marks_late: ClassVar[bool] = False
 
+    #: `has_room` or `may_end_epoch` may be false, `wake_ms` may be a time; asked behind `on_start`.
+    may_wait: bool = True
+    may_wake: bool = True
+
     def __init__(self, context: TaskContext[Out_co]) -> None:
         self.context = context
 

@@ -8,7 +8,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
 from gearpy.state.encoding.keys import NO_KEY
 from gearpy.state.keyed import KeyedState
-from gearpy.state.kinds.timers import KeyTimer
+from gearpy.state.kinds.timers import KeyTimer, KeyTimers
 from gearpy.state.open import StateSettings, open_state
 from gearpy.state.stores.store import Section, StateDelta
 from gearpy.task.api.failure import USER_ERRORS, ProgramFailure, outputs_of
@@ -44,6 +44,7 @@ class KeyedTask:
         self._wall_ms = wall_ms
         self._watermark_ms = watermark_ms
         self._state: KeyedState | None = None
+        self._timers: KeyTimers | None = None  # Of the state, when they were asked for.
         self._key_of: Callable[[Any], Any] | None = None
         self._message: Message | None = None  # The newest record that the task was given.
         self._is_refused = False
@@ -229,7 +230,9 @@ class KeyedTask:
         """The time in ms until a timer on wall time is due; None where there is none."""
         if self._state is None:
             return None
-        at_ms = self._state.timers.next_processing_ms
+        if (timers := self._timers) is None:
+            timers = self._timers = self._state.timers
+        at_ms = timers.next_processing_ms
         if at_ms is None or at_ms >= MAX_MS:
             return None
         now_ms = self._wall_ms()

@@ -146,6 +146,8 @@ class ChainTask(Task):
         self.keeps_times = all(stage.keeps_times for stage in self._stages)
         self._first, *others = segments = _segments_of(self._stages)
         self._active = segments if self._first.timed else others
+        self.may_wait = bool(self._deferring or self._with["may_end_epoch"])
+        self.may_wake = bool(self._active)
 
     def _restored(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
         """Return the state that each stage goes on from, and let it find its keyed state."""

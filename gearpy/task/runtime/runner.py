@@ -43,7 +43,7 @@ from gearpy.task.runtime.inlet import Injected, Inlet
 from gearpy.task.runtime.metering import MeterSettings, TaskMeter
 from gearpy.task.runtime.outlet import Outlet, OutputLimits, Promises
 from gearpy.task.runtime.recording import Recorder
-from gearpy.task.time.timers import TaskTimers, Wakes, earlier_of, is_due, timer_at_ms
+from gearpy.task.time.timers import TaskTimers, Wakes, earlier_of, is_due
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
 from gearpy.wire.values.payload import decode_batch, decode_value
 
@@ -151,6 +151,8 @@ class TaskRunner:
         self._feed: TaskFeed | None = None  # Made when it is open.
         self._origin = NOWHERE  # Of the records at hand.
         self._is_chain = self._tells_origin = True
+        # Of the task: it may have no room, or let an epoch wait; it may want to be woken.
+        self._may_wait = self._may_wake = True
 
     def open(self, start_time_ms: int) -> None:
         """Open the links, make the user's task and start it."""
@@ -186,6 +188,10 @@ class TaskRunner:
         if not self.task.keeps_times:
             self._outlet.forget_order()
         self._is_chain = self.task.marks_late
+        kind = type(self.task)
+        asked = (kind.has_room, kind.may_end_epoch) != (Task.has_room, Task.may_end_epoch)
+        self._may_wait = self.task.may_wait and asked
+        self._may_wake = self.task.may_wake and kind.wake_ms is not Task.wake_ms
         self._tells_origin = self.task.aligned  # Records that wait for a later epoch have lost it.
         if not self.task.aligned:
             self._inlet.hold_nothing_back()
@@ -286,7 +292,8 @@ class TaskRunner:
             if now_ms - started_ms >= self._turn_ms or len(self.outbox) >= OUTBOX_FULL:
                 break
         self._flush()
-        waits = self._outlet.is_blocked or (self.task is not None and not self.task.has_room)
+        has_room = not self._may_wait or self.task is None or self.task.has_room
+        waits = self._outlet.is_blocked or not has_room
         self._inlet.pace.end(self._clock_ms(), is_waiting=waits)
         self._outlet.on_tick(now_ms)
         return self._next_turn_ms(now_ms)
@@ -370,9 +377,9 @@ class TaskRunner:
 
     def _next_job(self, now_ms: int) -> Job | None:
         assert self.task is not None
-        if self._wakes.wait_ms(self.task, self._claimed_clock_ms) == 0:
+        if self._may_wake and self._wakes.wait_ms(self.task, self._claimed_clock_ms) == 0:
             return self._wake()
-        if not self._may_go_on():
+        if self._may_wait and not self._may_go_on():
             return None
         if self._parked is not None:
             job, self._parked = self._parked, None
@@ -381,49 +388,43 @@ class TaskRunner:
         return self._new_job(now_ms)
 
     def _may_go_on(self) -> bool:
-        """Tell whether the task takes what comes next: the rest of a job, a record, an end."""
+        """Tell whether one that may wait takes what is next: a rest, a record, an end."""
         task = self.task
         if task is None:
             return False
         if not task.has_room:
-            return self._parked is None and task.is_at_rest and self._takes_without_room(task)
+            if self._parked is not None or not task.is_at_rest:
+                return False
+            return task.may_end_epoch if self._is_at_end(task) else self._inlet.is_at_promise
         return task.may_end_epoch or self._parked is not None or not self._is_at_end(task)
-
-    def _takes_without_room(self, task: Task) -> bool:
-        return task.may_end_epoch if self._is_at_end(task) else self._inlet.is_at_promise
 
     def _is_at_end(self, task: Task) -> bool:
         return self._inlet.is_at_end or self._cut.is_due(task, self.epoch)
 
     def _new_job(self, now_ms: int) -> Job | None:
         assert self.task is not None
-        if self._cut.is_due(self.task, self.epoch):
+        if self._cut.epoch >= self._outlet.epoch and self._cut.is_due(self.task, self.epoch):
             self._end_epoch(self._cut.epoch)
-            if not self._may_go_on():
+            if self._may_wait and not self._may_go_on():
                 return None
-        has_room = self.task.has_room
-        if has_room and is_due(self._timer_at_ms(now_ms), now_ms):
+        has_room = not self._may_wait or self.task.has_room
+        if has_room and (at_ms := self._timer_at_ms(now_ms)) is not None and at_ms <= now_ms:
             is_of_task = is_due(self._timers.due_ms, now_ms)
             return self._fire_timer() if is_of_task else self._fed.fire(self._keyed.due())
         if self.recorder is not None and self._inlet.is_at_end:
             self._flush()  # What follows belongs to the next epoch.
-        if (job := self._job_of_messages()) is not None:
-            return job
-        if has_room and is_due(self._cut.read_at_ms(self._produce_at_ms), now_ms):
-            if self.task.epoch_fill > _FULL:
-                self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
-            else:
-                return self._produce()
-        return None
-
-    def _job_of_messages(self) -> Job | None:
         message = self._inlet.next()
         while message is not None:
-            job = self._job_of(message)
-            if job is not None:
+            if (job := self._job_of(message)) is not None:
                 return job
-            message = self._inlet.next() if self._may_go_on() else None
-        return None
+            may_go_on = not self._may_wait or self._may_go_on()
+            message = self._inlet.next() if may_go_on else None
+        if not has_room or not is_due(self._cut.read_at_ms(self._produce_at_ms), now_ms):
+            return None
+        if self.task.epoch_fill > _FULL:
+            self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
+            return None
+        return self._produce()
 
     def _job_of(self, message: object) -> Job | None:
         if type(message) is DataMessage:
@@ -659,7 +660,7 @@ class TaskRunner:
         elif batch is not None:
             self._flush()
             self._emit(batch, now_ms)
-        elif self._parked is None and self.task is not None and not self.task.has_room:
+        elif self._may_wait and self._parked is None and not (self.task and self.task.has_room):
             self._job, self._parked = None, self._job
             self._parked_origin = self._origin
         if len(self._buffer) >= self._limits.batch_records:
@@ -754,9 +755,12 @@ class TaskRunner:
         self.outbox.append(Unmanaged(self.info.session, self.info.task_id, target, value))
 
     def _timer_at_ms(self, now_ms: int) -> int | None:
+        due_ms, key_wait_ms = self._timers.due_ms, self._keyed.wait_ms
+        if due_ms is None and key_wait_ms is None:
+            return None
         if self._claimed_clock_ms == MAX_MS or self._cut.is_over:
             return None  # The end may have been stored: results of a timer would be lost.
-        return timer_at_ms(self._timers, self._keyed, now_ms)
+        return earlier_of(due_ms, None if key_wait_ms is None else now_ms + key_wait_ms)
 
     def _next_turn_ms(self, now_ms: int) -> int | None:
         assert self.task is not None
@@ -767,12 +771,13 @@ class TaskRunner:
             return at_ms
         if self._job is not None:
             return 0
-        wait_ms = self._wakes.wait_ms(self.task, self._claimed_clock_ms)
-        at_ms = earlier_of(at_ms, None if wait_ms is None else now_ms + wait_ms)
-        if not self._may_go_on():
+        if self._may_wake:
+            wait_ms = self._wakes.wait_ms(self.task, self._claimed_clock_ms)
+            at_ms = earlier_of(at_ms, None if wait_ms is None else now_ms + wait_ms)
+        if self._may_wait and not self._may_go_on():
             return at_ms
         read_at_ms = self._cut.read_at_ms(self._produce_at_ms)
-        is_cut = self._cut.is_due(self.task, self._outlet.epoch)
+        is_cut = self._cut.epoch >= self._outlet.epoch and self._cut.is_due(self.task, self.epoch)
         if self._parked is not None or self._inlet or is_cut or is_due(read_at_ms, now_ms):
             return 0
         return earlier_of(earlier_of(at_ms, read_at_ms), self._timer_at_ms(now_ms))

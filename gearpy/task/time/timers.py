@@ -7,7 +7,6 @@ from itertools import count
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Task
-from gearpy.task.api.keyed import KeyedTask
 
 
 class TaskTimers:
@@ -71,11 +70,6 @@ class Wakes:
     def wake(self, task: Task) -> Iterator[Batch]:
         self._woken_ms = self._wall_ms()
         yield from task.on_wake(self._woken_ms) or ()
-
-
-def timer_at_ms(timers: TaskTimers, keyed: KeyedTask, now_ms: int) -> int | None:
-    due_ms, key_wait_ms = timers.due_ms, keyed.wait_ms
-    return due_ms if key_wait_ms is None else earlier_of(due_ms, now_ms + key_wait_ms)
 
 
 def earlier_of(one_ms: int | None, other_ms: int | None) -> int | None:
