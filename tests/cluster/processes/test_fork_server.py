@@ -66,7 +66,10 @@ print(json.dumps({
         "names": sorted(os.environ), "threads": len(os.listdir("/proc/self/task")),
         "stopped": str(signal.getsignal(signal.SIGTERM)), "limits": text("limits"),
         "interrupted": str(signal.getsignal(signal.SIGINT)), "score": text("oom_score_adj"),
-        "masks": [line for line in text("status").splitlines() if line.startswith(("Sig", "Shd"))],
+        "masks": [  # SigQ is missing: it counts signals to all processes of this user.
+            line for line in text("status").splitlines()
+            if line[3:6] in ("Pnd", "Blk", "Ign", "Cgt")
+        ],
         "group": text("cgroup"), "nice": os.nice(0), "cores": sorted(os.sched_getaffinity(0)),
         "buffered": [sys.stdout.line_buffering, sys.stderr.line_buffering, sys.stdout.encoding],
         "mark": text("environ").count("_GEARPY_LAUNCH=" + os.environ["_GEARPY_LAUNCH"]),
