@@ -11,13 +11,13 @@ from struct import Struct
 from typing import BinaryIO, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
-from gearpy.core.coordinator.blocks import HEADER_BYTES, BlockFormat
 from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile
 from gearpy.wire.values.pieces import Encoded, chunks_of, joined
 
-FORMAT: Final = BlockFormat(b"gearpart", 2)
+#: Raised when files can no longer be read by an older gearpy.
+FORMAT_VERSION: Final = 1
 #: What one section may hold; more in one piece is refused before it is stored.
 SECTION_BYTES_MAX: Final = 1 << 30
 #: What is hashed, read or written at once: worth a step, and soon over.
@@ -29,6 +29,8 @@ HEAD: Final = 1
 STATE: Final = 2
 _END: Final = 3
 
+_MAGIC: Final = b"gearpart"
+_HEADER: Final = Struct(">8sHI")  # Magic, version, checksum of these.
 _LABEL: Final = Struct(">BQII")  # Kind, task, key group, bytes of the body.
 _SECTION: Final = Struct(">BQIII")  # The same, and the checksum of label and body.
 _CHECKSUM: Final = Struct(">I")
@@ -83,8 +85,9 @@ def file_of(sections: Iterable[NewSection]) -> Iterator[bytes]:
 
 
 def _pieces(sections: Iterable[NewSection]) -> Iterator[bytes]:
-    yield FORMAT.header(0)
-    heads, count, offset = set[TaskId](), 0, HEADER_BYTES
+    plain = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0)[: -_CHECKSUM.size]
+    yield plain + _CHECKSUM.pack(crc32(plain))
+    heads, count, offset = set[TaskId](), 0, _HEADER.size
     for section in sections:
         if len(section.body) > SECTION_BYTES_MAX:
             raise ConfigError(
@@ -136,8 +139,8 @@ def _begun(file: BinaryIO, wanted: SnapshotFile) -> "_Input":
     source = _Input(file, wanted.location)
     if wanted.size_bytes and source.size != wanted.size_bytes:
         reason = f"the file has {source.size} bytes, stored were {wanted.size_bytes}"
-        raise source.damaged(min(source.size, wanted.size_bytes), reason)
-    FORMAT.check(source.take(HEADER_BYTES), source.damaged)
+        raise source.damage(reason, at=min(source.size, wanted.size_bytes))
+    _check_header(source)
     return source
 
 
@@ -180,7 +183,7 @@ def read_once(
     source = _begun(file, wanted)
     yield from _sections(source, wanted.location, look)
     if not skims and source.sha256() != wanted.sha256:
-        raise source.damaged(0, f"SHA-256 is {source.sha256()}, stored was {wanted.sha256}")
+        raise source.damage(f"SHA-256 is {source.sha256()}, stored was {wanted.sha256}", at=0)
 
 
 def skimmed(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
@@ -243,7 +246,7 @@ class _Input:
         """Return the next bytes, so many as can well be in memory."""
         data = self._file.read(size)
         if len(data) != size:
-            raise self.damaged(self.at, "the file ends too early")
+            raise self.damage("the file ends too early")
         self._digest.update(data)
         self.at += size
         return data
@@ -268,8 +271,21 @@ class _Input:
         """Return the SHA-256 of the bytes read so far."""
         return self._digest.hexdigest()
 
-    def damaged(self, at: int, reason: str) -> SnapshotDamaged:
-        return SnapshotDamaged(location=self._location, reason=f"byte {at}: {reason}")
+    def damage(self, reason: str, *, at: int | None = None) -> SnapshotDamaged:
+        where = self.at if at is None else at
+        return SnapshotDamaged(location=self._location, reason=f"byte {where}: {reason}")
+
+
+def _check_header(source: _Input) -> None:
+    header = source.take(_HEADER.size)
+    magic, version, checksum = _HEADER.unpack(header)
+    if magic != _MAGIC:
+        raise source.damage("the file does not begin as it must", at=0)
+    if checksum != crc32(header[: -_CHECKSUM.size]):
+        raise source.damage("the checksum of the header does not match", at=0)
+    if version != FORMAT_VERSION:
+        reason = f"format version {version}, this gearpy reads version {FORMAT_VERSION}"
+        raise source.damage(reason, at=0)
 
 
 def _sections(source: _Input, location: str, look: _Look) -> Iterator[tuple[SectionPlace, bytes]]:
@@ -278,14 +294,14 @@ def _sections(source: _Input, location: str, look: _Look) -> Iterator[tuple[Sect
     while (found := _section(source, location, look))[0].kind != _END:
         place = found[0]
         if (place.kind == HEAD) == (place.task in heads):
-            raise source.damaged(place.offset, f"task {place.task} has no head, or two")
+            raise source.damage(f"task {place.task} has no head, or two", at=place.offset)
         heads.add(place.task)
         count += 1
         yield found
     place = found[0]
     end = _end_of(count, place.offset - _SECTION.size)
     if not is_at(place, joined(end.body)) or not source.has_ended():
-        raise source.damaged(place.offset, f"the end is not that of {count} sections")
+        raise source.damage(f"the end is not that of {count} sections", at=place.offset)
 
 
 def _section(source: _Input, location: str, look: _Look) -> tuple[SectionPlace, bytes]:
@@ -294,9 +310,9 @@ def _section(source: _Input, location: str, look: _Look) -> tuple[SectionPlace, 
     header = source.take(_SECTION.size)
     kind, task, group, size, checksum = _SECTION.unpack(header)
     if kind not in {HEAD, STATE, _END}:
-        raise source.damaged(at, f"a section of unknown kind {kind}")
+        raise source.damage(f"a section of unknown kind {kind}", at=at)
     if size > min(SECTION_BYTES_MAX, source.size - source.at):
-        raise source.damaged(at, f"a section of {size} bytes does not fit")
+        raise source.damage(f"a section of {size} bytes does not fit", at=at)
     place = SectionPlace(location, source.at, kind, TaskId.unpack(task), group, size, checksum)
     return place, look(source, place, crc32(header[: _LABEL.size]))
 
@@ -320,4 +336,4 @@ def _skip(source: _Input, place: SectionPlace, _: int) -> bytes:
 def _check_sum(source: _Input, place: SectionPlace, found: int) -> None:
     if found != place.checksum:
         at = place.offset - _SECTION.size
-        raise source.damaged(at, "the checksum of a section does not match")
+        raise source.damage("the checksum of a section does not match", at=at)

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gearpy.core.coordinator.blocks import HEADER_BYTES
 from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile, TakenGroups
@@ -340,7 +339,7 @@ def test_a_file_that_goes_on_behind_its_end_is_refused(whole: bytes) -> None:
 def test_a_file_with_other_sections_than_its_end_says_is_refused(whole: bytes) -> None:
     """A block of a disk may come back from an earlier file, with checksums that are right."""
     store = MemoryCheckpoints()
-    header, section = HEADER_BYTES, 21
+    header, section = 14, 21
     head = section + len(b"one")
     without_first = whole[:header] + whole[header + head :]
     twice = whole[: header + head] + whole[header:]
@@ -355,12 +354,11 @@ def test_a_file_of_another_version_is_refused(
     whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so, as it is no damage; what is in it may mean something else."""
-    newer = snapshot_format.FORMAT._replace(version=3)
-    monkeypatch.setattr(snapshot_format, "FORMAT", newer)
+    monkeypatch.setattr(snapshot_format, "FORMAT_VERSION", 2)
     store = MemoryCheckpoints()
     store.save("f", [whole])
 
-    with pytest.raises(SnapshotDamaged, match="format version 2, this gearpy reads version 3"):
+    with pytest.raises(SnapshotDamaged, match="format version 1, this gearpy reads version 2"):
         SnapshotChain(store, [next(claims(whole))])
 
 
@@ -380,7 +378,7 @@ def test_what_changes_after_it_was_verified_is_found(tmp_path: Path) -> None:
     store = checkpoints_at(tmp_path)
     file = a_file(store, a_part(ONE, b"head", [(1, {b"a": b"1"})]))
     path, whole = tmp_path / "f", (tmp_path / "f").read_bytes()
-    bodies = [at for at, _ in enumerate(whole) if 43 <= at < 47 or 68 <= at < 75]
+    bodies = [at for at, _ in enumerate(whole) if 35 <= at < 39 or 60 <= at < 67]
 
     for at in bodies:
         for changed in (whole[:at] + b"?" + whole[at + 1 :], whole[:at]):
@@ -393,7 +391,7 @@ def test_what_changes_after_it_was_verified_is_found(tmp_path: Path) -> None:
 
 def test_a_section_that_cannot_fit_is_refused_before_memory_is_taken(whole: bytes) -> None:
     """A flipped bit in a size must not ask for a gigabyte."""
-    size_at = HEADER_BYTES + 13
+    size_at = 14 + 13
     huge = whole[:size_at] + (1 << 31).to_bytes(4, "big") + whole[size_at + 4 :]
     store = MemoryCheckpoints()
     store.save("f", [huge])

@@ -60,18 +60,21 @@ class ProgramFiles:
     def of_function(self, code: CodeType, title: str) -> list[Definition]:
         """Return what a function is made of; nothing if it is of none of these files.
 
-        Functions without names that begin in one line count together.
+        Of functions without names that begin in one line it is the one around its code, if Python
+        tells columns.
         """
         path = Path(code.co_filename)
         if path not in self._modules.values():
             return []
-        return [
-            Definition(path, each, title)
+        found: list[ast.AST] = [
+            each
             for each in ast.walk(self._tree(path))
             if isinstance(each, _Function)
             and code.co_firstlineno
             == min(one.lineno for one in [each, *getattr(each, "decorator_list", ())])
-        ] or [self._whole(path)]
+        ]
+        around = [each for each in found if _is_around(each, code)]
+        return [Definition(path, each, title) for each in around or found or [self._tree(path)]]
 
     def of_module(self, name: str, qualified: str = "") -> list[Definition]:
         """Return a class of a module, or all of the module; nothing if it is not of these files."""
@@ -200,6 +203,17 @@ def difference(old: Sequence[Definition], new: Sequence[Definition]) -> str:
                     return f"in {other.title}, {was.value!r:.80} has become {after!r:.80}"
         return f"in {(other or one).title}, the code is another one"
     return ""
+
+
+def _is_around(node: ast.AST, code: CodeType) -> bool:
+    if not isinstance(node, ast.Lambda):
+        return False
+    begin, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    return all(
+        begin <= (line, column) and (end_line, end_column) <= end
+        for line, end_line, column, end_column in code.co_positions()
+        if column is not None and (line, column) != (end_line, end_column)
+    )
 
 
 def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:

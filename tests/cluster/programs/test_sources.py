@@ -226,6 +226,21 @@ def test_a_folder_that_is_reached_by_a_link_is_that_of_its_code(folder: Path) ->
     assert len(ProgramFiles(str(folder / "link")).of_function(step, "step")) == 1
 
 
+@pytest.mark.parametrize("body", ["1", "None", "n + 2", "(lambda m: m + 2)(n)"])
+def test_functions_without_names_in_one_line_are_told_apart(folder: Path, body: str) -> None:
+    def of_both(at: int, first: str) -> list[list[Any]]:
+        program = f"steps = (lambda n: {first}), (lambda n: {body})\n"
+        files = written(folder / str(at), {"program.py": program})
+        outer = compile(program, str(folder / str(at) / "program.py"), "exec")
+        codes = [each for each in outer.co_consts if hasattr(each, "co_code")]
+        return [files.reached(files.of_function(each, "step")) for each in codes]
+
+    one, other = of_both(1, "n + 1"), of_both(2, "n - 1")
+
+    assert difference(one[0], other[0]) != ""
+    assert difference(one[1], other[1]) == ""
+
+
 def test_all_names_of_a_module_are_one_import(folder: Path) -> None:
     program = "from rules import *\ndef step(number):\n    return RATE\n"
     one, other = (
