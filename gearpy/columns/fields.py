@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter, itemgetter
-from typing import Any, Final
+from typing import Any
 
 from gearpy.columns.values import field_names, has_fields, plain_cells
-
-_INT64_END: Final = 1 << 63
 
 
 def is_record(value: Any) -> bool:
@@ -26,25 +24,6 @@ def fields_of(records: Sequence[Any]) -> dict[str, list[Any]]:
     first = next(record for record in records if record is not None)
     fields = _of_mappings if isinstance(first, Mapping) else _of_classes
     return {name: plain_cells(cells) for name, cells in fields(records, first).items()}
-
-
-def reason_of(error: Exception, cells: Any) -> str:
-    """Return the mistake in the cells of a column, with the value if Arrow does not tell it."""
-    huge = _huge(cells) if isinstance(error, OverflowError) else None
-    if huge is None:
-        return str(error)
-    return f"{huge} has more than 64 bits: map it to a text, or give a schema with decimal(38, 0)"
-
-
-def _huge(value: Any) -> int | None:
-    """Return the first whole number inside of a value that is too large for any column of them."""
-    if isinstance(value, int):
-        return None if -_INT64_END <= value < _INT64_END else value
-    if isinstance(value, Mapping):
-        value = [*value.keys(), *value.values()]
-    if not isinstance(value, list | tuple):
-        return None
-    return next((huge for each in value if (huge := _huge(each)) is not None), None)
 
 
 def _of_mappings(records: Sequence[Any], first: Mapping[Any, Any]) -> dict[str, list[Any]]:

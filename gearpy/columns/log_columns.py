@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from gearpy.columns.fields import fields_of, is_record, reason_of
+from gearpy.columns.fields import fields_of, is_record
 from gearpy.columns.spark_types import exact_schema
 from gearpy.columns.values import array_of, cast_column, plain_cells, refuse_unknown
 from gearpy.columns.widening import settled_type, type_of_cells, wider_schema
@@ -575,8 +575,7 @@ def _column(field: pa.Field, cells: Any, length: int) -> pa.Array:
             ends = pc.min_max(array.view(pa.int64())).as_py().values()
             _check_years(at // _US_PER_MS for at in ends if at is not None)
     except _ERRORS as error:
-        reason = reason_of(error, cells)
-        raise ValueError(f"column {field.name!r} is {field.type}: {reason}") from error
+        raise ValueError(f"column {field.name!r} is {field.type}: {error}") from error
     return array
 
 

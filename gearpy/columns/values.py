@@ -14,6 +14,8 @@ from numbers import Integral, Real
 from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any, Final
 
+from gearpy.columns.reasons import reason_of
+
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -49,10 +51,10 @@ def array_of(field: "pa.Field", cells: list[Any]) -> "pa.Array":
     check_column(field.type, cells)
     try:
         array = pa.array(cells, field.type)
-    except pa.ArrowInvalid:
+    except (pa.ArrowException, ArithmeticError, ValueError, TypeError) as error:
         if pa.types.is_decimal(field.type):
             _blame_decimal(field.type, cells)
-        raise
+        raise ValueError(reason_of(error, cells, is_given=True)) from error
     _check_nulls(field, array, "a value is")
     return array
 
@@ -68,7 +70,9 @@ def _blame_decimal(kind: "pa.DataType", cells: list[Any]) -> None:
     for cell in cells:
         try:
             pa.array([cell], kind)
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, ArithmeticError, ValueError, TypeError) as error:
+            if isinstance(cell, Decimal) and not isfinite(cell):
+                continue
             raise ValueError(
                 f"{cell} has more than {kind.precision - kind.scale} digits before the point or "
                 f"{kind.scale} behind it: give a schema with another pyarrow.decimal128(digits, "
@@ -289,7 +293,16 @@ def _look_at_time_of_day(kind: Any, value: Any) -> None:
 
 
 def _look_at_moment(kind: Any, value: Any) -> None:
-    _check_zone(kind, is_aware=value.utcoffset() is not None, shown=value)
+    is_aware = value.utcoffset() is not None
+    _check_zone(kind, is_aware=is_aware, shown=value)
+    if is_aware:
+        try:
+            value.astimezone(UTC)
+        except OverflowError:
+            raise ValueError(
+                f"{value!r} is in no year from 1 to 9999 of UTC, in which columns have times: map "
+                "it to None, or to a text"
+            ) from None
     _check_unit(kind, value.microsecond, value)
     if kind.unit != "ns" and getattr(value, "nanosecond", 0):  # A pandas.Timestamp has them.
         raise ValueError(f"{value!r} is finer than {kind.unit}: {_ROUND}")

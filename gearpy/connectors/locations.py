@@ -80,6 +80,17 @@ class FoundFile:
         return self.name.endswith(tuple(_UNPACK))
 
     @property
+    def plain_name(self) -> str:
+        """The name of its content, which it has again when it is unpacked."""
+        return self.name.rpartition(".")[0] if self.is_packed else self.name
+
+    @property
+    def other_names(self) -> Sequence[str]:
+        """The names that it has when it is packed otherwise, or not."""
+        plain = self.plain_name
+        return [name for name in (plain, *(plain + end for end in _UNPACK)) if name != self.name]
+
+    @property
     def is_settled(self) -> bool:
         base = self.name.rsplit("/", 1)[-1]
         return not base.startswith(_HIDDEN) and not base.endswith(_UNFINISHED)
@@ -284,6 +295,19 @@ def content_version(operator: str, file: FoundFile) -> str:
     except OSError as error:
         raise _unreadable(operator, file.name, error) from error
     return edges.hexdigest()
+
+
+def is_touched(file: FoundFile) -> bool:
+    """Tell whether a file on this machine was written to since it was looked up; one may be gone.
+
+    A file of a store is another version then, and who reads it is told by its store.
+    """
+    found = _regular(file.name) if file.is_local else None
+    return found is not None and found != file
+
+
+def is_gone(file: FoundFile) -> bool:
+    return file.is_local and not os.path.lexists(file.name)
 
 
 def block_hosts(operator: str, found: Sequence[FoundFile]) -> list[str]:

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -99,7 +100,8 @@ def stats_of(metadata: Any) -> str:
         if known and all(each.has_min_max or not each.num_values for each in found):
             low, high = min(each.min for each in known), max(each.max for each in known)
             if _is_told(low):
-                least[name], greatest[name] = _told(low), _told(high, is_upper=True)
+                with suppress(OverflowError):  # No bound is told for the last ms that there is.
+                    least[name], greatest[name] = _told(low), _told(high, is_upper=True)
     stats = {
         "numRecords": metadata.num_rows,
         "minValues": least,

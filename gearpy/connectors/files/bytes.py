@@ -12,6 +12,7 @@ from gearpy.errors import GearpyError, OperatorError
 
 _LOG: Final = logging.getLogger(__name__)
 
+_BEFORE_BYTES: Final = 256  #: Are looked at again with what follows them.
 #: What becomes of lines that were added to a file which is gone.
 OnLost: TypeAlias = Literal["fail", "skip"]
 
@@ -150,6 +151,9 @@ class GrowingFile:
         self._marked_at = -1  # The byte up to which it was read.
         self._on_lost = on_lost
         self._file: Any = None
+        self._before = b""  # The last bytes that were read, and where they end.
+        self._before_end = -1
+        self._is_rewritten = False
         self._is_lost = False  # The one that was read before; the file at the path is another one.
 
     def read_at(self, offset: int, size: int) -> bytes:
@@ -160,7 +164,13 @@ class GrowingFile:
         """
         if self._file is None and not self._opened(offset):
             return b""
-        return _read(self._file, offset, size)
+        before = self._before if self._before_end == offset else b""
+        data = _read(self._file, offset - len(before), size + len(before))
+        if not data.startswith(before):  # It was cut, and has grown again.
+            self._is_rewritten = len(data) >= len(before)
+            return b""
+        self._before, self._before_end = data[-_BEFORE_BYTES:], offset + len(data) - len(before)
+        return data[len(before) :]
 
     def has_changed(self, read_to: int) -> bool:
         """Look whether the file was replaced or has become shorter; if so, go to the new one."""
@@ -173,11 +183,12 @@ class GrowingFile:
         except FileNotFoundError:
             return False  # It may be on its way to be replaced.
         if _identity(info) == _identity(opened):
-            changed = info.st_size < read_to
+            changed = info.st_size < read_to or self._is_rewritten
         else:  # Else there is more to read before.
             changed = opened.st_size <= read_to and self._goes_on_behind(opened)
         if changed:
             self._mark, self._marked_at = None, -1
+            self._before_end, self._is_rewritten = -1, False
         return changed
 
     def _goes_on_behind(self, read: os.stat_result) -> bool:

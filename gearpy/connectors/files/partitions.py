@@ -32,6 +32,8 @@ from gearpy.connectors.locations import (
     block_hosts,
     content_version,
     file_at,
+    is_gone,
+    is_touched,
 )
 from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.core.window.watermark import BoundedOutOfOrder
@@ -169,6 +171,7 @@ class RowFiles(Source):
             find=self._file_at,
             on_bad=self._options.on_bad,
             bound_ms=bound_ms,
+            follows=self._options.follow,
             begins_ms=begins_ms,
             resume=resume,
         )
@@ -189,7 +192,7 @@ class RowFiles(Source):
             return lambda: [self._file_at(partition)]
         number = int(partition)
         look = self._locations.look_again if self._options.follow else self._locations.look_up
-        return lambda: [file for file in look() if part_of(file.name, parts) == number]
+        return lambda: [file for file in look() if part_of(file.plain_name, parts) == number]
 
     def _file_at(self, name: str) -> FoundFile:
         return file_at(self._form.name, name, self._options.storage_options)
@@ -266,6 +269,7 @@ class FilesReader(SourceReader):
         find: looks for a file that was read before.
         on_bad: what becomes of those that are not.
         bound_ms: how far event times are out of order; None: rows have the time of their file.
+        follows: whether files come and go.
         begins_ms: no row is older.
         resume: where to begin.
     """
@@ -279,6 +283,7 @@ class FilesReader(SourceReader):
         find: Callable[[str], FoundFile],
         on_bad: OnBad,
         bound_ms: int | None,
+        follows: bool = False,
         begins_ms: int = MIN_MS,
         resume: FilesPlace | None = None,
     ) -> None:
@@ -287,6 +292,7 @@ class FilesReader(SourceReader):
         self._fit = fit
         self._find = find
         self._on_bad: OnBad = on_bad
+        self._follows = follows
         self.out_of_order_ms = bound_ms
         self.is_by_arrival = bound_ms is None
         self._order = BoundedOutOfOrder(bound_ms or 0)
@@ -305,6 +311,7 @@ class FilesReader(SourceReader):
             piece = tables.take(max_records)
             self._count_skipped()
             if piece is None:
+                self._check_kept()
                 self._end_file()
             elif len(piece):
                 self.idle = False
@@ -378,6 +385,10 @@ class FilesReader(SourceReader):
                 self._version = content_version(self._form.name, file)
                 self._tables = self._form.begin(file, self._fit, self._bad, place)
             except ConfigError as error:
+                if self._follows and is_gone(file):
+                    self._queue.gone(file)
+                    file, place = self._queue.next(), None
+                    continue
                 if self._on_bad == "fail":
                     raise
                 self._bad.take("as a whole", error, file.name)
@@ -401,6 +412,16 @@ class FilesReader(SourceReader):
                 "before: nobody knows where to go on"
             )
         return file
+
+    def _check_kept(self) -> None:
+        """Refuse a file that was written anew while it was read."""
+        assert self._file is not None
+        assert self._bad is not None
+        file = self._file
+        if is_touched(file) and content_version(self._form.name, file) != self._version:
+            cause = "it was changed or replaced while it was read, and its rows may be of both"
+            self._bad.take("as a whole", cause, file.name, what="file")
+            self._count_skipped()
 
     def _end_file(self) -> None:
         assert self._file is not None

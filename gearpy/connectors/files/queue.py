@@ -51,7 +51,7 @@ class FileQueue:
         self._settle_ms = settle_ms
         self._now_ms = now_ms
         self._looked_ms: int | None = None
-        self._sizes: dict[bytes, int] = {}  # Of those that were given, since this one is there.
+        self._done: dict[bytes, FoundFile] = {}  # Since this one is there.
         self._waiting: list[FoundFile] = []  # The next one last.
         self.bytes_known = 0  #: Of all files that were there at the last look.
         self.bytes_done = 0  #: Of those that are done with, also before a restart.
@@ -65,8 +65,13 @@ class FileQueue:
         """Go on behind a file."""
         self._seen.add(_digest(file.name))
         if self._follows:
-            self._sizes[_digest(file.name)] = file.size
+            self._done[_digest(file.name)] = file
         self.bytes_done += file.size
+        self._waiting = [each for each in self._waiting if each.name != file.name]
+
+    def gone(self, file: FoundFile) -> None:
+        """Forget a file that is not there any more; if it comes back, it is given."""
+        _log.warning("%s is gone, and was not read yet", file.name)
         self._waiting = [each for each in self._waiting if each.name != file.name]
 
     @property
@@ -88,25 +93,47 @@ class FileQueue:
         self.bytes_known = sum(file.size for file in found)
         there = {_digest(file.name): file for file in found}
         if self._follows and there:
+            self._see_packed(found)
             self._seen &= there.keys()
-            self._tell_grown(there)
+            self._tell_changed(there)
         self.bytes_done = sum(file.size for digest, file in there.items() if digest in self._seen)
         new = [file for digest, file in there.items() if digest not in self._seen]
         self._waiting = sorted(filter(self._is_complete, new), key=_name, reverse=True)
 
-    def _tell_grown(self, there: Mapping[bytes, FoundFile]) -> None:
-        self._sizes = {each: size for each, size in self._sizes.items() if each in there}
-        for digest, size in self._sizes.items():
+    def _see_packed(self, found: Sequence[FoundFile]) -> None:
+        """Give no file again that was given, and has been packed since, or unpacked."""
+        for file in found:
+            if _digest(file.name) in self._seen:
+                continue
+            read = next((name for name in file.other_names if _digest(name) in self._seen), None)
+            if read is not None:
+                _log.warning(
+                    "%s is not read, as %s was, and it should have the same rows: give it another "
+                    "name if it has others",
+                    file.name,
+                    read,
+                )
+                self._seen.add(_digest(file.name))
+
+    def _tell_changed(self, there: Mapping[bytes, FoundFile]) -> None:
+        self._done = {each: file for each, file in self._done.items() if each in there}
+        for digest, before in self._done.items():
             file = there[digest]
-            if file.size > size:
+            if file.size > before.size:
                 _log.warning(
                     "%s has grown by %s bytes since it was found, and they may be left out: write "
                     "a new file for each portion, or follow lines that are added with "
                     "gp.files(..., follow=True)",
                     file.name,
-                    f"{file.size - size:,}",
+                    f"{file.size - before.size:,}",
                 )
-                self._sizes[digest] = file.size
+            elif file != before:
+                _log.warning(
+                    "%s was changed or replaced since it was read, and what it has now is left "
+                    "out: write a new file for each portion",
+                    file.name,
+                )
+            self._done[digest] = file
 
     def _is_complete(self, file: FoundFile) -> bool:
         return not self._follows or not 0 <= self._now_ms() - file.changed_ms < self._settle_ms

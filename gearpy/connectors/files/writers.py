@@ -203,9 +203,36 @@ def json_lines(operator: str, values: Sequence[Any]) -> bytes:
 
 
 def _json(value: Any) -> str:
-    text = _to_json(_plain(value))
-    text.encode()  # Half of a surrogate pair is no text; said here, where the record is known.
+    try:
+        text = _to_json(_plain(value))
+        text.encode()  # Half of a surrogate pair is no text; said here, where the record is known.
+    except (TypeError, ValueError) as error:
+        raise _blamed(value, error) from error
     return text
+
+
+def _blamed(value: Any, error: Exception) -> Exception:
+    """Return the error of the first field, or part of it, that JSON has no form for."""
+    if isinstance(value, float):
+        return ValueError(f"JSON has no form for {value!r}: map it to None or a text before")
+    if isinstance(value, str):
+        return ValueError(
+            f"JSON has no form for {value!r:.100}, which has half a character: map it before, as "
+            "by .encode('utf-8', 'replace').decode()"
+        )
+    named = dict(value) if isinstance(value, dict) else {}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        named = dict(zip(value._fields, value, strict=True))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        named = {field.name: getattr(value, field.name) for field in _fields(value)}
+    items = value if isinstance(value, list | tuple) else ()
+    parts = [(f"field {name!r}", part) for name, item in named.items() for part in (name, item)]
+    for where, part in parts or [(f"item {at}", item) for at, item in enumerate(items)]:
+        try:
+            _json(part)
+        except (TypeError, ValueError) as inner:
+            return ValueError(f"{where}: {inner}")
+    return error
 
 
 def _plain(value: Any) -> Any:  # noqa: PLR0911 - one line for each kind

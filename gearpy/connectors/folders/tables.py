@@ -227,7 +227,8 @@ def _unquoted(cell: str) -> ConfigError:
 def _check_cells(schema: pa.Schema) -> None:
     for field in schema:
         kind = field.type
-        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        if pa.types.is_nested(kind) or is_bytes or isinstance(kind, pa.BaseExtensionType):
             raise ConfigError(
                 f"{_CSV}: column {field.name!r} is {kind}, which no cell can hold: map it to text "
                 "or numbers, or write a parquet_folder"

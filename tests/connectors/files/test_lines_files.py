@@ -268,6 +268,27 @@ def test_a_followed_file_that_was_cut_is_read_from_its_start(
     assert "3 bytes without a newline dropped" in caplog.text
 
 
+@pytest.mark.parametrize("count", [3, 5, 500])
+@pytest.mark.parametrize("portion", [1, 10, 1000])
+def test_a_followed_file_that_was_cut_and_has_grown_again_is_read_from_its_start(
+    tmp_path: Path, count: int, portion: int
+) -> None:
+    """Before anybody looked; whether its end had been read or not."""
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"one{number}\n" for number in range(5)))
+    reader = the_reader(a_source(path, follow=True))
+    read = values_of(reader.read_batch(portion)) or []
+    new = [f"new {number}" for number in range(count * 10)]
+    path.write_text("".join(f"{line}\n" for line in new))
+    for _ in range(count * 10 + 20):
+        read += values_of(reader.read_batch(portion)) or []
+    reader.close()
+
+    assert read[-len(new) :] == new
+    assert set(read) <= {*new, *(f"one{number}" for number in range(5))}
+    assert reader.restarts == 1
+
+
 def test_a_rotated_file_is_read_to_its_end_before_the_new_one(tmp_path: Path) -> None:
     """Loggers go on in the old file for a moment."""
     path = tmp_path / "a.txt"

@@ -18,6 +18,7 @@ _UINT64_END: Final = 1 << 64
 #: Begins with a sign or with zeros that a number does not keep, or is hexadecimal.
 _NO_NUMBER: Final = r"^\s*(\+|-?0[0-9xX])"
 _WHOLE: Final = r"^\s*-?[0-9]{16,}\s*$"
+_ANY_WHOLE: Final = r"^\s*-?[0-9]+\s*$"
 _INFINITE: Final = r"^\s*[+-]?[iI][nN][fF]"
 
 
@@ -77,9 +78,13 @@ def number_type(texts: pa.Array, numbers: pa.Array) -> pa.DataType:
     """Return the type that keeps texts which a parser has taken for numbers; that may be text."""
     if not are_numbers(texts):
         return pa.string()
-    if not has_large(numbers) or changed_text(texts, numbers) is None:
+    if not has_large(numbers):
         return numbers.type
-    return pa.uint64() if are_uint64(texts) else pa.string()
+    if are_uint64(texts):
+        return pa.uint64()
+    is_whole = pc.all(pc.match_substring_regex(texts, _ANY_WHOLE)).as_py()
+    is_same = not is_whole and changed_text(texts, numbers) is None
+    return numbers.type if is_same else pa.string()
 
 
 def changed_text(texts: pa.Array, numbers: pa.Array) -> str | None:
@@ -120,11 +125,15 @@ def refined(kind: pa.DataType, cells: Sequence[Any], name: str) -> pa.DataType:
         return pa.list_(item.with_type(refined(item.type, inner, name)))
     if not pa.types.is_floating(kind):
         return kind
-    huge = next((each for each in present if type(each) is int and is_inexact(each)), None)
-    if huge is None:
-        return kind
-    if all(type(each) is int and 0 <= each < _UINT64_END for each in present):
+    whole = [each for each in present if type(each) is int]
+    if len(whole) < len(present) or not whole:
+        huge = next(filter(is_inexact, whole), None)
+        if huge is None:
+            return kind
+    elif all(0 <= each < _UINT64_END for each in whole):
         return pa.uint64()
+    else:
+        huge = max(whole, key=abs)
     raise ValueError(refusal(name, huge))
 
 
