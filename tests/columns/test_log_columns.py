@@ -232,7 +232,7 @@ def test_a_record_that_does_not_fit_is_named(value: Any, cause: str) -> None:
         (5, "has no fields: map it"),
         ({"n": 2**63}, "column 'n': 9223372036854775808 has more than 64 bits"),
         ({"n": [{"m": -(2**64)}]}, "column 'n': -18446744073709551616 has more than 64 bits"),
-        ({"n": "\ud800"}, "column 'n': 'utf-8' codec"),
+        ({"n": "\ud800"}, "column 'n': .* has half a character"),
     ],
 )
 def test_what_has_no_columns_is_refused(value: Any, cause: str) -> None:

@@ -198,11 +198,11 @@ def text_lines(operator: str, values: Sequence[Any]) -> bytes:
 
 
 def json_lines(operator: str, values: Sequence[Any]) -> bytes:
-    lines = each(operator, _json, values)
+    lines = each(operator, json_of, values)
     return "\n".join([*lines, ""]).encode()
 
 
-def _json(value: Any) -> str:
+def json_of(value: Any) -> str:
     try:
         text = _to_json(_plain(value))
         text.encode()  # Half of a surrogate pair is no text; said here, where the record is known.
@@ -229,7 +229,7 @@ def _blamed(value: Any, error: Exception) -> Exception:
     parts = [(f"field {name!r}", part) for name, item in named.items() for part in (name, item)]
     for where, part in parts or [(f"item {at}", item) for at, item in enumerate(items)]:
         try:
-            _json(part)
+            json_of(part)
         except (TypeError, ValueError) as inner:
             return ValueError(f"{where}: {inner}")
     return error

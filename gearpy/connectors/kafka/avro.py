@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gearpy.connectors.kafka.avro_fit import Fit, fit_of, is_recursive
+from gearpy.connectors.kafka.avro_fit import Fit, fit_of, is_kept, is_recursive
 from gearpy.connectors.kafka.registry import (
     HEAD_BYTES,
     MAGIC,
@@ -165,7 +165,7 @@ class AvroForm:
         stream = io.BytesIO()
         try:
             # The writer alone makes 1 of 1.5, and an int of any number: readers get another value.
-            if not self._surely_fits(value):
+            if not (is_sure := self._surely_fits(value)):
                 self._validation.validate(value, self._parsed)
             # Otherwise it leaves out fields that the schema does not have.
             self._avro.schemaless_writer(stream, self._written, value, strict_allow_default=True)
@@ -173,7 +173,17 @@ class AvroForm:
             told = "; ".join(map(str, getattr(error, "errors", ())))
             told = told or _unknown_field(self._written, value, self._named) or str(error)
             raise ValueError(f"the value does not fit the Avro schema: {told}") from error
-        return stream.getvalue()
+        body = stream.getvalue()
+        if not is_sure and not is_kept(value, read := self._read_again(body)):
+            raise ValueError(
+                f"the value does not fit the Avro schema: readers would get {read!r:.200}; give "
+                "times a zone and no more digits than the schema has, and no number that a "
+                "fraction does not keep"
+            )
+        return body
+
+    def _read_again(self, body: bytes) -> Any:
+        return self._slow_reader(io.BytesIO(body), self._written, None)
 
     def _surely_fits(self, value: Any) -> bool:
         assert self._fits is not None, "_head() has seen a schema"

@@ -1,7 +1,10 @@
 """A quick test of whether values fit an Avro schema, made once for each schema."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime, time
 from functools import partial
+from math import isfinite, isnan
+from struct import pack, unpack
 from typing import Any, Final, TypeAlias
 
 #: Tells whether a value surely fits; of False, nothing is known. It may raise on one that does not.
@@ -9,6 +12,11 @@ Fit: TypeAlias = Callable[[Any], bool]
 
 _INT: Final = 2**31
 _LONG: Final = 2**63
+_EXACT: Final = 2**53
+_SHORT_EXACT: Final = 2**24
+_SHORT_MAX: Final = 3.4028234663852886e38
+_US_PER_MS: Final = 1000
+_PAIR: Final = 2
 _RECORDS: Final = frozenset({"record", "error"})
 #: By this key a value may say of which record of a union it is.
 _HINT: Final = "-type"
@@ -123,11 +131,41 @@ def _long(value: Any) -> bool:
 
 
 def _real(value: Any) -> bool:
-    return type(value) is float or type(value) is int
+    return type(value) is float or (type(value) is int and -_EXACT <= value <= _EXACT)
+
+
+def _short(value: Any) -> bool:
+    """Tell whether a fraction of four bytes is not infinite where the value is not."""
+    if type(value) is int:
+        return -_SHORT_EXACT <= value <= _SHORT_EXACT
+    return type(value) is float and (abs(value) <= _SHORT_MAX or not isfinite(value))
 
 
 def _prepared(fits: Fit, prepare: Callable[[Any, Any], Any], schema: Any, value: Any) -> bool:
+    if isinstance(value, datetime | time):  # Others may be cut, or be in the zone of the machine.
+        is_cut = value.microsecond % _US_PER_MS and not schema["logicalType"].endswith("micros")
+        if is_cut or (isinstance(value, datetime) and value.tzinfo is None):
+            return False
     return fits(prepare(value, schema))
+
+
+def is_kept(value: Any, read: Any) -> bool:
+    """Tell whether a value is what a reader gets of it; more fields may have been added."""
+    if isinstance(value, tuple) and len(value) == _PAIR and isinstance(value[0], str):
+        value = value[1]  # With the name of a branch of a union.
+    if isinstance(value, Mapping):
+        return isinstance(read, Mapping) and all(
+            is_kept(part, read.get(name)) for name, part in value.items() if name != _HINT
+        )
+    if isinstance(value, list | tuple):
+        pairs = zip(value, read, strict=False)
+        return len(value) == len(read) and all(is_kept(*pair) for pair in pairs)
+    if isinstance(value, datetime) and isinstance(read, datetime):
+        return (value.tzinfo is None) == (read.tzinfo is None) and value == read
+    if isinstance(value, float) and isinstance(read, float) and value != read:
+        is_short = abs(value) <= _SHORT_MAX and unpack("f", pack("f", value)) == (read,)
+        return is_short or (isnan(value) and isnan(read))
+    return bool(value == read)
 
 
 def _array(fits: Fit, value: Any) -> bool:
@@ -175,6 +213,6 @@ _PLAIN: Final[Mapping[str, Fit]] = {
     "bytes": lambda value: isinstance(value, bytes | bytearray),
     "int": _int,
     "long": _long,
-    "float": _real,
+    "float": _short,
     "double": _real,
 }

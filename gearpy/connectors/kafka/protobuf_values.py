@@ -2,10 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from typing import Any, Final
+
+from gearpy.connectors.files.found.exact import is_inexact
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NS_PER_US: Final = 1000
+_FLOAT_MAX: Final = 3.4028234663852886e38
+#: Types of fields, as descriptors number them, and the values that they take as they are.
+_DOUBLE, _FLOAT, _BOOL = 5, 6, 7
+_EXACT: Final = {1: int, 2: int, 3: int, 4: int, _DOUBLE: float, _FLOAT: float, _BOOL: bool}
 
 
 def plain(message: Any) -> Any:
@@ -103,12 +110,25 @@ def _set(message: Any, field: Any, value: Any) -> None:
 
 def _scalar(field: Any, value: Any) -> Any:
     if field.enum_type is None or not isinstance(value, str):
+        kind = field.cpp_type
+        if type(value) is not _EXACT.get(kind) and kind in _EXACT:
+            _check_kept(kind, value)
+        if kind == _FLOAT and isfinite(value) and abs(value) > _FLOAT_MAX:
+            raise ValueError(f"{value!r} is too large for a float, where it is infinite")
         return value
     named = field.enum_type.values_by_name.get(value)
     if named is None:
         known = ", ".join(field.enum_type.values_by_name)
         raise ValueError(f"{field.name} is {value!r:.100}, must be one of {known}")
     return named.number
+
+
+def _check_kept(kind: int, value: Any) -> None:
+    """Refuse what Protobuf would make another value of: a flag as a number, or a large number."""
+    if isinstance(value, bool) or (kind == _BOOL and isinstance(value, int)):
+        raise TypeError(f"{value!r} is of type {type(value).__name__}, not {_EXACT[kind].__name__}")
+    if kind in {_DOUBLE, _FLOAT} and isinstance(value, int) and is_inexact(value):
+        raise ValueError(f"{value} would be another number as a fraction: map it before")
 
 
 # -- well-known types ------------------------------------------------------------------------
@@ -189,6 +209,7 @@ def _set_value(message: Any, value: Any) -> None:
         case bool():
             message.bool_value = value
         case int() | float():
+            _check_kept(_DOUBLE, value)
             message.number_value = value
         case str():
             message.string_value = value

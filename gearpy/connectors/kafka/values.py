@@ -1,17 +1,18 @@
 """Forms of values in topics: bytes, text, JSON, MessagePack, and those of others."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import msgpack
 import msgspec
 
+from gearpy.connectors.files.writers import json_of
 from gearpy.errors import ConfigError
 
 #: Forms that are known by a name.
 FormName: TypeAlias = Literal["bytes", "text", "json", "msgpack"]
 _BYTES_ONLY: Final = {bytes}
+_JSON_ATOMS: Final = frozenset({str, int, bool, type(None)})
 #: One for all, as a program that is compared with its next version knows it by that.
 _OF_JSON: Final = msgspec.json.Decoder().decode
 
@@ -141,10 +142,9 @@ class TextForm:
 
 
 def _json_bytes(value: Any) -> bytes:
-    try:
+    if type(value) in _JSON_ATOMS:
         return msgspec.json.encode(value)
-    except TypeError:  # Of classes that msgspec does not know; the error of `json` is clearer.
-        return json.dumps(value).encode()
+    return json_of(value).encode()  # Others msgspec may change: NaN becomes null, bytes a text.
 
 
 def form_of(operator: str, argument: str, given: Any) -> ValueForm:

@@ -5,6 +5,8 @@ from copy import copy
 from itertools import repeat
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -64,7 +66,9 @@ class RecordValues:
         if function is not None:
             return each(self._operator, lambda result: _checked(function(result)), results)
         assert form is not None
-        if form.name == _JSON and not _is_plain(results):
+        if form.name == _JSON and _is_plain(results):
+            return [*map(msgspec.json.encode, results)]
+        if form.name == _JSON:
             lines: list[bytes | None] = [
                 *json_lines(self._operator, list(results)).split(b"\n")[:-1]
             ]
