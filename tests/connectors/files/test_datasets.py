@@ -672,7 +672,7 @@ def test_a_file_that_was_packed_when_it_was_read_is_not_read_again(
     assert len(told) == len(before)
 
 
-@pytest.mark.parametrize("on_bad", ["error", "skip"])
+@pytest.mark.parametrize("on_bad", ["fail", "skip"])
 @pytest.mark.parametrize("way", ["written over", "replaced", "cut"])
 def test_a_file_that_is_written_anew_while_it_is_read_is_refused(
     tmp_path: Path, way: str, on_bad: Any
@@ -690,7 +690,7 @@ def test_a_file_that_is_written_anew_while_it_is_read_is_refused(
         written.write(b"n\n" + b"8888888\n" * (400_000 if way == "cut" else len(lines)))
     _ = other.replace(file)
 
-    if on_bad == "error":
+    if on_bad == "fail":
         with pytest.raises(GearpyError, match=r"a\.csv, .*while it was read.*on_bad"):
             _ = read(reader, 1 << 16)
         return
