@@ -1,6 +1,7 @@
 """Makes columns of Arrow from records, by one set of rules that refuse what they would change.
 
 - `values`: the rules: which values a column keeps as they are. Start here.
+- `reasons`: what is wrong with a value that Arrow has refused, and what helps.
 - `types`: the column that keeps the values of a Python type, exactly.
 - `row_schema`: the columns of a stream, and the way from rows to columns and back.
 - `widening`: types that keep the values of several others.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from gearpy.columns.fields import fields_of, is_record
 from gearpy.columns.spark_types import exact_schema
 from gearpy.columns.values import array_of, cast_column, plain_cells, refuse_unknown
-from gearpy.columns.widening import settled_type, type_of_cells, wider_schema
+from gearpy.columns.widening import settled_type, told_type, wider_schema
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
@@ -72,6 +72,7 @@ _CHUNK_ROWS: Final = 4096
 #: So many of the first records may be bad until no others are asked what the columns are.
 _BLAMED_MAX: Final = 16
 
+_NO_FIELDS: Final[Mapping[str, Any]] = MappingProxyType({})
 _Cells = dict[str, Any]  # By column: a list of values, an array, or `_Added`.
 
 
@@ -110,6 +111,8 @@ class LogColumns:
         self._given = None if schema is None else exact_schema(schema, name=operator)
         self._key = tuple(key)
         self.keys = keys
+        #: Types of fields of values and records, as far as the program tells them.
+        self.fields: Mapping[str, Any] = {}
         self.may_grow = schema is None  #: Whether the schema gets what records bring.
         self._around: tuple[Sequence[pa.Field], ...] | None = None  # Of the columns of records.
         self._gathered: GatheredCells | None = None  # None as long as there is no schema.
@@ -321,7 +324,7 @@ class LogColumns:
     def _begin(self, cells: _Cells, around: "_Around") -> None:
         """Take the schema that was given, or that of these records, with what the log adds."""
         names = {field.name for part in around[:2] for field in part}
-        own = [] if self._given is not None else self._own(cells, names)
+        own = [] if self._given is not None else self._own(cells, names, self.fields)
         if self._given is not None:
             refuse_unknown(cells, {*self._given.names, *names})
             own = [field for field in self._given if field.name not in names]
@@ -363,12 +366,14 @@ class LogColumns:
         self._have(schema, max(self.identity, around.identity, key=len))
         return True
 
-    def _own(self, cells: _Cells, added: Collection[str]) -> list[pa.Field]:
+    def _own(
+        self, cells: _Cells, added: Collection[str], fields: Mapping[str, Any] = _NO_FIELDS
+    ) -> list[pa.Field]:
         told = dict(zip(self._key or self.keys, self.keys.values(), strict=False))
         if WINDOW_START not in added:
             told = {}
         return [
-            pa.field(name, told.get(name) or type_of_cells(name, cells[name]))
+            pa.field(name, told.get(name) or told_type(name, cells[name], fields.get(name)))
             for name in cells
             if name not in added
         ]

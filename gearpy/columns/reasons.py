@@ -7,8 +7,6 @@ from enum import Enum
 from math import isfinite
 from typing import Any, Final
 
-from gearpy.columns.texts import shortened
-
 _INT64_END: Final = 1 << 63
 _US_PER_S: Final = 1_000_000
 
@@ -37,7 +35,7 @@ def _values_in(value: Any) -> Iterator[Any]:
 
 
 def _mistake_of(value: Any, *, is_given: bool) -> str:  # noqa: PLR0911 - one for each kind
-    shown = shortened(repr(value))
+    shown = f"{value!r:.200}"
     if isinstance(value, Enum):
         return f"{shown} is of no type that columns have: map it to its name or its value"
     if isinstance(value, int) and not -_INT64_END <= value < _INT64_END:

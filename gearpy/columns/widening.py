@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.reasons import reason_of
+from gearpy.columns.values import array_of
 from gearpy.messages.table import with_leaves
 
 #: Of decimals without a schema, as in Spark: 20 digits before the point, and 18 behind it.
@@ -33,6 +34,21 @@ def type_of_cells(name: str, cells: Any) -> pa.DataType:
     except _ERRORS as error:
         raise ValueError(f"column {name!r}: {reason_of(error, cells)}") from error
     return with_leaves(kind, lambda leaf: DECIMAL if pa.types.is_decimal(leaf) else leaf)
+
+
+def told_type(name: str, cells: Any, told: pa.DataType | None) -> pa.DataType:
+    """Return the type of a column that the program tells, if it keeps these values; else theirs.
+
+    Raises:
+        ValueError: they have no common type.
+    """
+    if told is None or isinstance(cells, pa.Array):
+        return type_of_cells(name, cells)
+    try:
+        array_of(pa.field(name, told), cells)
+    except _ERRORS:
+        return type_of_cells(name, cells)
+    return told
 
 
 def settled_type(kind: pa.DataType) -> pa.DataType:

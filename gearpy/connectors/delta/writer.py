@@ -133,7 +133,7 @@ class DeltaWriter(TransactionalWriter):
         self._begun = 1  # Rows that come belong to this epoch or to a later one.
 
     def begin(self, context: SinkContext) -> None:
-        self._rows.expect(context.keys)
+        self._rows.expect(context.keys, context.fields)
 
     def restore(self, state: bytes | None) -> None:
         self._rows.restore(state)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, BinaryIO, Final, Protocol
 
 # Ships no type information.
@@ -11,7 +12,7 @@ from gearpy.columns.fields import fields_of, is_record
 from gearpy.columns.log_columns import LogColumns
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.columns.values import array_of, check_cast, plain_cells, refuse_unknown
-from gearpy.columns.widening import type_of_cells, wider_schema
+from gearpy.columns.widening import told_type, wider_schema
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.files.tables import ARROW_ERRORS, conformed, plain_schema
 from gearpy.connectors.folders.writer import RowWriter
@@ -24,6 +25,7 @@ _OWN_FIELD: Final = "start"
 #: Columns wait in memory until they make a group, which is what a reader reads at a time.
 _GROUP_ROWS: Final = 128 * 1024
 _GROUP_BYTES: Final = 64 * 1024 * 1024
+_NOT_TOLD: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class ColumnsOf:
@@ -43,6 +45,7 @@ class ColumnsOf:
         self._results: LogColumns | None = None  # Of windows and joins, when there was one.
         self.schema = schema
         self.keys: Mapping[str, Any] = {}  #: The columns of keys, as `LogColumns` takes them.
+        self.fields: Mapping[str, Any] = {}  #: Types of others.
 
     @property
     def is_given(self) -> bool:
@@ -78,7 +81,7 @@ class ColumnsOf:
     def _of_records(self, records: list[Any]) -> pa.RecordBatch:
         cells = _cells_of(records)
         if self.schema is None:
-            self.schema = _schema_of(cells)
+            self.schema = _schema_of(cells, self.fields)
         try:
             return _batch_of(cells, self.schema, len(records))
         except ARROW_ERRORS:
@@ -94,6 +97,7 @@ class ColumnsOf:
     def _of_results(self, results: Sequence[Any]) -> pa.RecordBatch:
         if self._results is None:
             self._results = LogColumns(self._name, schema=self._given, keys=self.keys)
+            self._results.fields = self.fields
             if self._given is None and self.schema is not None:
                 self._results.adopt(self.schema, may_grow=True)
         batch = self._results.batch_of(results)
@@ -144,10 +148,11 @@ def _cells_of(records: list[Any]) -> dict[str, list[Any]]:
     return fields_of(records if len(kinds) == 1 else plain_cells(records)) if records else {}
 
 
-def _schema_of(cells: dict[str, list[Any]]) -> pa.Schema:
+def _schema_of(cells: dict[str, list[Any]], told: Mapping[str, Any] = _NOT_TOLD) -> pa.Schema:
     if not cells:
         raise ValueError("there are no fields in it")
-    return pa.schema([(name, type_of_cells(name, column)) for name, column in cells.items()])
+    fields = [(name, told_type(name, column, told.get(name))) for name, column in cells.items()]
+    return pa.schema(fields)
 
 
 def _batch_of(cells: dict[str, list[Any]], schema: pa.Schema, rows: int) -> pa.RecordBatch:
@@ -197,8 +202,8 @@ class ColumnFormat:
         self._columns = ColumnsOf(name, schema)
         self._begin = begin
 
-    def expect(self, keys: Mapping[str, Any]) -> None:
-        self._columns.keys = keys
+    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+        self._columns.keys, self._columns.fields = keys, fields
 
     def begin(self, file: BinaryIO) -> RowWriter:
         return self._begin(self._columns, file)

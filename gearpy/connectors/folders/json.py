@@ -67,7 +67,7 @@ class JsonFolderFormat:
 
     ending = ".jsonl"
 
-    def expect(self, keys: Mapping[str, Any]) -> None:
+    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
         """A line is a line: columns do not matter."""
 
     def begin(self, file: BinaryIO) -> "_JsonLines":

@@ -55,8 +55,8 @@ class PartFormat(Protocol):
         """The ending of the names of files."""
         ...
 
-    def expect(self, keys: Mapping[str, Any]) -> None:
-        """Learn which columns keys will have, as `SinkContext` tells it."""
+    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+        """Learn which columns keys and fields will have, as `SinkContext` tells it."""
         ...
 
     def begin(self, file: BinaryIO) -> RowWriter:
@@ -276,7 +276,7 @@ class FolderWriter(PartWriter):
         self._part: _OpenPart | None = None
 
     def begin(self, context: SinkContext) -> None:
-        self._format.expect(context.keys)
+        self._format.expect(context.keys, context.fields)
 
     def restore(self, state: bytes | None) -> None:
         self._format.restore(state)

@@ -136,7 +136,7 @@ class HiveWriter(PartWriter):
         self._rows = PartitionRows(options, self._begin)
 
     def begin(self, context: SinkContext) -> None:
-        self._rows.expect(context.keys)
+        self._rows.expect(context.keys, context.fields)
 
     def restore(self, state: bytes | None) -> None:
         self._rows.restore(state)

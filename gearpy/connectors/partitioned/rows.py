@@ -148,8 +148,8 @@ class PartitionRows:
         self._first = []
         return [] if self._files is None else self._files.drop()
 
-    def expect(self, keys: Mapping[str, Any]) -> None:
-        self._columns.keys = keys
+    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+        self._columns.keys, self._columns.fields = keys, fields
 
     def _start(self) -> None:
         options, schema = self._options, self._columns.schema

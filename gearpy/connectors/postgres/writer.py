@@ -114,7 +114,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     def begin(self, context: SinkContext) -> None:
         self._wake = context.wake
-        self._converter.keys = context.keys
+        self._converter.keys, self._converter.fields = context.keys, context.fields
 
     def recover(
         self,

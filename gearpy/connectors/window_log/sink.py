@@ -243,7 +243,7 @@ class WindowLogWriter(TransactionalWriter):
 
     def begin(self, context: SinkContext) -> None:
         self._about = {"app": context.app_name, "app_id": str(context.app_id)}
-        self._columns.keys = context.keys
+        self._columns.keys, self._columns.fields = context.keys, context.fields
 
     def restore(self, state: Mapping[str, Any] | None) -> None:
         self._state = state

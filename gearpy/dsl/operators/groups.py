@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from gearpy.core.window.aggregates import Aggregate
 from gearpy.core.window.trigger import phases_of
@@ -205,6 +205,18 @@ class AggregateOperator(Grouping):
         of = dict.fromkeys(each.of for each in self.aggregates.values())
         yield self.inputs[0], [name for name in of if isinstance(name, str)]
 
+    def fields_told(self) -> Mapping[str, Any]:
+        """Return the types of results, where the schema of the input tells those of fields."""
+        if self.windows is None:
+            return {}
+        schema = self.inputs[0].schema_given(declared=False)
+        types = {} if schema is None else {each.name: each.type for each in schema.arrow}
+        named = self.aggregates.items()
+        if self.is_single:
+            named = {"value": next(iter(self.aggregates.values()))}.items()
+        found = {name: _result_type(each, types) for name, each in named}
+        return {name: kind for name, kind in found.items() if kind is not None}
+
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
         """Columns, if all aggregates can be computed of these columns."""
         return "table" if self.aggregates_columns(given) else "rows"
@@ -394,6 +406,33 @@ class MergeCountOperator(_Part):
         fold = merging_counts(self.of.fold)
         limit = context.limits.batch_records
         return [window_stage(context, self.name, self.of.windows, key_of_part, fold, limit=limit)]
+
+
+def _result_type(aggregate: Aggregate, types: Mapping[str, Any]) -> Any:  # noqa: PLR0911
+    """Return the Arrow type of the results of an aggregate; None if nothing tells it."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - types are there, or few
+
+    match aggregate.kind:
+        case "count" | "distinct":
+            return pa.int64()
+        case "any" | "all":
+            return pa.bool_()
+    of = types.get(aggregate.of) if isinstance(aggregate.of, str) else None
+    if of is None:
+        return None
+    is_fraction = pa.types.is_floating(of)
+    match aggregate.kind:
+        case "min" | "max" | "first" | "last":
+            return of
+        case "collect" | "top":
+            return pa.list_(of)
+        case "mean" | "variance" | "stddev" if is_fraction or pa.types.is_integer(of):
+            return pa.float64()
+        case "sum" if is_fraction or pa.types.is_signed_integer(of):
+            return pa.float64() if is_fraction else pa.int64()
+        case "sum" if pa.types.is_decimal(of):
+            return pa.decimal128(38, of.scale)
+    return None
 
 
 def _reason_of(windows: Windows) -> str:

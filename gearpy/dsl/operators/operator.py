@@ -111,6 +111,10 @@ class Operator(ABC):
             declared: annotations of functions do not count, since records may differ from them.
         """
 
+    def fields_told(self) -> Mapping[str, Any]:
+        """Return Arrow types of fields of the values that the step gives, as far as it knows."""
+        return {}
+
     @property
     @abstractmethod
     def keeps(self) -> str:

@@ -168,6 +168,10 @@ class ToRowsOperator(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, Nev
     kind: str = "rows"
     schema: RowSchema | None = None
 
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        """Return that of the columns."""
+        return self.inputs[0].schema_given(declared=declared)
+
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         """Make the stage that converts."""
         return [RowsStage(context, self.name, self.schema)]

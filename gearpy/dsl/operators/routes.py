@@ -202,7 +202,9 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         """Make the stage that drives the sink."""
-        return [sink_stage(context, self.sink, self.name, _key_columns(self.inputs[0]))]
+        source = self.inputs[0]
+        told = _key_columns(source), _told_fields(source)
+        return [sink_stage(context, self.sink, self.name, *told)]
 
     def twin(self, place: TwinPlace) -> None:
         """Leave it out: the query ends here."""
@@ -221,6 +223,15 @@ def _key_columns(step: Operator) -> dict[str, Any]:
     if len(key.columns) < 2:  # noqa: PLR2004 - a key of several parts has a column for each
         return {"key": types.get(*key.columns) if key.columns else None}
     return {f"key_{at + 1}": types.get(name) for at, name in enumerate(key.columns)}
+
+
+def _told_fields(step: Operator) -> dict[str, Any]:
+    """Return the fields of records, and of the values of windows, as `SinkContext` has them."""
+    if (schema := step.schema_given(declared=False)) is not None:
+        return {each.name: each.type for each in schema.arrow}
+    while isinstance(step, PassesRecords) and not isinstance(step, SideOperator):
+        step = step.inputs[0]
+    return dict(getattr(step, "of", step).fields_told())
 
 
 def errors_unread(steps: Sequence[Operator]) -> list[str]:

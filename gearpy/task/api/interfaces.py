@@ -596,6 +596,9 @@ class SinkContext:
     keys: Mapping[str, Any] = field(default_factory=dict)
     """Of results of windows and joins: columns of the key, and their Arrow types; None if the
     program does not tell one."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Of records, and of the values of results: Arrow types of fields, as far as the program tells
+    them. The first records may have other values all the same."""
 
 
 class SinkWriter(ABC, Generic[T_contra]):

@@ -72,20 +72,25 @@ def _parted(state: Any) -> tuple[Any, Mapping[int, Any]]:
     return state, {}
 
 
-_NO_KEYS: Final[Mapping[str, Any]] = MappingProxyType({})
+_NOT_TOLD: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def sink_stage(
-    context: TaskContext, sink: Sink, name: str, keys: Mapping[str, Any] = _NO_KEYS
+    context: TaskContext,
+    sink: Sink,
+    name: str,
+    keys: Mapping[str, Any] = _NOT_TOLD,
+    fields: Mapping[str, Any] = _NOT_TOLD,
 ) -> "SinkStage":
     """Return the stage for a sink; where the task runs again, it shows nothing.
 
     Args:
         keys: see `SinkContext`.
+        fields: see `SinkContext`.
     """
     if context.is_rerun:
-        return SinkStage(context, _Nowhere(), name, keys)
-    return (PacedSinkStage if sink.paced else SinkStage)(context, sink, name, keys)
+        return SinkStage(context, _Nowhere(), name, keys, fields)
+    return (PacedSinkStage if sink.paced else SinkStage)(context, sink, name, keys, fields)
 
 
 class _Nowhere(Sink[Any]):
@@ -110,10 +115,15 @@ class SinkStage(Stage):
     """
 
     def __init__(
-        self, context: TaskContext, sink: Sink, name: str, keys: Mapping[str, Any] = _NO_KEYS
+        self,
+        context: TaskContext,
+        sink: Sink,
+        name: str,
+        keys: Mapping[str, Any] = _NOT_TOLD,
+        fields: Mapping[str, Any] = _NOT_TOLD,
     ) -> None:
         self.name = name
-        self._keys = keys
+        self._keys, self._fields = keys, fields
         self._counters = context.counters
         self._rejects = context.rejects
         self._context = context
@@ -134,6 +144,7 @@ class SinkStage(Stage):
                 limits=context.limits,
                 wake=context.wake,
                 keys=self._keys,
+                fields=self._fields,
             )
         )
         return writer
@@ -286,9 +297,14 @@ class PacedSinkStage(SinkStage):
     defers = True
 
     def __init__(
-        self, context: TaskContext, sink: Sink, name: str, keys: Mapping[str, Any] = _NO_KEYS
+        self,
+        context: TaskContext,
+        sink: Sink,
+        name: str,
+        keys: Mapping[str, Any] = _NOT_TOLD,
+        fields: Mapping[str, Any] = _NOT_TOLD,
     ) -> None:
-        super().__init__(context, sink, name, keys)
+        super().__init__(context, sink, name, keys, fields)
         assert isinstance(self._writer, PacedWriter), "its sink says that it is paced"
         self._paced = self._writer
         self._passed_ms = MIN_MS
