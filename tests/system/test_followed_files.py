@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -55,7 +56,7 @@ def test_no_row_is_lost_in_silence_and_none_is_shown_twice(folder: Path, seed: i
             ending = rng.choice(["csv", "jsonl"])
             file = writer.put(ending, number)
             if rng.random() < 0.5:
-                eventually(lambda file=file: writer.wanted[file] <= writer.shown().keys())
+                eventually(partial(writer.is_shown, file), "it was read")
             getattr(writer, rng.choice(["leave", "pack", "replace", "cut", "grow"]))(file, rng)
             writer.log(rng, may_cut=number % 4 == 0)
         last = {writer.put(ending, FILES) for ending in ("csv", "jsonl")}
@@ -99,6 +100,10 @@ class Writer:
         """Return the ids that were shown, and how often."""
         files = [file.read_text().splitlines() for file in (self._folder / "out").glob("*.jsonl")]
         return Counter(json.loads(line)["id"] for lines in files for line in lines)
+
+    def is_shown(self, file: Path) -> bool:
+        """Tell whether all that is in a file was shown."""
+        return self.wanted[file] <= self.shown().keys()
 
     def leave(self, file: Path, rng: Random) -> None:
         """Do nothing."""
