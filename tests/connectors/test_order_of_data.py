@@ -173,7 +173,7 @@ def test_a_log_has_what_all_records_of_its_first_epoch_need(
 
 def _begin(writer: Any, keys: dict[str, Any]) -> None:
     context = object.__new__(SinkContext)
-    for name, value in {"app_name": "a", "app_id": 1, "keys": keys}.items():
+    for name, value in {"app_name": "a", "app_id": 1, "keys": keys, "fields": {}}.items():
         object.__setattr__(context, name, value)
     writer.begin(context)
     writer.restore(None)

@@ -92,10 +92,3 @@ def test_a_message_is_no_record(name: str) -> None:
         _ = results(STEPS[name])
 
     assert name in {"process", "on_timer"} or "(" in raised.value.operator
-
-
-def test_messages_of_a_timer_are_sent() -> None:
-    """Also those of a generator, which nobody ran."""
-    found = results(lambda rows: rows.process(Timed))
-
-    assert sorted(found) == sorted([*range(COUNT), *range(100, 100 + COUNT)])

@@ -1,5 +1,8 @@
 """One task at work: producing by itself, timers, messages outside of flow control, its life."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from gearpy.errors import OperatorError
@@ -88,6 +91,29 @@ def test_source_with_a_timer_ends_after_it() -> None:
 
     assert bench.target.values == [2, 1, 0]
     assert bench.target.watermark_ms == MAX_MS
+
+
+def test_messages_that_timers_and_unmanaged_values_give_back_are_sent() -> None:
+    """Also those of a generator, which nobody would run."""
+
+    class Answering(Task):
+        def on_start(self, start_time_ms: int) -> None:
+            self.context.schedule(10, 2)
+
+        def on_timer(self, payload: Any) -> Iterator[Message[Any]]:
+            yield Message(payload, 1)
+            yield Message(payload + 1, 1)
+
+        def on_unmanaged(self, value: Any) -> list[Message[Any]]:
+            return [Message(value, 1)]
+
+    bench = Bench(Answering, upstream=0).open()
+    bench.runner.receive(Unmanaged(SESSION, TaskId(0, 0), TASK, 1))
+    bench.run()
+    bench.pass_time(10)
+    bench.run()
+
+    assert bench.target.values == [1, 2, 3]
 
 
 def test_values_travel_outside_of_flow_control() -> None:
