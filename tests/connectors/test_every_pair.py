@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from io import BytesIO
 from itertools import count
 from pathlib import Path
@@ -133,8 +134,9 @@ def refusal(sink: gp.Sink[Any], row: dict[str, Any]) -> str:
     app, source = gp.StreamApp("pairs"), ManualSource("rows")
     app.read(source).write(sink)
     flow = FlowDriver(app)
+    steps: list[Callable[[], object]] = [partial(flow.send, source, row), flow.stop]
     causes = []
-    for step in (lambda: flow.send(source, row), flow.stop):
+    for step in steps:
         try:
             step()
         except gp.OperatorError as error:
@@ -388,7 +390,7 @@ def test_postgresql_has_odd_values_as_they_were(postgres: PostgresAddress) -> No
     written(gp.postgres_sink(postgres.url, table, create=True), rows_of(names))
     with psycopg.connect(postgres.url) as connection:
         connection.execute("set time zone 'UTC'")
-        cursor = connection.execute(f"select * from {table}")  # type: ignore[arg-type] # noqa: S608
+        cursor = connection.execute(f"select * from {table}")  # noqa: S608
         columns = [each.name for each in cursor.description or ()]
         found = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     check(found, names, as_is)

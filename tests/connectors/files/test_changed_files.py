@@ -93,7 +93,7 @@ def test_a_file_that_is_written_anew_while_it_is_read_is_refused(
     os.utime(file, (1, 1))
     source = csv(file, schema={"n": str}, on_bad=on_bad)
     reader = source.open(str(file), None)
-    found = [record.value["n"] for record in reader.read_batch(1000).messages()]
+    found = [record.value["n"] for record in read(reader, 1000, reads=1)]
     other = file.with_name("b") if way == "replaced" else file
     with other.open("wb" if way != "written over" else "r+b") as written:
         written.write(b"n\n" + b"8888888\n" * (400_000 if way == "cut" else len(lines)))
@@ -119,7 +119,7 @@ def test_a_file_that_is_gone_before_it_is_read_is_no_mistake(
     reader = RowFiles(CsvFormat(), [tmp_path], options, now_ms=clock).open("00000", None)
     for number in range(3):
         (tmp_path / f"{number}.csv").write_text(f"n\n{number}\n")
-    assert [record.value["n"] for record in reader.read_batch(1).messages()] == [0]
+    assert [record.value["n"] for record in read(reader, 1, reads=1)] == [0]
     (tmp_path / "1.csv").unlink()
     (tmp_path / "1.csv.gz").write_bytes(gzip.compress(b"n\n1\n"))
     found = [record.value["n"] for record in read(reader)]
