@@ -212,26 +212,15 @@ class CheckpointConfig(Struct, frozen=True, kw_only=True):
         "time that all sources agree on, so that it holds all records older than that.",
         Setting(unit="policy"),
     ] = "position"
-    pace: Annotated[
-        Literal["fixed", "max-overhead", "max-replay"],
-        "When the next epoch begins to end: after the interval alone; or later if storing would "
-        "take more of the time than max-overhead-percent; or so that a restart repeats "
-        "max-replay-ms of work at most.",
-        Setting(unit="policy"),
-    ] = "max-overhead"
     interval_ms: Annotated[
         _Millis, "Time from one epoch to the next, at least.", Setting(low=10)
     ] = 1000
     max_overhead_percent: Annotated[
         int,
-        "With pace max-overhead: epochs are being stored for so much of the time at most.",
+        "Epochs are being stored for so much of the time at most, in the long run: the next one "
+        "begins to end later then. 100: after the interval, whatever storing costs.",
         Setting(high=100, unit="percent"),
     ] = 10
-    max_replay_ms: Annotated[
-        _Millis,
-        "With pace max-replay: a restart repeats so much work at most, storing included.",
-        Setting(low=10),
-    ] = 10_000
     timeout_ms: Annotated[
         _Millis,
         "An epoch that is not complete after so long is given up, and the next one begins to end.",

@@ -282,7 +282,7 @@ def measure_state_recovery(
     settings = {
         "application.total-retries": "1000",
         "application.retry-window-seconds": "1",
-        "checkpoint.pace": "fixed",  # So that it need not be waited for.
+        "checkpoint.max-overhead-percent": "100",  # So that it need not be waited for.
     }
     options = CheckpointOptions(
         folder=str(folder),

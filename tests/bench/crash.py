@@ -34,7 +34,7 @@ Phase: TypeAlias = Literal[
 #: Epochs follow each other quickly, chains and logs are short: much happens to what is stored.
 EPOCHS_OFTEN: Final[Mapping[str, str]] = {
     "checkpoint.interval-ms": "100",
-    "checkpoint.pace": "fixed",
+    "checkpoint.max-overhead-percent": "100",
     "checkpoint.timeout-ms": "10000",
     "application.total-retries": "100000",
     "application.backoff-base-ms": "10",

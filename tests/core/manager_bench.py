@@ -12,7 +12,7 @@ from gearpy.core.app.regions.region import Region
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.core.epoch.pace import EpochCut, PacePolicy
+from gearpy.core.epoch.pace import EpochCut
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import (
     MAX_MS,
@@ -79,7 +79,6 @@ def some_limits(
     restarts: int = 5,
     backoff_ms: int = 100,
     cut: EpochCut = "position",
-    pace: PacePolicy = "fixed",
     epoch_timeout_ms: int = 60_000,
     retained: int = 2,
     interval_ms: int = 300,
@@ -95,10 +94,8 @@ def some_limits(
         start_timeout_ms=3000,
         allocation_timeout_ms=60_000,
         epoch_cut=cut,
-        epoch_pace=pace,
         epoch_interval_ms=interval_ms,
-        max_overhead_percent=10,
-        max_replay_ms=700,
+        max_overhead_percent=100,
         epoch_timeout_ms=epoch_timeout_ms,
         epochs_retained=retained,
         stall_after_ms=60_000,

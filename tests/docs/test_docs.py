@@ -179,7 +179,7 @@ def test_keys_of_the_configuration_exist(page: Path) -> None:
     assert not unknown, unknown
 
 
-@pytest.mark.parametrize("key", ["checkpoint.cut", "checkpoint.pace", "state.backend"])
+@pytest.mark.parametrize("key", ["checkpoint.cut", "state.backend"])
 def test_policies_are_explained(key: str) -> None:
     """Each choice of a key has a row in the table that begins with the key."""
     pages = [ROOT / "docs/exactly-once.md", ROOT / "docs/state.md"]

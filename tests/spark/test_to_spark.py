@@ -26,7 +26,7 @@ def a_config(tmp_path: Path, **settings: Any) -> Config:
     known = {
         "checkpoint.folder": tmp_path / "checkpoints",
         "checkpoint.interval-ms": 20,
-        "checkpoint.pace": "fixed",
+        "checkpoint.max-overhead-percent": "100",
         "spark.pause-ms": 1,
         "spark.call-attempts": 2,
         **settings,

@@ -8,7 +8,7 @@ from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import ExecutorCommand
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.core.epoch.pace import EpochCut, PacePolicy
+from gearpy.core.epoch.pace import EpochCut
 from gearpy.messages.app import SnapshotFile
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
@@ -22,10 +22,8 @@ class RecoveryLimits(Struct, frozen=True, kw_only=True):
     start_timeout_ms: int
     allocation_timeout_ms: int
     epoch_cut: EpochCut
-    epoch_pace: PacePolicy
     epoch_interval_ms: int
     max_overhead_percent: int
-    max_replay_ms: int
     epoch_timeout_ms: int
     epochs_retained: int
     stall_after_ms: int

@@ -5,10 +5,6 @@ from typing import Final, Literal, TypeAlias
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.messages.app import TaskClock
 
-PacePolicy: TypeAlias = Literal["fixed", "max-overhead", "max-replay"]
-
-#: What storing takes is believed at once when it rises, and by this part of it when it falls.
-_FALL: Final = 4
 #: A pause is this part of what is owed, so that one slow epoch holds up results for a while only.
 _SPREAD: Final = 8
 _WHOLE: Final = 100  # Percent.
@@ -17,55 +13,32 @@ _WHOLE: Final = 100  # Percent.
 class EpochPace:
     """Decides when the next epoch may begin to end, from the time it took to store the last ones.
 
-    ``fixed``: an interval after the one before. ``max-overhead``: later if the time in which epochs
-    are stored would be more than so many percent of all time, in the long run: the pauses that a
-    slow epoch asks for come bit by bit, behind it and behind those that follow. ``max-replay``: as
-    late as it can be while a restart at the worst moment, just before the next epoch is stored,
-    repeats no more than so much work. Gearpump takes an interval, whatever storing costs.
+    An interval after the one before, or later if the time in which epochs are stored would be more
+    than so many percent of all time, in the long run: the pauses that a slow epoch asks for come
+    bit by bit, behind it and behind those that follow. With 100 percent none are asked for, as in
+    Gearpump, which takes an interval, whatever storing costs.
 
     Invariant: between two epochs that are complete lies at least the interval.
     """
 
-    def __init__(
-        self,
-        *,
-        policy: PacePolicy,
-        interval_ms: int,
-        max_overhead_percent: int,
-        max_replay_ms: int,
-    ) -> None:
+    def __init__(self, *, interval_ms: int, max_overhead_percent: int) -> None:
         assert 1 <= max_overhead_percent <= _WHOLE, max_overhead_percent
-        self._policy: PacePolicy = policy
         self._interval_ms = interval_ms
         self._max_overhead_percent = max_overhead_percent
-        self._max_replay_ms = max_replay_ms
-        self._took_ms = 0
         self.last_took_ms = 0  #: To store the last epoch.
         self._done_ms = 0  # When it was complete.
         self._owed_ms = 0  # Pauses that there have not been yet.
 
     def first_ms(self, now_ms: int) -> int:
-        return now_ms + self._wait_ms()
+        return now_ms + self._interval_ms
 
     def on_complete(self, *, began_ms: int, now_ms: int) -> int:
         """Note the duration of an epoch; return when the next one may begin to end."""
-        self.last_took_ms = took_ms = now_ms - began_ms
-        self._took_ms = max(took_ms, self._took_ms - (self._took_ms - took_ms) // _FALL)
-        self._owe(began_ms, now_ms)
-        return max(began_ms + self._wait_ms(), now_ms + -(-self._owed_ms // _SPREAD))
-
-    def _wait_ms(self) -> int:
-        if self._policy != "max-replay":
-            return self._interval_ms
-        return max(self._interval_ms, self._max_replay_ms - self._took_ms)
-
-    def _owe(self, began_ms: int, done_ms: int) -> None:
-        if self._policy != "max-overhead":
-            return
-        percent = self._max_overhead_percent
-        paused_ms, self._done_ms = began_ms - self._done_ms, done_ms
-        asked_ms = -(-(done_ms - began_ms) * (_WHOLE - percent) // percent)
+        self.last_took_ms, percent = now_ms - began_ms, self._max_overhead_percent
+        paused_ms, self._done_ms = began_ms - self._done_ms, now_ms
+        asked_ms = -(-self.last_took_ms * (_WHOLE - percent) // percent)
         self._owed_ms = max(0, self._owed_ms - paused_ms) + asked_ms
+        return max(began_ms + self._interval_ms, now_ms + -(-self._owed_ms // _SPREAD))
 
 
 EpochCut: TypeAlias = Literal["position", "event-time"]

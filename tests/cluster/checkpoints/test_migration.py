@@ -56,7 +56,7 @@ class Scene:
     def __init__(self, seed: int = 1, *, interval_ms: int = 100) -> None:
         settings = {
             "checkpoint.interval-ms": str(interval_ms),
-            "checkpoint.pace": "fixed",
+            "checkpoint.max-overhead-percent": "100",
             "application.trial-seconds": "1",
         }
         self.cluster = ClusterSimulation(seed=seed, settings=settings)

@@ -1,30 +1,19 @@
-"""When the next epoch begins to end, by each policy."""
-
-from itertools import pairwise
+"""When the next epoch begins to end."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.epoch.pace import EpochPace, PacePolicy
-
-POLICIES: list[PacePolicy] = ["fixed", "max-overhead", "max-replay"]
+from gearpy.core.epoch.pace import EpochPace
 
 
-def a_pace(
-    policy: PacePolicy, *, interval_ms: int = 100, percent: int = 10, replay_ms: int = 1000
-) -> EpochPace:
-    return EpochPace(
-        policy=policy,
-        interval_ms=interval_ms,
-        max_overhead_percent=percent,
-        max_replay_ms=replay_ms,
-    )
+def a_pace(percent: int, *, interval_ms: int = 100) -> EpochPace:
+    return EpochPace(interval_ms=interval_ms, max_overhead_percent=percent)
 
 
-def test_fixed_is_an_interval_whatever_storing_costs() -> None:
+def test_with_all_of_the_time_it_is_an_interval_whatever_storing_costs() -> None:
     """From one beginning to the next; at once if storing took longer."""
-    pace = a_pace("fixed")
+    pace = a_pace(100)
 
     assert pace.first_ms(1000) == 1100
     assert pace.on_complete(began_ms=1100, now_ms=1190) == 1200
@@ -34,7 +23,7 @@ def test_fixed_is_an_interval_whatever_storing_costs() -> None:
 @pytest.mark.parametrize(("percent", "pause_ms"), [(10, 450), (50, 50), (1, 4950), (100, 0)])
 def test_max_overhead_stores_for_so_much_of_the_time(percent: int, pause_ms: int) -> None:
     """Nine times as long a pause as storing takes makes ten percent, once all epochs take that."""
-    pace = a_pace("max-overhead", percent=percent)
+    pace = a_pace(percent)
 
     began_ms = pace.first_ms(0)
     for _ in range(100):
@@ -46,7 +35,7 @@ def test_max_overhead_stores_for_so_much_of_the_time(percent: int, pause_ms: int
 
 def test_one_slow_epoch_holds_results_up_for_a_while_only() -> None:
     """A sink that loads a library with its first record is slow once; all of it is paid for."""
-    pace, pauses = a_pace("max-overhead", interval_ms=1000), []
+    pace, pauses = a_pace(10, interval_ms=1000), []
 
     began_ms = pace.first_ms(0)
     for took_ms in [6000, *[50] * 40]:
@@ -59,42 +48,24 @@ def test_one_slow_epoch_holds_results_up_for_a_while_only() -> None:
     assert pauses[-1] == 950
 
 
-def test_max_replay_is_as_seldom_as_it_may_be() -> None:
-    """What storing takes counts, as a restart can come just before it is done."""
-    pace = a_pace("max-replay")
-
-    assert pace.first_ms(0) == 1000
-    assert pace.on_complete(began_ms=1000, now_ms=1200) == 1800
-
-
 @pytest.mark.parametrize("percent", [0, 101])
 def test_a_share_that_is_none_is_refused(percent: int) -> None:
     with pytest.raises(AssertionError):
-        a_pace("max-overhead", percent=percent)
+        a_pace(percent)
 
 
-@given(
-    st.sampled_from(POLICIES),
-    st.integers(1, 100),
-    st.lists(st.integers(0, 2000), min_size=1, max_size=30),
-)
-def test_what_each_policy_promises_holds(policy: PacePolicy, percent: int, took: list[int]) -> None:
-    """An interval between beginnings, and the share of time or the replay that was asked for.
-
-    A pause is an eighth of all that epochs have asked for and not got, or more.
-    """
-    pace = a_pace(policy, percent=percent)
+@given(st.integers(1, 100), st.lists(st.integers(0, 2000), min_size=1, max_size=30))
+def test_an_interval_and_the_share_of_time_are_kept(percent: int, took: list[int]) -> None:
+    """A pause is an eighth of all that epochs have asked for and not got, or more."""
+    pace = a_pace(percent)
     began_ms, owed_ms = pace.first_ms(0), 0.0
-    for took_ms, next_took_ms in pairwise(took):
+    for took_ms in took:
         done_ms = began_ms + took_ms
         next_ms = pace.on_complete(began_ms=began_ms, now_ms=done_ms)
         assert next_ms >= began_ms + 100
         assert next_ms >= done_ms
-        if policy == "max-overhead":
-            owed_ms += took_ms * (100 - percent) / percent
-            assert next_ms - done_ms >= owed_ms / 8 - 1e-6
-            assert next_ms - began_ms == 100 or next_ms - done_ms <= owed_ms / 8 + 8
-            owed_ms = max(0, owed_ms - (next_ms - done_ms))
-        if policy == "max-replay" and next_took_ms <= took_ms <= 450:
-            assert next_ms + next_took_ms - began_ms <= 1000
+        owed_ms += took_ms * (100 - percent) / percent
+        assert next_ms - done_ms >= owed_ms / 8 - 1e-6
+        assert next_ms - began_ms == 100 or next_ms - done_ms <= owed_ms / 8 + 8
+        owed_ms = max(0, owed_ms - (next_ms - done_ms))
         began_ms = next_ms

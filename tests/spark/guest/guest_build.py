@@ -22,7 +22,7 @@ WINDOW_MS: Final = 50
 #: What is done again after a failure is little.
 OFTEN: Final = {
     "checkpoint.interval-ms": "200",
-    "checkpoint.pace": "fixed",
+    "checkpoint.max-overhead-percent": "100",
     "application.backoff-base-ms": "10",
 }
 _KEYS: Final = 7

@@ -34,7 +34,7 @@ from tests.spark.guest.guest_build import (
 from tests.system.cluster_build import descendants, is_gone
 
 _WAIT_S: Final = 200
-_OFTEN: Final = {"checkpoint.interval-ms": "100", "checkpoint.pace": "fixed"}
+_OFTEN: Final = {"checkpoint.interval-ms": "100", "checkpoint.max-overhead-percent": "100"}
 
 
 def _cluster(spark: SparkSession, **more: Any) -> SparkCluster:

@@ -84,10 +84,8 @@ class RegionEpochs:
         self.first_end_ms, self.halt_ms = MIN_MS, MAX_MS
         self.is_held = False
         self._pace = EpochPace(
-            policy=limits.epoch_pace,
             interval_ms=limits.epoch_interval_ms,
             max_overhead_percent=limits.max_overhead_percent,
-            max_replay_ms=limits.max_replay_ms,
         )
         self._cut_times: CutTimes | None = None
         if limits.epoch_cut == "event-time":
