@@ -13,6 +13,7 @@
 - `served`: the base of messages and views that the REST API gives as they are.
 - `summaries`: applications, workers and failures as people see them; parts of reports and answers.
 - `peer`: process to process, beneath all others.
+- `question`: what tells of which kind the answer to a question is.
 - `versions`: which versions of all these are understood, and what the newest has added.
 
 Everything in `actor_app`, `app`, `client`, `cluster`, `masters`, `metrics`, `peer` and `summaries`

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from gearpy.ids import AppId, ExecutorId
+from gearpy.messages.question import Question
 
 
 class ActorLetter(Struct, frozen=True, kw_only=True):
@@ -16,7 +17,7 @@ class ActorLetter(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-class AskAppMaster(Struct, frozen=True, kw_only=True):
+class AskAppMaster(Question["AppMasterAnswer"], frozen=True, kw_only=True):
     """A question of user code to an app master. Answer: `AppMasterAnswer` or `Refused`.
 
     With a ``number`` it asks again for an answer that was pending; the question is then not read.

@@ -11,8 +11,16 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
+from gearpy.messages.masters import MasterList
+from gearpy.messages.question import Question
 from gearpy.messages.served import Served
-from gearpy.messages.summaries import ApplicationSummary, ErrorCard, ScaleBounds, WorkerSummary
+from gearpy.messages.summaries import (
+    ApplicationDetail,
+    ApplicationSummary,
+    ErrorCard,
+    ScaleBounds,
+    WorkerSummary,
+)
 
 
 class Artifact(Served, frozen=True, kw_only=True):
@@ -42,7 +50,7 @@ class Artifact(Served, frozen=True, kw_only=True):
     bounds: tuple[tuple[str, ScaleBounds], ...] = ()
 
 
-class SubmitApplication(Struct, frozen=True, kw_only=True):
+class SubmitApplication(Question["Submitted"], frozen=True, kw_only=True):
     """Start an application. Answer: `Submitted` or `Refused`.
 
     With 0 ``executors`` it gets as few as there is room for.
@@ -101,7 +109,7 @@ class Asker(Struct, frozen=True, kw_only=True):
     address: str = ""
 
 
-class ChangeMasters(Struct, frozen=True, kw_only=True):
+class ChangeMasters(Question[MasterList], frozen=True, kw_only=True):
     """Have another master lead, or have one more or one less. Answer: `MasterList` or `Refused`."""
 
     change: Literal["transfer", "add", "remove"]
@@ -109,7 +117,7 @@ class ChangeMasters(Struct, frozen=True, kw_only=True):
     by: Asker = Asker()
 
 
-class GetCluster(Struct, frozen=True, kw_only=True):
+class GetCluster(Question["ClusterSummary"], frozen=True, kw_only=True):
     """Answer: `ClusterSummary`."""
 
 
@@ -123,7 +131,7 @@ class ClusterSummary(Struct, frozen=True, kw_only=True):
     masters: tuple[str, ...] = ()
 
 
-class ListApplications(Struct, frozen=True, kw_only=True):
+class ListApplications(Question["ApplicationList"], frozen=True, kw_only=True):
     """Ask for the applications with this id and those after it. Answer: `ApplicationList`."""
 
     first: int = 0
@@ -139,13 +147,13 @@ class ApplicationList(Struct, frozen=True, kw_only=True):
     more_from: int = 0
 
 
-class GetApplication(Struct, frozen=True, kw_only=True):
+class GetApplication(Question[ApplicationSummary], frozen=True, kw_only=True):
     """Answer: `ApplicationSummary` or `Refused`."""
 
     app_id: AppId
 
 
-class ListWorkers(Struct, frozen=True, kw_only=True):
+class ListWorkers(Question["WorkerList"], frozen=True, kw_only=True):
     """Answer: `WorkerList`."""
 
 
@@ -156,7 +164,7 @@ class WorkerList(Struct, frozen=True, kw_only=True):
     grows: bool = False
 
 
-class ShutdownApplication(Struct, frozen=True, kw_only=True):
+class ShutdownApplication(Question["ShutdownAccepted"], frozen=True, kw_only=True):
     """Stop an application; it becomes ``terminated``. Answer: `ShutdownAccepted` or `Refused`."""
 
     app_id: AppId
@@ -229,7 +237,7 @@ class ArtifactPart(Struct, frozen=True, kw_only=True):
     last: bool
 
 
-class DescribeApplication(Struct, frozen=True, kw_only=True):
+class DescribeApplication(Question[ApplicationDetail], frozen=True, kw_only=True):
     """Answer: `ApplicationDetail`, or `Refused` while there is no app master.
 
     With ``or_last`` the answer is then what the app master of before has left behind, if it has.
@@ -239,7 +247,7 @@ class DescribeApplication(Struct, frozen=True, kw_only=True):
     or_last: bool = False
 
 
-class RestartApplication(Struct, frozen=True, kw_only=True):
+class RestartApplication(Question[Submitted], frozen=True, kw_only=True):
     """Stop it if it runs, and submit the same once more. Answer: `Submitted` or `Refused`.
 
     It goes on from its newest epoch, with the configuration that its coordinator log has; unless it
@@ -253,7 +261,7 @@ class RestartApplication(Struct, frozen=True, kw_only=True):
     checkpoint_folder: str = ""
 
 
-class DrainApplication(Struct, frozen=True, kw_only=True):
+class DrainApplication(Question["DrainAccepted"], frozen=True, kw_only=True):
     """Stop sources, show the records they read, then end. Answer: `DrainAccepted` or `Refused`.
 
     The application is ``terminated`` in the end, and keeps its checkpoints; ``drained`` in its
@@ -272,7 +280,7 @@ class DrainAccepted(Struct, frozen=True, kw_only=True):
     app_id: AppId
 
 
-class MakeSavepoint(Struct, frozen=True, kw_only=True):
+class MakeSavepoint(Question["SavepointMade"], frozen=True, kw_only=True):
     """Give the next epoch of each region a name. Answer: `SavepointMade` or `Refused`.
 
     Nothing stops. One that ``begins`` asks for it; others only ask whether it is made by now.
@@ -292,7 +300,7 @@ class SavepointMade(Struct, frozen=True, kw_only=True):
     epochs: tuple[tuple[int, int], ...] = ()
 
 
-class UpdateApplication(Struct, frozen=True, kw_only=True):
+class UpdateApplication(Question["UpdatePlanned"], frozen=True, kw_only=True):
     """Put another version in place of the one that runs. Answer: `UpdatePlanned` or `Refused`.
 
     While its program is being loaded it is `ProgramLoading`: asked again, with the same ``key``, it
@@ -359,7 +367,7 @@ class UpdatePlanned(Struct, frozen=True, kw_only=True):
     at_event_ms: int | None = None
 
 
-class GetVersions(Struct, frozen=True, kw_only=True):
+class GetVersions(Question["VersionList"], frozen=True, kw_only=True):
     """Answer: `VersionList`, or `Refused` while there is no app master."""
 
     app_id: AppId
@@ -380,14 +388,14 @@ class VersionSummary(Served, frozen=True, kw_only=True):
     epoch: int
 
 
-class VersionList(Struct, frozen=True, kw_only=True):
+class VersionList(Served, frozen=True, kw_only=True):
     """The versions of an application's program, the oldest first."""
 
     app_id: AppId
     versions: tuple[VersionSummary, ...]
 
 
-class ReplayNow(Struct, frozen=True, kw_only=True):
+class ReplayNow(Question["ReplayAccepted"], frozen=True, kw_only=True):
     """Restart all tasks from the newest epoch. Answer: `ReplayAccepted` or `Refused`.
 
     Costs nothing of the restart budget. Gearpump: ``gear replay``.
@@ -404,7 +412,7 @@ class ReplayAccepted(Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-class ReadLog(Struct, frozen=True, kw_only=True):
+class ReadLog(Question["LogText"], frozen=True, kw_only=True):
     """The last lines of an executor's log (-1: the app master's). Answer: `LogText` or `Refused`.
 
     ``launch`` 0 means the newest. ``after`` is the ``position`` of an earlier answer: then what
@@ -438,7 +446,7 @@ class QuarantinedRecord(Served, frozen=True, kw_only=True):
     at_ms: int
 
 
-class ListQuarantined(Struct, frozen=True, kw_only=True):
+class ListQuarantined(Question["QuarantinedList"], frozen=True, kw_only=True):
     """Answer: `QuarantinedList` or `Refused`. Also of an application that has ended.
 
     A client gets the records that ``numbers`` names whole, and of others what fits a line: no
@@ -460,7 +468,7 @@ class QuarantinedList(Struct, frozen=True, kw_only=True):
     total: int = 0
 
 
-class ReplayQuarantined(Struct, frozen=True, kw_only=True):
+class ReplayQuarantined(Question[QuarantinedList], frozen=True, kw_only=True):
     """Give records (all if none are named) back to their operators.
 
     Answer: `QuarantinedList` of those that were given, or `Refused`. One that fails again is
@@ -502,7 +510,7 @@ class RoleAddresses(Struct, frozen=True, kw_only=True):
 # -- what the services show of the roles themselves ------------------------------------------------
 
 
-class GetMaster(Struct, frozen=True, kw_only=True):
+class GetMaster(Question["ProcessDetail"], frozen=True, kw_only=True):
     """Answer: `ProcessDetail`."""
 
 
@@ -523,7 +531,7 @@ class ProcessDetail(Struct, frozen=True, kw_only=True):
     metrics_address: str = ""
 
 
-class DescribeWorker(Struct, frozen=True, kw_only=True):
+class DescribeWorker(Question["WorkerDetail"], frozen=True, kw_only=True):
     """Answer: `WorkerDetail` or `Refused`."""
 
     worker_id: WorkerId
@@ -547,7 +555,7 @@ class WorkerDetail(Struct, frozen=True, kw_only=True):
     process: ProcessDetail
 
 
-class DrainWorker(Struct, frozen=True, kw_only=True):
+class DrainWorker(Question["WorkerDrains"], frozen=True, kw_only=True):
     """Have a worker take no more launches, have all that runs stop, then end.
 
     What it runs goes on elsewhere. Answer: `WorkerDrains`, or `Refused`; with ``if_idle`` also if
@@ -565,7 +573,7 @@ class WorkerDrains(Struct, frozen=True, kw_only=True):
     executors: int
 
 
-class GetDemand(Struct, frozen=True, kw_only=True):
+class GetDemand(Question["SlotDemand"], frozen=True, kw_only=True):
     """Answer: `SlotDemand`, with what a further worker of ``worker_slots`` slots would help."""
 
     worker_slots: int
@@ -577,7 +585,7 @@ class SlotDemand(Struct, frozen=True, kw_only=True):
     slots: int
 
 
-class GetSubmission(Struct, frozen=True, kw_only=True):
+class GetSubmission(Question["Submission"], frozen=True, kw_only=True):
     """Answer: `Submission` or `Refused`. Also of an application that has ended."""
 
     app_id: AppId
@@ -598,7 +606,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     restarts_with: Artifact | None = None
 
 
-class GetEpochs(Struct, frozen=True, kw_only=True):
+class GetEpochs(Question["EpochList"], frozen=True, kw_only=True):
     """Answer: `EpochList`, or `Refused` while there is no app master.
 
     With ``ends_one`` an epoch ends soon, before its time, and the answer is only about regions in
@@ -641,7 +649,7 @@ class EpochList(Struct, frozen=True, kw_only=True):
     next_to_end: tuple[tuple[int, int], ...] = ()
 
 
-class GetStoredNames(Struct, frozen=True, kw_only=True):
+class GetStoredNames(Question["StoredNames"], frozen=True, kw_only=True):
     """The names below a prefix in a checkpoint store. Answer: `StoredNames` or `Refused`.
 
     ``app_id`` is an application that stores there.
@@ -657,7 +665,7 @@ class StoredNames(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
-class GetStoredPart(Struct, frozen=True, kw_only=True):
+class GetStoredPart(Question["StoredPart"], frozen=True, kw_only=True):
     """A part of a file in a checkpoint store. Answer: `StoredPart` or `Refused`.
 
     ``app_id`` is an application that stores there.
@@ -675,7 +683,7 @@ class StoredPart(Struct, frozen=True, kw_only=True):
     is_there: bool = True
 
 
-class GetPlan(Struct, frozen=True, kw_only=True):
+class GetPlan(Question["PlanText"], frozen=True, kw_only=True):
     """Answer: `PlanText`, or `Refused` while there is no app master."""
 
     app_id: AppId
@@ -688,7 +696,7 @@ class PlanText(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class GetAlerts(Struct, frozen=True, kw_only=True):
+class GetAlerts(Question["AlertList"], frozen=True, kw_only=True):
     """Answer: `AlertList`."""
 
 

@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from gearpy.messages.question import Question
+
 
 class GetMasterDisk(Struct, frozen=True, kw_only=True):
     """Ask a master, whether it leads or not, about its disk. Answer: `MasterDisk`."""
@@ -28,7 +30,7 @@ class MasterDisk(Struct, frozen=True, kw_only=True):
     free_bytes: int
 
 
-class GetMasters(Struct, frozen=True, kw_only=True):
+class GetMasters(Question["MasterList"], frozen=True, kw_only=True):
     """Ask for the masters of a cluster, perhaps with their disks. Answer: `MasterList`."""
 
     with_disks: bool = False

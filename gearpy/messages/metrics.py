@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId, WorkerId
+from gearpy.messages.question import Question
 from gearpy.messages.served import Served
 
 MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
@@ -166,7 +167,7 @@ class ApplicationEvent(Served, frozen=True, kw_only=True):
     text: str
 
 
-class GetMetrics(Struct, frozen=True, kw_only=True):
+class GetMetrics(Question["MetricsData"], frozen=True, kw_only=True):
     """Ask an app master for the newest measurements, from task number ``first`` on.
 
     Tasks are numbered as they come in the graph. ``or_last``: see `DescribeApplication`. Answer:
@@ -195,7 +196,7 @@ class MetricsData(Struct, frozen=True, kw_only=True):
     more_from: int = 0
 
 
-class GetSeries(Struct, frozen=True, kw_only=True):
+class GetSeries(Question["SeriesData"], frozen=True, kw_only=True):
     """Ask an app master for the last minutes, as `SeriesData`.
 
     Points after wall time ``since_ms``, processors from place ``first`` of the graph on.
@@ -244,7 +245,7 @@ class SeriesData(Struct, frozen=True, kw_only=True):
     more_from: int = 0
 
 
-class GetHistory(Struct, frozen=True, kw_only=True):
+class GetHistory(Question["HistoryData"], frozen=True, kw_only=True):
     """Ask for measurements by Gearpump's names. Answer: `HistoryData`.
 
     Of an application, else of a worker, else of the master. ``path`` may hold ``*``, as in
@@ -303,7 +304,7 @@ class HistoryPoints(Struct, frozen=True, kw_only=True):
     points: tuple[HistoryPoint, ...] = ()
 
 
-class GetProcessMetrics(Struct, frozen=True, kw_only=True):
+class GetProcessMetrics(Question["ProcessMetricsData"], frozen=True, kw_only=True):
     """Ask for the measurements of a worker, or of the master. Answer: `ProcessMetricsData`."""
 
     worker_id: WorkerId | None = None

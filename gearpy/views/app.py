@@ -21,7 +21,6 @@ from gearpy.views.model import (
     AlertView,
     AppView,
     EdgeView,
-    EventView,
     ExecutorView,
     Headline,
     ProcessorFigures,
@@ -63,10 +62,7 @@ def app_view(
         consumers=detail.consumers if detail else (),
         failures=detail.failures if detail else (),
         cause=summary.cause,
-        events=tuple(
-            EventView(at_ms=each.at_ms, kind=each.kind, text=each.text)
-            for each in (metrics.events if metrics else ())
-        ),
+        events=metrics.events if metrics else (),
         guarantees=tuple(dict.fromkeys(detail.guarantees)) if detail else (),
         alerts=tuple(alerts),
         waits=next((e for e in (stall, outside) if e.startswith((SLOTS, STORE))), None),

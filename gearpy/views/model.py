@@ -50,14 +50,6 @@ class AlertView(Served, frozen=True, kw_only=True):
     text: str
 
 
-class EventView(Served, frozen=True, kw_only=True):
-    """Something that happened once: a restart, an epoch given up, an executor lost."""
-
-    at_ms: int
-    kind: str
-    text: str
-
-
 class TotalsView(Served, frozen=True, kw_only=True):
     """Counts and states of a whole application.
 
@@ -231,7 +223,7 @@ class AppView(Served, frozen=True, kw_only=True):
     consumers: tuple[ConsumerSummary, ...] = ()
     failures: tuple[Failure, ...] = ()
     cause: ErrorCard | None = None
-    events: tuple[EventView, ...] = ()
+    events: tuple[ApplicationEvent, ...] = ()
     guarantees: tuple[str, ...] = ()
     alerts: tuple[AlertView, ...] = ()
     waits: str | None = None

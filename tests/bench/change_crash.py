@@ -19,7 +19,7 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.upload import upload
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from gearpy.messages.client import UpdateApplication, VersionSummary
+from gearpy.messages.client import GetVersions, UpdateApplication, VersionSummary
 from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import eventually
 
@@ -169,7 +169,7 @@ class Scene:
 
         def is_settled() -> bool:
             with suppress(GearpyError):
-                versions = self.client.versions(self.app_id)
+                versions = self.client.ask(GetVersions(app_id=self.app_id)).versions
                 found[:] = [each.state for each in versions if each.number == version]
             return bool(found) and found[0] not in {"preparing", "trial"}
 

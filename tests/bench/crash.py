@@ -18,6 +18,7 @@ from typing import Final, Literal, NamedTuple, Protocol, Self, TypeAlias, get_ar
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication, ListWorkers
 from tests.bench import numbered
 from tests.bench.epoch_signs import EpochSigns
 from tests.bench.faults import Faults
@@ -322,7 +323,7 @@ class CrashRun:
         taken: dict[int, int] = {}
         while time.monotonic() < until_s:
             with suppress(GearpyError):
-                workers = self.cluster.client.workers()
+                workers = self.cluster.client.ask(ListWorkers()).workers
                 taken = {each.worker_id: each.slots - each.free_slots for each in workers}
                 if not any(taken.values()):
                     return
@@ -331,7 +332,7 @@ class CrashRun:
 
     def _status(self) -> str:
         with suppress(GearpyError):  # The master may be away.
-            summary = self.cluster.client.application(self.app_id)
+            summary = self.cluster.client.ask(GetApplication(app_id=self.app_id))
             self.report.status = summary.status
             self.report.restarts = summary.progress.restarts
         return self.report.status

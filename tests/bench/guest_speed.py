@@ -14,6 +14,7 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication
 from tests.bench.process_cluster import ProcessCluster, launched_by
 from tests.eventually import eventually
 from tests.spark.guest.guest_build import guests, jvm_of, spark_conf, with_children
@@ -122,13 +123,13 @@ def _flow(client: ClusterClient, app_id: AppId, seconds: float) -> tuple[int, fl
 
 def _records(client: ClusterClient, app_id: AppId) -> int:
     with suppress(GearpyError):
-        return client.application(app_id).progress.records_in
+        return client.ask(GetApplication(app_id=app_id)).progress.records_in
     return 0
 
 
 def _is_over(client: ClusterClient, app_id: AppId) -> bool:
     with suppress(GearpyError):
-        return client.application(app_id).status in TERMINAL
+        return client.ask(GetApplication(app_id=app_id)).status in TERMINAL
     return False
 
 

@@ -25,7 +25,8 @@ from gearpy.config.load import from_overrides
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from gearpy.messages.masters import MasterSummary
+from gearpy.messages.client import GetApplication, ListWorkers
+from gearpy.messages.masters import GetMasters, MasterSummary
 from gearpy.transport.security.certificates import make_authority_and_node, make_node
 from gearpy.transport.security.credentials import Credentials
 from tests.bench import numbered
@@ -110,7 +111,7 @@ class _Cluster:
         return AppId(json.loads(done.stdout)["app_id"])
 
     def masters(self) -> tuple[MasterSummary, ...]:
-        return self.client.masters().masters
+        return self.client.ask(GetMasters()).masters
 
     def leader(self, *, beside: str = "") -> str:
         """Return the machine that leads; empty if it is that one."""
@@ -121,7 +122,7 @@ class _Cluster:
     def is_whole(self) -> bool:
         """Whether all masters and workers are there, and all tasks run."""
         are_there = all(each.role != "away" for each in self.masters())
-        return are_there and len(self.client.workers()) == len(_WORKERS)
+        return are_there and len(self.client.ask(ListWorkers()).workers) == len(_WORKERS)
 
     def restart(self, name: str) -> None:
         """Start what runs on a machine."""
@@ -407,11 +408,13 @@ def _run(run: HostsRun, folder: Path, hosts: Hosts, faults: int, kinds: list[str
 
             _until(goes_on, f"all are there again after: {kind}")
             run.done.append((kind, round(time.monotonic() - healed_s, 2)))
-        run.leaders = cluster.client.masters().term
+        run.leaders = cluster.client.ask(GetMasters()).term
         end = numbered.end_after(results, _RATE)
         numbered.set_end(results, end)
-        _until(lambda: cluster.client.application(app_id).status in TERMINAL, "the end")
-        status = cluster.client.application(app_id)
+        _until(
+            lambda: cluster.client.ask(GetApplication(app_id=app_id)).status in TERMINAL, "the end"
+        )
+        status = cluster.client.ask(GetApplication(app_id=app_id))
         verdict = numbered.check(results, end)
         run.records = end * numbered.PARTITIONS
         if status.status != "succeeded" or not verdict.is_exact:

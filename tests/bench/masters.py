@@ -14,7 +14,8 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.masters import Masters
 from gearpy.errors import GearpyError, SubmitRefused
-from gearpy.messages.client import Artifact
+from gearpy.messages.client import Artifact, GetApplication
+from gearpy.messages.masters import GetMasters
 from gearpy.transport.security.secret import load_or_create_secret
 from tests.bench.history import Added, Seen, problem_of
 from tests.bench.process_cluster import Daemon, ProcessCluster
@@ -139,7 +140,7 @@ def measure_masters(folder: Path, *, rounds: int, seed: int = 0) -> MastersResul
     cluster = ProcessCluster(folder, masters=3, workers=1)
     with cluster:
         running = cluster.submit(program, executors=1)
-        until(lambda: cluster.client.application(running).status == "active")
+        until(lambda: cluster.client.ask(GetApplication(app_id=running)).status == "active")
         before = cluster.launched()
         with Clients(cluster, result) as clients:
             clients.accepted_after(time.monotonic())
@@ -152,7 +153,7 @@ def measure_masters(folder: Path, *, rounds: int, seed: int = 0) -> MastersResul
                 clients.is_eager = False
                 result.blows.append(Blow(kind, accepted_s))
                 _heal(cluster, rng)
-        until(lambda: cluster.client.application(running).status == "active")
+        until(lambda: cluster.client.ask(GetApplication(app_id=running)).status == "active")
         after = cluster.launched()
         if before != after:
             result.problem = result.problem or f"the application has restarted: {before}, {after}"
@@ -185,7 +186,7 @@ def _heal(cluster: ProcessCluster, rng: random.Random) -> None:
         if each.pid is None:
             each.start()
             each.wait_ready()
-    until(lambda: all(each.role != "away" for each in cluster.client.masters().masters))
+    until(lambda: all(each.role != "away" for each in cluster.client.ask(GetMasters()).masters))
 
 
 def until(holds: Callable[[], Any]) -> Any:

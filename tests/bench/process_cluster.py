@@ -18,7 +18,7 @@ from gearpy.cluster.net.masters import Masters
 from gearpy.config.load import from_overrides
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from gearpy.messages.client import ClusterSummary, GetCluster
+from gearpy.messages.client import ClusterSummary, DescribeApplication, GetCluster
 from gearpy.messages.summaries import ApplicationDetail
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.secret import load_or_create_secret
@@ -250,7 +250,7 @@ class ProcessCluster:
     def detail(self, app_id: AppId) -> ApplicationDetail | None:
         """Return what the app master says; None while it, or the master, is away."""
         with suppress(GearpyError):
-            return self.client.describe(app_id)
+            return self.client.ask(DescribeApplication(app_id=app_id))
         return None
 
     def app_master_pid(self, app_id: AppId) -> int | None:

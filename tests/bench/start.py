@@ -8,6 +8,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.schema import Config
 from gearpy.connectors.memory import collection, to_list
 from gearpy.dsl.application import StreamApp
+from gearpy.messages.client import ListWorkers
 from gearpy.messages.summaries import ApplicationSummary
 from tests.bench.measure import rss_mb
 
@@ -18,7 +19,7 @@ def measure_start() -> Iterable[tuple[str, float, float]]:
     """Yield what was started, the seconds it took, and the memory of the process after it, MB."""
     began = time.monotonic()
     with LocalCluster(Config(), workers=2) as cluster:
-        while len(cluster.client.workers()) < 2:
+        while len(cluster.client.ask(ListWorkers()).workers) < 2:
             time.sleep(0.001)
         yield "local cluster, 2 workers, nothing submitted", time.monotonic() - began, rss_mb()
         began = time.monotonic()

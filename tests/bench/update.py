@@ -111,7 +111,7 @@ def measure_update(
         for number in range(1, times + 1):
             if change == "update":
                 artifact = upload(
-                    cluster.client.ask, str(program), cluster.config, args=[*args, str(number)]
+                    cluster.client.send, str(program), cluster.config, args=[*args, str(number)]
                 )
                 wanted = UpdateApplication(app_id=app_id, artifact=artifact)
             else:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from gearpy.messages.client import ListWorkers
+from gearpy.messages.masters import GetMasters
 from tests.bench import numbered
 from tests.bench.crash import EPOCHS_OFTEN, CrashReport, CrashRun, Target
 from tests.bench.history import problem_of
@@ -175,7 +177,9 @@ class _Upgrade:
             self._replace(daemon, gearpy)
             accepted_s = clients.accepted_after(began_s) - began_s
             until(self._are_all_there)
-            versions = tuple(each.version for each in self._cluster.client.workers())
+            versions = tuple(
+                each.version for each in self._cluster.client.ask(ListWorkers()).workers
+            )
             replaced = Replaced(what, gearpy.name, accepted_s, versions)
             self._result.replaced.append(replaced)
             self._say(f"{what} is {gearpy.name}, workers run {versions}")
@@ -200,6 +204,8 @@ class _Upgrade:
         daemon.wait_ready()
 
     def _are_all_there(self) -> bool:
-        masters = self._cluster.client.masters().masters
+        masters = self._cluster.client.ask(GetMasters()).masters
         is_whole = all(each.role != "away" and not each.behind for each in masters)
-        return is_whole and len(self._cluster.client.workers()) == len(self._cluster.workers)
+        return is_whole and len(self._cluster.client.ask(ListWorkers()).workers) == len(
+            self._cluster.workers
+        )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.messages.client import ListWorkers
 from tests.eventually import DEADLINE_S
 
 _WORDS: Final = ("to be or not to be that is the question " * 20).split()
@@ -20,7 +21,9 @@ def app_modules() -> set[str]:
 
 def is_at_rest(cluster: LocalCluster) -> bool:
     """Whether no slot is taken: neither an executor nor an app master lives."""
-    return all(worker.free_slots == worker.slots for worker in cluster.client.workers())
+    return all(
+        worker.free_slots == worker.slots for worker in cluster.client.ask(ListWorkers()).workers
+    )
 
 
 def word_count(parallelism: int = 2) -> tuple[gp.StreamApp, list[Any], Counter[str]]:

@@ -11,6 +11,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.worker import executor_role
 from gearpy.config.load import from_overrides
 from gearpy.errors import ChangeFailed
+from gearpy.messages.client import DescribeApplication
 from tests.eventually import eventually
 
 _LONG_S = 120
@@ -70,7 +71,7 @@ def test_what_is_damaged_is_stored_anew_from_memory(
         assert damage_all(tmp_path / "stored")
 
         def told() -> list[str]:
-            failures = cluster.client.describe(running.app_id).failures
+            failures = cluster.client.ask(DescribeApplication(app_id=running.app_id)).failures
             return [each.error.cause for each in failures]
 
         eventually(told, within_s=_LONG_S)

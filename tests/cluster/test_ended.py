@@ -16,7 +16,7 @@ from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.looking import look_at
 from gearpy.errors import OperatorError, SubmitRefused
 from gearpy.ids import AppId
-from gearpy.messages.client import Artifact
+from gearpy.messages.client import Artifact, DescribeApplication, GetApplication, GetEpochs, GetPlan
 from gearpy.messages.metrics import GetHistory, MetricsData
 from gearpy.views.app import app_view
 from gearpy.views.model import AppView
@@ -58,8 +58,8 @@ def test_a_run_that_has_come_to_its_end_has_its_graph_and_counts(cluster: LocalC
         assert running.wait(_LONG_S).status == "succeeded"
 
         view = ended(cluster, running)
-        plan = json.loads(cluster.client.plan(running.app_id))
-        epochs = cluster.client.epochs(running.app_id)
+        plan = json.loads(cluster.client.ask(GetPlan(app_id=running.app_id)).text)
+        epochs = cluster.client.ask(GetEpochs(app_id=running.app_id)).epochs
 
     assert len(plan["processors"]) == len(view.processors)
     assert [each.epoch for each in epochs][-1:] == [view.totals.epoch] * bool(epochs)
@@ -105,7 +105,7 @@ def test_measurements_can_be_read_after_the_end(cluster: LocalCluster) -> None:
 
         data, series = client.metrics(app_id), client.series(app_id)
         none = client.series(app_id, series.at_ms[-1])
-        latest = client.history(GetHistory(app_id=app_id, path="app1.processor0"))
+        latest = client.ask(GetHistory(app_id=app_id, path="app1.processor0"))
 
     assert processors_in(data) == {0, 1}
     assert [each.processor_id for each in series.processors] == [0, 1]
@@ -121,8 +121,8 @@ def processors_in(data: MetricsData) -> set[int]:
 def left_last(client: ClusterClient, app_id: AppId) -> bool:
     """Tell whether the last of what an application leaves behind has come."""
     with suppress(SubmitRefused):
-        client.history(GetHistory(app_id=app_id, read_option="readHistory"))
-        return client.application(app_id).status == "terminated"
+        client.ask(GetHistory(app_id=app_id, read_option="readHistory"))
+        return client.ask(GetApplication(app_id=app_id)).status == "terminated"
     return False
 
 
@@ -154,7 +154,7 @@ def test_an_app_master_that_was_killed_has_left_what_it_knew(tmp_path: Path) -> 
         client = cluster.client
         app_id = client.submit("endless", Artifact(kind="file", location=str(program))).app_id
         eventually(lambda: has_series(client, app_id, points=8), within_s=_LONG_S)
-        before = client.describe(app_id)
+        before = client.ask(DescribeApplication(app_id=app_id))
         pid = next(
             each.process.pid for each in client.metrics(app_id).executors if each.executor_id < 0
         )
@@ -166,7 +166,7 @@ def test_an_app_master_that_was_killed_has_left_what_it_knew(tmp_path: Path) -> 
         assert view.status in {"pending", "active"}
         assert look_at(client, app_id).series
         with pytest.raises(SubmitRefused):
-            client.describe(app_id)
+            client.ask(DescribeApplication(app_id=app_id))
         client.shutdown(app_id)
         ended = app_view(look_at(client, app_id))
         assert (ended.status, ended.known_ms) == ("terminated", view.known_ms)

@@ -14,7 +14,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.schema import Config
 from gearpy.errors import ApplicationFailed, OperatorError, SubmitRefused
-from gearpy.messages.client import Artifact
+from gearpy.messages.client import Artifact, ListWorkers
 from tests.cluster.build import Closings, Stuck, an_app, app_modules, is_at_rest
 from tests.eventually import DEADLINE_S, eventually
 
@@ -222,7 +222,7 @@ def test_application_of_a_lost_worker_goes_on_elsewhere(cluster: LocalCluster) -
     assert worker is not None
     system.stop(worker)
 
-    eventually(lambda: len(cluster.client.workers()) == 1)
+    eventually(lambda: len(cluster.client.ask(ListWorkers()).workers) == 1)
     eventually(lambda: False in sink.closings or running.summary().progress.restarts)
     sink.written.clear()
     assert sink.written.wait(DEADLINE_S)

@@ -12,6 +12,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.schema import Config
 from gearpy.errors import OperatorError
+from gearpy.messages.client import DescribeApplication, ListQuarantined
 from tests.eventually import DEADLINE_S, eventually
 
 Configured = Callable[..., Config]
@@ -73,7 +74,7 @@ def test_only_the_region_of_a_failure_restarts(cluster: LocalCluster) -> None:
     eventually(lambda: len(hit.got) > written[0] and len(spared.got) > written[1])
 
     assert (hit.opened, spared.opened) == (2, 1)
-    failure = cluster.client.describe(running.app_id).failures[-1]
+    failure = cluster.client.ask(DescribeApplication(app_id=running.app_id)).failures[-1]
     assert (failure.error.cause, failure.what[:4]) == ("ValueError: blown", "task")
     running.shutdown()
 
@@ -120,6 +121,6 @@ def test_records_that_fail_are_left_out(cluster: LocalCluster, policy: str, kept
     assert (summary.status, results) == ("succeeded", [1, 2])
     progress = summary.progress
     assert progress.skipped_records + progress.quarantined_records == 2
-    found = cluster.client.quarantined(running.app_id).records
+    found = cluster.client.ask(ListQuarantined(app_id=running.app_id)).records
     assert len(found) == kept
     assert all("ValueError" in each.error.cause for each in found)

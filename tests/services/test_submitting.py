@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gearpy.messages.client import GetApplication, GetSubmission
 from gearpy.messages.summaries import ApplicationSummary
 from tests.eventually import eventually
 from tests.services.conftest import API, Served
@@ -43,8 +44,10 @@ def ended(served: Served, answer: httpx.Response) -> ApplicationSummary:
     assert answer.status_code == 200, answer.text
     app_id = answer.json()["appId"]
     client = served.cluster.client
-    eventually(lambda: client.application(app_id).status not in {"pending", "active"})
-    return client.application(app_id)
+    eventually(
+        lambda: client.ask(GetApplication(app_id=app_id)).status not in {"pending", "active"}
+    )
+    return client.ask(GetApplication(app_id=app_id))
 
 
 def zipped(**files: bytes) -> bytes:
@@ -74,7 +77,7 @@ def test_a_program_is_submitted_by_gearpumps_names(served: Served) -> None:
         "succeeded",
         12,
     )
-    own = served.cluster.client.submission(summary.app_id)
+    own = served.cluster.client.ask(GetSubmission(app_id=summary.app_id))
     assert own.config == {"application.total-retries": "0", "state.backend": "disk"}
     assert (own.args, own.executors) == (("12",), 2)
     config = served.get(f"appmaster/{summary.app_id}/config").json()
@@ -221,15 +224,17 @@ app.read(gp.generate(itertools.count, rate=10)).write(gp.to_list([]))
 """
     answer = served.http.post(f"{API}/master/submitprogram", files={"file": ("again.py", program)})
     first = answer.json()["appId"]
-    eventually(lambda: served.cluster.client.application(first).status == "active")
+    eventually(lambda: served.cluster.client.ask(GetApplication(app_id=first)).status == "active")
 
     again = served.http.post(f"{API}/appmaster/{first}/restart").json()
 
     assert again == {"success": True, "reason": None, "appId": again["appId"]}
     assert again["appId"] > first
-    eventually(lambda: served.cluster.client.application(again["appId"]).status == "active")
+    eventually(
+        lambda: served.cluster.client.ask(GetApplication(app_id=again["appId"])).status == "active"
+    )
     assert served.http.post(f"{API}/appmaster/{again['appId']}/drain").status_code == 200
     client = served.cluster.client
-    eventually(lambda: client.application(again["appId"]).status == "terminated")
+    eventually(lambda: client.ask(GetApplication(app_id=again["appId"])).status == "terminated")
     killed = served.http.delete(f"{API}/appmaster/{again['appId']}")
     assert killed.status_code == 409

@@ -8,6 +8,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from gearpy.messages.client import GetApplication
 from tests.eventually import eventually
 from tests.services.conftest import API, Served
 
@@ -77,7 +78,8 @@ def changed(served: Served) -> Iterator[Changed]:
     app_id = answer.json()["appId"]
     path = f"{API}/appmaster/{app_id}"
     eventually(
-        lambda: served.cluster.client.application(app_id).progress.epoch > 1, within_s=_LONG_S
+        lambda: served.cluster.client.ask(GetApplication(app_id=app_id)).progress.epoch > 1,
+        within_s=_LONG_S,
     )
     yield Changed(http=served.http, path=path)
     served.http.delete(path)

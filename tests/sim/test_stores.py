@@ -6,6 +6,7 @@ from gearpy.cluster.client.client import RunningApplication
 from gearpy.core.coordinator.log import draft
 from gearpy.core.coordinator.views import ConfigView, EpochManifests
 from gearpy.ids import MASTER_EXECUTOR, AppId
+from gearpy.messages.client import GetCluster
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
@@ -41,7 +42,7 @@ class Run:
         return stored
 
     def prefix(self, app_id: int = 1) -> str:
-        return f"{self.cluster.client.cluster().cluster_id}/app{app_id}"
+        return f"{self.cluster.client.ask(GetCluster()).cluster_id}/app{app_id}"
 
     def epochs(self, app_id: int = 1) -> list[int]:
         view = EpochManifests(read_log(self.stored, self.prefix(app_id)).state)

@@ -13,6 +13,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.client import DescribeApplication
 from tests.spark.delivery.test_thread import WAIT_S, Taken
 from tests.spark.log_build import FakeSession, FakeTarget
 
@@ -147,7 +148,7 @@ def test_description_has_who_takes_the_windows(tmp_path: Path) -> None:
             (summary,) = cluster.client.applications()
             consumers: Any = ()
             while not consumers or not consumers[0].report.waiting_rows:
-                consumers = cluster.client.describe(summary.app_id).consumers
+                consumers = cluster.client.ask(DescribeApplication(app_id=summary.app_id)).consumers
             go.set()
             running.result(WAIT_S)
 

@@ -19,6 +19,7 @@ from gearpy.cli.main import app
 from gearpy.cli.terminal.connect import connected
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
+from gearpy.messages.client import DescribeApplication, GetApplication, ListWorkers
 from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import DEADLINE_S, eventually
 
@@ -200,14 +201,16 @@ class Scene:
     def summary(self, app_id: int) -> dict[str, Any]:
         """Return an application, asked without a process for it, as tests ask often."""
         with connected(self.cluster.config) as client:
-            found: dict[str, Any] = to_builtins(client.application(AppId(app_id)))
+            found: dict[str, Any] = to_builtins(client.ask(GetApplication(app_id=AppId(app_id))))
             return found
 
     def detail(self, app_id: int) -> dict[str, Any] | None:
         """Return what the app master tells, if there is one."""
         with connected(self.cluster.config) as client:
             try:
-                found: dict[str, Any] = to_builtins(client.describe(AppId(app_id)))
+                found: dict[str, Any] = to_builtins(
+                    client.ask(DescribeApplication(app_id=AppId(app_id)))
+                )
                 return found
             except GearpyError:
                 return None
@@ -223,7 +226,7 @@ class Scene:
     def has_nothing_left(self) -> bool:
         """Whether no application has a slot, a snapshot or a folder."""
         with connected(self.cluster.config) as client:
-            workers = client.workers()
+            workers = client.ask(ListWorkers()).workers
         base = self.folder / "cluster"
         left = [*(base / "checkpoints").glob("*/*"), *(base / "worker").glob("worker-*/*")]
         return all(each.free_slots == each.slots for each in workers) and not left

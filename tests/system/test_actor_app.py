@@ -11,6 +11,7 @@ import pytest
 
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import WRONG_USE
+from gearpy.messages.client import ListWorkers
 from tests.eventually import DEADLINE_S, eventually
 from tests.system.cluster_build import Scene, is_gone
 
@@ -97,7 +98,9 @@ def test_a_sweep_ends_with_all_trials_also_when_the_app_master_is_killed(scene: 
     os.kill(app_master_pid(scene, app_id), signal.SIGKILL)
     assert scene.ends(app_id)["status"] == "succeeded"
     with connected(scene.cluster.config) as client:
-        eventually(lambda: all(each.free_slots == each.slots for each in client.workers()))
+        eventually(
+            lambda: all(each.free_slots == each.slots for each in client.ask(ListWorkers()).workers)
+        )
 
 
 def app_master_pid(scene: Scene, app_id: int) -> int:

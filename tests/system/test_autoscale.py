@@ -10,7 +10,7 @@ import pytest
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import SubmitRefused
 from gearpy.ids import AppId
-from gearpy.messages.client import VersionSummary
+from gearpy.messages.client import DescribeApplication, GetVersions, ListWorkers, VersionSummary
 from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import eventually
 
@@ -72,7 +72,7 @@ _WITHIN_S: Final = 180.0
 def tasks_of_count(client: ClusterClient, app_id: AppId) -> int:
     """Return how many there are; 0 while there is no app master that could tell."""
     try:
-        scaled = client.describe(app_id).scaled
+        scaled = client.ask(DescribeApplication(app_id=app_id)).scaled
     except SubmitRefused:
         return 0
     return next((each.tasks for each in scaled if each.step == "count"), 0)
@@ -81,7 +81,7 @@ def tasks_of_count(client: ClusterClient, app_id: AppId) -> int:
 def told_of_count(client: ClusterClient, app_id: AppId) -> str:
     """Return what autoscale says of the step; nothing while there is no app master."""
     try:
-        return client.describe(app_id).scaled[0].text
+        return client.ask(DescribeApplication(app_id=app_id)).scaled[0].text
     except SubmitRefused:
         return ""
 
@@ -91,7 +91,7 @@ def wait_for_change(client: ClusterClient, app_id: AppId, after: int) -> Version
     found: list[VersionSummary] = []
 
     def is_there() -> bool:
-        versions = client.versions(app_id)
+        versions = client.ask(GetVersions(app_id=app_id)).versions
         stay = (each for each in versions if each.state in {"running", "replaced"})
         found[:] = [each for each in stay if each.number > after and "count x" in each.reason]
         return bool(found)
@@ -109,16 +109,21 @@ def test_tasks_follow_the_load(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path, workers=2, slots=3, settings=_SETTINGS) as cluster:
         client = cluster.client
         cluster.workers[1].stop()
-        eventually(lambda: len(client.workers()) == 1, within_s=_WITHIN_S)
+        eventually(lambda: len(client.ask(ListWorkers()).workers) == 1, within_s=_WITHIN_S)
         app_id = cluster.submit(program, str(results), str(rate), executors=1)
         eventually(lambda: tasks_of_count(client, app_id) == 1, within_s=_WITHIN_S)
 
         rate.write_text("150")
         eventually(lambda: "no free slot" in told_of_count(client, app_id), within_s=_WITHIN_S)
-        assert not any("count x" in each.reason for each in client.versions(app_id))
+        assert not any(
+            "count x" in each.reason for each in client.ask(GetVersions(app_id=app_id)).versions
+        )
         cluster.workers[1].start()
         eventually(lambda: tasks_of_count(client, app_id) > 1, within_s=_WITHIN_S)
-        grown, shown = wait_for_change(client, app_id, 0), client.describe(app_id).scaled[0]
+        grown, shown = (
+            wait_for_change(client, app_id, 0),
+            client.ask(DescribeApplication(app_id=app_id)).scaled[0],
+        )
         rate.write_text("10")
         eventually(lambda: tasks_of_count(client, app_id) == 1, within_s=_WITHIN_S)
         wait_for_change(client, app_id, grown.number)

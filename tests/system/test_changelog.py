@@ -8,6 +8,7 @@ import pytest
 
 from gearpy.cluster.checkpoints.reading import StoredEpochs, stored_prefixes, verify
 from gearpy.core.coordinator.views import ChangelogPartitions
+from gearpy.messages.client import GetApplication
 from gearpy.storage.checkpoints import checkpoints_at
 from tests.bench import numbered
 from tests.bench.crash import EPOCHS_OFTEN
@@ -39,7 +40,7 @@ def test_all_but_the_newest_files_may_be_deleted(tmp_path: Path) -> None:
 
         eventually(lambda: signs.newest_shown() > epoch + 1)
         numbered.set_end(results, end := numbered.end_after(results, RATE / 2))
-        eventually(lambda: cluster.client.application(app_id).status == "succeeded")
+        eventually(lambda: cluster.client.ask(GetApplication(app_id=app_id)).status == "succeeded")
 
     verdict = numbered.check(results, end)
     assert verdict.is_exact, [str(verdict), *verdict.wrong]

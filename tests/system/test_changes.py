@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.messages.client import UpdateApplication
+from gearpy.messages.client import GetVersions, UpdateApplication
 from tests.bench.change_crash import SETTINGS, VICTIMS, Scene, change_crash
 from tests.bench.process_cluster import ProcessCluster
 
@@ -30,7 +30,7 @@ def test_update_and_scale_under_flow_with_an_executor_killed(tmp_path: Path) -> 
             scene.change(UpdateApplication(app_id=scene.app_id, scale=(("count", 3),)))
         )
         broken = scene.outcome(scene.update("broken", "1 // 0"))
-        history = scene.client.versions(scene.app_id)
+        history = scene.client.ask(GetVersions(app_id=scene.app_id)).versions
         scene.drain()
 
     assert scaled.state == "running"
@@ -65,7 +65,7 @@ def test_a_change_at_an_event_time_with_the_app_master_killed_before(tmp_path: P
 
         at_ms = scene.newest + 15_000
         version = scene.update("second", "'second'", at_event_ms=at_ms)
-        waited = scene.client.versions(scene.app_id)[-1].state
+        waited = scene.client.ask(GetVersions(app_id=scene.app_id)).versions[-1].state
         os.kill(cluster.launched("appmaster")[0], signal.SIGKILL)
         outcome = scene.outcome(version)
         scene.wait_for("second")

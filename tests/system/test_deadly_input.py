@@ -10,7 +10,7 @@ import pytest
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.errors import ApplicationFailed
-from gearpy.messages.client import Artifact, QuarantinedRecord
+from gearpy.messages.client import Artifact, DescribeApplication, ListQuarantined, QuarantinedRecord
 
 #: The processes die for real; ``DEADLY`` of the 1,000 records do it.
 PROGRAM: Final = """
@@ -111,8 +111,8 @@ def run(program: Path, attr: str, policy: str, *, executors: int = 1) -> tuple[A
             failure = ""
         except ApplicationFailed as failed:
             failure = str(failed)
-        restarts = cluster.client.describe(running.app_id).restarts
-        return failure, restarts, cluster.client.quarantined(running.app_id).records
+        restarts = cluster.client.ask(DescribeApplication(app_id=running.app_id)).restarts
+        return failure, restarts, cluster.client.ask(ListQuarantined(app_id=running.app_id)).records
 
 
 def shown(program: Path) -> list[int]:

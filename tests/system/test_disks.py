@@ -12,6 +12,7 @@ import pytest
 
 from gearpy.errors import GearpyError
 from gearpy.messages.client import Artifact
+from gearpy.messages.masters import GetMasters
 from tests.bench import numbered
 from tests.bench.crash import EPOCHS_OFTEN
 from tests.bench.epoch_signs import EpochSigns
@@ -150,5 +151,5 @@ def test_a_master_whose_disk_is_slow_lets_another_one_lead(
 
 def all_are_there(cluster: ProcessCluster) -> bool:
     with suppress(GearpyError):
-        return all(each.role != "away" for each in cluster.client.masters().masters)
+        return all(each.role != "away" for each in cluster.client.ask(GetMasters()).masters)
     return False

@@ -10,6 +10,7 @@ import pytest
 
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
+from gearpy.messages.client import DescribeWorker, GetApplication, ListWorkers
 from tests.bench.process_cluster import Daemon, ProcessCluster, launched_by
 from tests.eventually import eventually
 
@@ -40,14 +41,14 @@ def written(folder: Path) -> list[str]:
 def restarts_of(cluster: ProcessCluster, app_id: AppId) -> list[int]:
     """Return how often the application has restarted; nothing while nobody answers."""
     with suppress(GearpyError):
-        return [cluster.client.application(app_id).progress.restarts]
+        return [cluster.client.ask(GetApplication(app_id=app_id)).progress.restarts]
     return []
 
 
 def is_drained(cluster: ProcessCluster, app_id: AppId) -> bool:
     """Ask for a drain until it is over: the app master may just not answer."""
     with suppress(GearpyError):
-        if cluster.client.application(app_id).status == "terminated":
+        if cluster.client.ask(GetApplication(app_id=app_id)).status == "terminated":
             return True
         cluster.client.drain(app_id)
     return False
@@ -64,8 +65,8 @@ def by_command(cluster: ProcessCluster, worker: Daemon) -> int:
     assert process is not None
     (worker_id,) = (
         each.worker_id
-        for each in client.workers()
-        if client.worker(each.worker_id).process.pid == process.pid
+        for each in client.ask(ListWorkers()).workers
+        if client.ask(DescribeWorker(worker_id=each.worker_id)).process.pid == process.pid
     )
     client.drain_worker(worker_id)
     return process.wait(WITHIN_S)

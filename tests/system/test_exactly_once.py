@@ -16,6 +16,7 @@ import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
+from gearpy.messages.client import GetApplication
 from tests.bench import numbered
 from tests.bench.crash import EPOCHS_OFTEN
 from tests.bench.epoch_signs import EpochSigns
@@ -79,7 +80,7 @@ def test_a_damaged_snapshot_is_told_and_costs_no_result(tmp_path: Path) -> None:
         eventually(lambda: signs.newest_shown() > epoch + 1)
         detail = cluster.detail(app_id)
         numbered.set_end(results, end := numbered.end_after(results, RATE / 2))
-        eventually(lambda: cluster.client.application(app_id).status == "succeeded")
+        eventually(lambda: cluster.client.ask(GetApplication(app_id=app_id)).status == "succeeded")
 
     verdict = numbered.check(results, end)
     assert verdict.is_exact, [str(verdict), *verdict.wrong]

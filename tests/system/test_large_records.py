@@ -12,7 +12,7 @@ import pytest
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.errors import OperatorError
-from gearpy.messages.client import Artifact
+from gearpy.messages.client import Artifact, DescribeApplication, ListQuarantined
 
 PROGRAM: Final = """
     import gearpy as gp
@@ -68,8 +68,8 @@ def test_a_record_that_is_too_large_goes_to_quarantine_alone(program: Path, attr
             attr, artifact_of(program, attr), executors=2, config=policy
         )
         assert running.wait().status == "succeeded"
-        (record,) = cluster.client.quarantined(running.app_id).records
-        assert cluster.client.describe(running.app_id).restarts == 0
+        (record,) = cluster.client.ask(ListQuarantined(app_id=running.app_id)).records
+        assert cluster.client.ask(DescribeApplication(app_id=running.app_id)).restarts == 0
 
     files = (program.parent / "out").glob("*.jsonl")
     lines = [line for file in files for line in file.read_text().splitlines()]
@@ -90,7 +90,7 @@ def test_a_record_that_is_too_large_is_no_reason_for_a_restart(program: Path) ->
         running = cluster.client.submit("rows", artifact_of(program, "rows"), executors=2)
         with pytest.raises(OperatorError, match=r"raise transport\.frame-max-bytes") as raised:
             running.wait()
-        assert cluster.client.describe(running.app_id).restarts == 0
+        assert cluster.client.ask(DescribeApplication(app_id=running.app_id)).restarts == 0
 
     assert "{'n': 37, 'body': 'xxx" in raised.value.record
     assert "map" in raised.value.operator

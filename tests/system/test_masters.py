@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gearpy.ids import AppId
+from gearpy.messages.masters import GetMasters
 from tests.bench.masters import measure_masters
 from tests.bench.process_cluster import Daemon, ProcessCluster
 from tests.eventually import eventually
@@ -102,7 +103,7 @@ def test_masters_are_restarted_one_after_the_other_without_a_stop(tmp_path: Path
         processes = cluster.launched()
 
         def are_all_there() -> bool:
-            return all(each.role != "away" for each in cluster.client.masters().masters)
+            return all(each.role != "away" for each in cluster.client.ask(GetMasters()).masters)
 
         for number, each in enumerate(cluster.masters):
             assert each.stop() == 0
@@ -133,7 +134,7 @@ def test_all_masters_are_exchanged_while_everything_runs(tmp_path: Path) -> None
             daemon.stop()
 
         def have_taken_over() -> bool:
-            found = client.masters().masters
+            found = client.ask(GetMasters()).masters
             return {each.address for each in found} == new and any(each.leads for each in found)
 
         eventually(have_taken_over, within_s=_PATIENCE_S)

@@ -10,8 +10,8 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.load import load
 from gearpy.ids import AppId
-from gearpy.messages.client import Artifact
-from gearpy.messages.metrics import GetHistory, MetricsData, TaskSample
+from gearpy.messages.client import Artifact, GetApplication, ListWorkers
+from gearpy.messages.metrics import GetHistory, GetProcessMetrics, MetricsData, TaskSample
 from gearpy.metrics.histogram import count_of, quantile_of
 from tests.eventually import eventually
 
@@ -98,16 +98,21 @@ def test_measurements_of_two_executors_add_up(tmp_path: Path) -> None:
         artifact = Artifact(kind="file", location=str(program), args=(str(stop),))
         running = client.submit("measured", artifact, executors=2)
         app_id = running.app_id
-        eventually(lambda: client.application(app_id).status != "pending")
-        assert client.application(app_id).status == "active", client.application(app_id)
+        eventually(lambda: client.ask(GetApplication(app_id=app_id)).status != "pending")
+        assert client.ask(GetApplication(app_id=app_id)).status == "active", client.ask(
+            GetApplication(app_id=app_id)
+        )
         eventually(lambda: any(client.series(app_id).records_in_rate))
         eventually(lambda: any(client.series(app_id).latency_p99_ms))
         eventually(lambda: has_arrived(client.metrics(app_id)))
         data = at_rest(client, app_id)
         series = client.series(app_id)
-        history = client.history(GetHistory(app_id=app_id, path=f"app{app_id}.processor*"))
-        worker_id = client.workers()[0].worker_id
-        master, worker = client.process_metrics(), client.process_metrics(worker_id)
+        history = client.ask(GetHistory(app_id=app_id, path=f"app{app_id}.processor*"))
+        worker_id = client.ask(ListWorkers()).workers[0].worker_id
+        master, worker = (
+            client.ask(GetProcessMetrics()),
+            client.ask(GetProcessMetrics(worker_id=worker_id)),
+        )
         stop.touch()
         running.wait(DEADLINE_S)
     wall_ms = (time.monotonic() - began_s) * 1000

@@ -18,7 +18,7 @@ from gearpy.cluster.worker.threads import ThreadLauncher
 from gearpy.config.load import load
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from gearpy.messages.client import Artifact
+from gearpy.messages.client import Artifact, DescribeApplication, GetApplication
 from gearpy.transport.api import LinkLost
 from tests.bench import numbered
 from tests.bench.process_cluster import ProcessCluster
@@ -42,7 +42,7 @@ SETTINGS: Final = {
 def status(client: ClusterClient, app_id: AppId) -> str:
     """Return how an application is, "" while that cannot be asked."""
     try:
-        return client.application(app_id).status
+        return client.ask(GetApplication(app_id=app_id)).status
     except GearpyError:
         return ""
 
@@ -121,7 +121,7 @@ def test_answer_is_right_though_links_of_executors_have_faults(
             proxied.forget_losses()
             if proxied.inject(fault, proxy, Way.THERE) and fault in LOUD:
                 proxied.wait_noticed(proxy, fault.name)
-        detail = cluster.client.describe(running.app_id)
+        detail = cluster.client.ask(DescribeApplication(app_id=running.app_id))
         numbered.set_end(results, end := numbered.end_after(results, RATE / 4))
         assert running.wait(timeout_s=DEADLINE_S).status == "succeeded"
 
@@ -162,7 +162,7 @@ def test_answer_is_right_though_no_process_can_trust_its_network(
         eventually(lambda: status(cluster.client, app_id) in ended, "the end")
         eventually(lambda: noted(faults)["CUT_CABLE"], "the master is cut off")
         took_s = time.monotonic() - began_s
-        ending = cluster.client.application(app_id)
+        ending = cluster.client.ask(GetApplication(app_id=app_id))
         assert (ending.status, ending.cause) == ("succeeded", None)
 
     done = noted(faults)

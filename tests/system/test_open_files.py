@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication
 from tests.bench import numbered
 from tests.bench.crash import EPOCHS_OFTEN
 from tests.bench.epoch_signs import EpochSigns
@@ -70,7 +71,9 @@ def test_an_application_goes_on_when_its_processes_may_open_files_again(
         shown = signs.newest_shown()
         eventually(lambda: signs.newest_shown() > shown + 2, "it goes on")
         numbered.set_end(results, end := numbered.end_after(results, RATE / 4))
-        eventually(lambda: cluster.client.application(AppId(app_id)).status == "succeeded")
+        eventually(
+            lambda: cluster.client.ask(GetApplication(app_id=AppId(app_id))).status == "succeeded"
+        )
 
     verdict = numbered.check(results, end)
     assert verdict.is_exact, [*verdict.report()]

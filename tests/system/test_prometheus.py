@@ -21,6 +21,7 @@ import pytest
 
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
+from gearpy.messages.client import DescribeApplication
 from gearpy.messages.summaries import ExecutorSummary
 from gearpy.metrics.alert_rules import ALERT_RULES, rule_file
 from gearpy.metrics.dashboard import CHARTS
@@ -228,7 +229,7 @@ def with_pages(cluster: ProcessCluster, app_id: AppId, number: int) -> list[Exec
 
     def are_there() -> bool:
         with suppress(GearpyError):  # The app master is being started, or has much to do.
-            executors = cluster.client.describe(app_id).executors
+            executors = cluster.client.ask(DescribeApplication(app_id=app_id)).executors
             found[:] = [each for each in executors if each.metrics_address]
         return len(found) == number
 

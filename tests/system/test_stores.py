@@ -15,6 +15,7 @@ import pytest
 from pyarrow import parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication
 from gearpy.messages.summaries import EpochsSummary
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.at import folder_at
@@ -96,7 +97,7 @@ def kill_an_executor(cluster: ProcessCluster) -> None:
 
 def has_ended(cluster: ProcessCluster, app_id: AppId) -> bool:
     """Tell whether the application has succeeded; it must not have failed."""
-    status = cluster.client.application(app_id).status
+    status = cluster.client.ask(GetApplication(app_id=app_id)).status
     assert status not in {"failed", "terminated"}
     return status == "succeeded"
 

@@ -15,6 +15,7 @@ import pytest
 
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication
 from tests.bench import numbered
 from tests.bench.epoch_signs import EpochSigns
 from tests.bench.process_cluster import ProcessCluster
@@ -247,4 +248,4 @@ def test_a_sink_that_finds_no_folder_costs_no_restart(scene: Scene) -> None:
     with pytest.raises(GearpyError, match=r"folder .*/no does not exist: make it first"):
         scene.cluster.client.wait(app_id, WITHIN_S)
 
-    assert scene.cluster.client.application(app_id).progress.restarts == 0
+    assert scene.cluster.client.ask(GetApplication(app_id=app_id)).progress.restarts == 0

@@ -11,7 +11,7 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.upload import upload
 from gearpy.errors import SubmitRefused
 from gearpy.ids import AppId
-from gearpy.messages.client import UpdateApplication
+from gearpy.messages.client import DescribeApplication, GetApplication, UpdateApplication
 from tests.eventually import eventually
 from tests.system.cluster_build import Scene
 
@@ -61,11 +61,11 @@ class Beside:
 
     @property
     def epoch(self) -> int:
-        return self.client.application(AppId(self.app_id)).progress.epoch
+        return self.client.ask(GetApplication(app_id=AppId(self.app_id))).progress.epoch
 
     def processes(self) -> tuple[list[int], int]:
         """Return all processes of the application, and how often any was started again."""
-        summary = self.client.application(AppId(self.app_id))
+        summary = self.client.ask(GetApplication(app_id=AppId(self.app_id)))
         return self.scene.cluster.launched(), summary.progress.restarts
 
     def goes_on(self) -> bool:
@@ -79,7 +79,7 @@ class Beside:
         target = self._program("bad.py", lines)
         args = (str(self.scene.folder / "out"),)
         artifact = upload(
-            self.client.ask, str(self.scene.folder / target), self.scene.cluster.config, args=args
+            self.client.send, str(self.scene.folder / target), self.scene.cluster.config, args=args
         )
         return UpdateApplication(app_id=AppId(self.app_id), artifact=artifact, **options)
 
@@ -119,7 +119,7 @@ def test_epochs_are_stored_and_questions_answered_while_a_program_hangs(beside: 
         if len(asked) == 1:
             eventually(beside.note.exists)
             assert beside.goes_on()
-            assert beside.client.describe(AppId(beside.app_id)).why
+            assert beside.client.ask(DescribeApplication(app_id=AppId(beside.app_id))).why
         return asked[-1]
 
     with pytest.raises(SubmitRefused):
@@ -163,7 +163,7 @@ def test_an_application_whose_program_cannot_be_loaded_fails_with_its_name(
     cause = beside.scene.ends(running.app_id)["cause"]
     assert cause["operator"] == "import bad.py"
     assert (cause["source"], cause["source_line"]) == ("bad.py:2", "os._exit(3)")
-    assert beside.client.application(running.app_id).progress.restarts == 0
+    assert beside.client.ask(GetApplication(app_id=running.app_id)).progress.restarts == 0
     assert beside.goes_on()
 
 

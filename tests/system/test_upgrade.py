@@ -9,6 +9,7 @@ import pytest
 
 from gearpy import __version__
 from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication, ListWorkers
 from tests.bench.process_cluster import ProcessCluster
 from tests.bench.upgrade import Gearpy, measure_upgrade
 from tests.eventually import eventually
@@ -51,12 +52,14 @@ def test_processes_of_two_versions_are_one_cluster(
         number: AppId = cluster.submit(program, str(tmp_path / "out"), executors=3)
 
         def has_succeeded() -> bool:
-            found = cluster.client.application(number)
+            found = cluster.client.ask(GetApplication(app_id=number))
             assert found.status in {"pending", "active", "succeeded"}, found
             return found.status == "succeeded"
 
         eventually(has_succeeded, within_s=_PATIENCE_S)
-        assert sorted(each.version for each in cluster.client.workers()) == versions
+        assert (
+            sorted(each.version for each in cluster.client.ask(ListWorkers()).workers) == versions
+        )
 
     texts = [each.read_text(encoding="utf-8") for each in (tmp_path / "out").glob("*.jsonl")]
     found = [json.loads(line) for text in texts for line in text.splitlines()]

@@ -36,7 +36,9 @@ from gearpy.messages.client import (
     Artifact,
     DrainAccepted,
     DrainApplication,
+    GetApplication,
     GetVersions,
+    ListWorkers,
     Refused,
     UpdateApplication,
     UpdatePlanned,
@@ -196,7 +198,7 @@ class ClusterSimulation:
         """Submit an application; ``app`` is called in each process."""
         name = app().build().name
         self._apps[name] = app
-        self.world.run(lambda: bool(self.client.workers()), within_ms=10_000)
+        self.world.run(lambda: bool(self.client.ask(ListWorkers()).workers), within_ms=10_000)
         artifact = Artifact(kind="memory", location=name)
         return self.client.submit(
             name,
@@ -264,7 +266,7 @@ class ClusterSimulation:
         """Return the master's summary of an application, if the master lives."""
         with suppress(GearpyError):
             if self._has_master:
-                return self.client.application(app_id)
+                return self.client.ask(GetApplication(app_id=app_id))
         return None
 
     def run_until_free(self, *, within_ms: int) -> dict[WorkerId, int]:
@@ -278,7 +280,7 @@ class ClusterSimulation:
                 return False
             next_look_ms = self.world.now_ms + 50
             with suppress(GearpyError):
-                workers = self.client.workers()
+                workers = self.client.ask(ListWorkers()).workers
                 taken = {each.worker_id: each.slots - each.free_slots for each in workers}
                 return not any(taken.values())
             return False

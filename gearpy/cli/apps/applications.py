@@ -19,7 +19,7 @@ from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
-from gearpy.messages.client import LogText
+from gearpy.messages.client import GetApplication, GetCluster, ListWorkers, LogText, ReadLog
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
 from gearpy.views import text
 from gearpy.views.draining import DrainNotice
@@ -80,7 +80,11 @@ def info(
         if ref is not None:
             describe_application(client, ref, as_json=given.as_json, verbose=given.verbose)
             return
-        cluster, applications, workers = client.cluster(), client.applications(), client.workers()
+        cluster, applications, workers = (
+            client.ask(GetCluster()),
+            client.applications(),
+            client.ask(ListWorkers()).workers,
+        )
     if given.as_json:
         lists = {**_as_values(applications=applications), **_as_values(workers=workers)}
         print_json({"cluster_id": cluster.cluster_id, **lists})
@@ -115,7 +119,7 @@ def list_(
 def list_workers(given: Given) -> None:
     """List the workers of a cluster with their slots."""
     with given.client() as client:
-        workers = client.workers()
+        workers = client.ask(ListWorkers()).workers
     if given.as_json:
         print_json(_as_values(workers=workers))
     else:
@@ -137,7 +141,7 @@ def kill(given: Given, ref: AppRef) -> None:
     with given.client() as client:
         app_id = client.find(ref)
         client.shutdown(app_id)
-        summary = client.application(app_id)
+        summary = client.ask(GetApplication(app_id=app_id))
     if given.as_json:
         print_json(to_builtins(summary))
     else:
@@ -337,7 +341,7 @@ def logs(
     executor_id = MASTER_EXECUTOR if executor is None else ExecutorId(executor)
     with given.client() as client:
         app_id = client.find(ref)
-        shown = client.log(app_id, executor_id, lines=lines)
+        shown = client.ask(ReadLog(app_id=app_id, executor_id=executor_id, lines=lines))
         if given.as_json:
             print_json(to_builtins(shown))
         else:
@@ -357,7 +361,9 @@ def _follow(
     """Ask again and again for new text; a new launch has a log of its own."""
     pause, has_ended = threading.Event(), False
     while True:
-        more = client.log(app_id, executor_id, after=shown.position)
+        more = client.ask(
+            ReadLog(app_id=app_id, executor_id=executor_id, after=shown.position, lines=100)
+        )
         if as_json and more.text:
             print_json(to_builtins(more))
         elif more.text:
@@ -369,7 +375,7 @@ def _follow(
             continue
         if has_ended:
             return
-        has_ended = client.application(app_id).status in TERMINAL
+        has_ended = client.ask(GetApplication(app_id=app_id)).status in TERMINAL
         pause.wait(_POLL_S)  # Also at the end: its processes may have something left to say.
 
 

@@ -13,6 +13,7 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.core.scaling.bounds import bounds_text
 from gearpy.errors import ApplicationFailed
 from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication
 from gearpy.messages.summaries import (
     STORE,
     ApplicationDetail,
@@ -52,7 +53,7 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
     Raises:
         GearpyError: there is no such application.
     """
-    summary = client.application(client.find(ref))
+    summary = client.ask(GetApplication(app_id=client.find(ref)))
     detail, note = detail_of(client, summary)
     if as_json:
         values = to_builtins(detail) if detail else None

@@ -20,7 +20,14 @@ from gearpy.config.hidden import shown_setting
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, ConfigError, SubmitRefused
 from gearpy.ids import AppId
-from gearpy.messages.client import QuarantinedRecord
+from gearpy.messages.client import (
+    GetCluster,
+    GetEpochs,
+    GetPlan,
+    GetSubmission,
+    ListQuarantined,
+    QuarantinedRecord,
+)
 from gearpy.messages.metrics import SeriesData
 from gearpy.views import text
 from gearpy.views.app import app_view, processor_view
@@ -114,20 +121,24 @@ def report_of(client: ClusterClient, app_id: AppId) -> Report:
             refused[f"{base}/{name}"] = str(error)
             if name in _TOLD:
                 missing.append(f"{_TOLD[name]}: {error}")
-    cluster_id = client.cluster().cluster_id
+    cluster_id = client.ask(GetCluster()).cluster_id
     return Report(app_id, view.name, view.at_ms, cluster_id, answers, refused, missing)
 
 
 def _config(client: ClusterClient, app_id: AppId) -> dict[str, Any]:
-    own = client.submission(app_id).config  # A file to send on: without secrets.
+    own = client.ask(GetSubmission(app_id=app_id)).config  # A file to send on: without secrets.
     return {"config": {key: shown_setting(key, own[key]) for key in own}}
 
 
 def _quarantine(client: ClusterClient, app_id: AppId) -> dict[str, Any]:
     """Return the list of records, and each with its traceback; their bytes stay where they are."""
-    listed = client.quarantined(app_id)
+    listed = client.ask(ListQuarantined(app_id=app_id))
     numbers = [each.number for each in listed.records[-_RECORDS_MAX:]]
-    whole = client.quarantined(app_id, numbers).records if numbers else ()
+    whole = (
+        client.ask(ListQuarantined(app_id=app_id, numbers=tuple(numbers))).records
+        if numbers
+        else ()
+    )
     answers: dict[str, Any] = {
         f"quarantine?number={each.number}": {"records": [_without_value(each)]} for each in whole
     }
@@ -144,8 +155,12 @@ _OF_RECORD: Final = ("number", "processor_id", "event_time_ms", "at_ms", "error"
 _QUESTIONS: Final[dict[str, Callable[[ClusterClient, AppId], dict[str, Any]]]] = {
     "config": _config,
     "quarantine": _quarantine,
-    "plan": lambda client, app_id: {"plan": msgspec.json.decode(client.plan(app_id))},
-    "checkpoints": lambda client, app_id: {"checkpoints": {"epochs": client.epochs(app_id)}},
+    "plan": lambda client, app_id: {
+        "plan": msgspec.json.decode(client.ask(GetPlan(app_id=app_id)).text)
+    },
+    "checkpoints": lambda client, app_id: {
+        "checkpoints": {"epochs": client.ask(GetEpochs(app_id=app_id)).epochs}
+    },
 }
 _TOLD: Final = {"config": "settings", "quarantine": "records in quarantine"}
 

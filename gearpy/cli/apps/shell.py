@@ -15,6 +15,8 @@ from gearpy.cli.terminal.exits import FAILED
 from gearpy.cli.terminal.options import Given, takes
 from gearpy.cli.terminal.output import print_error
 from gearpy.errors import GearpyError
+from gearpy.messages import client as questions
+from gearpy.messages.client import ListWorkers
 from gearpy.views import text
 
 _OURS: Final = "gearpy."
@@ -34,12 +36,14 @@ def shell(
 ) -> None:
     """A Python prompt with a connected client, to look at a cluster and to change it.
 
-    client, and cluster, is what gp.connect() returns; gp is gearpy. What an expression gives is
+    client, and cluster, is what gp.connect() returns; gp is gearpy. Questions that client.ask()
+    takes, such as ListWorkers(), have their names. What an expression gives is
     shown, as at Python's own prompt. Statements are also read from standard input that is no
     terminal, up to the first that fails.
     """
     with given.client() as client:
-        names = {"client": client, "cluster": client, "gp": gp, "__name__": "__console__"}
+        own = {"client": client, "cluster": client, "gp": gp, "__name__": "__console__"}
+        names = {**vars(questions), **own}
         shows, sys.displayhook = sys.displayhook, show
         try:
             if statements is None and sys.stdin.isatty():
@@ -99,7 +103,7 @@ def _ask(names: dict[str, Any], client: Any, *, verbose: bool) -> None:
 
         readline.set_completer(rlcompleter.Completer(names).complete)
         readline.parse_and_bind("tab: complete")
-    applications, workers = client.applications(), client.workers()
+    applications, workers = client.applications(), client.ask(ListWorkers()).workers
     _Console(names, verbose=verbose).interact(
         f"gearpy {gp.__version__}: {text.plural(len(workers), 'worker')} and "
         f"{text.plural(len(applications), 'application')} at {client.address}\n"

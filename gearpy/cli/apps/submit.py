@@ -21,6 +21,7 @@ from gearpy.cluster.programs.upload import Progress, Uploadable, packed, send
 from gearpy.config.load import as_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
+from gearpy.messages.client import GetCluster
 from gearpy.task.stages.guarantees import guarantee_lines
 from gearpy.views.text import printable
 
@@ -94,7 +95,7 @@ def submit(
             resume_from = _resume_point(from_checkpoint, config, client, allows_drop=allow_drop)
             if stream and resume_from:
                 _tell_resumed(resume_from, stream, config, as_json=as_json)
-            send(client.ask, program, on_progress=_on_progress(program, as_json=as_json))
+            send(client.send, program, on_progress=_on_progress(program, as_json=as_json))
             running = client.submit(
                 f"{name_prefix}{name or application.name}",
                 replace(program.artifact, runs=application.runs),
@@ -120,7 +121,7 @@ def _resume_point(
     from gearpy.cluster.checkpoints.resuming import resume_point
 
     return resume_point(
-        text, config=config, cluster_id=client.cluster().cluster_id, allows_drop=allows_drop
+        text, config=config, cluster_id=client.ask(GetCluster()).cluster_id, allows_drop=allows_drop
     )
 
 

@@ -29,7 +29,13 @@ from gearpy.core.base.times import event_time_in
 from gearpy.core.master.registry import TERMINAL
 from gearpy.core.scaling.bounds import bounds_in, bounds_text
 from gearpy.errors import ConfigError
-from gearpy.messages.client import UpdateApplication, UpdatePlanned, VersionSummary
+from gearpy.messages.client import (
+    GetApplication,
+    GetVersions,
+    UpdateApplication,
+    UpdatePlanned,
+    VersionSummary,
+)
 from gearpy.views import text
 from gearpy.views.changes import STATES, plan_lines
 
@@ -193,8 +199,11 @@ def history(given: Given, ref: AppRef) -> None:
     """List the versions of an application's program, the oldest first."""
     with given.client() as client:
         app_id = client.find(ref)
-        versions = [replace(each, args=shown_args(each.args)) for each in client.versions(app_id)]
-        has_ended = client.application(app_id).status in TERMINAL
+        versions = [
+            replace(each, args=shown_args(each.args))
+            for each in client.ask(GetVersions(app_id=app_id)).versions
+        ]
+        has_ended = client.ask(GetApplication(app_id=app_id)).status in TERMINAL
     if given.as_json:
         print_json({"versions": [to_builtins(each) for each in versions]})
         return
@@ -253,7 +262,9 @@ def _change(
     if is_asked and waits:
         with hint_if_cut_off(_GOES_ON.format(message.app_id)):
             outcome = client.wait_for_version(message.app_id, planned.version)
-    versions: Sequence[VersionSummary] = client.versions(message.app_id) if outcome else ()
+    versions: Sequence[VersionSummary] = (
+        client.ask(GetVersions(app_id=message.app_id)).versions if outcome else ()
+    )
     if as_json:
         print_json({**to_builtins(planned), "outcome": to_builtins(outcome) if outcome else None})
     elif not is_asked:

@@ -6,6 +6,7 @@ from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cluster.client.looking import look_at
 from gearpy.core.app.consumers import stalled
+from gearpy.messages.client import DescribeApplication
 from gearpy.messages.summaries import ClockHolderSummary
 from gearpy.views import text
 from gearpy.views.app import findings_in
@@ -20,7 +21,7 @@ def why(given: Given, ref: AppRef) -> None:
         look = look_at(client, app_id)
         summary, detail = look.summary, look.detail
         if detail is None or look.known_ms:
-            detail = client.describe(app_id)
+            detail = client.ask(DescribeApplication(app_id=app_id))
     chain, findings = detail.why, findings_in(look)
     held = clock_finding_of(summary, detail)
     if given.as_json:

@@ -10,7 +10,7 @@ from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.options import Given, asking
 from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.cluster.client.client import MasterChange
-from gearpy.messages.masters import MasterList, MasterSummary
+from gearpy.messages.masters import GetMasters, MasterList, MasterSummary
 from gearpy.views import text
 
 _Address: TypeAlias = Annotated[str, typer.Argument(metavar="HOST:PORT", help="Of a master.")]
@@ -47,14 +47,14 @@ def add_commands(masters: typer.Typer) -> None:
 def list_masters(given: Given) -> None:
     """List the masters of a cluster, as the one that leads sees them."""
     with given.client() as client:
-        _show(given, client.masters())
+        _show(given, client.ask(GetMasters()))
 
 
 @asking
 def status(given: Given) -> None:
     """Show how the masters are: who leads, who is behind or away, and what is on their disks."""
     with given.client() as client:
-        found = client.masters(with_disks=True)
+        found = client.ask(GetMasters(with_disks=True))
     if given.as_json:
         leader = next((each.address for each in found.masters if each.leads), "")
         masters = [to_builtins(each) for each in found.masters]

@@ -18,6 +18,7 @@ from gearpy.cli.terminal.output import print_json
 from gearpy.cluster.boot.remote import connect
 from gearpy.config.load import as_overrides, load
 from gearpy.errors import ConfigError
+from gearpy.messages.client import ListWorkers
 from gearpy.spark import cluster, session
 from gearpy.spark.guest.cluster import CONF_FILE, DriverProcess, driver_of
 from gearpy.views import text
@@ -117,7 +118,7 @@ def status(given: Given, *, folder: _Folder) -> None:
     """Tell where the cluster over a folder runs, and which workers it has."""
     driver, config = driver_of(folder), load([folder / CONF_FILE])
     with connect(config=config) as client:
-        workers = client.workers()
+        workers = client.ask(ListWorkers()).workers
     masters = config.cluster.masters
     if given.as_json:
         print_json(
@@ -145,7 +146,7 @@ def stop(given: Given, *, folder: _Folder) -> None:
     driver, conf = driver_of(folder), folder / CONF_FILE
     config = load([conf])
     with connect(config=config) as client:
-        client.workers()  # It is there: the number of a process is used again.
+        client.ask(ListWorkers())  # It is there: the number of a process is used again.
     masters = ", ".join(config.cluster.masters)
     _end(driver, conf)
     if given.as_json:

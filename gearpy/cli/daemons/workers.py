@@ -9,6 +9,7 @@ from gearpy.cli.terminal.options import Given, asking
 from gearpy.cli.terminal.output import print_json
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.ids import WorkerId
+from gearpy.messages.client import ListWorkers
 from gearpy.views import text
 
 _POLL_S: Final = 0.1
@@ -46,5 +47,5 @@ def drain(
 
 def _wait_for_the_end(client: ClusterClient, worker_id: int) -> None:
     """Wait until the master does not know a worker any more; that kills what does not stop."""
-    while any(each.worker_id == worker_id for each in client.workers()):
+    while any(each.worker_id == worker_id for each in client.ask(ListWorkers()).workers):
         time.sleep(_POLL_S)

@@ -12,6 +12,7 @@ from gearpy.core.coordinator.log import CoordinatorMessage
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication, GetCluster
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.views import text
 
@@ -94,8 +95,8 @@ def _status(config: Config, stored: StoredApplication) -> str | None:
     quick = replace(config.masterclient, timeout_s=min(config.masterclient.timeout_s, _ANSWER_S))
     try:
         with connected(replace(config, masterclient=quick)) as client:
-            if client.cluster().cluster_id != stored.prefix.rpartition("/")[0]:
+            if client.ask(GetCluster()).cluster_id != stored.prefix.rpartition("/")[0]:
                 return None
-            return client.application(stored.app_id).status
+            return client.ask(GetApplication(app_id=stored.app_id)).status
     except GearpyError:
         return None

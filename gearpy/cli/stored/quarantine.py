@@ -12,7 +12,7 @@ from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import card_lines, print_json, print_lines, table
 from gearpy.ids import AppId
-from gearpy.messages.client import QuarantinedList, QuarantinedRecord
+from gearpy.messages.client import ListQuarantined, QuarantinedList, QuarantinedRecord
 from gearpy.views import text
 
 commands = group(
@@ -31,7 +31,7 @@ def list_(given: Given, ref: AppRef) -> None:
     """List the records of an application that were put aside, the oldest first."""
     with given.client() as client:
         app_id = client.find(ref)
-        listed = client.quarantined(app_id)
+        listed = client.ask(ListQuarantined(app_id=app_id))
     if given.as_json:
         print_json(
             {
@@ -50,9 +50,15 @@ def show(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
     """Show records with why they were put aside, and the traceback."""
     with given.client() as client:
         app_id = client.find(ref)
-        wanted = numbers or [each.number for each in client.quarantined(app_id).records]
+        wanted = numbers or [
+            each.number for each in client.ask(ListQuarantined(app_id=app_id)).records
+        ]
         # One at a time: one answer need not hold them all.
-        found = [each for number in wanted for each in client.quarantined(app_id, [number]).records]
+        found = [
+            each
+            for number in wanted
+            for each in client.ask(ListQuarantined(app_id=app_id, numbers=(number,))).records
+        ]
     if given.as_json:
         print_json({"app_id": app_id, "records": [_values(each) for each in found]})
         return

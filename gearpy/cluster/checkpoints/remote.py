@@ -21,6 +21,7 @@ from gearpy.messages.client import (
     StoredNames,
     StoredPart,
 )
+from gearpy.messages.question import Question
 from gearpy.storage.checkpoints import Checkpoints, StoredFile
 from gearpy.storage.folder.api import parent_of
 
@@ -66,26 +67,26 @@ class RemoteCheckpoints:
     """`Checkpoints` that are only read, through a cluster.
 
     Args:
-        ask: sends a question, and returns its answer of that class; raises `SubmitRefused`.
+        ask: sends a question, and returns its answer; raises `SubmitRefused`.
         app_id: an application that stores there.
         place: where that is, for people.
     """
 
-    def __init__(self, ask: Callable[[type, object], Any], app_id: AppId, place: str) -> None:
+    def __init__(self, ask: Callable[[Question[Any]], Any], app_id: AppId, place: str) -> None:
         self._ask = ask
         self._app_id = app_id
         self.place = f"{place}, read through the cluster"  #: See `Checkpoints`.
 
     def names(self, prefix: str) -> list[str]:
         question = GetStoredNames(app_id=self._app_id, prefix=prefix)
-        return [*self._ask(StoredNames, question).names]
+        return [*self._ask(question).names]
 
     def open(self, location: str) -> BinaryIO:
         """See `Checkpoints`; all of it is fetched."""
         file = io.BytesIO()
         while True:
             question = GetStoredPart(app_id=self._app_id, location=location, offset=file.tell())
-            part: StoredPart = self._ask(StoredPart, question)
+            part: StoredPart = self._ask(question)
             if not part.is_there:
                 raise SnapshotDamaged(location=location, reason="it is not there")
             file.write(part.data)

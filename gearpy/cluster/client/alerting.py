@@ -16,7 +16,7 @@ from gearpy.cluster.client.looking import ClusterWatch
 from gearpy.config.hidden import host_alone
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
-from gearpy.messages.client import FiringAlert
+from gearpy.messages.client import FiringAlert, GetCluster
 from gearpy.views.alerts import AlertBook, AlertChange, AlertLimits, rules_of
 from gearpy.views.model import AppView
 
@@ -176,7 +176,9 @@ class Alerting:
 
 def following(ask: Callable[[Any], Any], config: Config) -> Alerting:
     client = ClusterClient(ask)
-    return Alerting(ClusterWatch(client).applications, lambda: client.cluster().cluster_id, config)
+    return Alerting(
+        ClusterWatch(client).applications, lambda: client.ask(GetCluster()).cluster_id, config
+    )
 
 
 def thresholds_of(config: Config) -> dict[str, float]:

@@ -28,35 +28,31 @@ from gearpy.errors import (
     SubmitRefused,
 )
 from gearpy.ids import AppId, WorkerId
-from gearpy.messages.actor_app import AppMasterAnswer, AskAppMaster
+from gearpy.messages.actor_app import AskAppMaster
 from gearpy.messages.client import (
     Artifact,
     Asker,
     ChangeMasters,
-    DrainAccepted,
+    DescribeApplication,
     DrainApplication,
     DrainWorker,
     EpochList,
+    GetApplication,
     GetEpochs,
+    GetVersions,
     MakeSavepoint,
     ProgramLoading,
-    QuarantinedList,
     QuarantinedRecord,
-    ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
-    SavepointMade,
-    ShutdownAccepted,
     ShutdownApplication,
     SubmitApplication,
-    Submitted,
     UpdateApplication,
     UpdatePlanned,
     VersionSummary,
-    WorkerDrains,
 )
-from gearpy.messages.masters import MasterList
+from gearpy.messages.masters import GetMasters, MasterList
 from gearpy.messages.metrics import (
     MetricsData,
 )
@@ -207,7 +203,7 @@ class ClusterClient(ClusterQuestions):
             launches=launches,
             key=secrets.token_hex(8),
         )
-        submitted = self._expect(Submitted, message)
+        submitted = self.ask(message)
         return RunningApplication(self, submitted.app_id, name)
 
     def running(self, ref: AppId | str) -> "RunningApplication":
@@ -220,7 +216,7 @@ class ClusterClient(ClusterQuestions):
             SubmitRefused: there is none with this id or name.
         """
         app_id = self.find(ref) if isinstance(ref, str) else ref
-        return RunningApplication(self, app_id, self.application(app_id).name)
+        return RunningApplication(self, app_id, self.ask(GetApplication(app_id=app_id)).name)
 
     def state(
         self,
@@ -281,7 +277,7 @@ class ClusterClient(ClusterQuestions):
         Raises:
             SubmitRefused: see `describe`.
         """
-        found = self._expect(EpochList, GetEpochs(app_id=app_id))
+        found = self.ask(GetEpochs(app_id=app_id))
         return self._checkpoints or self._store_of(app_id, found), found.prefix
 
     def _store_of(self, app_id: AppId, listed: EpochList) -> "Checkpoints":
@@ -293,7 +289,7 @@ class ClusterClient(ClusterQuestions):
             store = open_store(listed.place)
             if store.names(listed.prefix):  # Another machine may have the same path.
                 return store
-        return RemoteCheckpoints(self._expect, app_id, listed.place)
+        return RemoteCheckpoints(self.ask, app_id, listed.place)
 
     # -- measurements ----------------------------------------------------------------------
 
@@ -325,9 +321,9 @@ class ClusterClient(ClusterQuestions):
         tries = _Tries(timeout_s)
         body = encode_value(question, where="a question")
         message = AskAppMaster(app_id=app_id, question=body)
-        while self.application(app_id).status == "pending" and tries.may_go_on():
+        while self.ask(GetApplication(app_id=app_id)).status == "pending" and tries.may_go_on():
             pass
-        while (answer := self._expect(AppMasterAnswer, message)).number:
+        while (answer := self.ask(message)).number:
             if not tries.may_go_on():
                 raise AskTimeout(f"application {app_id} has not answered for {timeout_s:g} s")
             message = AskAppMaster(app_id=app_id, number=answer.number)
@@ -341,7 +337,7 @@ class ClusterClient(ClusterQuestions):
         Raises:
             SubmitRefused: there is none with this id, or it has ended.
         """
-        self._expect(ShutdownAccepted, ShutdownApplication(app_id=app_id, by=self._by))
+        self.ask(ShutdownApplication(app_id=app_id, by=self._by))
 
     def drain(self, app_id: AppId, *, savepoint: str = "") -> None:
         """Stop the sources of an application; it ends when all that they have read is shown.
@@ -357,7 +353,7 @@ class ClusterClient(ClusterQuestions):
                 is none, or taken.
         """
         message = DrainApplication(app_id=app_id, savepoint=savepoint, by=self._by)
-        self._expect(DrainAccepted, message)
+        self.ask(message)
 
     def savepoint(self, app_id: AppId, name: str, timeout_s: float = 60.0) -> dict[int, int]:
         """Give the next epoch of each region a name; return it by region. Nothing stops.
@@ -376,7 +372,7 @@ class ClusterClient(ClusterQuestions):
         """
         tries = _Tries(timeout_s)
         message = MakeSavepoint(app_id=app_id, name=name, by=self._by)
-        while not (made := self._expect(SavepointMade, message)).epochs:
+        while not (made := self.ask(message)).epochs:
             if not tries.may_go_on():
                 raise AskTimeout(
                     f"no epoch of application {app_id} has ended within {timeout_s:g} s: gear why "
@@ -407,7 +403,7 @@ class ClusterClient(ClusterQuestions):
             by=self._by,
             checkpoint_folder=checkpoint_folder,
         )
-        return self.running(self._expect(Submitted, message).app_id)
+        return self.running(self.ask(message).app_id)
 
     def change_masters(self, change: MasterChange, address: str) -> MasterList:
         """Have another master lead, or one more or one less be there; return how they are then.
@@ -418,10 +414,10 @@ class ClusterClient(ClusterQuestions):
         """
         message = ChangeMasters(change=change, address=address, by=self._by)
         with suppress(LeadershipLost, ConnectionLost):  # A leader may go with its change.
-            self._expect(MasterList, message)
+            self.ask(message)
         tries = _Tries(_MASTERS_S)
         while True:
-            found = self.masters()
+            found = self.ask(GetMasters())
             roles = {each.address: each.role for each in found.masters}
             is_wanted = {
                 "transfer": roles.get(address) == "leader",
@@ -446,7 +442,7 @@ class ClusterClient(ClusterQuestions):
         message = replace(message, by=self._by, key=secrets.token_hex(8))
         while isinstance(answer := self._ask(message), ProgramLoading):
             time.sleep(min(1.0, _POLL_S + answer.lasts_ms / 10_000))
-        return self._expected(UpdatePlanned, message, answer)
+        return self._expected(message, answer)
 
     def call_off(self, app_id: AppId) -> int:
         """Give up the change that waits for its event time, or is being prepared; return which.
@@ -470,7 +466,7 @@ class ClusterClient(ClusterQuestions):
         tries, found, status = _Tries(timeout_s), None, "active"
         while True:
             with suppress(SubmitRefused):  # Its app master is being started again.
-                listed = self.versions(app_id)
+                listed = self.ask(GetVersions(app_id=app_id)).versions
                 found = next((each for each in listed if each.number == number), found)
             if found is not None and found.state not in {"waiting", "preparing", "trial"}:
                 return found
@@ -479,7 +475,7 @@ class ClusterClient(ClusterQuestions):
                     f"application {app_id} is {status}, before version {number} was in place for "
                     f"good: 'gear app history {app_id}' tells how far it came"
                 )
-            status = self.application(app_id).status
+            status = self.ask(GetApplication(app_id=app_id)).status
             if status in _LIVING and not tries.may_go_on():  # Else it has left its last word.
                 if found is None:
                     raise AskTimeout(f"application {app_id} has told nothing of version {number}")
@@ -491,7 +487,7 @@ class ClusterClient(ClusterQuestions):
         Raises:
             SubmitRefused: there is none with this id, or it does not run.
         """
-        return self._expect(ReplayAccepted, ReplayNow(app_id=app_id, by=self._by)).epoch
+        return self.ask(ReplayNow(app_id=app_id, by=self._by)).epoch
 
     def wait(self, app_id: AppId, timeout_s: float | None = None) -> ApplicationSummary:
         """Wait for its end; see `RunningApplication.wait`."""
@@ -508,7 +504,7 @@ class ClusterClient(ClusterQuestions):
             SubmitRefused: there is no such record, or the application does not run.
         """
         message = ReplayQuarantined(app_id=app_id, numbers=tuple(numbers), by=self._by)
-        return self._expect(QuarantinedList, message).records
+        return self.ask(message).records
 
     # -- workers ---------------------------------------------------------------------------
 
@@ -526,7 +522,7 @@ class ClusterClient(ClusterQuestions):
             SubmitRefused: there is none with this id, it does not answer, or it is not idle.
         """
         message = DrainWorker(worker_id=worker_id, if_idle=if_idle, by=self._by)
-        return self._expect(WorkerDrains, message).executors
+        return self.ask(message).executors
 
     def _end_epochs(self, app_id: AppId) -> None:
         """Wait until an epoch has begun, and is complete, in each region that runs.
@@ -536,13 +532,13 @@ class ClusterClient(ClusterQuestions):
         """
         tries = _Tries(_EPOCH_S)
         question = GetEpochs(app_id=app_id, ends_one=True)
-        asked = self._expect(EpochList, question)
+        asked = self.ask(question)
         # An older app master does not tell: the one behind the newest may have begun before.
         wanted = {region: epoch + 2 for region, epoch in _newest(asked).items()}
         wanted |= dict(asked.next_to_end)
         question = replace(question, until=tuple(wanted.items()))
         while True:
-            now = _newest(self._expect(EpochList, question))
+            now = _newest(self.ask(question))
             if now and all(epoch >= wanted.get(region, 2) for region, epoch in now.items()):
                 return
             if not tries.may_go_on():
@@ -570,10 +566,10 @@ class RunningApplication:
         return f"<application {self.app_id} {self.name!r}>"
 
     def summary(self) -> ApplicationSummary:
-        return self.client.application(self.app_id)
+        return self.client.ask(GetApplication(app_id=self.app_id))
 
     def describe(self) -> ApplicationDetail:
-        return self.client.describe(self.app_id)
+        return self.client.ask(DescribeApplication(app_id=self.app_id))
 
     def metrics(self) -> MetricsData:
         return self.client.metrics(self.app_id)
@@ -719,7 +715,7 @@ class RunningApplication:
         )
 
     def history(self) -> tuple[VersionSummary, ...]:
-        return self.client.versions(self.app_id)
+        return self.client.ask(GetVersions(app_id=self.app_id)).versions
 
     def _changed(self, message: UpdateApplication) -> AskedChange:
         planned = self.client.change(message)

@@ -13,8 +13,17 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, SubmitRefused
 from gearpy.ids import AppId, WorkerId
-from gearpy.messages.client import FiringAlert
-from gearpy.messages.metrics import ProcessMetricsData
+from gearpy.messages.client import (
+    DescribeApplication,
+    FiringAlert,
+    GetAlerts,
+    GetApplication,
+    GetCluster,
+    GetMaster,
+    ListWorkers,
+)
+from gearpy.messages.masters import GetMasters
+from gearpy.messages.metrics import GetProcessMetrics, ProcessMetricsData
 from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary, WorkerSummary
 from gearpy.views.alerts import alert_view
 from gearpy.views.app import app_view, processor_view
@@ -40,9 +49,9 @@ def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LA
         SubmitRefused: there is no application with this id.
         GearpyError: there is no cluster.
     """
-    summary = client.application(app_id)
+    summary = client.ask(GetApplication(app_id=app_id))
     try:
-        detail = client.describe(app_id, or_last=True)
+        detail = client.ask(DescribeApplication(app_id=app_id, or_last=True))
     except (SubmitRefused, AskTimeout):  # Nobody knows it yet, or any more.
         return Look(at_ms=wall_ms(), summary=summary)
     return _measured(client, summary, detail, lately_ms)
@@ -54,7 +63,7 @@ def alerts_about(client: ClusterClient, app_id: AppId) -> tuple[AlertView, ...]:
 
 def _firing(client: ClusterClient) -> tuple[FiringAlert, ...]:
     try:
-        return client.alerts()
+        return client.ask(GetAlerts()).alerts
     except SubmitRefused:  # A master of an earlier version.
         return ()
 
@@ -66,7 +75,7 @@ def detail_of(
     if summary.status in TERMINAL:
         return None, ""
     try:
-        return client.describe(summary.app_id), ""
+        return client.ask(DescribeApplication(app_id=summary.app_id)), ""
     except (SubmitRefused, AskTimeout) as error:  # The summary is worth showing all the same.
         return None, str(error)
 
@@ -134,11 +143,11 @@ class ClusterWatch:
         """
         summaries = self._client.applications()
         self._forget(each.app_id for each in summaries)
-        rows, workers = self._rows(summaries), self._client.workers()
+        rows, workers = self._rows(summaries), self._client.ask(ListWorkers()).workers
         use = self._use_of_workers(workers)
         return overview_view(
             at_ms=wall_ms(),
-            cluster_id=self._client.cluster().cluster_id,
+            cluster_id=self._client.ask(GetCluster()).cluster_id,
             version=__version__,
             rows=rows,
             workers=workers,
@@ -148,11 +157,11 @@ class ClusterWatch:
         )
 
     def _masters(self) -> list[MasterView]:
-        leader = MasterView(address=self._client.master().address, leader=True)
+        leader = MasterView(address=self._client.ask(GetMaster()).address, leader=True)
         with suppress(SubmitRefused, AskTimeout):
             use = self._use_of(None)
             leader = replace(leader, rss_bytes=use.rss_bytes, cpu=use.cpu)
-        others = self._client.masters().masters
+        others = self._client.ask(GetMasters()).masters
         return [
             leader,
             *(MasterView(address=each.address, leader=False) for each in others if not each.leads),
@@ -168,7 +177,7 @@ class ClusterWatch:
         return use
 
     def _use_of(self, worker_id: WorkerId | None) -> ProcessUse:
-        now = self._client.process_metrics(worker_id)
+        now = self._client.ask(GetProcessMetrics(worker_id=worker_id))
         was, self._processes[worker_id] = self._processes.get(worker_id), now
         return use_of(now, was)
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId, ExecutorId, WorkerId
-from gearpy.messages.metrics import MetricsData, ProcessMetricsData
+from gearpy.messages.client import DescribeApplication, DescribeWorker, ListWorkers
+from gearpy.messages.metrics import GetProcessMetrics, MetricsData, ProcessMetricsData
 from gearpy.metrics.samples import ClusterSample
 
 
@@ -51,15 +52,17 @@ def cluster_sample(client: ClusterClient, *, beside: Collection[ProcessPage] = (
 def process_pages(client: ClusterClient) -> Iterator[ProcessPage]:
     """Yield the page of each process that has one and answers."""
     with suppress(GearpyError):
-        for worker in client.workers():
+        for worker in client.ask(ListWorkers()).workers:
             with suppress(GearpyError):
-                if address := client.worker(worker.worker_id).process.metrics_address:
+                if address := client.ask(
+                    DescribeWorker(worker_id=worker.worker_id)
+                ).process.metrics_address:
                     yield ProcessPage(address=address, worker_id=worker.worker_id)
     with suppress(GearpyError):
         for summary in client.applications():
             if summary.status == "active":
                 with suppress(GearpyError):
-                    for each in client.describe(summary.app_id).executors:
+                    for each in client.ask(DescribeApplication(app_id=summary.app_id)).executors:
                         if each.metrics_address:
                             yield ProcessPage(
                                 address=each.metrics_address,
@@ -94,8 +97,8 @@ def _processes(
     client: ClusterClient, left_out: Collection[WorkerId]
 ) -> Iterator[ProcessMetricsData]:
     with suppress(GearpyError):
-        yield client.process_metrics()
-        for each in client.workers():
+        yield client.ask(GetProcessMetrics())
+        for each in client.ask(ListWorkers()).workers:
             if each.worker_id not in left_out:
                 with suppress(GearpyError):
-                    yield client.process_metrics(each.worker_id)
+                    yield client.ask(GetProcessMetrics(worker_id=each.worker_id))

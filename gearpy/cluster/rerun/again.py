@@ -23,7 +23,7 @@ from gearpy.core.coordinator.versions import ProgramVersion
 from gearpy.core.epoch.recorded import RerunPath
 from gearpy.errors import ConfigError, OperatorError, SnapshotDamaged
 from gearpy.ids import AppId, ProcessorId, SessionId, TaskId
-from gearpy.messages.client import Artifact, QuarantinedRecord
+from gearpy.messages.client import Artifact, GetSubmission, ListQuarantined, QuarantinedRecord
 from gearpy.messages.summaries import ErrorCard
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.task.api.application import StreamApplication
@@ -344,7 +344,7 @@ class TaskAgain:
     def _quarantined(self, number: int | None) -> QuarantinedRecord | None:
         if number is None:
             return None
-        return self._client.quarantined(self._app_id, [number]).records[0]
+        return self._client.ask(ListQuarantined(app_id=self._app_id, numbers=(number,))).records[0]
 
     def _recorded(self) -> RerunPath | None:
         """Return the recordings that are wanted; None if there are none, or they are not needed."""
@@ -406,7 +406,9 @@ def program_of(client: ClusterClient, app_id: AppId, version: ProgramVersion | N
     Raises:
         ConfigError: only the process that runs it has it.
     """
-    artifact = client.submission(app_id).artifact if version is None else version.artifact
+    artifact = (
+        client.ask(GetSubmission(app_id=app_id)).artifact if version is None else version.artifact
+    )
     if artifact is None or artifact.kind == "memory":
         raise ConfigError(
             f"application {app_id} is an object of the process that runs it: submit its file with "
@@ -437,7 +439,7 @@ def programs(
     loader, limits = ApplicationLoader(own_process=own_process), ArtifactLimits.of(config.artifact)
     with (
         TemporaryDirectory(prefix="gearpy-rerun-") as folder,
-        closing(ArtifactCache(Path(folder).resolve(), client.ask, limits)) as cache,
+        closing(ArtifactCache(Path(folder).resolve(), client.send, limits)) as cache,
     ):
         try:
             yield tuple(

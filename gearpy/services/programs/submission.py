@@ -91,7 +91,7 @@ class Submitting:
             _told_without(path.parent),
             packed(place, self._config, args=args) as program,
         ):
-            send(self._client.ask, program)
+            send(self._client.send, program)
             return program.artifact
 
     def graph(self, graph: SubmittedGraph, *, caller: Caller) -> AppId:

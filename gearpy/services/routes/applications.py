@@ -14,6 +14,15 @@ from gearpy.cluster.states.columns import ShownClasses
 from gearpy.config.load import from_overrides
 from gearpy.errors import SubmitRefused
 from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
+from gearpy.messages.client import (
+    DescribeApplication,
+    DescribeWorker,
+    GetApplication,
+    GetMaster,
+    GetPlan,
+    GetSubmission,
+    ListWorkers,
+)
 from gearpy.messages.summaries import ApplicationDetail, ExecutorSummary
 from gearpy.services.deps import Action, AppIdInPath, Client, ExecutorIdInPath
 from gearpy.services.gearpump.answers import (
@@ -64,11 +73,17 @@ def get_application(
     detail: Annotated[bool, Query(description="All that the app master knows.")] = False,
 ) -> AppMasterData | StreamAppMasterSummary:
     """Return an application, in brief or in full."""
-    summary = client.application(app_id)
+    summary = client.ask(GetApplication(app_id=app_id))
     if not detail:
-        return app_master_data(summary, client.workers())
-    plan: dict[str, Any] = json.loads(client.plan(app_id))
-    return app_master_summary(summary, client.describe(app_id), plan, client.master(), wall_ms())
+        return app_master_data(summary, client.ask(ListWorkers()).workers)
+    plan: dict[str, Any] = json.loads(client.ask(GetPlan(app_id=app_id)).text)
+    return app_master_summary(
+        summary,
+        client.ask(DescribeApplication(app_id=app_id)),
+        plan,
+        client.ask(GetMaster()),
+        wall_ms(),
+    )
 
 
 @router.delete("")
@@ -123,20 +138,22 @@ def ask_application(
 @router.get("/stallingtasks")
 def get_stalling_tasks(client: Client, app_id: AppIdInPath) -> StallingTasks:
     """Return the tasks that hold the clock, if it has stood still for too long."""
-    return stalling_tasks(client.application(app_id), client.describe(app_id))
+    return stalling_tasks(
+        client.ask(GetApplication(app_id=app_id)), client.ask(DescribeApplication(app_id=app_id))
+    )
 
 
 @router.get("/errors")
 def get_last_failure(client: Client, app_id: AppIdInPath) -> LastFailure:
     """Return the last failure, survived or not."""
-    return last_failure(client.application(app_id), _detail_if_there(client, app_id))
+    return last_failure(client.ask(GetApplication(app_id=app_id)), _detail_if_there(client, app_id))
 
 
 @router.get("/config")
 def get_application_config(client: Client, app_id: AppIdInPath) -> dict[str, Any]:
     """Return the configuration of an application: its own keys over those of the master."""
-    own = client.submission(app_id).config
-    return config_tables(application_config(from_overrides(client.master().config), own))
+    own = client.ask(GetSubmission(app_id=app_id)).config
+    return config_tables(application_config(from_overrides(client.ask(GetMaster()).config), own))
 
 
 @router.get("/executor/{executor_id}")
@@ -144,15 +161,18 @@ def get_executor(
     client: Client, app_id: AppIdInPath, executor_id: ExecutorIdInPath
 ) -> ExecutorSummaryShape:
     """Return an executor; -1 is the app master."""
-    summary, detail = client.application(app_id), client.describe(app_id)
+    summary, detail = (
+        client.ask(GetApplication(app_id=app_id)),
+        client.ask(DescribeApplication(app_id=app_id)),
+    )
     if executor_id == MASTER_EXECUTOR:
         assert summary.worker_id is not None, "an app master that answers was launched"
-        worker = client.worker(summary.worker_id).process
+        worker = client.ask(DescribeWorker(worker_id=summary.worker_id)).process
         processes = {each.executor_id: each.process for each in client.metrics(app_id).executors}
         pid = processes[MASTER_EXECUTOR].pid
         return executor_data(summary, None, f"{pid}@{worker.host}", worker.log_folder)
     executor = _executor(detail, executor_id)
-    worker = client.worker(executor.worker_id).process
+    worker = client.ask(DescribeWorker(worker_id=executor.worker_id)).process
     return executor_data(summary, executor, worker.host, worker.log_folder)
 
 
@@ -161,13 +181,15 @@ def get_executor_config(
     client: Client, app_id: AppIdInPath, executor_id: ExecutorIdInPath
 ) -> dict[str, Any]:
     """Return the configuration of an executor: the application's keys over those of its worker."""
-    worker_id: WorkerId | None = client.application(app_id).worker_id
+    worker_id: WorkerId | None = client.ask(GetApplication(app_id=app_id)).worker_id
     if executor_id != MASTER_EXECUTOR:
-        worker_id = _executor(client.describe(app_id), executor_id).worker_id
+        worker_id = _executor(client.ask(DescribeApplication(app_id=app_id)), executor_id).worker_id
     if worker_id is None:
         raise ProblemRaised(409, f"application {app_id} has no app master yet")
-    worker = from_overrides(client.worker(worker_id).process.config)
-    return config_tables(application_config(worker, client.submission(app_id).config))
+    worker = from_overrides(client.ask(DescribeWorker(worker_id=worker_id)).process.config)
+    return config_tables(
+        application_config(worker, client.ask(GetSubmission(app_id=app_id)).config)
+    )
 
 
 def _executor(detail: ApplicationDetail, executor_id: int) -> ExecutorSummary:
@@ -182,6 +204,6 @@ def _executor(detail: ApplicationDetail, executor_id: int) -> ExecutorSummary:
 
 def _detail_if_there(client: ClusterClient, app_id: AppId) -> ApplicationDetail | None:
     try:
-        return client.describe(app_id)
+        return client.ask(DescribeApplication(app_id=app_id))
     except SubmitRefused:
         return None

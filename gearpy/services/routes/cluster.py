@@ -16,6 +16,7 @@ from gearpy.core.flow.partition import (
 )
 from gearpy.errors import SubmitRefused
 from gearpy.ids import WorkerId
+from gearpy.messages.client import DescribeWorker, GetMaster, ListWorkers
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.services.deps import Action, Client
 from gearpy.services.gearpump.answers import (
@@ -56,13 +57,13 @@ WorkerIdInPath: TypeAlias = Annotated[WorkerId, Path(ge=0, le=_ID_MAX)]
 @router.get("/master")
 def get_master(client: Client) -> MasterData:
     """Return the master: its address, how long it lives, its folders."""
-    return master_data(client.master(), wall_ms())
+    return master_data(client.ask(GetMaster()), wall_ms())
 
 
 @router.get("/master/applist", response_model_exclude_none=True)
 def list_applications(client: Client) -> AppMastersData:
     """Return all applications in brief, oldest first."""
-    workers = client.workers()
+    workers = client.ask(ListWorkers()).workers
     return AppMastersData(
         app_masters=[app_master_data(each, workers) for each in client.applications()]
     )
@@ -71,14 +72,14 @@ def list_applications(client: Client) -> AppMastersData:
 @router.get("/master/workerlist")
 def list_workers(client: Client) -> list[WorkerSummaryShape]:
     """Return all workers with their slots and what runs on them."""
-    found = [_worker_if_there(client, each) for each in client.workers()]
+    found = [_worker_if_there(client, each) for each in client.ask(ListWorkers()).workers]
     return [each for each in found if each is not None]
 
 
 @router.get("/master/config")
 def get_master_config(client: Client) -> dict[str, Any]:
     """Return the configuration of the master."""
-    return config_tables(from_overrides(client.master().config))
+    return config_tables(from_overrides(client.ask(GetMaster()).config))
 
 
 @router.get("/master/partitioners")
@@ -90,8 +91,8 @@ def list_partitioners() -> BuiltinPartitioners:
 @router.get("/worker/{worker_id}")
 def get_worker(client: Client, worker_id: WorkerIdInPath) -> WorkerSummaryShape:
     """Return one worker."""
-    detail = client.worker(worker_id)
-    for each in client.workers():
+    detail = client.ask(DescribeWorker(worker_id=worker_id))
+    for each in client.ask(ListWorkers()).workers:
         if each.worker_id == worker_id:
             return worker_data(each, detail, wall_ms())
     raise ProblemRaised(404, f"no worker has id {worker_id}: it has just gone")
@@ -100,7 +101,9 @@ def get_worker(client: Client, worker_id: WorkerIdInPath) -> WorkerSummaryShape:
 @router.get("/worker/{worker_id}/config")
 def get_worker_config(client: Client, worker_id: WorkerIdInPath) -> dict[str, Any]:
     """Return the configuration of a worker."""
-    return config_tables(from_overrides(client.worker(worker_id).process.config))
+    return config_tables(
+        from_overrides(client.ask(DescribeWorker(worker_id=worker_id)).process.config)
+    )
 
 
 @router.get("/supervisor")
@@ -131,6 +134,8 @@ def remove_worker(client: Client, _: _Drains, worker_id: WorkerIdInPath) -> Supe
 def _worker_if_there(client: ClusterClient, summary: WorkerSummary) -> WorkerSummaryShape | None:
     """Return a worker of a list; None if it has gone meanwhile."""
     try:
-        return worker_data(summary, client.worker(summary.worker_id), wall_ms())
+        return worker_data(
+            summary, client.ask(DescribeWorker(worker_id=summary.worker_id)), wall_ms()
+        )
     except SubmitRefused:
         return None

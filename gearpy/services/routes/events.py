@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from gearpy.errors import GearpyError, SubmitRefused
 from gearpy.ids import AppId, ExecutorId
+from gearpy.messages.client import GetApplication, ReadLog
 from gearpy.services.deps import Deps, Given, deps_of
 from gearpy.services.problems import ProblemRaised, answer_of
 from gearpy.services.push.frames import as_message, frame, id_of
@@ -106,7 +107,9 @@ async def _watched(
     wanted, first = [_overview_topic(given)], list[bytes]()
     if app is not None:
         app_id = AppId(app)
-        await run_in_threadpool(given.client.application, app_id)  # There is no such: 404.
+        await run_in_threadpool(
+            given.client.ask, GetApplication(app_id=app_id)
+        )  # There is no such: 404.
         wanted = [_view_topic(given, app_id)]
         if executor is not None:
             wanted.append(_log_topic(given, app_id, ExecutorId(executor)))
@@ -171,7 +174,9 @@ class _LogLines:
 
     def __call__(self, again: bool) -> bytes | None:  # noqa: FBT001 - topics call it
         app_id, executor_id = self._of
-        read = self._client.log(app_id, executor_id, lines=_LOG_LINES, after=self._position)
+        read = self._client.ask(
+            ReadLog(app_id=app_id, executor_id=executor_id, lines=_LOG_LINES, after=self._position)
+        )
         is_first, self._position = not self._position, read.position
         if not read.text and not is_first and not again:
             return None

@@ -8,7 +8,16 @@ from typing import Annotated, Any, Final, TypeAlias
 from fastapi import APIRouter, Body, Depends, Query
 
 from gearpy.cluster.client.looking import look_at
-from gearpy.messages.client import LogText, QuarantinedRecord, StoredEpoch
+from gearpy.messages.client import (
+    DescribeApplication,
+    GetEpochs,
+    GetPlan,
+    ListQuarantined,
+    LogText,
+    QuarantinedRecord,
+    ReadLog,
+    StoredEpoch,
+)
 from gearpy.messages.summaries import (
     ClockHolderSummary,
     ConsumerSummary,
@@ -98,7 +107,7 @@ def get_why(client: Client, app_id: AppIdInPath) -> Why:
     look = look_at(client, app_id)
     summary, detail = look.summary, look.detail
     if detail is None or look.known_ms:
-        detail = client.describe(app_id)
+        detail = client.ask(DescribeApplication(app_id=app_id))
     return Why(
         app_id=app_id,
         name=summary.name,
@@ -116,14 +125,14 @@ def get_why(client: Client, app_id: AppIdInPath) -> Why:
 @router.get("/plan")
 def get_plan(client: Client, app_id: AppIdInPath) -> dict[str, Any]:
     """Return the plan of an application, as ``gear plan --format json`` does."""
-    plan: dict[str, Any] = json.loads(client.plan(app_id))
+    plan: dict[str, Any] = json.loads(client.ask(GetPlan(app_id=app_id)).text)
     return plan
 
 
 @router.get("/checkpoints")
 def list_epochs(client: Client, app_id: AppIdInPath) -> EpochsKept:
     """Return the epochs that an application could go back to, with their sizes."""
-    return EpochsKept(app_id=app_id, epochs=client.epochs(app_id))
+    return EpochsKept(app_id=app_id, epochs=client.ask(GetEpochs(app_id=app_id)).epochs)
 
 
 @router.get("/quarantine")
@@ -136,7 +145,7 @@ def list_quarantine(
     ] = [],  # noqa: B006 - never changed
 ) -> QuarantineShape:
     """Return the records in quarantine, oldest first."""
-    listed = client.quarantined(app_id, number)
+    listed = client.ask(ListQuarantined(app_id=app_id, numbers=tuple(number)))
     records = [_record(each, is_whole=bool(number)) for each in listed.records]
     return QuarantineShape(app_id=app_id, total=listed.total or len(records), records=records)
 
@@ -168,7 +177,7 @@ def read_log(
     ] = "",
 ) -> LogText:
     """Return the last lines of an executor's log; -1 is the app master."""
-    return client.log(app_id, executor_id, lines=lines, after=after)
+    return client.ask(ReadLog(app_id=app_id, executor_id=executor_id, lines=lines, after=after))
 
 
 def _record(record: QuarantinedRecord, *, is_whole: bool) -> QuarantinedShape:

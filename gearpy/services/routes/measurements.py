@@ -111,7 +111,7 @@ def metrics_of(
 ) -> MetricsShape:
     """Return the measurements that `GetHistory` asks for, in Gearpump's shape."""
     question = GetHistory(path=path, read_option=option, app_id=app_id, **more)
-    data: HistoryData = client.history(question)
+    data: HistoryData = client.ask(question)
     return MetricsShape(path=path, metrics=list(map(_item, data.items)))
 
 

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse,
 from gearpy import __version__
 from gearpy.clocks import wall_ms
 from gearpy.cluster.host.audit import note_action
+from gearpy.messages.client import GetCluster
 from gearpy.services.deps import Given, caller_of, deps_of
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.security.guard import PAGE, TakenAction
@@ -57,7 +58,7 @@ def get_session(given: Given, request: Request) -> Session:
         scopes=caller.scope.names if caller else [],
         login_required=guard.needs_login or bool(guard.tokens.tokens()),
         version=__version__,
-        cluster_id=given.client.cluster().cluster_id if caller else None,
+        cluster_id=given.client.ask(GetCluster()).cluster_id if caller else None,
         of_one_run=given.of_one_run,
     )
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.states.stored import StateMoment, StateSummary, moment_of, rows_of
 from gearpy.ids import AppId
+from gearpy.messages.client import GetEpochs
 from gearpy.services.deps import AppIdInPath, Client
 from gearpy.services.problems import ProblemRaised
 from gearpy.wire.values.records import NO_CLASSES
@@ -87,7 +88,7 @@ def get_state(
 
 
 def _check_size(client: ClusterClient, app_id: AppId) -> None:
-    sizes = {each.region: each.size_bytes for each in client.epochs(app_id)}
+    sizes = {each.region: each.size_bytes for each in client.ask(GetEpochs(app_id=app_id)).epochs}
     if max(sizes.values(), default=0) > _BYTES_MAX:
         raise ProblemRaised(
             413,

@@ -10,7 +10,13 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.hidden import shown_args
 from gearpy.core.base.times import event_time_in
 from gearpy.core.scaling.bounds import tasks_and_bounds
-from gearpy.messages.client import PlannedMove, UpdateApplication, VersionSummary
+from gearpy.messages.client import (
+    GetPlan,
+    GetVersions,
+    PlannedMove,
+    UpdateApplication,
+    VersionList,
+)
 from gearpy.services.deps import Action, AppIdInPath, Asking, Client, Given
 from gearpy.services.gearpump.replacing import DagOperationSuccess, replace_processor
 from gearpy.services.problems import ProblemRaised
@@ -48,14 +54,6 @@ _EXECUTORS: Final = "Share its tasks; 0: none gets more tasks than one has now."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionsKept:
-    """The versions of an application's program, the oldest first."""
-
-    app_id: int
-    versions: tuple[VersionSummary, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePlan:
     """The fate of the state of each step, in another version.
 
@@ -89,12 +87,13 @@ class CalledOff:
 
 
 @router.get("/versions")
-def list_versions(client: Client, caller: Asking, app_id: AppIdInPath) -> VersionsKept:
+def list_versions(client: Client, caller: Asking, app_id: AppIdInPath) -> VersionList:
     """Return the versions of an application's program, as ``gear app history`` does."""
-    versions = client.versions(app_id)
-    if caller.scope < TokenScope.ADMIN:
-        versions = tuple(replace(each, args=shown_args(each.args)) for each in versions)
-    return VersionsKept(app_id=app_id, versions=versions)
+    listed = client.ask(GetVersions(app_id=app_id))
+    if caller.scope >= TokenScope.ADMIN:
+        return listed
+    versions = tuple(replace(each, args=shown_args(each.args)) for each in listed.versions)
+    return replace(listed, versions=versions)
 
 
 @router.post("/update")
@@ -209,7 +208,7 @@ def change_graph(
     """Change the tasks of a processor, or the program, by Gearpump's names."""
     asked = replace_processor(args)
     has_program = jar is not None or bool(asked.handle)
-    wanted = asked.change_of(client.plan(app_id), has_program=has_program)
+    wanted = asked.change_of(client.ask(GetPlan(app_id=app_id)).text, has_program=has_program)
     artifact = None
     if jar is not None:
         with given.uploads.file(name_of(jar.filename), jar.file) as path:

@@ -27,6 +27,7 @@ from gearpy.config.schema import DEFAULTS, ROOT, Config
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError, ConnectionLost, GearpyError, SubmitRefused
 from gearpy.ids import AppId
+from gearpy.messages.client import ListWorkers
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.spark.guest.certificates import make_authority
 from gearpy.spark.guest.departures import Departures
@@ -368,7 +369,7 @@ class SparkCluster:
 
     def workers(self) -> tuple[WorkerSummary, ...]:
         """Return the workers that are there now; one that was lost is missing for a while."""
-        return self.client.workers()
+        return self.client.ask(ListWorkers()).workers
 
     @property
     def id(self) -> str:

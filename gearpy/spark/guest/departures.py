@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import GearpyError
 from gearpy.ids import WorkerId
+from gearpy.messages.client import DescribeWorker
 from gearpy.spark.guest.order import task_of
 
 _log = logging.getLogger(__name__)
@@ -72,6 +73,6 @@ class Departures:
         if worker_id in self._tasks:
             return self._tasks[worker_id]
         try:
-            return task_of(self._client.worker(worker_id).process.folder)
+            return task_of(self._client.ask(DescribeWorker(worker_id=worker_id)).process.folder)
         except GearpyError:  # It has just gone.
             return None

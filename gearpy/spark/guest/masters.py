@@ -17,6 +17,7 @@ from gearpy.cluster.quorum.moved import check_logs, move_logs
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ConnectionLost, GearpyError
+from gearpy.messages.masters import GetMasters
 from gearpy.spark.guest.departures import LeavingTasks
 from gearpy.spark.guest.jobs import GuestJobs
 from gearpy.spark.guest.master_task import be_master
@@ -96,7 +97,7 @@ class GuestMasters:
 
     def _is_led(self) -> bool:
         with suppress(GearpyError), self._client() as client:
-            client.masters()
+            client.ask(GetMasters())
             return True
         return False
 
@@ -158,7 +159,7 @@ class GuestMasters:
         self._notes.order(decision.number, order)
         self._seats.on_told(by)
         with self._client() as client:
-            there = {each.address for each in client.masters().masters}
+            there = {each.address for each in client.ask(GetMasters()).masters}
             for lost in sorted(there - {*members}):
                 client.change_masters("remove", lost)
             if by.address not in there:

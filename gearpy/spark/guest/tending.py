@@ -10,6 +10,7 @@ from gearpy.clocks import monotonic_ms
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import GearpyError
 from gearpy.ids import WorkerId
+from gearpy.messages.client import GetDemand, ListWorkers
 from gearpy.spark.guest.departures import Departures
 from gearpy.spark.guest.jobs import GuestJobs
 from gearpy.spark.guest.sizing import WorkerCount
@@ -72,7 +73,9 @@ class WorkerTending:
                 self._look()
 
     def _look(self) -> None:
-        running = {each.worker_id: each.executors for each in self._client.workers()}
+        running = {
+            each.worker_id: each.executors for each in self._client.ask(ListWorkers()).workers
+        }
         self._leaving &= running.keys()
         for worker_id in self._departures.among(running.keys() - self._leaving):
             _log.info("worker %d leaves, as Spark takes its executor away", worker_id)
@@ -80,7 +83,7 @@ class WorkerTending:
             self._drain(worker_id, if_idle=False)
         if self._count.is_fixed:
             return
-        demand = self._client.demand(self._count.slots)
+        demand = self._client.ask(GetDemand(worker_slots=self._count.slots)).slots
         before = self._count.wanted
         idle = self._count.on_look(running, demand, monotonic_ms())
         if before != self._count.wanted:

@@ -10,9 +10,10 @@ from rich.console import Console, RenderableType
 
 from gearpy.cli.apps.screen import ORDERS, application_screen, bar, overview_screen, spark
 from gearpy.ids import WorkerId
+from gearpy.messages.metrics import ApplicationEvent
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.views.app import app_view
-from gearpy.views.model import AlertView, AppView, EventView, Headline
+from gearpy.views.model import AlertView, AppView, Headline
 from gearpy.views.overview import overview_view, row_of
 from tests.views.build import NOW_MS, a_look, a_summary
 
@@ -49,7 +50,7 @@ def test_an_application_fits_80_columns() -> None:
         headline=headline,
         rates=[48_200.0, 900.0, 3.2],
         alerts=(AlertView(rule="restarts", level="warn", since_ms=NOW_MS, text="3 in 5 m"),),
-        events=(EventView(at_ms=NOW_MS, kind="restart", text="executor 2 restarted"),),
+        events=(ApplicationEvent(at_ms=NOW_MS, kind="restart", text="executor 2 restarted"),),
     )
 
     lines = drawn(application_screen(view, width=80))

@@ -20,7 +20,11 @@ _SECONDS = 60.0
 
 def test_expressions_are_shown_as_at_a_prompt(gear: Gear) -> None:
     """Gearpy's objects one in each line, as words; other values as Python has them."""
-    shown = gear("shell", "-c", "client.applications(); cluster.workers()\nx = 1\nx, 'a'\nNone")
+    shown = gear(
+        "shell",
+        "-c",
+        "client.applications(); cluster.ask(ListWorkers()).workers\nx = 1\nx, 'a'\nNone",
+    )
 
     assert "<'shop' active: 120,000 records in, " in shown
     assert "\n<worker 0 at " in shown
@@ -29,7 +33,7 @@ def test_expressions_are_shown_as_at_a_prompt(gear: Gear) -> None:
 
 def test_what_an_application_consists_of_is_shown(gear: Gear) -> None:
     """Processors, executors and failures."""
-    shown = gear("shell", "-c", "client.running('shop'); client.describe(2)")
+    shown = gear("shell", "-c", "client.running('shop'); client.ask(DescribeApplication(app_id=2))")
 
     assert shown.splitlines() == [
         "<application 2 'shop'>",

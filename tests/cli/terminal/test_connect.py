@@ -10,6 +10,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConnectionLost
+from gearpy.messages.client import GetCluster
 
 
 def a_config(folder: Path, masters: str) -> Config:
@@ -25,9 +26,9 @@ def test_a_master_of_another_cluster_at_the_same_address_is_refused(tmp_path: Pa
         cluster = first.enter_context(LocalCluster(config, listen=True))
         config = a_config(tmp_path, cluster.address)
         with connected(config) as client:
-            cluster_id = client.cluster().cluster_id
+            cluster_id = client.ask(GetCluster()).cluster_id
             first.close()
             second = first.enter_context(LocalCluster(config, listen=True))
-            assert second.client.cluster().cluster_id != cluster_id
+            assert second.client.ask(GetCluster()).cluster_id != cluster_id
             with pytest.raises(ConnectionLost, match=f"began with cluster {cluster_id}"):
                 client.applications()

@@ -13,6 +13,7 @@ from gearpy.config.schema import Config
 from gearpy.errors import ApplicationFailed, AskTimeout, ConfigError, SubmitRefused
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.messages.actor_app import AskAppMaster
+from gearpy.messages.client import ListWorkers
 from gearpy.messages.cluster import AppMasterRegistered, LaunchExecutor, PutValue, ValueStored
 from gearpy.wire.values.payload import encode_value
 from tests.cluster.master_build import APP, ARTIFACT, Cluster, Role
@@ -112,7 +113,9 @@ def test_executors_start_talk_and_end_with_the_application(configured: Configure
         assert running.describe().of_actors
         running.ask("succeed")
         assert running.wait(DEADLINE_S).status == "succeeded"
-        eventually(lambda: all(w.free_slots == w.slots for w in cluster.client.workers()))
+        eventually(
+            lambda: all(w.free_slots == w.slots for w in cluster.client.ask(ListWorkers()).workers)
+        )
 
 
 @pytest.mark.parametrize(("order", "cause"), [("raise", "told to"), ("fail", "as it was told")])

@@ -14,7 +14,7 @@ from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
 from gearpy.ids import AppId, ExecutorId, TaskId
 from gearpy.messages.app import BeginEpoch, RecordQuarantined
-from gearpy.messages.client import QuarantinedRecord
+from gearpy.messages.client import ListQuarantined, QuarantinedRecord
 from gearpy.messages.summaries import ErrorCard
 from tests.core.manager_bench import Bench
 from tests.eventually import eventually
@@ -44,7 +44,7 @@ def test_a_record_that_was_given_back_survives_a_restart_at_once(tmp_path: Path)
     with LocalCluster(config, workers=1) as cluster:
         client = cluster.client
         running = client.submit("numbers", embed(app.build()), config=settings)
-        eventually(lambda: client.quarantined(running.app_id), within_s=WITHIN_S)
+        eventually(lambda: client.ask(ListQuarantined(app_id=running.app_id)), within_s=WITHIN_S)
         before = eventually(lambda: running.summary().progress.epoch, within_s=WITHIN_S)
         good.touch()
         client.replay_quarantined(running.app_id)
@@ -113,7 +113,7 @@ def test_a_restart_puts_no_record_aside_twice(tmp_path: Path) -> None:
             client.replay(running.app_id)
         stop.touch()
         running.wait(WITHIN_S)
-        found = client.quarantined(running.app_id).records
+        found = client.ask(ListQuarantined(app_id=running.app_id)).records
 
     assert [record.error.record for record in found] == ["3", "7"]
 

@@ -31,7 +31,9 @@ from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.client import (
     Artifact,
     DescribeApplication,
+    GetCluster,
     ListWorkers,
+    ReadLog,
     WorkerList,
 )
 from gearpy.messages.cluster import RegisterWorker
@@ -159,7 +161,7 @@ def test_there_is_no_log_where_applications_run_in_this_process(
         running = cluster.client.submit("short", embed(an_app("short")))
         running.wait()
         with pytest.raises(SubmitRefused, match="in its own process; they print there"):
-            cluster.client.log(running.app_id, ExecutorId(0))
+            cluster.client.ask(ReadLog(app_id=running.app_id, executor_id=ExecutorId(0), lines=100))
 
 
 def test_stall_names_the_chain_that_holds_the_clock(configured: Configured) -> None:
@@ -250,7 +252,7 @@ def test_two_clusters_know_nothing_of_each_other(configured: Configured) -> None
 
         assert first.wait(DEADLINE_S).status == second.wait(DEADLINE_S).status == "succeeded"
         assert first.app_id == second.app_id == 1
-        ids = {each.client.cluster().cluster_id for each in (one, one, other)}
+        ids = {each.client.ask(GetCluster()).cluster_id for each in (one, one, other)}
         assert sorted(map(len, ids)) == [CLUSTER_ID_CHARS] * 2
 
 

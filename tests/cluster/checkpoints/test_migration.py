@@ -13,7 +13,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.ids import AppId
-from gearpy.messages.client import UpdatePlanned
+from gearpy.messages.client import GetCluster, UpdatePlanned
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
 from tests.world.cluster import ClusterSimulation
@@ -71,7 +71,7 @@ class Scene:
         return running.app_id
 
     def point(self, app_id: AppId, *, drops: bool = False) -> str:
-        cluster = self.cluster.client.cluster().cluster_id
+        cluster = self.cluster.client.ask(GetCluster()).cluster_id
         return f"{cluster}/app{app_id}@{'+allow-drop' if drops else ''}"
 
     def finish(self, make: Callable[[], Buildable], resume_from: str) -> ApplicationSummary:

@@ -8,6 +8,7 @@ from gearpy.cluster.checkpoints.remote import RemoteCheckpoints, StoreReader
 from gearpy.errors import ConfigError, SnapshotDamaged, SubmitRefused
 from gearpy.ids import AppId
 from gearpy.messages.client import EpochList, GetEpochs, Refused
+from gearpy.messages.question import answer_of
 from gearpy.storage.checkpoints import MemoryCheckpoints
 
 APP = AppId(3)
@@ -32,11 +33,11 @@ def remote(store: MemoryCheckpoints) -> RemoteCheckpoints:
 def asking(reader: StoreReader) -> Any:
     """Ask as a client does: a refusal is raised."""
 
-    def ask(kind: type, message: Any) -> object:
+    def ask(message: Any) -> object:
         answer = reader.answer(message)
         if isinstance(answer, Refused):
             raise SubmitRefused(answer.reason)
-        assert isinstance(answer, kind)
+        assert isinstance(answer, answer_of(type(message)))
         return answer
 
     return ask

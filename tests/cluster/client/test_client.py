@@ -1,13 +1,13 @@
 """What a program gets from a cluster, and which error when it gets nothing."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import AskTimeout, ChangeFailed, ConfigError, ProtocolError, SubmitRefused
-from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
+from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.client import (
     ApplicationList,
     Asker,
@@ -43,6 +43,7 @@ from gearpy.messages.metrics import (
     SeriesData,
     TaskSample,
 )
+from gearpy.messages.question import Question, answer_of
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationStatus,
@@ -50,6 +51,7 @@ from gearpy.messages.summaries import (
     ClockHolderSummary,
     ScaleBounds,
 )
+from gearpy.wire.codec import CONTROL_CLASSES
 
 APP = AppId(2)
 ANN = Asker(user="ann")
@@ -78,12 +80,22 @@ def a_client(*answers: object) -> tuple[ClusterClient, list[object]]:
     return ClusterClient(_ask, ANN), asked
 
 
-def test_ask_returns_whatever_the_answer_is() -> None:
-    """It is for messages that have no method, as those about artifacts."""
-    client, asked = a_client(Refused(reason="no"))
+def test_a_question_names_the_kind_of_its_answer() -> None:
+    """Whatever else comes is an error: a refusal with its reason."""
+    client, asked = a_client(WorkerList(workers=()), Refused(reason="no"))
 
-    assert client.ask(ListWorkers()) == Refused(reason="no")
-    assert asked == [ListWorkers()]
+    assert client.ask(ListWorkers()).workers == ()
+    with pytest.raises(SubmitRefused, match="no"):
+        client.ask(ListWorkers())
+    assert asked == [ListWorkers(), ListWorkers()]
+
+
+@pytest.mark.parametrize(
+    "question", [each for each in CONTROL_CLASSES.values() if issubclass(each, Question)]
+)
+def test_the_answer_to_each_question_is_a_message(question: type[Question[Any]]) -> None:
+    """Also of those whose answer is declared behind them."""
+    assert CONTROL_CLASSES[answer_of(question).__name__] is answer_of(question)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +126,7 @@ def test_an_answer_to_another_question_is_nonsense() -> None:
     client, _ = a_client(WorkerList(workers=()))
 
     with pytest.raises(ProtocolError, match="DescribeApplication was answered with WorkerList"):
-        client.describe(APP)
+        client.ask(DescribeApplication(app_id=APP))
 
 
 def test_a_number_is_an_id_without_a_question() -> None:
@@ -174,7 +186,7 @@ def test_why_is_a_part_of_the_description() -> None:
     )
     client, asked = a_client(ApplicationDetail(app_id=APP, why=(holder,)))
 
-    assert client.why(APP) == (holder,)
+    assert client.ask(DescribeApplication(app_id=APP)).why == (holder,)
     assert asked == [DescribeApplication(app_id=APP)]
 
 
@@ -201,8 +213,10 @@ def test_a_log_is_that_of_the_app_master_unless_it_is_another() -> None:
     text = LogText(source="s", text="t", launch=3, position="1:2")
     client, asked = a_client(text, text)
 
-    assert client.log(APP) == text
-    client.log(APP, ExecutorId(4), lines=5, launch=6, after=text.position)
+    assert client.ask(ReadLog(app_id=APP, executor_id=MASTER_EXECUTOR, lines=100)) == text
+    client.ask(
+        ReadLog(app_id=APP, executor_id=ExecutorId(4), lines=5, launch=6, after=text.position)
+    )
 
     assert asked == [
         ReadLog(app_id=APP, executor_id=ExecutorId(-1), lines=100),
@@ -214,8 +228,8 @@ def test_records_are_named_by_numbers() -> None:
     listed = QuarantinedList(app_id=APP, records=())
     client, asked = a_client(listed, listed, listed)
 
-    assert client.quarantined(APP) == listed
-    client.quarantined(APP, [3])
+    assert client.ask(ListQuarantined(app_id=APP)) == listed
+    client.ask(ListQuarantined(app_id=APP, numbers=(3,)))
     assert client.replay_quarantined(APP, [3, 4]) == ()
 
     assert asked == [

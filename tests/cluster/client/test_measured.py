@@ -7,15 +7,23 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.measured import ProcessPage, process_pages
 from gearpy.errors import AskTimeout
 from gearpy.ids import AppId, ExecutorId, WorkerId
+from gearpy.messages.client import DescribeApplication, DescribeWorker, ListWorkers
 
 
 class Told:
     """A client of a cluster of three workers and three applications; one of each is silent."""
 
-    def workers(self) -> list[Any]:
-        return [SimpleNamespace(worker_id=WorkerId(number)) for number in range(3)]
+    def ask(self, question: object) -> Any:
+        match question:
+            case ListWorkers():
+                workers = [SimpleNamespace(worker_id=WorkerId(number)) for number in range(3)]
+                return SimpleNamespace(workers=workers)
+            case DescribeWorker(worker_id=worker_id):
+                return self._worker(worker_id)
+            case DescribeApplication(app_id=app_id):
+                return self._describe(app_id)
 
-    def worker(self, worker_id: WorkerId) -> Any:
+    def _worker(self, worker_id: WorkerId) -> Any:
         if worker_id == 0:
             raise AskTimeout("worker 0 does not answer")
         address = "a:9401" if worker_id == 1 else ""
@@ -28,7 +36,7 @@ class Told:
             for number, status in statuses.items()
         ]
 
-    def describe(self, app_id: AppId) -> Any:
+    def _describe(self, app_id: AppId) -> Any:
         if app_id == 1:
             raise AskTimeout("application 1 does not answer")
         assert app_id == 2, "one that has ended has no executors"

@@ -15,7 +15,7 @@ import gearpy as gp
 from gearpy.cli.apps.report import report_html, report_of
 from gearpy.cluster.master.last_answers import LastAnswers
 from gearpy.ids import AppId
-from gearpy.messages.client import Artifact
+from gearpy.messages.client import Artifact, DescribeApplication, GetApplication
 from gearpy.messages.cluster import LastAnswer
 from gearpy.messages.metrics import SeriesData
 from gearpy.services.server import Services
@@ -84,7 +84,8 @@ def app_id(shown: Shown) -> int:
     expect(tab.page.locator(".title .chip")).to_have_text("active")
     number = int(tab.page.url.rpartition("/")[2])
     eventually(
-        lambda: shown.cluster.client.application(AppId(number)).progress.epoch > 1, within_s=180
+        lambda: shown.cluster.client.ask(GetApplication(app_id=AppId(number))).progress.epoch > 1,
+        within_s=180,
     )
     assert tab.complaints == []
     tab.page.context.close()
@@ -155,7 +156,11 @@ def test_every_screen_fits_and_says_what_its_controls_do(
 
 def test_an_executor_that_is_killed_is_told_and_comes_back(shown: Shown, app_id: int) -> None:
     """Its process gets SIGKILL; the page tells it, and that the numbers go on."""
-    victim = shown.cluster.client.describe(AppId(app_id)).executors[-1].executor_id
+    victim = (
+        shown.cluster.client.ask(DescribeApplication(app_id=AppId(app_id)))
+        .executors[-1]
+        .executor_id
+    )
     tab = shown.tab()
     tab.go(f"#/app/{app_id}/executor/{victim}")
     process = tab.page.locator("dt:text-is('process') + dd")
@@ -412,7 +417,10 @@ def test_a_kill_asks_once_and_says_what_happens_to_the_data(
     args = (f"{shown.folder}/nothing-is-broken", f"{shown.folder}/counted")
     artifact = Artifact(kind="file", location=str(program), args=args)
     app_id = shown.cluster.client.submit("endless", artifact).app_id
-    eventually(lambda: shown.cluster.client.application(app_id).progress.epoch > 1, within_s=180)
+    eventually(
+        lambda: shown.cluster.client.ask(GetApplication(app_id=app_id)).progress.epoch > 1,
+        within_s=180,
+    )
     eventually(lambda: len(shown.cluster.client.series(app_id).at_ms) > MEASURED, within_s=180)
     tab = shown.tab()
     tab.go(f"#/app/{app_id}")
@@ -494,7 +502,7 @@ def test_a_report_is_the_page_in_a_file(shown: Shown, app_id: int, theme: str) -
     tab.page.get_by_role("table", name="records in quarantine").locator(
         "tbody button"
     ).first.click()
-    expect(tab.page.get_by_text("traceback")).to_be_visible()
+    expect(tab.page.get_by_text("traceback", exact=True)).to_be_visible()
     for button in ("Kill…", "Replay…", "Restart…"):
         expect(tab.page.get_by_role("button", name=button)).to_have_count(0)
     assert set(asked) <= {"file", "data"}

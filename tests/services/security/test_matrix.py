@@ -9,6 +9,7 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
+from gearpy.messages.client import GetApplication
 from gearpy.services.application import ROUTERS
 from gearpy.services.deps import Action
 from gearpy.services.routes import session
@@ -198,7 +199,7 @@ def test_own_applications_can_be_stopped(guarded: Guarded, served: Served) -> No
     app_id = submitted.json()["appId"]
     path = f"{API}/appmaster/{app_id}"
     assert guarded.ask("GET", path, "reader").json()["user"] == "ann"
-    eventually(lambda: served.cluster.client.application(app_id).status == "active")
+    eventually(lambda: served.cluster.client.ask(GetApplication(app_id=app_id)).status == "active")
 
     assert guarded.ask("DELETE", path, "ben").status_code == 403
     assert guarded.ask("DELETE", path, "ann").json() == {"status": "success", "info": None}

@@ -9,6 +9,7 @@ from gearpy.cli.apps import report
 from gearpy.cluster.app.config import application_overrides
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication, GetSubmission
 from gearpy.services.server import Services
 from gearpy.transport.security.tokens import TokenFile, TokenScope
 from tests.eventually import DEADLINE_S, eventually
@@ -52,13 +53,15 @@ def test_secrets_are_hidden(tmp_path: Path) -> None:
             },
         )
         assert submitted.status_code == 200, submitted.text
-        eventually(lambda: cluster.client.application(AppId(1)).status == "active")
+        eventually(lambda: cluster.client.ask(GetApplication(app_id=AppId(1))).status == "active")
 
         for path in ("master/config", "worker/0/config", "appmaster/1/config"):
             for scope in TokenScope:
                 webhooks = ask(path, scope)["gearpy"]["alerts"]["webhooks"]
                 assert webhooks == ["https://hooks.example.org/***"]
-        assert cluster.client.submission(AppId(1)).config == {"checkpoint.interval-ms": "500"}
+        assert cluster.client.ask(GetSubmission(app_id=AppId(1))).config == {
+            "checkpoint.interval-ms": "500"
+        }
         hidden = ["--password=***", "--token", "***", "kafka://ann@host", "out"]
         for scope in (TokenScope.READ, TokenScope.SUBMIT):
             assert ask("appmaster/1/versions", scope)["versions"][0]["args"] == hidden

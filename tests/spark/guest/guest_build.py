@@ -14,6 +14,7 @@ from gearpy.cluster.boot.remote import connect
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.load import load
 from gearpy.errors import GearpyError
+from gearpy.messages.client import DescribeWorker, GetEpochs
 from gearpy.spark.guest.cluster import SparkCluster
 from gearpy.windowlog.log import WindowLog
 from tests.system.cluster_build import descendants
@@ -104,7 +105,9 @@ def newest_epoch(client: ClusterClient, name: str = "counted") -> int:
     """Return the newest complete epoch of an application; -1 while nobody knows it."""
     with suppress(GearpyError):
         run = client.running(name)
-        return max((each.epoch for each in client.epochs(run.app_id)), default=-1)
+        return max(
+            (each.epoch for each in client.ask(GetEpochs(app_id=run.app_id)).epochs), default=-1
+        )
     return -1
 
 
@@ -117,7 +120,9 @@ def newest_epoch_by(conf: Path) -> int:
 
 def guests(cluster: SparkCluster) -> list[int]:
     """Return the processes of the workers."""
-    found = [cluster.client.worker(each.worker_id) for each in cluster.workers()]
+    found = [
+        cluster.client.ask(DescribeWorker(worker_id=each.worker_id)) for each in cluster.workers()
+    ]
     return [each.process.pid for each in found]
 
 

@@ -22,6 +22,8 @@ from pyspark.sql import SparkSession
 
 import gearpy.spark
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.messages.client import GetMaster
+from gearpy.messages.masters import GetMasters
 from gearpy.spark.guest.cluster import SparkCluster
 from gearpy.spark.sessions.driver import DRIVER
 from tests.eventually import eventually
@@ -226,8 +228,8 @@ def _strike_masters(cluster: SparkCluster, folder: Path, newest: int, lost: int)
     """Kill so many masters, the leader first, after a program was acknowledged; see it is kept."""
     name = f"kept{newest}"
     cluster.submit(_app_in(folder / name, limit=1000), name=name)
-    leader = cluster.client.master()
-    others = [_seat_pid(each.address) for each in cluster.client.masters().masters]
+    leader = cluster.client.ask(GetMaster())
+    others = [_seat_pid(each.address) for each in cluster.client.ask(GetMasters()).masters]
     killed = [leader.pid, *(pid for pid in others if pid != leader.pid)][:lost]
     executors = {jvm_of(pid) for pid in killed}
     since_s = time.monotonic()
@@ -258,7 +260,7 @@ def _leader(cluster: SparkCluster) -> str:
 
     def look() -> list[str]:
         with suppress(GearpyError):
-            found[:] = [cluster.client.master().address]
+            found[:] = [cluster.client.ask(GetMaster()).address]
         return found
 
     eventually(look, "a master answers", within_s=_WAIT_S)
@@ -273,7 +275,7 @@ def _names(cluster: SparkCluster) -> list[str]:
 
 def _seated(cluster: SparkCluster) -> int:
     with suppress(GearpyError):
-        masters = cluster.client.masters().masters
+        masters = cluster.client.ask(GetMasters()).masters
         return len(masters) if all(each.role != "away" for each in masters) else 0
     return 0
 

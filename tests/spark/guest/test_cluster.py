@@ -19,6 +19,7 @@ from gearpy.cluster.boot.remote import RemoteCluster, connect
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.config.load import load
 from gearpy.errors import AuthenticationFailed, ConfigError, SubmitRefused
+from gearpy.messages.client import DescribeWorker, ListWorkers
 from gearpy.spark.guest import cluster as clusters
 from gearpy.spark.guest.cluster import CONF_FILE, SparkCluster
 from gearpy.windowlog.log import WindowLog
@@ -73,7 +74,10 @@ def test_a_program_runs_and_nothing_is_left(spark: SparkSession, tmp_path: Path)
     with _cluster(spark) as cluster:
         _check_refusals(cluster, spark, app, tmp_path)
         run = cluster.submit(app)
-        (worker,) = (cluster.client.worker(each.worker_id) for each in cluster.workers())
+        (worker,) = (
+            cluster.client.ask(DescribeWorker(worker_id=each.worker_id))
+            for each in cluster.workers()
+        )
         pid, folders = worker.process.pid, [cluster.folder, Path(worker.process.folder)]
         assert run.wait(_WAIT_S).status == "succeeded"
 
@@ -195,9 +199,9 @@ def _check_secret(cluster: SparkCluster, folder: Path) -> None:
     known = cluster.folder / CONF_FILE
     wrong = load([known], overrides={"transport.secret-file": str(folder / "another")})
     with RemoteCluster([cluster.address], wrong) as stranger, pytest.raises(AuthenticationFailed):
-        stranger.workers()
+        stranger.ask(ListWorkers())
     with connect(config=load([known])) as client:
-        assert [each.slots for each in client.workers()] == [1000]
+        assert [each.slots for each in client.ask(ListWorkers()).workers] == [1000]
 
 
 # -- what is refused -----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 
 from gearpy.cluster.boot.remote import connect
 from gearpy.config.load import load
+from gearpy.messages.client import GetMaster
 from gearpy.spark.guest.cluster import CONF_FILE
 from tests.eventually import eventually, take_time
 from tests.spark.guest.guest_build import jvm_of, newest_epoch_by
@@ -63,7 +64,7 @@ def test_a_driver_that_is_frozen_holds_up_nobody(tmp_path: Path) -> None:
         newest = _word(told, "epoch")
         with _frozen([process.pid, *descendants(process.pid)]):
             with connect(config=load([conf])) as client:
-                os.kill(jvm_of(client.master().pid), signal.SIGKILL)
+                os.kill(jvm_of(client.ask(GetMaster()).pid), signal.SIGKILL)
             take_time(2 * _WAIT_S)
             eventually(
                 lambda: newest_epoch_by(conf) > newest + _EPOCHS,

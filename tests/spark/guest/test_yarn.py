@@ -14,6 +14,7 @@ import pytest
 from gearpy.cluster.boot.remote import connect
 from gearpy.config.load import load
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.messages.client import ListWorkers
 from gearpy.spark.guest.cluster import CONF_FILE, driver_of
 from gearpy.spark.sessions.driver import spark_home
 from gearpy.spark.sessions.java import java_home
@@ -191,7 +192,7 @@ class _Hosted(NamedTuple):
     def await_workers(self, count: int) -> None:
         def look() -> bool:
             with suppress(GearpyError, OSError), connect(config=load([self.conf])) as client:
-                return len(client.workers()) == count
+                return len(client.ask(ListWorkers()).workers) == count
             return False
 
         take_time(2 * _WAIT_S)
