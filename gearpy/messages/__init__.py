@@ -17,6 +17,6 @@
 - `versions`: which versions of all these are understood, and what the newest has added.
 
 Everything in `actor_app`, `app`, `client`, `cluster`, `masters`, `metrics`, `peer` and `summaries`
-is a frozen dataclass of plain values, registered by its class name with `wire.codec`, and can cross
+is a frozen struct of plain values, registered by its class name with `wire.codec`, and can cross
 a process boundary. Any layer above may import this.
 """
