@@ -170,17 +170,15 @@ class _Found:
             )
         else:
             for name, raw in _leaves(tables):
-                self._take_from_file(f"{path}: {name}", name, raw)
-
-    def _take_from_file(self, origin: str, name: str, raw: Any) -> None:
-        if name in _KEY_OF_PATH:
-            self._take(_KEY_OF_PATH[name], origin, raw, _from_toml)
-        elif name in _TABLES:
-            self.mistakes.append(f"{origin} is {raw!r}, must be a table")
-        elif isinstance(raw, dict):
-            self._refuse(origin, name, "table", _TABLES)
-        else:
-            self._refuse(origin, name, "key", _KEY_OF_PATH)
+                origin = f"{path}: {name}"
+                if name in _KEY_OF_PATH:
+                    self._take(_KEY_OF_PATH[name], origin, raw, _from_toml)
+                elif name in _TABLES:
+                    self.mistakes.append(f"{origin} is {raw!r}, must be a table")
+                elif isinstance(raw, dict):
+                    self._refuse(origin, name, "table", _TABLES)
+                else:
+                    self._refuse(origin, name, "key", _KEY_OF_PATH)
 
     def read_env(self, env: Mapping[str, str]) -> None:
         """Take the keys of the environment."""
@@ -238,25 +236,20 @@ def _from_toml(default: Value, raw: Any) -> Value | None:
 def _from_text(default: Value, text: str) -> Value | None:
     """Return a text as the type of the default; None if it cannot be that."""
     if isinstance(default, tuple):
-        return _items_of(text)
+        if text.startswith("["):
+            try:
+                items = tomllib.loads(f"items = {text}")["items"]
+            except tomllib.TOMLDecodeError:
+                items = None
+            if isinstance(items, list) and all(isinstance(item, str) for item in items):
+                return tuple(items)
+        return tuple(item.strip() for item in text.split(","))
     if isinstance(default, str):
         return text
     try:
         return int(text)
     except ValueError:
         return None
-
-
-def _items_of(text: str) -> tuple[str, ...]:
-    """Split a list: items with commas between them, or as TOML and JSON write it."""
-    if text.startswith("["):
-        try:
-            items = tomllib.loads(f"items = {text}")["items"]
-        except tomllib.TOMLDecodeError:
-            items = None
-        if isinstance(items, list) and all(isinstance(item, str) for item in items):
-            return tuple(items)
-    return tuple(item.strip() for item in text.split(","))
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

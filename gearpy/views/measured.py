@@ -10,7 +10,6 @@ from gearpy.messages.metrics import (
     MetricKind,
     MetricsData,
     ProcessMetricsData,
-    ProcessorSeries,
     SeriesData,
     TaskSample,
     UserMetric,
@@ -67,7 +66,8 @@ class Measurements:
 
     def processor(self, processor_id: int, *, is_source: bool) -> dict[str, Any]:
         figures = self._figures(self._tasks.get(processor_id, ()))
-        lately = self._lately(processor_id)
+        known = self._series.processors if self._series else ()
+        lately = next((each for each in known if each.processor_id == processor_id), None)
         if lately is None:
             return figures
         figures["rates"] = tuple(rate or 0.0 for rate in lately.rate[-_RATES:])
@@ -98,10 +98,6 @@ class Measurements:
         task = max(gained, key=lambda each: gained[each])
         share = gained[task] / total
         return HotTask(task, share) if share * len(gained) >= _HOT else None
-
-    def _lately(self, processor_id: int) -> ProcessorSeries | None:
-        known = self._series.processors if self._series else ()
-        return next((each for each in known if each.processor_id == processor_id), None)
 
     def _pairs(self, samples: Iterable[TaskSample]) -> list[tuple[TaskSample, TaskSample]]:
         if self._span_ms < SPAN_MIN_MS:
@@ -153,7 +149,9 @@ class Measurements:
             earlier = {(each.name, each.kind): each for each in was.user}
             for metric in now.user:
                 values = found[metric.name, metric.kind]
-                before = earlier.get((metric.name, metric.kind), _zero(metric))
+                before = earlier.get(
+                    (metric.name, metric.kind), UserMetric(name=metric.name, kind=metric.kind)
+                )
                 values.gained.append(_value_of(metric) - _value_of(before))
                 values.lately.append(since(metric.histogram, before.histogram))
         for (name, kind), values in sorted(found.items()):
@@ -258,10 +256,6 @@ def series_view(data: SeriesData) -> SeriesView:
 def _latency_of(was: TaskSample | None, now: TaskSample) -> HistogramSample:
     is_same = was is not None and was.session == now.session
     return was.latency if was is not None and is_same else HistogramSample()
-
-
-def _zero(metric: UserMetric) -> UserMetric:
-    return UserMetric(name=metric.name, kind=metric.kind)
 
 
 def _value_of(metric: UserMetric) -> float:

@@ -46,10 +46,9 @@ from gearpy.core.app.decisions import (
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.core.dag.graph import Dag
-from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY
 from gearpy.errors import ConfigError, GearpyError, LogAbsent, LogBroken, LogSuperseded, StoreAway
-from gearpy.ids import ActorPath, ExecutorId
+from gearpy.ids import ActorPath
 from gearpy.messages.app import (
     EpochStored,
     EpochUnstored,
@@ -223,17 +222,14 @@ class AppMasterActor(Actor[_Message]):
         if self._core is None and self._standing.status == "pending":
             self._begin(message)
         elif self._core is not None:
-            self._repeat(self._core)
+            core = self._core
+            self._do(core.on_master(is_there=True, now_ms=self.context.now_ms()))
+            if self._has_succeeded and self._standing.status != "succeeded":
+                self._store_outcome()
+            for quarantined in self._quarantine.unstored:
+                self._master.tell(quarantined)
+            self._replays.repeat()
         self._standing.tell(self._core)
-
-    def _repeat(self, core: ApplicationCore) -> None:
-        """Tell a master that is back the messages that it may have missed or not stored."""
-        self._do(core.on_master(is_there=True, now_ms=self.context.now_ms()))
-        if self._has_succeeded and self._standing.status != "succeeded":
-            self._store_outcome()
-        for quarantined in self._quarantine.unstored:
-            self._master.tell(quarantined)
-        self._replays.repeat()
 
     def _begin(self, message: AppMasterRegistered) -> None:
         launch = b"%d" % self._launch.launch
@@ -391,19 +387,17 @@ class AppMasterActor(Actor[_Message]):
             core.on_free_slots(None if message.grows else free)
             return []
         if isinstance(message, RegisterExecutor):
-            return self._on_executor_registered(core, message, self.context.now_ms())
+            now_ms = self.context.now_ms()
+            is_current = core.executors.is_current(message.executor_id, message.launch)
+            self._executors.on_registered(message, is_current=is_current)
+            if is_current:
+                self._event(
+                    "executor-started", f"executor {message.executor_id}, pid {message.pid}"
+                )
+            return core.on_executor_registered(message, now_ms)
         if isinstance(message, EpochStored | EpochUnstored):
             self._standing.on_epoch(message)
         return decide(core, message, self.context.now_ms())
-
-    def _on_executor_registered(
-        self, core: ApplicationCore, message: RegisterExecutor, now_ms: int
-    ) -> Iterable[Command]:
-        is_current = core.executors.is_current(message.executor_id, message.launch)
-        self._executors.on_registered(message, is_current=is_current)
-        if is_current:
-            self._event("executor-started", f"executor {message.executor_id}, pid {message.pid}")
-        return core.on_executor_registered(message, now_ms)
 
     def on_exited(self, exited: Exited) -> None:
         path, core = exited.ref.path, self._core
@@ -415,18 +409,13 @@ class AppMasterActor(Actor[_Message]):
         elif (found := self._executors.take(path)) is None:
             self._do(self._lost_worker(path))
         else:
-            self._on_executor_exited(core, found, exited)
-
-    def _on_executor_exited(
-        self, core: ApplicationCore, found: tuple[ExecutorId, int], exited: Exited
-    ) -> None:
-        if not core.is_ended and found[0] not in core.succession.before:
-            self._event("executor-lost", f"executor {found[0]}: {exited.reason}")
-        if isinstance(exited.reason, Failed):
-            now_ms = self.context.now_ms()
-            self._do(core.on_executor_gone(*found, str(exited.reason), now_ms))
-        else:
-            core.on_executor_silent(*found, self.context.now_ms())
+            if not core.is_ended and found[0] not in core.succession.before:
+                self._event("executor-lost", f"executor {found[0]}: {exited.reason}")
+            if isinstance(exited.reason, Failed):
+                now_ms = self.context.now_ms()
+                self._do(core.on_executor_gone(*found, str(exited.reason), now_ms))
+            else:
+                core.on_executor_silent(*found, self.context.now_ms())
 
     def on_stop(self) -> None:
         self._leave_answers(is_last=True)
@@ -534,16 +523,13 @@ class AppMasterActor(Actor[_Message]):
             return
         self._standing.on_store(None)
         for each in manifests:
-            self._on_stored(each)
-
-    def _on_stored(self, manifest: Manifest) -> None:
-        assert self._core is not None
-        region = self._core.regions[manifest.region]
-        self._savepoints.on_stored(region, manifest.epoch)
-        now_ms = self.context.now_ms()
-        lasted_ms = region.epochs.last_took_ms
-        self._metrics_of(self._core).on_epoch(lasted_ms)
-        self._do(self._core.on_manifest_stored(manifest.region, manifest.epoch, now_ms))
+            assert self._core is not None
+            region = self._core.regions[each.region]
+            self._savepoints.on_stored(region, each.epoch)
+            now_ms = self.context.now_ms()
+            lasted_ms = region.epochs.last_took_ms
+            self._metrics_of(self._core).on_epoch(lasted_ms)
+            self._do(self._core.on_manifest_stored(each.region, each.epoch, now_ms))
 
     def _on_epochs(
         self, command: EpochsRetired | DropSnapshots | FellBack | EpochAborted | DamageFound

@@ -354,7 +354,15 @@ class ExecutorActor(Actor[_Message]):
         del self._loading[message.region]
         old = self._groups.get(message.region)
         if old is not None:
-            self._drop(old)
+            self._has_dropped = True
+            self._epochs.pop(old.attempt, None)
+            for task_id, ref in old.tasks.items():
+                if self._transport is not None:
+                    self._transport.unregister(task_id)
+                self.context.unwatch(ref)
+                self.context.stop(ref)
+            old.tasks.clear()
+            old.runners.clear()
         group = TaskGroup(message, sources=frozenset(self._runners.application.dag.sources()))
         self._groups[message.region] = group
         self._epochs[group.attempt] = new_group_epochs(
@@ -481,18 +489,6 @@ class ExecutorActor(Actor[_Message]):
             )
         if group.successor is not None:
             self._load(group.successor)
-
-    def _drop(self, group: TaskGroup) -> None:
-        """Forget the tasks of an attempt that is over."""
-        self._has_dropped = True
-        self._epochs.pop(group.attempt, None)
-        for task_id, ref in group.tasks.items():
-            if self._transport is not None:
-                self._transport.unregister(task_id)
-            self.context.unwatch(ref)
-            self.context.stop(ref)
-        group.tasks.clear()
-        group.runners.clear()
 
     # -- what tasks say --------------------------------------------------------------------
 

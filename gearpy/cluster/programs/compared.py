@@ -107,7 +107,6 @@ class _Parameters:
                 raise ValueError("there is too much")
 
     def _tell(self, value: Any) -> Sequence[Any]:
-        """Tell what a value is; return its parts."""
         if type(value) in _ATOMS:
             self.told.append(repr(value))
             return ()

@@ -54,7 +54,6 @@ class _Groups(ABC):
         return 1
 
     def has_more(self, group: int, row: int) -> bool:
-        """Whether a group of which some rows were read has others; yes where nobody knows."""
         return True
 
     @abstractmethod
@@ -140,16 +139,12 @@ class GroupTables:
                         self._is_text = is_text(batch)
                         return batch
             except _DAMAGE as error:
-                self._leave_out_group(error)
+                check_is_damage(error)
+                where = f"from row {self._row} of group {self._group} on"
+                left = max(1, self._groups.rows(self._group) - self._row)
+                self._bad.take(where, error, self._file.name, what="file", count=left)
             self._group, self._row, self._batches = self._group + 1, 0, None
         return None
-
-    def _leave_out_group(self, error: Exception) -> None:
-        """Do as with a bad row where the rest of a group cannot be read."""
-        check_is_damage(error)
-        where = f"from row {self._row} of group {self._group} on"
-        left = max(1, self._groups.rows(self._group) - self._row)
-        self._bad.take(where, error, self._file.name, what="file", count=left)
 
     def _piece(self, batch: pa.RecordBatch) -> FilePiece:
         if not self._is_text:
@@ -188,25 +183,22 @@ class ParquetFileFormat:
         """See `FileFormat`."""
 
     def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> GroupTables:
-        return _begun(self.name, file, fit, bad, place)
+        operator = self.name
+        groups = _opened_groups(operator, file)
+        try:
+            _check_schema(operator, file, groups.schema, fit)
+            check_whole(operator, file, groups.schema.names, fit)
+        except BaseException:
+            groups.close()
+            raise
+        begin = GroupPlace(group=0, row=0) if place is None else place
+        return GroupTables(file, groups, fit, bad, begin)
 
 
 class ArrowFormat(ParquetFileFormat):
     """Files of Arrow's IPC, and streams of it in a file; Feather is the same."""
 
     name = "arrow"
-
-
-def _begun(operator: str, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> GroupTables:
-    groups = _opened_groups(operator, file)
-    try:
-        _check_schema(operator, file, groups.schema, fit)
-        check_whole(operator, file, groups.schema.names, fit)
-    except BaseException:
-        groups.close()
-        raise
-    begin = GroupPlace(group=0, row=0) if place is None else place
-    return GroupTables(file, groups, fit, bad, begin)
 
 
 def _opened_groups(operator: str, file: FoundFile) -> _Groups:

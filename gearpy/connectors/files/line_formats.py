@@ -106,7 +106,17 @@ class CsvFormat:
             if not isinstance(value, int) or value < 0:
                 raise ConfigError(f"csv: {option} is {value!r}, must be a number of lines")
         if names is not None:
-            _check_names(names)
+            if (
+                isinstance(names, str)
+                or not names
+                or not all(isinstance(each, str) for each in names)
+            ):
+                raise ConfigError(
+                    f"csv: names is {names!r}, must be a list of the names of all columns"
+                )
+            twice = [name for name in names if list(names).count(name) > 1]
+            if twice:
+                raise ConfigError(f"csv: names has {twice[0]!r} twice")
         Decoder(encoding, "strict")  # Refuses what has no lines.
         self.note = dialect.note
         self.code = code_pattern(dialect.delimiter)
@@ -201,9 +211,6 @@ class CsvFormat:
         offset = len(mark) + sum(map(len, before))
         return names, {"offset": offset, "row": 0, "line": 1 + len(before)}
 
-    def _as_utf8(self, lines: bytes) -> bytes:
-        return lines if self._encoding == "utf-8" else lines.decode(self._encoding).encode()
-
     def parse(
         self,
         lines: bytes,
@@ -219,7 +226,9 @@ class CsvFormat:
             keeps_blank: a line without anything is a row without a value.
             is_found: nobody gave the types.
         """
-        lines, separator = self._dialect.plain(self._as_utf8(lines))
+        lines, separator = self._dialect.plain(
+            lines if self._encoding == "utf-8" else lines.decode(self._encoding).encode()
+        )
         if not (lines if keeps_blank else lines.strip(b"\r\n")):
             kinds = dict.fromkeys(names, pa.string()) if kinds is None else kinds
             return _empty(pa.schema(list(kinds.items())))
@@ -329,7 +338,7 @@ class _CsvParser:
 
     def parse(self, lines: bytes) -> Any:
         if not (lines if self._keeps_blank else lines.strip(b"\r\n")):
-            return self._nothing()
+            return [] if self._schema is None else _empty(self._schema)
         try:
             batch = self._read(lines, self._kinds)
         except pa.ArrowInvalid as error:
@@ -338,12 +347,24 @@ class _CsvParser:
             self._check_numbers(batch, lines)
         for name in self._whole_texts:
             if name in self._kinds and _is_text(self._kinds[name]):
-                batch = _with_empty(batch, name)
+                at = batch.schema.get_field_index(name)
+                column = batch.column(at)
+                batch = (
+                    batch.set_column(at, name, column.fill_null("")) if column.null_count else batch
+                )
         if self._schema is None:
             return batch.to_pylist()
         for name in self._in_utc:
             batch = self._with_times(batch, name)
-        return _with_missing(batch, self._schema)
+        schema = self._schema
+        names = batch.schema.names
+        columns = [
+            batch.column(field.name)
+            if field.name in names
+            else pa.nulls(batch.num_rows, field.type)
+            for field in schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _read(self, lines: bytes, kinds: dict[str, Any]) -> pa.RecordBatch:
         return self._form.parse(
@@ -407,9 +428,6 @@ class _CsvParser:
         name = self._names[number] if number < len(self._names) else number
         return f"column {name!r}: "
 
-    def _nothing(self) -> Any:
-        return [] if self._schema is None else _empty(self._schema)
-
 
 class _CsvTypes:
     """Finds the types of lines of CSV."""
@@ -452,12 +470,6 @@ def _in_micros(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
     return pa.time64("us") if pa.types.is_time(kind) else kind
-
-
-def _with_empty(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    at = batch.schema.get_field_index(name)
-    column = batch.column(at)
-    return batch.set_column(at, name, column.fill_null("")) if column.null_count else batch
 
 
 class JsonLinesFormat:
@@ -625,23 +637,6 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _has_zone(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) and kind.tz is not None
-
-
-def _with_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    names = batch.schema.names
-    columns = [
-        batch.column(field.name) if field.name in names else pa.nulls(batch.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _check_names(names: Any) -> None:
-    if isinstance(names, str) or not names or not all(isinstance(each, str) for each in names):
-        raise ConfigError(f"csv: names is {names!r}, must be a list of the names of all columns")
-    twice = [name for name in names if list(names).count(name) > 1]
-    if twice:
-        raise ConfigError(f"csv: names has {twice[0]!r} twice")
 
 
 def _check_columns(

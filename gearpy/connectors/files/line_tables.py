@@ -76,7 +76,9 @@ class LineTables:
         self._pieces: list[FilePiece] = []
         self._row = 0  # Taken of the block.
         if place["row"]:
-            self._skip(place["row"])
+            rows = place["row"]
+            while rows > 0 and (piece := self.take(rows)) is not None:
+                rows -= len(piece)
             bad.go_back()  # Those of this block were counted when it was begun.
 
     def take(self, max_rows: int) -> FilePiece | None:
@@ -155,10 +157,6 @@ class LineTables:
                     f"it has {end} bytes, and had {size}: it was cut while it was read"
                 )
         return block[: size - self._offset]
-
-    def _skip(self, rows: int) -> None:
-        while rows > 0 and (piece := self.take(rows)) is not None:
-            rows -= len(piece)
 
     def _piece(self, lines: bytes) -> FilePiece:
         return self._fit.piece(self._parser.parse(lines))

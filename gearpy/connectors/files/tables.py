@@ -295,7 +295,6 @@ class BadRows:
 
     @property
     def mark(self) -> tuple[int, int]:
-        """How many were counted, and how many are set aside."""
         return self.skipped, len(self._aside)
 
     def go_back(self, mark: tuple[int, int] = (0, 0)) -> None:

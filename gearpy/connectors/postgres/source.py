@@ -502,7 +502,6 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def _order_of(self, rows: pa.RecordBatch) -> list[Any]:
-        """Return the order of the last row."""
         last = rows.slice(rows.num_rows - 1).to_pylist()[0]
         return [last[name] for name in self._query.by]
 

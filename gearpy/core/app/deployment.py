@@ -255,7 +255,10 @@ class Deployment:
             return self._ignore()
         del self._addresses[executor_id]
         if self._state == "stopping":
-            return self._on_lost_while_stopping(executor_id, now_ms)
+            if executor_id not in self._waiting_for:
+                return []
+            self._errors.append(ErrorCard(cause=f"executor {executor_id} lost in step stopping"))
+            return self._done_by(executor_id, now_ms)
         if (self._state, "fail") not in TRANSITIONS:
             return []
         step = "while running" if self._state == "running" else f"in step {self._state}"
@@ -286,12 +289,6 @@ class Deployment:
             del self._addresses[executor]
         names = ", ".join(map(str, self._silent))
         return self._fail(f"no answer in step {self._state} {after} from executor {names}", now_ms)
-
-    def _on_lost_while_stopping(self, executor_id: ExecutorId, now_ms: int) -> list[Command]:
-        if executor_id not in self._waiting_for:
-            return []
-        self._errors.append(ErrorCard(cause=f"executor {executor_id} lost in step stopping"))
-        return self._done_by(executor_id, now_ms)
 
     # -- the machine -----------------------------------------------------------------------
 

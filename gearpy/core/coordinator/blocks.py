@@ -30,7 +30,6 @@ class BlockFormat(NamedTuple):
     version: int
 
     def header(self, number: int, checked: bytes = b"", *, name: str = "") -> bytes:
-        """Return the beginning of a file whose ``checked`` part follows."""
         plain = _CHECKED.pack(self.magic, self.version, number)
         return plain + _checksum(plain, checked, name).to_bytes(4, "big")
 
@@ -54,7 +53,6 @@ class BlockFormat(NamedTuple):
         return number
 
     def block(self, body: bytes, *, name: str = "") -> bytes:
-        """Return a file of one body."""
         return self.header(len(body), body, name=name) + body
 
     def body(self, data: bytes, damaged: Damaged, *, name: str = "") -> bytes:

@@ -58,7 +58,6 @@ class LinkAlignment(Generic[M]):
         return bool(self._held)
 
     def passes(self, link: TaskId, epoch: int | None) -> bool:
-        """Tell whether `take` would return the next message of a link, and nothing else."""
         is_of_now = epoch is None or epoch == self.epoch
         return is_of_now and self._newest.get(link) == self.epoch and link not in self._held
 

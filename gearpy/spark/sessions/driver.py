@@ -48,7 +48,6 @@ def spark_home() -> Path:
 
 
 def conf_folder() -> Path:
-    """Return where Spark's files of settings are."""
     return Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf")
 
 
@@ -177,7 +176,17 @@ class Driver:
         context: Any = SparkContext._active_spark_context
         gateway: Any = SparkContext._gateway
         if context is not None:
-            _close_context(context)
+            context._jsc = None
+            server = context._accumulatorServer
+            if server is not None:
+                server.shutdown()
+                server.server_close()
+                context._accumulatorServer = None
+            SparkFiles._sc = None
+            # Where it put files for user functions; each context adds such a folder.
+            sys.path[:] = [
+                path for path in sys.path if not Path(path).name.startswith("userFiles-")
+            ]
         if gateway is not None:
             with _silence("py4j"):
                 gateway.shutdown()
@@ -185,7 +194,16 @@ class Driver:
         SparkContext._gateway = SparkContext._jvm = None
         SparkSession._instantiatedSession = SparkSession._activeSession = None
         SQLContext._instantiatedContext = None
-        _forget_functions()
+        frozen = gc.get_freeze_count()  # By `ProcessTuning`: what is frozen is in no list.
+        gc.unfreeze()
+        for thing in gc.get_objects():
+            # `type`, as proxies of others may do anything when they are asked for their class.
+            if issubclass(type(thing), UserDefinedFunction):
+                thing._judf_placeholder = None
+            elif issubclass(type(thing), UserDefinedTableFunction):
+                thing._judtf_placeholder = None
+        if frozen:
+            gc.freeze()
         if self._jvm is not None:
             self._jvm.end()
         self._jvm, self._settings = None, {}
@@ -269,33 +287,6 @@ def _logging() -> str:
     )
     ours = Path(__file__).with_name("log4j2.properties")
     return "" if own else f"-Dlog4j2.configurationFile={ours.as_uri()}"
-
-
-def _close_context(context: Any) -> None:
-    """Close the parts of a context in this process. Its own `stop` would ask the JVM first."""
-    context._jsc = None
-    server = context._accumulatorServer
-    if server is not None:
-        server.shutdown()
-        server.server_close()
-        context._accumulatorServer = None
-    SparkFiles._sc = None
-    # Where it put files for user functions; each context adds such a folder.
-    sys.path[:] = [path for path in sys.path if not Path(path).name.startswith("userFiles-")]
-
-
-def _forget_functions() -> None:
-    """Take from user functions the place in the JVM that they remember."""
-    frozen = gc.get_freeze_count()  # By `ProcessTuning`: what is frozen is in no list.
-    gc.unfreeze()
-    for thing in gc.get_objects():
-        # `type`, as proxies of others may do anything when they are asked for their class.
-        if issubclass(type(thing), UserDefinedFunction):
-            thing._judf_placeholder = None
-        elif issubclass(type(thing), UserDefinedTableFunction):
-            thing._judtf_placeholder = None
-    if frozen:
-        gc.freeze()
 
 
 @contextmanager

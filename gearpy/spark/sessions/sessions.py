@@ -155,12 +155,10 @@ def is_connection_error(error: BaseException) -> bool:
 def _says_gone(error: BaseException) -> bool:
     if isinstance(error, Py4JNetworkError | ConnectionError | EOFError):
         return True
-    spark = isinstance(error, Py4JError | PySparkException) or _is_of_grpc(error)
+    spark = isinstance(error, Py4JError | PySparkException) or (
+        type(error).__module__.partition(".")[0] == "grpc"
+    )
     return spark and any(words in str(error) for words in _GONE)
-
-
-def _is_of_grpc(error: BaseException) -> bool:
-    return type(error).__module__.partition(".")[0] == "grpc"
 
 
 def _checked(master: str | None, remote: str | None, memory: str | None) -> str | None:

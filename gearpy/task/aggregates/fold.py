@@ -272,7 +272,6 @@ class WindowedStage(FoldingStage):
         context.in_any_order = True  # State has groups of keys: so they come back in their order.
 
     def _in_time(self, batch: Batch) -> Batch:
-        """Return the records that need not wait for event time; let the others wait."""
         return self._gate.take(batch) if self._waits_all or batch.has_late else batch
 
     def _send_aside(self, values: list[Any], timestamps: list[int], watermark_ms: int) -> None:

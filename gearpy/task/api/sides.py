@@ -109,23 +109,20 @@ class SidePartitioner(Partitioner):
     ) -> list[Part]:
         """Split the records of this edge among the tasks."""
         if _has_sides(values):
-            values, timestamps = self._pick(values, timestamps)
+            tags = self._tags
+            picked: list[Any] = []
+            times: list[int] = []
+            for value, time in zip(values, timestamps, strict=True):
+                tag, record = (value.tag, value.value) if type(value) is Side else (MAIN, value)
+                if tag in tags:
+                    picked.append(record)
+                    times.append(time)
+            values, timestamps = picked, times
         elif MAIN not in self._tags:
             return []
         if not values:
             return []
         return self._inner.partition(values, timestamps, parallelism=parallelism, sender=sender)
-
-    def _pick(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
-        tags = self._tags
-        picked: list[Any] = []
-        times: list[int] = []
-        for value, time in zip(values, timestamps, strict=True):
-            tag, record = (value.tag, value.value) if type(value) is Side else (MAIN, value)
-            if tag in tags:
-                picked.append(record)
-                times.append(time)
-        return picked, times
 
 
 def split_sides(values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int], Batch]:

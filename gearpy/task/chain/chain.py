@@ -175,7 +175,6 @@ class ChainTask(Task):
                 yield from (batch for batch in pushed if batch is not None)
 
     def on_commit(self, epoch: int) -> None:
-        """Let the sinks of the chain show the records of the epoch."""
         for stage in self._with["commit"]:
             stage.commit(epoch)
 
@@ -235,7 +234,6 @@ class ChainTask(Task):
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no work waits for room, and none would at the end of an epoch."""
         return not (self._left or self._with["drain"])
 
     @property
@@ -248,7 +246,6 @@ class ChainTask(Task):
 
     @property
     def epoch_fill(self) -> float:
-        """The fill of the stage that has the least room left."""
         return max([stage.epoch_fill for stage in self._with["epoch_fill"]], default=0.0)
 
     @property
@@ -261,7 +258,6 @@ class ChainTask(Task):
 
     @property
     def is_working(self) -> bool:
-        """Whether a stage waits for work outside of the task."""
         return any(stage.is_working for stage in self._with["is_working"])
 
     def consumers(self) -> Sequence[ConsumerReport]:
@@ -285,7 +281,6 @@ class ChainTask(Task):
 
     @property
     def hold_ms(self) -> int:
-        """Oldest event time that a stage keeps."""
         return min([stage.hold_ms for stage in self._with["hold_ms"]], default=MAX_MS)
 
     def _wake_of(self, segment: _Segment) -> int | None:
@@ -316,7 +311,6 @@ class ChainTask(Task):
             segment.told_ms = passed_ms
 
     def _advance(self, segment: _Segment, watermark_ms: int) -> Iterator[Batch | None]:
-        """Tell the stages of a segment how far event time has come."""
         for stage in segment.told:
             for batch in stage.on_watermark(watermark_ms):
                 yield from self._push(stage.place + 1, batch)

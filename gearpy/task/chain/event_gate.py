@@ -159,7 +159,6 @@ class EventGate:
             yield len(some) * LOOKED_UP
 
     def _has_order(self, origin: Origin, late: Sequence[int]) -> bool:
-        """Whether the records at hand come in the order that the step is to see."""
         if origin.is_by_arrival:
             return True
         return self._has_one_source and origin.is_sorted and not late and not len(self._order)
@@ -279,12 +278,10 @@ class OrderedStage(Stage):
 
 
 def late_times(timestamps: Sequence[int], at_ms: int) -> list[int]:
-    """Return times as those of late records, late at that event time or later."""
     return [late_time(time_ms, max(at_ms, promise_of(time_ms))) for time_ms in timestamps]
 
 
 def marked_late(batch: Batch, at_ms: int) -> Batch:
-    """Return the results of a late record, marked late at that event time or later."""
     return Batch(batch.values, late_times(batch.timestamps, at_ms), has_late=True)
 
 

@@ -23,7 +23,6 @@ class Stage:
     defers: ClassVar[bool] = False
 
     def overrides(self, name: str) -> bool:
-        """Tell whether it has a method or property of its own in place of one of this class."""
         return getattr(type(self), name) is not getattr(Stage, name)
 
     # -- records and event time ----------------------------------------------------------------
@@ -44,7 +43,6 @@ class Stage:
 
     @property
     def hold_ms(self) -> int:
-        """Oldest event time that is kept here and not yielded; `MAX_MS` if none."""
         return MAX_MS
 
     # -- state and epochs ----------------------------------------------------------------------
@@ -53,11 +51,9 @@ class Stage:
         """Go on from a snapshot, None at the first start; called once, before all else."""
 
     def drain(self) -> Iterator[Batch]:
-        """Yield what is kept, but would not be in the snapshot that follows."""
         return iter(())
 
     def snapshot(self) -> Any:
-        """Return the state between records, as plain data; None for none."""
         return None
 
     def commit(self, epoch: int) -> None:
@@ -65,12 +61,10 @@ class Stage:
 
     @property
     def epoch_fill(self) -> float:
-        """The share in use of the room for records of an epoch; see `Task.epoch_fill`."""
         return 0.0
 
     @property
     def may_end_epoch(self) -> bool:
-        """Whether an epoch may end now; see `Task.may_end_epoch`."""
         return True
 
     def close(self, *, completed: bool) -> None:
@@ -102,16 +96,13 @@ class Stage:
 
     @property
     def has_room(self) -> bool:
-        """Whether it takes more. If not, the records wait in the stages before."""
         return True
 
     @property
     def is_ready(self) -> bool:
-        """Whether `release` has something to yield; when that becomes so, the task is woken."""
         return False
 
     def release(self) -> Iterator[Batch]:
-        """Yield the results that are there."""
         return iter(())
 
     @property
@@ -123,19 +114,15 @@ class Stage:
 
     @property
     def is_working(self) -> bool:
-        """Whether something is under way outside of the task; see `Task.is_working`."""
         return False
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the end of the stream need not wait for consumers of its output."""
         return True
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return the consumers of its output."""
         return ()
 
     @property
     def waits_for(self) -> str:
-        """The thing outside that it waits for; see `Task.waits_for`."""
         return ""

@@ -112,7 +112,6 @@ class TaskFeed:
                 yield None
 
     def put_out(self, returned: Any, method: str) -> Job:
-        """Put out the messages that a method of the task gave back."""
         try:
             messages = outputs_of(returned, method)
         except ProgramFailure as failure:

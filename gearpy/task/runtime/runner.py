@@ -278,7 +278,10 @@ class TaskRunner:
             OperatorError: user code raised.
         """
         now_ms = started_ms = self._clock_ms()
-        self._commit()
+        try:
+            self._commits.show(self.task)
+        except USER_ERRORS as error:
+            self._blame(error)
         if self._copying is not None:
             self._copy_on(self._copying)
         self._inlet.pace.begin(self._clock_ms())  # To show an epoch is no work for a record.
@@ -538,7 +541,10 @@ class TaskRunner:
     def _end_epoch(self, epoch: int) -> None:
         self._send_rest(epoch)
         self.context.epoch = epoch
-        self._begin_snapshot(epoch)
+        self._finish_copies()  # Of the epoch before.
+        self._unfinished = self._snapshot(epoch)
+        if self._copying is None:
+            self._finish_snapshot()
         self._outlet.begin_epoch(epoch + 1, self._clock_ms())
         self.context.epoch = self._rejects.epoch = epoch + 1
         self._send_later(epoch + 1)
@@ -566,19 +572,6 @@ class TaskRunner:
     def _send_later(self, epoch: int) -> None:
         for batch in self._later.take(epoch):
             self._send(batch, self._clock_ms())
-
-    def _commit(self) -> None:
-        try:
-            self._commits.show(self.task)
-        except USER_ERRORS as error:
-            self._blame(error)
-
-    def _begin_snapshot(self, epoch: int) -> None:
-        """Take the state at the end of an epoch; what is large is copied in the turns to come."""
-        self._finish_copies()  # Of the epoch before.
-        self._unfinished = self._snapshot(epoch)
-        if self._copying is None:
-            self._finish_snapshot()
 
     def _finish_copies(self) -> None:
         while self._copying is not None:
@@ -685,7 +678,6 @@ class TaskRunner:
             self._blame(error)
 
     def _about(self, batch: Batch) -> Batch:
-        """Say of records that user code has given where they are from, and if some are late."""
         batch.has_late = self.context.sees_late
         batch.origin = self._origin if self._tells_origin else NOWHERE
         return batch

@@ -253,7 +253,6 @@ class SourcePartition:
         return batch
 
     def _judged(self, batch: Batch, before_ms: int, after_ms: int) -> Batch:
-        """Count the records, say where they are from, and judge which of them are late."""
         counters, times = self._counters, batch.timestamps
         if type(times) is not Times:
             times = ordered(times)
@@ -285,7 +284,6 @@ class SourcePartition:
         return max(self.reader.watermark_ms, self.floor_ms)
 
     def _split(self, batch: Batch, cut_ms: int) -> Batch:
-        """Return the records before the cut; hold the rest."""
         before_ms, after_ms, bound_ms, _ = batch.promise
         until = len(batch)  # So many stand before the promise has come to the cut.
         if before_ms >= cut_ms:

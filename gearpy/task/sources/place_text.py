@@ -11,7 +11,6 @@ _SHOWN_CHARS = 200
 
 
 def stored_place_text(partition: str, data: bytes) -> str:
-    """Say where a partition is, by the encoded place of its reader; see `place_text`."""
     try:
         return place_text(partition, decode_state(data))
     except ProtocolError:  # It has classes of the program.

@@ -30,17 +30,14 @@ class ProbedReading:
 
     @property
     def cause(self) -> str:
-        """Why the process before has died."""
         return self._probe.cause
 
     @property
     def is_over(self) -> bool:
-        """Whether it reads as always from now on."""
         return self._quota is None
 
     @property
     def epoch_fill(self) -> float:
-        """See `Task.epoch_fill`: high when all is read that may be."""
         if self._context.epoch > self._epoch or self.leaves_out or (limit := self._quota) is None:
             return 0.0
         names = self._probe.partitions
@@ -49,7 +46,6 @@ class ProbedReading:
         return _WANTS_EPOCH if all(self._read[each] >= limit for each in names) else 0.0
 
     def room(self, partition: str, wanted: int) -> int:
-        """Return how many of the records that are wanted of a partition may be read."""
         names = self._probe.partitions
         if self.leaves_out:
             return 1 if names is not None and partition in names else 0
@@ -61,12 +57,10 @@ class ProbedReading:
         return min(wanted, limit - self._read[partition]) if partition in names else 0
 
     def on_read(self, partition: str, count: int) -> None:
-        """Count what was read, or left out."""
         self._epoch, self.leaves_out = self._context.epoch, ""
         self._read[partition] += count
 
     def on_commit(self, epoch: int) -> None:
-        """Read on, if all that was read before is in a complete epoch."""
         if epoch >= self._epoch:
             self._epochs += 1
             self._read.clear()

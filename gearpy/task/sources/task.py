@@ -249,7 +249,17 @@ class SourceTask(ChainTask):
             if batch.values:
                 yield from self.on_batch(batch)
         self._drop_finished()
-        yield from self._promise()
+        watermark_ms = MIN_MS if self._finds_more else MAX_MS
+        if self._parts:
+            live = [part.promised_ms for part in self._live()]
+            # Where none is live, as if the one that is furthest had become idle last.
+            promised_ms = min(live) if live else max(part.promised_ms for part in self._parts)
+            self._note_span(promised_ms)
+            watermark_ms = min(promised_ms, self._cut_ms)
+        if watermark_ms > self._watermark_ms:
+            self._watermark_ms = watermark_ms
+            yield from self.on_watermark(watermark_ms)
+            self.context.update_watermark(watermark_ms)
         self.context.set_idle(self._is_idle)
         self._size.on_read(records, self.context.worked_ms())
         if not self._parts and not self._finds_more:
@@ -258,7 +268,6 @@ class SourceTask(ChainTask):
 
     @property
     def epoch_fill(self) -> float:
-        """The same as of other chains; high, too, when all is read that may be in an epoch."""
         if self._probed is None:
             return super().epoch_fill
         return max(super().epoch_fill, self._probed.epoch_fill)
@@ -376,7 +385,6 @@ class SourceTask(ChainTask):
         return None
 
     def _read_probed(self, probed: ProbedReading) -> Batch | None:
-        """Read what may be read, or leave out what is to be."""
         self._parts.sort(key=lambda part: part.promised_ms)
         self._asked_ms = self._gave_ms = now_ms = self.context.now_ms()
         for at, part in enumerate(self._parts):
@@ -442,20 +450,6 @@ class SourceTask(ChainTask):
                 self._sent_ms = max(self._sent_ms, time_ms)
                 sides = [Side(self._bad_tag, replace(each, step=self._name)) for each in bad]
                 yield Batch(sides, [time_ms] * len(sides))
-
-    def _promise(self) -> Iterator[Batch | None]:
-        """Promise the least watermark of the partitions, but nothing behind the cut."""
-        watermark_ms = MIN_MS if self._finds_more else MAX_MS
-        if self._parts:
-            live = [part.promised_ms for part in self._live()]
-            # Where none is live, as if the one that is furthest had become idle last.
-            promised_ms = min(live) if live else max(part.promised_ms for part in self._parts)
-            self._note_span(promised_ms)
-            watermark_ms = min(promised_ms, self._cut_ms)
-        if watermark_ms > self._watermark_ms:
-            self._watermark_ms = watermark_ms
-            yield from self.on_watermark(watermark_ms)
-            self.context.update_watermark(watermark_ms)
 
     def _note_span(self, promised_ms: int) -> None:
         promised_ms = max(promised_ms, self._watermark_ms)

@@ -43,13 +43,11 @@ def promised_before(batch: Batch) -> Sequence[int]:
 
 
 def picked(batch: Batch, places: Sequence[int]) -> Batch:
-    """Return the records at some places; not for a table."""
     values = [batch.values[at] for at in places]
     return replace(batch, values=values, timestamps=[batch.timestamps[at] for at in places])
 
 
 def filtered(batch: Batch, flags: Any) -> Batch:
-    """Return the rows of a table that have a flag."""
     values, times, promise = batch.values, batch.timestamps, batch.promise
     assert type(values) is Table
     assert type(times) is Times
@@ -61,7 +59,6 @@ def filtered(batch: Batch, flags: Any) -> Batch:
 
 
 def part_of(batch: Batch, start: int, stop: int) -> Batch:
-    """Return the records between two places; the promises stay."""
     part, aside = batch.part(start, stop), batch.promise.aside
     part.promise = batch.promise._replace(aside=None if aside is None else aside[start:stop])
     return part

@@ -184,7 +184,16 @@ class KafkaDiscovery(Discovery[Any]):
             return {}
         if isinstance(answer, _Look):
             self._lacks = "" if answer.has_topics else f"a topic that fits {self._reading.topics}"
-            return self._take(answer)
+            places = answer.places
+            self._ids = {**(self._ids or {}), **answer.ids}
+            self._is_looking = False
+            self._state.on_answer()
+            self._next_ms = self._now_ms() + self._reading.poll_ms
+            if not self.has_looked and not places:
+                _LOG.info("%s: no partition is this task's at present", self._reading.operator)
+            self.has_looked = True
+            self.finished = self._reading.bounds.until is not None
+            return places
         self._is_looking = False
         self._next_ms = self._now_ms() + _AGAIN_MS
         error = _kafka_error(answer)
@@ -199,31 +208,9 @@ class KafkaDiscovery(Discovery[Any]):
     def _topic_id(self, topic: str) -> str | None:
         return None if self._ids is None else self._ids.get(topic, "")
 
-    def _take(self, look: _Look) -> Mapping[str, KafkaPlace]:
-        places = look.places
-        self._ids = {**(self._ids or {}), **look.ids}
-        self._is_looking = False
-        self._state.on_answer()
-        self._next_ms = self._now_ms() + self._reading.poll_ms
-        if not self.has_looked and not places:
-            _LOG.info("%s: no partition is this task's at present", self._reading.operator)
-        self.has_looked = True
-        self.finished = self._reading.bounds.until is not None
-        return places
-
     def _look(self) -> _Look:
         """Ask for new partitions, and where they begin; on the thread of errands."""
         found = self._brokers.topics(self._reading.topics)
-        self._check_named(found)
-        ids = self._brokers.ids(sorted(found.keys() - (self._ids or {}).keys()))
-        bounds, names = self._reading.bounds, self._share.new_of(names_of(found))
-        if bounds.until is not None and self.has_looked:
-            names = []  # It ends where those end that it has begun with.
-        places = bounds.begin(names, self._brokers, is_first=not self.has_looked)
-        return _Look(places, ids, bool(found))
-
-    def _check_named(self, found: Mapping[str, int]) -> None:
-        """Refuse offsets of partitions that are not there."""
         named = [at for at in (self._reading.bounds.start, self._reading.bounds.until) if at]
         for name in (each for at in named if isinstance(at, Mapping) for each in at):
             topic, number = topic_of(name)
@@ -234,6 +221,12 @@ class KafkaDiscovery(Discovery[Any]):
                     cause=f"an offset is given for partition {name}, which is not read: {there}",
                     is_final=True,
                 )
+        ids = self._brokers.ids(sorted(found.keys() - (self._ids or {}).keys()))
+        bounds, names = self._reading.bounds, self._share.new_of(names_of(found))
+        if bounds.until is not None and self.has_looked:
+            names = []  # It ends where those end that it has begun with.
+        places = bounds.begin(names, self._brokers, is_first=not self.has_looked)
+        return _Look(places, ids, bool(found))
 
     def _commit(self, offsets: Mapping[str, int]) -> None:
         """Commit; one that fails is made good by that of the next epoch."""
@@ -383,7 +376,10 @@ class KafkaReader(SourceReader[Any]):
     def _raw(self, max_records: int) -> Raw | None:
         """Return records that the client has: a portion for rows, all there are for a table."""
         if self._held is not None:
-            return self._tried_again()
+            if self._now_ms() < self._again_ms:
+                return None
+            held, self._held, self._registry = self._held, None, ""
+            return held
         max_records = min(max_records, _TABLE_MAX)
         raw, wanted = Raw.none(), max_records if self._is_table else 1
         while len(raw) < wanted and not self._finishes():
@@ -401,12 +397,6 @@ class KafkaReader(SourceReader[Any]):
             elif not self._steps_over(item):
                 break
         return raw or None
-
-    def _tried_again(self) -> Raw | None:
-        if self._now_ms() < self._again_ms:
-            return None
-        held, self._held, self._registry = self._held, None, ""
-        return held
 
     def _hold(self, raw: Raw, why: str) -> None:
         """Keep records until the schema registry answers; the time of a try must not add up."""

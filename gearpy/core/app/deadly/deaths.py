@@ -28,7 +28,6 @@ _DIES_WITHIN_MS: Final = 300
 
 
 def died_by_itself(cause: str) -> bool:
-    """Tell whether what a process did has ended it, by why it ended."""
     return _BY_ITSELF.match(cause) is not None and _BY_OTHERS.match(cause) is None
 
 
@@ -79,7 +78,6 @@ class Deaths:
         return self._probing.on_death(self._place(), self._epochs, first, now_ms, lived_ms)
 
     def on_epoch(self, region: Region, now_ms: int) -> list[Region]:
-        """Note a stored epoch of a region; return those that are to begin again."""
         if not self._probing.is_searching or region not in self.regions:
             return []
         begins_again = self._probing.on_epoch(self._place(), self._epochs, now_ms)
@@ -88,7 +86,6 @@ class Deaths:
         return self.regions if begins_again else []
 
     def orders(self, region: Region) -> tuple[SourceProbe, ...]:
-        """Return how the sources of a region are to read in the attempt that begins."""
         return self._probing.orders(self._of(region)) if region in self.regions else ()
 
     def told(

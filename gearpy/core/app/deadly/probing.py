@@ -78,11 +78,9 @@ class Probing:
 
     @property
     def is_searching(self) -> bool:
-        """Whether sources read as it says."""
         return self._search is not None
 
     def is_slow(self, epochs: int) -> bool:
-        """Tell whether epochs are to take their time, as a process may die a moment too late."""
         return self._search is not None and epochs < _EPOCHS
 
     @property
@@ -131,7 +129,6 @@ class Probing:
         return "stop" if self._search is None else "search"
 
     def goes_on(self) -> bool:
-        """Note a death that says nothing of the input; tell whether a search goes on as it was."""
         self._deaths += self.is_searching
         return self.is_searching and self._deaths <= _DEATHS_MAX
 

@@ -138,7 +138,6 @@ class Region:
         return self._is_hurt and self._launches.get(executor_id) == launch
 
     def ran_in(self, executor_id: ExecutorId, launch: int) -> bool:
-        """Tell whether a process had tasks of the present attempt, which may have begun to read."""
         return self._launches.get(executor_id) == launch and self.made_at_ms > 0
 
     # -- attempts --------------------------------------------------------------------------
