@@ -17,7 +17,7 @@ from gearpy.messages.app import SnapshotFile
 from gearpy.wire.values.pieces import Encoded, chunks_of, joined
 
 #: Raised when files can no longer be read by an older gearpy.
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 #: What one section may hold; more in one piece is refused before it is stored.
 SECTION_BYTES_MAX: Final = 1 << 30
 #: What is hashed, read or written at once: worth a step, and soon over.
@@ -34,7 +34,7 @@ _HEADER: Final = Struct(">8sHI")  # Magic, version, checksum of these.
 _LABEL: Final = Struct(">BQII")  # Kind, task, key group, bytes of the body.
 _SECTION: Final = Struct(">BQIII")  # The same, and the checksum of label and body.
 _CHECKSUM: Final = Struct(">I")
-_TOTALS: Final = Struct(">QQ")  # Sections before the end, and bytes before it.
+_TOTALS: Final = Struct(">QQI")  # Sections and bytes before the end, checksum of all their labels.
 
 
 class FileSection(NamedTuple):
@@ -87,7 +87,7 @@ def file_of(sections: Iterable[NewSection]) -> Iterator[bytes]:
 def _pieces(sections: Iterable[NewSection]) -> Iterator[bytes]:
     plain = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0)[: -_CHECKSUM.size]
     yield plain + _CHECKSUM.pack(crc32(plain))
-    heads, count, offset = set[TaskId](), 0, _HEADER.size
+    heads, count, offset, labels = set[TaskId](), 0, _HEADER.size, 0
     for section in sections:
         if len(section.body) > SECTION_BYTES_MAX:
             raise ConfigError(
@@ -96,10 +96,12 @@ def _pieces(sections: Iterable[NewSection]) -> Iterator[bytes]:
             )
         assert (section.kind == HEAD) != (section.task in heads), f"heads of task {section.task}"
         heads.add(section.task)
-        yield _header_of(section)
+        header = _header_of(section)
+        labels = crc32(header, labels)
+        yield header
         yield from chunks_of(section.body)
         count, offset = count + 1, offset + _SECTION.size + len(section.body)
-    end = _end_of(count, offset)
+    end = _end_of(count, offset, labels)
     yield _header_of(end)
     yield from chunks_of(end.body)
 
@@ -112,8 +114,8 @@ def _header_of(section: NewSection) -> bytes:
     return label + _CHECKSUM.pack(checksum)
 
 
-def _end_of(count: int, offset: int) -> NewSection:
-    return NewSection(_END, TaskId(0, 0), 0, _TOTALS.pack(count, offset))
+def _end_of(count: int, offset: int, labels: int) -> NewSection:
+    return NewSection(_END, TaskId(0, 0), 0, _TOTALS.pack(count, offset, labels))
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -239,6 +241,7 @@ class _Input:
         self._file = file
         self._location = location
         self._digest = sha256()
+        self.labels = 0
         self.size = file.seek(0, 2)
         self.at = file.seek(0)
 
@@ -299,9 +302,10 @@ def _sections(source: _Input, location: str, look: _Look) -> Iterator[tuple[Sect
         count += 1
         yield found
     place = found[0]
-    end = _end_of(count, place.offset - _SECTION.size)
+    # A body that is skipped leaves its own checksum unread: what its label says is checked here.
+    end = _end_of(count, place.offset - _SECTION.size, source.labels)
     if not is_at(place, joined(end.body)) or not source.has_ended():
-        raise source.damage(f"the end is not that of {count} sections", at=place.offset)
+        raise source.damage(f"the end is not that of these {count} sections", at=place.offset)
 
 
 def _section(source: _Input, location: str, look: _Look) -> tuple[SectionPlace, bytes]:
@@ -311,6 +315,8 @@ def _section(source: _Input, location: str, look: _Look) -> tuple[SectionPlace, 
     kind, task, group, size, checksum = _SECTION.unpack(header)
     if kind not in {HEAD, STATE, _END}:
         raise source.damage(f"a section of unknown kind {kind}", at=at)
+    if kind != _END:
+        source.labels = crc32(header, source.labels)
     if size > min(SECTION_BYTES_MAX, source.size - source.at):
         raise source.damage(f"a section of {size} bytes does not fit", at=at)
     place = SectionPlace(location, source.at, kind, TaskId.unpack(task), group, size, checksum)

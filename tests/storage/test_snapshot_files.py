@@ -239,6 +239,24 @@ def test_files_that_are_skimmed_are_verified_as_far_as_they_are_read() -> None:
             )
 
 
+@pytest.mark.parametrize("bit", [1, 128])
+def test_no_label_of_a_skimmed_file_is_taken_for_another(bit: int) -> None:
+    """Cells of a wrong key group would be left out, or read for another one, without a word."""
+    store = MemoryCheckpoints()
+    file = a_file(store, a_part(ONE, b"one", [(0, {b"a": b"1"})], [(7, {b"b": b"22"})]))
+    data = store.load(file.location)
+    bodies = [b"one", *(msgspec.msgpack.encode(each) for each in ({b"a": b"1"}, {b"b": b"22"}))]
+    unread = {at for body in bodies for at in range(data.find(body), data.find(body) + len(body))}
+    totals = len(data) - 20  # The checksum before them is compared with that of what they must be.
+
+    for at in {*range(totals)} - unread:
+        changed = bytearray(data)
+        changed[at] ^= bit
+        location, _, _ = store.save("g", [bytes(changed)])
+        with pytest.raises(SnapshotDamaged):
+            SnapshotChain(store, [replace(file, location=location)], skims=True)
+
+
 def test_a_reader_of_some_tasks_verifies_the_rest_of_the_files_at_once() -> None:
     """What is read is verified then; a section that became one of another task is not left out."""
     store = MemoryCheckpoints()
@@ -354,11 +372,11 @@ def test_a_file_of_another_version_is_refused(
     whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so, as it is no damage; what is in it may mean something else."""
-    monkeypatch.setattr(snapshot_format, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(snapshot_format, "FORMAT_VERSION", 3)
     store = MemoryCheckpoints()
     store.save("f", [whole])
 
-    with pytest.raises(SnapshotDamaged, match="format version 1, this gearpy reads version 2"):
+    with pytest.raises(SnapshotDamaged, match="format version 2, this gearpy reads version 3"):
         SnapshotChain(store, [next(claims(whole))])
 
 
