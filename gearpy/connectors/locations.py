@@ -289,9 +289,11 @@ def content_version(operator: str, file: FoundFile) -> str:
         return file.version
     try:
         with _opened(operator, file) as opened:
-            edges = blake2b(opened.read(_EDGE_BYTES), digest_size=_DIGEST_BYTES)
-            opened.seek(max(0, file.size - _EDGE_BYTES))
-            edges.update(opened.read(_EDGE_BYTES))
+            # What was added since the file was looked up is none of its content.
+            size = min(_EDGE_BYTES, file.size)
+            edges = blake2b(opened.read(size), digest_size=_DIGEST_BYTES)
+            opened.seek(file.size - size)
+            edges.update(opened.read(size))
     except OSError as error:
         raise _unreadable(operator, file.name, error) from error
     return edges.hexdigest()

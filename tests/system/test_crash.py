@@ -10,6 +10,7 @@ import pytest
 
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication
 from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ApplicationSummary
 from tests.bench import numbered
 from tests.bench.crash import Blow, CrashReport, CrashRun, Phase, Struck, Target
@@ -54,14 +55,16 @@ class _Cluster:
 
     @property
     def client(self) -> SimpleNamespace:
-        return SimpleNamespace(application=self._application)
+        return SimpleNamespace(ask=self._application)
 
-    def _application(self, app_id: AppId) -> ApplicationSummary:
+    def _application(self, question: GetApplication) -> ApplicationSummary:
         status = self._answers.pop(0)
         if status is None:
             raise GearpyError("the master is away")
         progress = ApplicationProgress(restarts=3)
-        return ApplicationSummary(app_id=app_id, name="app", status=status, progress=progress)
+        return ApplicationSummary(
+            app_id=question.app_id, name="app", status=status, progress=progress
+        )
 
 
 class _Run(CrashRun):

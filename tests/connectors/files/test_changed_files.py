@@ -110,6 +110,20 @@ def test_a_file_that_is_written_anew_while_it_is_read_is_refused(
         assert found == [line.strip() for line in lines]
 
 
+def test_lines_that_are_added_while_a_file_is_read_are_no_change_of_it(tmp_path: Path) -> None:
+    """They are told, and left out; the rows that were there are right."""
+    file = tmp_path / "a.csv"
+    file.write_text("n\n1\n2\n")
+    reader = csv(file, schema={"n": int}).open(str(file), None)
+    found = read(reader, 1, reads=1)
+    with file.open("a") as added:
+        added.write("3\n")
+
+    found += read(reader)
+
+    assert [record.value["n"] for record in found] == [1, 2]
+
+
 def test_a_file_that_is_gone_before_it_is_read_is_no_mistake(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
