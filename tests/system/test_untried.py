@@ -1,6 +1,6 @@
 """Programs that end, hang or eat memory when they are loaded, beside an application that runs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -112,7 +112,7 @@ def test_epochs_are_stored_and_questions_answered_while_a_program_hangs(beside: 
     beside.note.unlink(missing_ok=True)
     message = beside.message(_BAD["while True: pass"], is_trial_run=True)
     asked: list[object] = []
-    ask: Callable[[Any], Any] = beside.client.ask
+    ask = beside.client.send
 
     def note(question: Any) -> Any:
         asked.append(ask(question))

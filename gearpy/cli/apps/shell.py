@@ -107,7 +107,7 @@ def _ask(names: dict[str, Any], client: Any, *, verbose: bool) -> None:
     _Console(names, verbose=verbose).interact(
         f"gearpy {gp.__version__}: {text.plural(len(workers), 'worker')} and "
         f"{text.plural(len(applications), 'application')} at {client.address}\n"
-        "client asks the cluster: client.applications(), client.workers(), client.describe(ID),\n"
+        "client asks the cluster: client.applications(), client.ask(GetPlan(app_id=ID)).text,\n"
         "run = client.running(NAME), run.metrics().tasks, run.state(STEP); gp is gearpy; Tab "
         "completes, Ctrl-D ends",
         exitmsg="",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from gearpy.core.coordinator.log import EPOCH, CoordinatorState
 from gearpy.core.coordinator.views import ApplicationView, DagVersions, EpochManifests, SourcePlaces
@@ -537,6 +538,8 @@ def _named(value: Any) -> Mapping[Any, Any] | None:
     """Return the fields of a record; None if it has none."""
     if isinstance(value, dict):
         return value
+    if isinstance(value, Struct):
+        return asdict(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from gearpy.columns.row_schema import RowSchema, row_schema_of
@@ -203,7 +204,7 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         """Make the stage that drives the sink."""
         source = self.inputs[0]
-        told = _key_columns(source), _told_fields(source)
+        told = _key_columns(source), _ToldFields(source)
         return [sink_stage(context, self.sink, self.name, *told)]
 
     def twin(self, place: TwinPlace) -> None:
@@ -225,13 +226,32 @@ def _key_columns(step: Operator) -> dict[str, Any]:
     return {f"key_{at + 1}": types.get(name) for at, name in enumerate(key.columns)}
 
 
-def _told_fields(step: Operator) -> dict[str, Any]:
-    """Return the fields of records, and of the values of windows, as `SinkContext` has them."""
-    if (schema := step.schema_given(declared=False)) is not None:
-        return {each.name: each.type for each in schema.arrow}
-    while isinstance(step, PassesRecords) and not isinstance(step, SideOperator):
-        step = step.inputs[0]
-    return dict(getattr(step, "of", step).fields_told())
+class _ToldFields(Mapping[str, Any]):
+    """The fields of records, and of the values of windows, as `SinkContext` has them.
+
+    They are found out when a sink asks for them: one of plain rows then loads no Arrow.
+    """
+
+    def __init__(self, step: Operator) -> None:
+        self._step = step
+
+    @cached_property
+    def _types(self) -> Mapping[str, Any]:
+        step = self._step
+        if (schema := step.schema_given(declared=False)) is not None:
+            return {each.name: each.type for each in schema.arrow}
+        while isinstance(step, PassesRecords) and not isinstance(step, SideOperator):
+            step = step.inputs[0]
+        return dict(getattr(step, "of", step).fields_told())
+
+    def __getitem__(self, name: str) -> Any:
+        return self._types[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._types)
+
+    def __len__(self) -> int:
+        return len(self._types)
 
 
 def errors_unread(steps: Sequence[Operator]) -> list[str]:
