@@ -22,10 +22,10 @@ _COMMANDS = msgspec.msgpack.Decoder(tuple[bytes, ...])
 @pytest.fixture(autouse=True)
 def _is_new(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have this gearpy know a version 2, with which the one before knows nothing to do."""
-    object.__setattr__(MASTERS, "newest", 2)
+    msgspec.structs.force_setattr(MASTERS, "newest", 2)
     monkeypatch.setattr(SimulatedMasters, "versions", {})
     yield
-    object.__setattr__(MASTERS, "newest", 1)
+    msgspec.structs.force_setattr(MASTERS, "newest", 1)
 
 
 def submit(cluster: ClusterSimulation, name: str) -> None:
@@ -88,7 +88,7 @@ def test_log_is_written_in_the_version_of_the_oldest_master(old: int) -> None:
 
 def test_master_that_is_two_versions_behind_is_not_listened_to() -> None:
     """The others go on without it, and it hears nothing that it would misread."""
-    object.__setattr__(MASTERS, "newest", 3)
+    msgspec.structs.force_setattr(MASTERS, "newest", 3)
     SimulatedMasters.versions.update({f"master{each}:1": KnownVersions(3) for each in range(3)})
     SimulatedMasters.versions["master2:1"] = _OLD
     cluster = ClusterSimulation(1, masters=3)

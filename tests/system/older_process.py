@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import force_setattr
+
 from gearpy.messages.versions import PROTOCOL
 
 #: What processes may be: ``child`` is an app master or executor.
@@ -43,4 +45,4 @@ def install(environ: Mapping[str, str] = os.environ) -> None:
     """Forget the newest version, before anything is loaded that asks for it."""
     role = next((each for each in ("master", "worker") if each in sys.orig_argv), "child")
     if role in environ[_ROLES].split(","):
-        object.__setattr__(PROTOCOL, "newest", PROTOCOL.newest - 1)
+        force_setattr(PROTOCOL, "newest", PROTOCOL.newest - 1)

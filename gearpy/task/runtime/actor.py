@@ -268,9 +268,8 @@ class TaskActor(BatchActor[TaskMessage]):
         if self._runner.snapshots or self._runner.rejected or self._runner.committed:
             self._hand_over()
         now_ms = self._clock_ms()
-        # At rest, and soon to be woken, it can tell then.
-        is_soon = wake_ms is not None and wake_ms - now_ms <= self._report_interval_ms
-        if not is_soon or now_ms >= self._report_at_ms:
+        # What it tells at rest must be true for as long as that lasts.
+        if wake_ms is None or wake_ms > now_ms or now_ms >= self._report_at_ms:
             self._report_at_ms = now_ms + self._report_interval_ms
             self._board.post(self._runner.clock())
         self._plan_turn(wake_ms, now_ms)
