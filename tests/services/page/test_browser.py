@@ -182,6 +182,47 @@ def test_an_executor_that_is_killed_is_told_and_comes_back(shown: Shown, app_id:
     tab.page.context.close()
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_report_is_the_page_in_a_file(shown: Shown, app_id: int, theme: str) -> None:
+    """It opens from the disk, asks nobody for anything, and shows what was known."""
+    path = shown.folder / f"report-{theme}.html"
+    made = report_of(shown.cluster.client, AppId(app_id))
+    text = report_html(made._replace(name="</title><script>alert(1)</script>"))
+    path.write_text(text, encoding="utf-8")
+    tab = shown.tab(offline=True, color_scheme=theme)
+    asked: list[str] = []
+    tab.page.on("request", lambda request: asked.append(request.url.partition(":")[0]))
+
+    tab.page.goto(path.as_uri())
+
+    expect(tab.page.get_by_role("heading", name="wordcount")).to_be_visible()
+    expect(tab.page.get_by_text("report of")).to_be_visible()
+    expect(tab.page.locator("a.step").first).to_be_visible()
+    expect(tab.page.locator(".chart canvas")).to_have_count(4)
+    expect(tab.page.get_by_role("table", name="tasks").locator("tbody tr")).not_to_have_count(0)
+    grounds = {"light": "rgb(250, 251, 251)", "dark": "rgb(16, 20, 26)"}
+    expect(tab.page.locator("body")).to_have_css("background-color", grounds[theme])
+    _keep(tab.page, f"report-{theme}")
+    for name, words in {
+        "Errors": "cannot split ? 20",
+        "Checkpoints": "Kept checkpoints",
+        "Plan": "exactly-once",
+        "Configuration": "application.on-error",
+    }.items():
+        tab.page.get_by_label("parts of the application").get_by_text(name).click()
+        expect(tab.page.get_by_text(words).first).to_be_visible()
+    tab.page.get_by_label("parts of the application").get_by_text("Errors").click()
+    tab.page.get_by_role("table", name="records in quarantine").locator(
+        "tbody button"
+    ).first.click()
+    expect(tab.page.get_by_text("traceback", exact=True)).to_be_visible()
+    for button in ("Kill…", "Replay…", "Restart…"):
+        expect(tab.page.get_by_role("button", name=button)).to_have_count(0)
+    assert set(asked) <= {"file", "data"}
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
 def test_a_record_in_quarantine_is_read_and_replayed(shown: Shown, app_id: int) -> None:
     """With its traceback; when the cause is gone, a replay empties the quarantine."""
     tab = shown.tab()
@@ -467,44 +508,3 @@ def _keep(page: Page, name: str) -> None:
     """Write a picture for people, if somebody wants to look."""
     if folder := os.environ.get("GEARPY_SCREENSHOTS"):
         page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_report_is_the_page_in_a_file(shown: Shown, app_id: int, theme: str) -> None:
-    """It opens from the disk, asks nobody for anything, and shows what was known."""
-    path = shown.folder / f"report-{theme}.html"
-    made = report_of(shown.cluster.client, AppId(app_id))
-    text = report_html(made._replace(name="</title><script>alert(1)</script>"))
-    path.write_text(text, encoding="utf-8")
-    tab = shown.tab(offline=True, color_scheme=theme)
-    asked: list[str] = []
-    tab.page.on("request", lambda request: asked.append(request.url.partition(":")[0]))
-
-    tab.page.goto(path.as_uri())
-
-    expect(tab.page.get_by_role("heading", name="wordcount")).to_be_visible()
-    expect(tab.page.get_by_text("report of")).to_be_visible()
-    expect(tab.page.locator("a.step").first).to_be_visible()
-    expect(tab.page.locator(".chart canvas")).to_have_count(4)
-    expect(tab.page.get_by_role("table", name="tasks").locator("tbody tr")).not_to_have_count(0)
-    grounds = {"light": "rgb(250, 251, 251)", "dark": "rgb(16, 20, 26)"}
-    expect(tab.page.locator("body")).to_have_css("background-color", grounds[theme])
-    _keep(tab.page, f"report-{theme}")
-    for name, words in {
-        "Errors": "cannot split ? 20",
-        "Checkpoints": "Kept checkpoints",
-        "Plan": "exactly-once",
-        "Configuration": "application.on-error",
-    }.items():
-        tab.page.get_by_label("parts of the application").get_by_text(name).click()
-        expect(tab.page.get_by_text(words).first).to_be_visible()
-    tab.page.get_by_label("parts of the application").get_by_text("Errors").click()
-    tab.page.get_by_role("table", name="records in quarantine").locator(
-        "tbody button"
-    ).first.click()
-    expect(tab.page.get_by_text("traceback", exact=True)).to_be_visible()
-    for button in ("Kill…", "Replay…", "Restart…"):
-        expect(tab.page.get_by_role("button", name=button)).to_have_count(0)
-    assert set(asked) <= {"file", "data"}
-    assert tab.complaints == []
-    tab.page.context.close()
