@@ -188,9 +188,9 @@ class FileSource(Source):
     ) -> None:
         _check_patterns(patterns)
         if on_bad != "fail":
-            from gearpy.connectors.files.tables import check_on_bad  # noqa: PLC0415 - loads pyarrow
+            from gearpy.connectors.files.tables import known_on_bad  # noqa: PLC0415 - loads pyarrow
 
-            check_on_bad("files", on_bad)
+            on_bad = known_on_bad("files", on_bad)
         self._on_bad: OnBad = on_bad
         self.sets_bad_aside = on_bad == "side"
         if on_lost not in get_args(OnLost):

@@ -22,7 +22,7 @@ from gearpy.connectors.files.tables import (
     FileTables,
     Fit,
     OnBad,
-    check_on_bad,
+    known_on_bad,
     plain_schema,
 )
 from gearpy.connectors.locations import (
@@ -64,6 +64,10 @@ class ReadOptions:
     poll: Duration = "1s"
     settle: Duration = "1s"
     storage_options: StoreOptions | None = None
+
+    def __post_init__(self) -> None:
+        if str(self.on_bad) == "error":  # The earlier word.
+            object.__setattr__(self, "on_bad", "fail")
 
 
 class FilesPlace(TypedDict):
@@ -461,12 +465,17 @@ def _field(operator: str, schema: pa.Schema, name: str) -> pa.Field:
             f"{operator}: columns has {name!r}, which there is not: there are "
             f"{', '.join(schema.names) or 'none'}"
         )
+    if (count := schema.names.count(name)) > 1:
+        raise ConfigError(
+            f"{operator}: columns has {name!r}, and there are {count} columns of that name: give "
+            "them names of their own where the file is written"
+        )
     return schema.field(name)
 
 
 def _check(operator: str, options: ReadOptions) -> None:
     check_unit(operator, options.time_unit)
-    check_on_bad(operator, options.on_bad)
+    known_on_bad(operator, options.on_bad)
     mistakes = []
     if options.rows and options.schema is not None:
         mistakes.append(f"{operator}: rows=True takes rows of any kind: leave out schema=")

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from reprlib import Repr
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -386,15 +386,16 @@ def _plain_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, workable_type(kind), field.nullable)
 
 
-def check_on_bad(operator: str, policy: str) -> None:
-    """Refuse a policy for bad rows that is none.
+def known_on_bad(operator: str, policy: str) -> OnBad:
+    """Return a policy for bad rows; ``error``, its earlier word, is taken for ``fail``.
 
     Raises:
-        ConfigError: says which there are.
+        ConfigError: there is no such policy; says which there are.
     """
+    if policy == "error":
+        return "fail"
     if policy not in get_args(OnBad):
-        meant = 'did you mean "fail"?' if policy == "error" else ""
         raise ConfigError(
-            f"{operator}: on_bad is {policy!r}, "
-            + (meant or f"must be one of {', '.join(get_args(OnBad))}")
+            f"{operator}: on_bad is {policy!r}, must be one of {', '.join(get_args(OnBad))}"
         )
+    return cast("OnBad", policy)

@@ -22,8 +22,8 @@ from gearpy.connectors.files.tables import (
     BadRows,
     FilePiece,
     OnBad,
-    check_on_bad,
     fitting_parts,
+    known_on_bad,
 )
 from gearpy.connectors.postgres.columns import PostgresColumn, columns_of
 from gearpy.connectors.postgres.connection import PostgresAddress
@@ -111,7 +111,7 @@ def postgres(
     operator = f"postgres({table})"
     order = (by,) if isinstance(by, str) else tuple(by)
     check_unit(operator, time_unit)
-    check_on_bad(operator, on_bad)
+    on_bad = known_on_bad(operator, on_bad)
     if not order:
         raise ConfigError(f"{operator}: by= names no column: give the primary key")
     if partitions < 1 or (partitions > 1 and (split is None or len(order) > 1)):

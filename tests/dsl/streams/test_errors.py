@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import gearpy as gp
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.testing import MemoryTransactions, Simulation
 
 #: Who is killed closes nothing.
@@ -157,7 +159,6 @@ MISTAKES: Final[Sequence[tuple[Callable[[gp.StreamApp, Path], object], str]]] = 
     (errors_of_a_step, "'map(str)' sets no bad records aside: ask for errors of the stream that"),
     (errors_of_nothing, 'sets no bad records aside: give its source on_bad="side"'),
     (nobody_reads, "'bids' sets bad records aside, and nothing reads them: write its .errors to"),
-    (lambda _, path: gp.jsonl(path, on_bad="error"), "on_bad is 'error', did you mean \"fail\"?"),  # type: ignore[arg-type]
     (lambda _, path: gp.jsonl(path, on_bad="sid"), "must be one of fail, skip, side"),  # type: ignore[arg-type]
 ]
 
@@ -172,3 +173,25 @@ def test_mistakes_are_told_before_anything_runs(
         make(gp.StreamApp("errors"), file)
 
     assert text in str(told.value)
+
+
+def test_the_earlier_word_for_fail_still_works(tmp_path: Path) -> None:
+    """Programs that were written with it run."""
+    (tmp_path / "in.jsonl").write_text('{"n": 1}\nx\n', encoding="utf-8")
+    word: Any = "error"
+    app = gp.StreamApp("earlier")
+    app.read(gp.jsonl(tmp_path / "in.jsonl", on_bad=word, schema={"n": int})).write(gp.to_list([]))
+
+    with pytest.raises(OperatorError, match="line 2"):
+        gp.run(app)
+
+
+def test_a_column_of_which_there_are_two_is_refused_by_name(tmp_path: Path) -> None:
+    """Nobody knows which one is meant."""
+    twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    app = gp.StreamApp("twice")
+    app.read(gp.parquet(tmp_path / "twice.parquet", columns=["a"])).write(gp.to_list([]))
+
+    with pytest.raises(ConfigError, match="columns has 'a', and there are 2 columns of that name"):
+        gp.run(app)

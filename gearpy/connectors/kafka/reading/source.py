@@ -10,7 +10,7 @@ from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
 from gearpy.connectors.files.found.json_types import check_json
-from gearpy.connectors.files.tables import Fit, OnBad, check_on_bad
+from gearpy.connectors.files.tables import Fit, OnBad, known_on_bad
 from gearpy.connectors.kafka.cluster import KafkaCluster, cluster_of
 from gearpy.connectors.kafka.reading.decoding import RECORD_COLUMNS, Reading
 from gearpy.connectors.kafka.reading.discovery import (
@@ -134,7 +134,7 @@ def kafka(
     operator = f"{_NAME}({', '.join(map(str, topics)) or pattern})"
     require(operator, "confluent_kafka")
     read = topics_of(operator, topics, pattern)
-    check_on_bad(operator, on_bad)
+    on_bad = known_on_bad(operator, on_bad)
     check_unit(operator, time_unit)
     bounds = bounds_of(operator, start, until, out_of_range, group)
     columns = None if schema is None else row_schema_of(schema)
