@@ -286,8 +286,7 @@ def _size(value: Any, depth: int) -> int:
         slots = kind.__dict__.get("__slots__", ())
         names = (slots,) if isinstance(slots, str) else slots
         held += [getattr(value, name) for name in names if hasattr(value, name)]
-    inner = held
-    return own + _sampled(inner, len(inner), depth)
+    return own + _sampled(held, len(held), depth)
 
 
 def _sampled(items: Any, count: int, depth: int) -> int:

@@ -34,7 +34,7 @@ _PHASE_S: Final = 5.0
 
 
 def spark_target() -> Target:
-    """Return what is struck.
+    """Return the target of the blows.
 
     A JVM may start meanwhile, on a busy machine: nothing else takes so long.
     """

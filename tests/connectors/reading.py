@@ -8,7 +8,7 @@ from gearpy.task.api.interfaces import Source, SourceReader
 
 
 def rows_of(source: Source[Any]) -> list[Any]:
-    """Return what all partitions have."""
+    """Return the records of all partitions."""
     rows: list[Any] = []
     for partition in source.partitions():
         with closing(source.open(partition, None)) as reader:

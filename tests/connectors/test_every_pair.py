@@ -145,7 +145,7 @@ def refusal(sink: gp.Sink[Any], row: dict[str, Any]) -> str:
 
 
 def read(source: gp.Source[Any]) -> list[Any]:
-    """Return what a source has."""
+    """Return the rows of a source."""
     app, found = gp.StreamApp("pairs"), list[Any]()
     app.read(source).write(gp.to_list(found))
     _ = gp.run(app)
@@ -466,7 +466,7 @@ def topic_with(kafka: KafkaAddress, rows: Sequence[Any], form: Any, on_error: st
 
 
 def of_topic(kafka: KafkaAddress, topic: str, form: Any) -> list[Any]:
-    """Return what the source reads."""
+    """Return the rows that the source reads."""
     return read(gp.kafka(topic, servers=kafka.plain, value=form, until="now"))
 
 

@@ -63,7 +63,7 @@ SINKS: Final[dict[str, Callable[[Path], gp.Sink[Any]]]] = {
 
 
 def tables(name: str, place: Path) -> list[pa.Table]:
-    """Return what was written, by file, or as a whole."""
+    """Return the written rows, by file, or as a whole."""
     if name == "delta":
         return [DeltaTable(str(place)).to_pyarrow_table()]
     if name == "window log":

@@ -58,7 +58,7 @@ class ProgramFiles:
             self._modules[".".join([*above, stem] if stem != "__init__" else above)] = path
 
     def of_function(self, code: CodeType, title: str) -> list[Definition]:
-        """Return what a function is made of; nothing if it is of none of these files.
+        """Return the definitions of a function; none if it is of none of these files.
 
         Of functions without names that begin in one line it is the one around its code, if Python
         tells columns.

@@ -26,7 +26,7 @@ from gearpy.connectors.locations import no_match, unpacker_of
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.task.api.interfaces import Batch, Sink, Source
-from gearpy.task.api.sides import BadRecord
+from gearpy.task.api.sides import BadRecord, SetAside
 from gearpy.task.sources.share import Share
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ class FileReader(FollowedFile):
         size: int,
         on_bad: "OnBad" = "fail",
     ) -> None:
-        self._aside: list[BadRecord] = []
+        self._aside = SetAside()
         self._bad: BadRows | None = None
         if on_bad != "fail":
             from gearpy.connectors.files import tables  # noqa: PLC0415 - loads pyarrow
@@ -337,9 +337,7 @@ class FileReader(FollowedFile):
         return None
 
     def take_bad(self) -> Sequence[BadRecord]:
-        taken = self._aside[:]
-        self._aside.clear()
-        return taken
+        return self._aside.take()
 
     def snapshot(self) -> FilePlace:
         offset = self._blocks.offset

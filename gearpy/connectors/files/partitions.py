@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -42,7 +42,7 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
-from gearpy.task.api.sides import BadRecord
+from gearpy.task.api.sides import BadRecord, SetAside
 from gearpy.task.sources.share import numbered_partitions
 
 _FOLLOWED_PARTS: Final = 4
@@ -64,10 +64,6 @@ class ReadOptions:
     poll: Duration = "1s"
     settle: Duration = "1s"
     storage_options: StoreOptions | None = None
-
-    def __post_init__(self) -> None:
-        if str(self.on_bad) == "error":  # The earlier word.
-            object.__setattr__(self, "on_bad", "fail")
 
 
 class FilesPlace(TypedDict):
@@ -106,8 +102,7 @@ class RowFiles(Source):
     ) -> None:
         self._form = form
         self._locations = Locations(form.name, patterns, options.storage_options)
-        _check(form.name, options)
-        self._options = options
+        self._options = options = _checked(form.name, options)
         self._now_ms = now_ms
         self._bound_ms = duration_ms(options.out_of_order)
         self.is_by_arrival = options.time is None
@@ -307,7 +302,7 @@ class FilesReader(SourceReader):
         self._tables: FileTables | None = None
         self._bad: BadRows | None = None
         self._skipped_before = 0
-        self._aside: list[BadRecord] = []
+        self._aside = SetAside()
 
     def read_batch(self, max_records: int) -> Batch | None:
         """Return the next rows of one file."""
@@ -368,9 +363,7 @@ class FilesReader(SourceReader):
 
     def take_bad(self) -> Sequence[BadRecord]:
         """Return those of all files that were begun since."""
-        taken = self._aside[:]
-        self._aside.clear()
-        return taken
+        return self._aside.take()
 
     def _opened(self) -> FileTables | None:
         if self._tables is None:
@@ -473,9 +466,9 @@ def _field(operator: str, schema: pa.Schema, name: str) -> pa.Field:
     return schema.field(name)
 
 
-def _check(operator: str, options: ReadOptions) -> None:
+def _checked(operator: str, options: ReadOptions) -> ReadOptions:
     check_unit(operator, options.time_unit)
-    known_on_bad(operator, options.on_bad)
+    options = replace(options, on_bad=known_on_bad(operator, options.on_bad))
     mistakes = []
     if options.rows and options.schema is not None:
         mistakes.append(f"{operator}: rows=True takes rows of any kind: leave out schema=")
@@ -497,3 +490,4 @@ def _check(operator: str, options: ReadOptions) -> None:
         )
     if mistakes:
         raise ConfigError(*mistakes)
+    return options

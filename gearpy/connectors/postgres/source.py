@@ -34,7 +34,7 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
-from gearpy.task.api.sides import BadRecord
+from gearpy.task.api.sides import BadRecord, SetAside
 from gearpy.task.sources.share import numbered_partitions
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         self._connection: Connection[Any] | None = None
         self._ask_at_ms = 0
         self._fetched = deque[pa.RecordBatch | _BadRow]()  # Rows that are not given yet.
-        self._aside: list[BadRecord] = []
+        self._aside = SetAside()
         self._bad = BadRows(operator, query.table, query.on_bad, self._aside)
         place: PostgresPlace = resume or {"at": [], "end": None, "watermark_ms": MIN_MS, "count": 0}
         self._at, self._end, self._count = place["at"], place["end"], place["count"]
@@ -312,9 +312,7 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         return batch
 
     def take_bad(self) -> Sequence[BadRecord]:
-        taken = self._aside[:]
-        self._aside.clear()
-        return taken
+        return self._aside.take()
 
     def snapshot(self) -> PostgresPlace:
         """Return the order of the last row."""

@@ -56,7 +56,7 @@ class BlockFormat(NamedTuple):
         return self.header(len(body), body, name=name) + body
 
     def body(self, data: bytes, damaged: Damaged, *, name: str = "") -> bytes:
-        """Return what `block` was given."""
+        """Return the content that `block` was given."""
         size, body = self.number(data, damaged), data[HEADER_BYTES:]
         if len(body) != size:
             raise damaged(len(data), f"it holds {len(body)} bytes of {size}")

@@ -68,6 +68,16 @@ class BadRecord:
 register_record(BadRecord, "gearpy.BadRecord")
 
 
+class SetAside(list[BadRecord]):
+    """The bad records that a reader has set aside, until it is asked for them."""
+
+    def take(self) -> list[BadRecord]:
+        """Return them, and have none."""
+        taken = self[:]
+        self.clear()
+        return taken
+
+
 class SidePartitioner(Partitioner):
     """Hands on the records of some outputs of a processor, unwrapped, to another partitioner.
 

@@ -15,7 +15,7 @@ _WANTS_EPOCH: Final = 0.5
 
 
 class ProbedReading:
-    """Counts what is read, and has the epoch end when that is enough.
+    """Counts the records that are read, and has the epoch end when that is enough.
 
     Nothing is read before the epoch with what was read last is complete.
     """

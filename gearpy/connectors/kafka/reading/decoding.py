@@ -29,7 +29,7 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, newest_of
-from gearpy.task.api.sides import BadRecord
+from gearpy.task.api.sides import BadRecord, SetAside
 from gearpy.wire.values.records import register_record
 
 _NOT_ONE: Final = "is not one object of JSON"
@@ -153,7 +153,7 @@ class RecordDecoder:
         self._partition = partition
         self._order = BoundedOutOfOrder(reading.bound_ms)
         self._order.watermark_ms = watermark_ms
-        self._aside: list[BadRecord] = []
+        self._aside = SetAside()
         self._bad = BadRows(reading.operator, f"{topic}/{partition}", reading.on_bad, self._aside)
 
     @property
@@ -162,9 +162,7 @@ class RecordDecoder:
 
     def take_bad(self) -> Sequence[BadRecord]:
         """Return the bad records that were set aside since the last call."""
-        taken = self._aside[:]
-        self._aside.clear()
-        return taken
+        return self._aside.take()
 
     @property
     def watermark_ms(self) -> int:

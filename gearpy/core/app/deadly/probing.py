@@ -122,10 +122,8 @@ class Probing:
             self._search = self._narrowed(search, place, epochs)
             self._place = place
             if self._deaths > _DEATHS_MAX:
-                self._search, self.why_stopped = (
-                    None,
-                    "when it dies does not depend on what is read",
-                )
+                self._search = None
+                self.why_stopped = "when it dies does not depend on what is read"
         return "stop" if self._search is None else "search"
 
     def goes_on(self) -> bool:
@@ -157,7 +155,7 @@ class Probing:
         return True
 
     def orders(self, sources: Collection[TaskId]) -> tuple[SourceProbe, ...]:
-        """Return what each of these tasks is to read in the attempt that begins."""
+        """Return the orders of these tasks in the attempt that begins."""
         search = self._search
         if search is None:
             return ()
