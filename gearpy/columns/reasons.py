@@ -34,7 +34,7 @@ def _values_in(value: Any) -> Iterator[Any]:
             yield from _values_in(each)
 
 
-def _mistake_of(value: Any, *, is_given: bool) -> str:  # noqa: PLR0911 - one for each kind
+def _mistake_of(value: Any, *, is_given: bool) -> str:
     shown = f"{value!r:.200}"
     if isinstance(value, Enum):
         return f"{shown} is of no type that columns have: map it to its name or its value"

@@ -195,7 +195,7 @@ def measured(name: str, message: GetProcessMetrics | GetHistory) -> object:
     return ProcessMetricsData(name=name, at_ms=1, process=ProcessSample(pid=1, started_ms=1))
 
 
-def app_master(message: Any) -> object:  # noqa: PLR0911 - an arm for each question
+def app_master(message: Any) -> object:
     match message:
         case DescribeApplication():
             return ApplicationDetail(app_id=APP, epoch=12)

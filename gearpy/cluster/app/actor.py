@@ -447,7 +447,7 @@ class AppMasterActor(Actor[_Message]):
         except LogSuperseded as error:
             self._on_superseded(error)
 
-    def _do_one(self, command: Command) -> None:  # noqa: C901, PLR0912 - an arm for each command
+    def _do_one(self, command: Command) -> None:
         match command:
             case Send():
                 self._send(command)

@@ -277,7 +277,7 @@ class Desk:
         refused = f"refused: {answer.reason}" if isinstance(answer, Refused) else ""
         self._note_action(by.user, action, target, by.address, refused or "done")
 
-    def _answer(self, message: object) -> object:  # noqa: PLR0911 - an arm for each question
+    def _answer(self, message: object) -> object:
         match message:
             case (
                 DescribeApplication()

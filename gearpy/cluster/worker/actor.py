@@ -201,7 +201,7 @@ class WorkerActor(Actor[_Message]):
         self.context.schedule(RECENT_MS, _Measure())
         self._look_for_master(until_ms=None)
 
-    def receive(self, message: _Message) -> object:  # noqa: C901, PLR0912 - an arm for each message
+    def receive(self, message: _Message) -> object:
         """Start or stop an executor, or answer for its log."""
         if not self._master.admits(message):
             return None

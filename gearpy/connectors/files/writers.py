@@ -235,7 +235,7 @@ def _blamed(value: Any, error: Exception) -> Exception:
     return error
 
 
-def _plain(value: Any) -> Any:  # noqa: PLR0911 - one line for each kind
+def _plain(value: Any) -> Any:
     """Return a value that the JSON encoder can take; it would write a NamedTuple as a list."""
     if value is None or isinstance(value, str | int | float):
         return value
