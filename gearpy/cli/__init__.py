@@ -1,9 +1,5 @@
 """The command line: ``gear``, ``python -m gearpy``, ``bin/local``.
 
-- `main`: all commands, by topic, and the module of each. Start here.
-
-Rooms:
-
 - `programs`: commands about a program: run it, draw its plan, compare it with Spark.
 - `apps`: commands about applications and workers of a running cluster.
 - `stored`: commands about stored data: checkpoints, coordinator logs, window logs, quarantines.

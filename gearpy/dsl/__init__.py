@@ -1,9 +1,5 @@
 """The stream language: from the steps of a program to the graph that runs.
 
-- `application`: an application, which reads sources into streams.
-
-Rooms:
-
 - `streams`: streams, and the steps that users write for them.
 - `operators`: the operators of the language, one class for each.
 - `plan`: functions of the plan of a program.

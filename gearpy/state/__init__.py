@@ -1,10 +1,5 @@
 """Keyed state of tasks: values kept for each key between records, and across restarts.
 
-- `keyed`: `KeyedState`, which tasks get as ``context.state``. Start here.
-- `open`: makes the keyed state of a task.
-
-Rooms:
-
 - `kinds`: the states that a task can keep, and how their values become bytes.
 - `stores`: places of keyed state, in memory or on disk, and its changes.
 - `encoding`: keys and values as bytes.

@@ -1,9 +1,5 @@
 """Carries link messages and control messages from process to process.
 
-- `api`: the interface of a transport, its limits and its counters. Start here.
-
-Rooms:
-
 - `links`: batches between tasks: over TCP, or by reference within a process.
 - `letters`: letters between the actors of different processes, and questions of clients.
 - `connection`: one authenticated connection on a socket, and connections that are made again.

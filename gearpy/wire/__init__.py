@@ -1,10 +1,5 @@
 """The wire: messages <-> bytes, without a socket, clock or thread.
 
-- `codec`: control messages, answers and letters <-> bytes, validated strictly.
-- `link_codec`: messages of tasks to each other <-> frames.
-
-Rooms:
-
 - `connection`: one authenticated connection, without a socket.
 - `values`: values of users <-> bytes.
 

@@ -1,4 +1,1 @@
-"""The folder of the module by which Spark finds ``format("gearpy")``.
-
-- `pyspark_gearpy`: is at the top of an installation; in a clone this folder is on the path.
-"""
+"""The folder of the module by which Spark finds ``format("gearpy")``."""
