@@ -48,7 +48,6 @@ _KNOWN_MODULES: Final = set[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--quick` and `--rewrite`."""
     parser.addoption(
         "--quick",
         action="store_true",
@@ -114,7 +113,6 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Give each process whole groups, in the order of the tests."""
     config.option.loadscopereorder = False
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = group  # noqa: SLF001 - its own groups are the marks of an older pytest.

@@ -15,12 +15,10 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--cpu`."""
     parser.addoption("--cpu", metavar="FILE", help="add what each test costs to this file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure if that is asked for."""
     if file := config.getoption("--cpu"):
         config.pluginmanager.register(_Measuring(config.invocation_params.dir / file))
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
-    """Make a folder with these files."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

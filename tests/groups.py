@@ -25,7 +25,6 @@ def group(nodeid: str) -> str:
 
 
 def place(nodeid: str) -> int:
-    """Return where the group of a test stands in the order of groups."""
     name = group(nodeid)
     places = [place for place, start in enumerate(_ORDER) if name.startswith(start)]
     return min(places, default=len(_ORDER))

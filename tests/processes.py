@@ -36,7 +36,6 @@ _STOP_S: Final = 10.0  # Fixtures of a test that is interrupted end clusters.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--processes`."""
     parser.addoption(
         "--processes", type=int, default=0, metavar="N", help="run tests in N forks; -n goes first"
     )
@@ -73,14 +72,11 @@ class _Child:
         self._workerinfocache = f"[{self.name}]"
 
     def close(self) -> None:
-        """Forget it."""
         self.end.close()
         os.close(self.life)
 
 
 class _Pool:
-    """Gives groups of tests to forks, and reports what they tell."""
-
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
         self._hook = session.config.hook
@@ -89,7 +85,6 @@ class _Pool:
         self.children: list[_Child] = []
 
     def run(self, count: int) -> None:
-        """Run all groups in this many processes."""
         # Each has a folder in this one, which is to be known to all of them.
         self._session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # noqa: SLF001
         for _ in range(min(count, len(self._groups))):
@@ -119,7 +114,6 @@ class _Pool:
         self.children.append(_Child(pid, name, end))
 
     def _hear(self, child: _Child) -> None:
-        """Take all that it has told until now."""
         with suppress(EOFError, ConnectionError):  # It ends, and will be buried.
             while child.end.poll():
                 name, *args = child.end.recv()
@@ -202,7 +196,6 @@ class _Pool:
 
 @contextmanager
 def _ended(pool: _Pool) -> Iterator[_Pool]:
-    """End all processes with the block, also those that run a test."""
     try:
         yield pool
     except KeyboardInterrupt:

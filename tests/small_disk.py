@@ -12,15 +12,12 @@ _BLOCK: Final = bytes(4096)
 
 
 class SmallDisk:
-    """A disk at a folder."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._filler = folder / ".filler"
         self._is_forbidden = False
 
     def fill(self) -> None:
-        """Leave no room."""
         with self._filler.open("ab", buffering=0) as file:
             while True:
                 try:
@@ -36,7 +33,6 @@ class SmallDisk:
         self._is_forbidden = True
 
     def mend(self) -> None:
-        """Make room, and let it be written to."""
         if self._is_forbidden:
             subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
             self._is_forbidden = False

@@ -7,7 +7,6 @@ from typing import Any
 
 
 def steps_of(work: Callable[[], object]) -> int:
-    """Return how many instructions of Python some work takes."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

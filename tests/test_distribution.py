@@ -58,7 +58,6 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
 
 
 def test_the_distribution_has_a_name_of_its_own(metadata: Message) -> None:
-    """Another project has the name of the module."""
     assert metadata["Name"] == distribution.DISTRIBUTION == "gearpy-streaming"
     assert metadata["Version"] == gp.__version__
 
@@ -84,7 +83,6 @@ def test_the_wheel_has_all_modules_and_the_reference_of_keys(wheel: zipfile.ZipF
 
 
 def test_the_sdist_has_documentation_and_examples(built: Path) -> None:
-    """Who has it has the whole project."""
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -131,7 +129,6 @@ def test_all_texts_that_say_how_to_install_have_the_right_name() -> None:
 def test_what_to_type_fits_a_clone_and_an_installation(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In a clone the index is not asked."""
     assert program("local") == "bin/local"
     assert pip_install("spark").endswith(f"install -e '{ROOT}[spark]'")
 
@@ -230,7 +227,6 @@ def test_a_missing_package_is_one_line_with_the_command_that_brings_it(
 
 
 def test_every_package_of_an_extra_is_known() -> None:
-    """So that each has a command."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = declared["project"]["optional-dependencies"]
     assert set(distribution.EXTRAS.values()) <= set(extras)
@@ -238,7 +234,6 @@ def test_every_package_of_an_extra_is_known() -> None:
 
 
 def test_who_runs_a_program_by_python_sees_one_line_of_a_missing_package(tmp_path: Path) -> None:
-    """Also when a task met it, and the error of its application has it as the cause."""
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"

@@ -30,7 +30,6 @@ HEAVY: Final = frozenset(
 
 
 def test_the_table_of_public_names_is_what_is_there() -> None:
-    """What is added to it, or taken from it, belongs into the changelog."""
     table = ast.parse((ROOT / "gearpy" / "__init__.pyi").read_text(encoding="utf-8"))
     imported = [
         each for line in table.body if isinstance(line, ast.ImportFrom) for each in line.names
@@ -46,7 +45,6 @@ def test_the_table_of_public_names_is_what_is_there() -> None:
 
 @pytest.mark.parametrize("name", dir(gearpy))
 def test_a_public_name_resolves_and_explains_itself(name: str) -> None:
-    """What is listed is there, and `help()` has something to say about it."""
     value = getattr(gearpy, name)
 
     assert isinstance(value, int) if name in NUMBERS else (value.__doc__ or "").strip()
@@ -54,7 +52,6 @@ def test_a_public_name_resolves_and_explains_itself(name: str) -> None:
 
 @pytest.mark.parametrize("name", dir(gearpy))
 def test_the_methods_of_a_public_class_explain_themselves(name: str) -> None:
-    """A name that users call has a docstring, its own or that of what it overrides."""
     value = getattr(gearpy, name)
     methods = [
         f"{base.__name__}.{method}"
@@ -78,7 +75,6 @@ def test_earlier_names_still_work() -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    """Loading names late does not hide a misspelt one."""
     with pytest.raises(AttributeError, match="no attribute 'tumblign': did you mean tumbling"):
         getattr(gearpy, "tumblign")  # noqa: B009 - checkers know that it is not there
 
@@ -100,12 +96,10 @@ def test_a_name_of_another_library_is_answered_by_the_one_here(name: str, meant:
 
 
 def test_importing_gearpy_loads_nothing_heavy() -> None:
-    """A program that only names gearpy starts at once."""
     assert not _loaded_by("import gearpy") & HEAVY
 
 
 def test_importing_the_cores_loads_no_actor_and_no_event_loop() -> None:
-    """Cores decide; what acts is not even there."""
     modules = [module.name for module in pkgutil.iter_modules(gearpy.core.__path__)]
 
     loaded = _loaded_by("; ".join(f"import gearpy.core.{module}" for module in modules))
@@ -136,7 +130,6 @@ def test_columns_of_a_sink_have_all_loaded_before_the_first_record() -> None:
 
 
 def _loaded_by(code: str) -> set[str]:
-    """Return the modules that a fresh Python has after some imports."""
     report = f"{code}; import json, sys; print(json.dumps(list(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", report], cwd=ROOT, capture_output=True, text=True, check=True

@@ -33,5 +33,4 @@ def test_incarnations_tell_processes_apart_and_addresses_where_there_is_none(
     other: str,
     same: bool,  # noqa: FBT001 - the outcome
 ) -> None:
-    """A host may have several names, a process has one incarnation."""
     assert is_same_node(node, other) is same

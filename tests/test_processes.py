@@ -72,7 +72,6 @@ _SUITE: Final = {
 
 
 def _run(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
-    """Run the tests of a folder with this plugin, and few others."""
     take_time(_TIMEOUT_S)
     (folder / "pytest.ini").write_text("[pytest]")
     plugins = ("-p", "xdist.plugin", "-p", "tests.processes", "-p", "no:cacheprovider")
@@ -95,26 +94,22 @@ def _write(folder: Path, files: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a suite in which all that may happen does."""
     return _write(tmp_path_factory.mktemp("suite"), _SUITE)
 
 
 @pytest.fixture(scope="module")
 def said(folder: Path) -> str:
-    """What a run of it with two processes says."""
     done = _run(folder, "--processes=2", "-rA", "--junitxml=out.xml")
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
     return done.stdout
 
 
 def test_results_are_counted_as_ever(said: str) -> None:
-    """Those of lost processes, too."""
     counts = "= 4 failed, 6 passed, 1 skipped, 1 xfailed, 2 warnings, 1 error in "
     assert counts in said, said
 
 
 def test_a_failure_is_told_with_its_text(said: str) -> None:
-    """What it printed and compared, which process it was, and so of a teardown."""
     for line in (
         "what it prints",
         "what the teardown prints",
@@ -130,7 +125,6 @@ def test_a_failure_is_told_with_its_text(said: str) -> None:
 
 
 def test_a_process_that_ends_is_told_with_its_test_and_replaced(said: str) -> None:
-    """By a signal, by an exit, by a Ctrl-C for nobody; other tests of its group run."""
     for test, how in (
         ("killed", "SIGKILL"),
         ("exits", "exit code 3"),
@@ -143,21 +137,18 @@ def test_a_process_that_ends_is_told_with_its_test_and_replaced(said: str) -> No
 
 
 def test_fixtures_of_a_session_are_made_and_ended_in_each_process(said: str, folder: Path) -> None:
-    """They are not ended in the two that were lost, but in one that was interrupted."""
     ends = [each.read_text() for each in folder.glob("session-*")]
     assert (ends.count(""), set(ends)) == (2, {"", "ended"})
     assert said
 
 
 def test_junit_has_all_tests(said: str, folder: Path) -> None:
-    """It is written by the process that reports."""
     assert said
     names = re.findall(r'<testcase classname="\w+" name="(\w+)"', (folder / "out.xml").read_text())
     assert len(set(names)) == 12
 
 
 def test_a_run_ends_with_the_first_failure_if_that_is_asked_for(tmp_path: Path) -> None:
-    """Other processes end, with what their tests have started."""
     _write(
         tmp_path,
         {
@@ -205,7 +196,6 @@ def test_a_run_ends_with_the_first_failure_if_that_is_asked_for(tmp_path: Path) 
 def test_other_ways_to_run_go_first(
     tmp_path: Path, args: tuple[str, ...], code: int, line: str
 ) -> None:
-    """Also in the processes of pytest-xdist, which know the same options."""
     _write(tmp_path, {"test_it.py": "def test_it(): ..."})
     done = _run(tmp_path, "--processes=2", *args)
     assert done.returncode == code, done.stdout + done.stderr

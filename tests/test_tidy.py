@@ -68,7 +68,6 @@ def _no_collections() -> Iterator[None]:
 
 
 def test_folders_of_tests_are_packages_or_rooms() -> None:
-    """Who changes a room finds its tests without a search."""
     stale = [
         f"{_name(folder)} has no {_name(room)}"
         for folder in sorted({path.parent for path in TESTS.rglob("test_*.py")})
@@ -80,7 +79,6 @@ def test_folders_of_tests_are_packages_or_rooms() -> None:
 
 
 def test_every_room_of_cores_has_tests() -> None:
-    """What decides is tested where it is, and not only by what uses it."""
     untested = [
         _name(folder)
         for package in PURE
@@ -104,7 +102,6 @@ def test_rooms_are_not_crowded() -> None:
 
 
 def test_modules_are_short() -> None:
-    """Only what is plainly too long fails; where a module is split, an idea decides."""
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _everything()}
 
     too_long = [
@@ -117,7 +114,6 @@ def test_modules_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    """Only what is plainly too long fails; 5 lines of code are usual."""
     too_long = [
         f"{_name(path)}:{function.lineno}: {function.name} has {lines} lines of code, "
         f"at most {FUNCTION_LINES_MAX}"
@@ -166,7 +162,6 @@ def test_every_package_has_a_map() -> None:
 
 
 def test_every_folder_with_modules_is_a_package_with_a_docstring() -> None:
-    """Without ``__init__.py`` a folder falls out of the layers contract."""
     folders = {path.parent for path in _modules(LIBRARY)}
 
     lacking = [
@@ -179,7 +174,6 @@ def test_every_folder_with_modules_is_a_package_with_a_docstring() -> None:
 
 
 def test_no_two_public_classes_share_a_name() -> None:
-    """Who reads a name in a message or a traceback finds one thing."""
     homes = defaultdict[str, list[str]](list)
     for path in _modules(LIBRARY):
         for node in _tree(path).body:
@@ -192,7 +186,6 @@ def test_no_two_public_classes_share_a_name() -> None:
 
 
 def test_no_module_is_named_after_nothing() -> None:
-    """What is in `utils` belongs to something that has a name."""
     nameless = [
         _name(path)
         for path in _everything()
@@ -203,7 +196,6 @@ def test_no_module_is_named_after_nothing() -> None:
 
 
 def test_banned_names_are_not_used() -> None:
-    """Each has a replacement that is right in this code base."""
     last_words = "|".join(banned.rpartition(".")[2] for banned, _, _ in BANNED)
     used = [
         f"{_name(path)}:{line}: banned: {banned}, use {instead}"
@@ -218,7 +210,6 @@ def test_banned_names_are_not_used() -> None:
 
 
 def test_no_shell_reads_what_is_started() -> None:
-    """A name of a user or a file must not become a command."""
     shells = [
         f"{_name(path)}:{node.lineno}"
         for path in _with_word(LIBRARY, "shell")
@@ -343,7 +334,6 @@ def _dotted(node: ast.expr) -> str:
 
 
 def test_every_key_of_the_configuration_is_used() -> None:
-    """A key that nothing reads is a promise that is not kept."""
     sources = [path for path in _modules(LIBRARY) if "config" not in path.parts]
     read = {
         name

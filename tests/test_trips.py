@@ -19,7 +19,6 @@ from tests.trips import (
 
 
 def assert_within(trip: Trip, *bounds: int) -> None:
-    """Fail with all that was found where there is more than the bounds say."""
     is_within = all(now <= bound for now, bound in zip(trip.figures, bounds, strict=True))
     found = "\n".join((*sorted(trip.modules), *sorted(trip.forms)))
     assert is_within, f"{trip}: more than {bounds}:\n{found}"

@@ -69,7 +69,6 @@ class Trip:
 
     @property
     def figures(self) -> tuple[int, int, int]:
-        """Modules, forms and packages."""
         return len(self.modules), len(self.forms), len(self.packages)
 
     def __str__(self) -> str:
@@ -82,7 +81,6 @@ class Trip:
 
     @contextmanager
     def traced(self) -> Iterator[None]:
-        """Trace all threads that start, and this one."""
         threading.settrace(self._on_call)
         sys.settrace(self._on_call)
         try:
@@ -156,15 +154,12 @@ def _parts_of(value: Any) -> Iterator[Any]:
 
 
 def is_marked(value: Any) -> bool:
-    """Tell whether a value is the mark, or a text or bytes that have it."""
     if isinstance(value, str):
         return MARK in value
     return isinstance(value, (bytes, bytearray)) and MARK.encode() in value
 
 
 class _Rows(gp.Source, gp.SourceReader):
-    """Rows, one of which is marked; its own reader."""
-
     bounded = replayable = True
     out_of_order_ms = 0
     watermark_ms = gp.MIN_MS
@@ -213,7 +208,6 @@ app.read(gp.collection(range(3))).map(work).key_by(lambda n: n).count().write(gp
 
 
 def trip_of_program(folder: Path) -> Trip:
-    """A program that is packed and submitted, until its tasks work."""
     file = folder / f"{MARK}.py"
     begun = folder / "begun"
     file.write_text(_PROGRAM.format(file=str(begun), name=MARK), encoding="ascii")
@@ -266,7 +260,6 @@ def trip_of_epoch() -> Trip:
 
 
 def main() -> None:
-    """Print the figures of all trips."""
     with TemporaryDirectory(prefix="gearpy-trips-") as text:
         for name in ("record", "program"):
             (Path(text) / name).mkdir()

@@ -65,7 +65,6 @@ def restarts(max_restarts: int = 3, *, backoff_ms: int = 0) -> RestartPolicy:
 
 
 def exits_of(*refs: Ref[Any]) -> SimpleQueue[Exited]:
-    """Return where the exits of these actors will be put."""
     exits: SimpleQueue[Exited] = SimpleQueue()
     for ref in refs:
         ref.add_watcher(object(), exits.put)

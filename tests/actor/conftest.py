@@ -14,7 +14,6 @@ How: TypeAlias = Literal["pinned", "shared"]
 
 @pytest.fixture
 def system() -> Iterator[ThreadedActorSystem]:
-    """Return a system; it must stop in time."""
     system = ThreadedActorSystem(stop_timeout_ms=5_000)
     yield system
     assert system.shutdown(10)

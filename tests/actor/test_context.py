@@ -29,7 +29,6 @@ def test_watcher_is_told_exactly_once(system: ThreadedActorSystem, how: How, log
 
 
 def test_restart_is_no_exit(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    """A watcher need not know of it."""
     watcher = system.spawn(lambda: Obedient(log), "watcher", dispatcher=how)
     watched = system.spawn(Obedient, "watched", dispatcher=how, supervision=restarts())
     watcher.ask(lambda me: me.context.watch(watched), WAIT_S)
@@ -42,7 +41,6 @@ def test_restart_is_no_exit(system: ThreadedActorSystem, how: How, log: Log) -> 
 
 
 def test_watching_the_dead_tells_at_once(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    """So a watch never misses an exit; and a second watch tells a second time."""
     watcher = system.spawn(lambda: Obedient(log), "watcher", dispatcher=how)
     dead = system.spawn(Obedient, "dead")
     exits = exits_of(dead)
@@ -80,7 +78,6 @@ def test_unwatch_prevents_even_an_exit_that_waits(
 def test_parent_that_also_watches_its_child_is_told_once(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """Parents are always told, so the watch adds nothing."""
     parent = system.spawn(lambda: Obedient(log), "parent", dispatcher=how)
 
     def spawn_and_stop(me: Obedient) -> None:
@@ -97,7 +94,6 @@ def test_parent_that_also_watches_its_child_is_told_once(
 
 
 def test_successor_of_the_same_name_is_watched_apart(system: ThreadedActorSystem, log: Log) -> None:
-    """Refs are equal by path, yet each actor's exit is told."""
     watcher = system.spawn(lambda: Obedient(log), "watcher")
     old = system.spawn(Obedient, "name")
     exits = exits_of(old)
@@ -120,7 +116,6 @@ def test_successor_of_the_same_name_is_watched_apart(system: ThreadedActorSystem
 def test_watches_and_timers_end_with_the_incarnation(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """A new incarnation hears only of what it asked for itself."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=restarts())
     watched = system.spawn(Obedient, "watched")
     exits = exits_of(watched)
@@ -141,7 +136,6 @@ def test_watches_and_timers_end_with_the_incarnation(
 
 
 def test_no_timer_fires_after_stop(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    """Neither queued nor running ones; later ticks are no dead letters either."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
     exits, late = exits_of(ref), threading.Event()
 
@@ -164,7 +158,6 @@ def test_no_timer_fires_after_stop(system: ThreadedActorSystem, how: How, log: L
 def test_ticks_of_a_busy_actor_do_not_pile_up(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """One waits at most, whatever the interval."""
     ref, late = system.spawn(lambda: Obedient(log), "a", dispatcher=how), threading.Event()
 
     def prepare(me: Obedient) -> None:
@@ -181,7 +174,6 @@ def test_ticks_of_a_busy_actor_do_not_pile_up(
 def test_one_shot_and_repeated_timers_are_received(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """Through `receive`, on the actor's own turns."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
 
     ref.ask(lambda me: me.context.schedule_once(1, say("once")), WAIT_S)
@@ -231,7 +223,6 @@ def test_context_tells_who_and_when(system: ThreadedActorSystem) -> None:
 
 
 def test_context_of_an_ended_incarnation_refuses(system: ThreadedActorSystem, how: How) -> None:
-    """A thread that still holds it cannot act for the actor."""
     ref = system.spawn(Obedient, "a", dispatcher=how, supervision=restarts())
     old = ref.ask(lambda me: me.context, WAIT_S)
     ref.tell(fail)
@@ -246,7 +237,6 @@ def test_context_of_an_ended_incarnation_refuses(system: ThreadedActorSystem, ho
 
 
 def test_taken_child_name_is_the_parents_mistake(system: ThreadedActorSystem, how: How) -> None:
-    """It is raised where the child was spawned, and leaves no trace."""
     parent = system.spawn(Obedient, "parent", dispatcher=how, supervision=restarts())
     outcome: SimpleQueue[str] = SimpleQueue()
 

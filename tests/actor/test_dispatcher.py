@@ -14,7 +14,6 @@ from tests.actor.build import WAIT_S, Log, Obedient, Order, say, taken
 
 
 def test_busy_actor_does_not_starve_its_neighbour(system: ThreadedActorSystem) -> None:
-    """An actor that always has more to do gets one turn for each turn of the others."""
     ends: SimpleQueue[str] = SimpleQueue()
     is_over = threading.Event()
     busy = system.spawn(Obedient, "busy", dispatcher="shared")
@@ -41,7 +40,6 @@ def test_busy_actor_does_not_starve_its_neighbour(system: ThreadedActorSystem) -
     ],
 )
 def test_turn_ends_with_its(log: Log, limits: dict[str, Any], messages: int, order: str) -> None:
-    """A full mailbox is worked off in slices, first come first served."""
     dispatcher = SharedDispatcher(**limits)
     with ThreadedActorSystem() as system:
         is_open = threading.Event()
@@ -58,7 +56,6 @@ def test_turn_ends_with_its(log: Log, limits: dict[str, Any], messages: int, ord
 
 
 def test_thousand_actors_share_one_thread(system: ThreadedActorSystem) -> None:
-    """Tasks are many, threads are not."""
     before = threading.active_count()
 
     refs = [system.spawn(Obedient, f"a{n}", dispatcher="shared") for n in range(1_000)]
@@ -69,7 +66,6 @@ def test_thousand_actors_share_one_thread(system: ThreadedActorSystem) -> None:
 
 
 def test_several_threads_run_one_actor_one_turn_at_a_time() -> None:
-    """Whatever the pool, an actor needs no lock."""
     dispatcher = SharedDispatcher(4, turn_messages=3)
     counts = [0, 0, 0]
 
@@ -134,6 +130,5 @@ def test_closed_dispatcher_ends_its_threads() -> None:
 
 
 def test_limits_must_be_positive() -> None:
-    """A turn of no message never ends."""
     with pytest.raises(ConfigError, match="threads is 0"):
         SharedDispatcher(0)

@@ -25,7 +25,6 @@ from tests.actor.conftest import How
 def test_system_messages_overtake_user_messages(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """An exit is heard before the data that waits."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
     other = system.spawn(Obedient, "other")
     ref.ask(lambda me: me.context.watch(other), WAIT_S)
@@ -41,7 +40,6 @@ def test_system_messages_overtake_user_messages(
 def test_stop_drops_what_waits_into_the_dead_letters(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """Stop is now: after the current message."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
     gate, exits = Gate(ref), exits_of(ref)
     ref.tell(say("waits"))
@@ -59,7 +57,6 @@ def test_stop_drops_what_waits_into_the_dead_letters(
 def test_graceful_stop_handles_what_waits_and_takes_no_more(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """Everything told before is handled, everything told after is a dead letter."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
     gate, exits = Gate(ref), exits_of(ref)
     ref.tell(say("waits"))
@@ -77,7 +74,6 @@ def test_graceful_stop_handles_what_waits_and_takes_no_more(
 
 
 def test_graceful_stop_survives_a_restart(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    """A failure on the way does not make the actor immortal."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=restarts())
     gate, exits = Gate(ref), exits_of(ref)
     ref.tell(fail)
@@ -126,7 +122,6 @@ def test_ref_and_mailbox_survive_a_restart(system: ThreadedActorSystem, how: How
 
 
 def test_stop_during_back_off_ends_at_once(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    """Nobody waits for the restart of what is to stop."""
     policy = restarts(backoff_ms=60_000)
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=policy)
     exits = exits_of(ref)
@@ -191,7 +186,6 @@ def test_batch_actor_gets_all_that_waits_in_one_call(
 def test_failing_batch_is_not_repeated_but_the_question_behind_it_is_answered(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """A question taken along with the batch goes back to the mailbox for the next incarnation."""
     gate = threading.Event()
     ref = system.spawn(lambda: Batched(log, gate), "a", dispatcher=how, supervision=restarts())
     ref.tell("first")
@@ -258,7 +252,6 @@ def asked_while_busy(
 def test_committing_actor_answers_all_that_waited_after_one_commit(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """Nobody hears of what is not committed."""
     ref, outcomes = asked_while_busy(system, how, log, "a", "b", "c")
 
     assert outcomes == ["A", "B", "C"]
@@ -271,7 +264,6 @@ def test_committing_actor_answers_all_that_waited_after_one_commit(
 def test_commit_that_fails_is_what_everybody_hears(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """And the actor has failed."""
     ref, outcomes = asked_while_busy(system, how, log, "a", "fail")
 
     assert list(map(str, outcomes)) == ["no commit", "no commit"]
@@ -281,7 +273,6 @@ def test_commit_that_fails_is_what_everybody_hears(
 def test_message_that_fails_takes_along_what_was_not_committed(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """Whoever was not answered does not know whether it was done."""
     ref, outcomes = asked_while_busy(system, how, log, "a", "raise", "c")
 
     assert [type(each) for each in outcomes] == [ActorStopped, ValueError, ActorStopped]
@@ -292,7 +283,6 @@ def test_message_that_fails_takes_along_what_was_not_committed(
 def test_failure_of_the_layer_itself_ends_the_actor_only(
     system: ThreadedActorSystem, how: How
 ) -> None:
-    """A bug of ours must not take the thread from the neighbours."""
     ref, neighbour = (system.spawn(Obedient, name, dispatcher=how) for name in "ab")
     ref.ask(lambda _: 1, WAIT_S)
     exits = exits_of(ref)

@@ -26,7 +26,6 @@ from tests.actor.conftest import How
 
 
 def test_refs_are_equal_by_path(system: ThreadedActorSystem) -> None:
-    """A ref may be a key wherever it came from."""
     a, b = system.spawn(Obedient, "a"), system.spawn(Obedient, "b")
 
     assert a == system.resolve("a") == system.resolve(a.path)
@@ -38,7 +37,6 @@ def test_refs_are_equal_by_path(system: ThreadedActorSystem) -> None:
 def test_ask_raises_what_receive_raised_and_the_supervisor_hears(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """A failure is a failure, whether told or asked."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=restarts(1))
 
     with pytest.raises(ValueError, match="as ordered"):
@@ -53,7 +51,6 @@ def test_ask_raises_what_receive_raised_and_the_supervisor_hears(
 def test_system_exit_reaches_an_asker_as_actor_stopped(
     system: ThreadedActorSystem, how: How
 ) -> None:
-    """Who asks is not to be ended by what it asked."""
     ref = system.spawn(Obedient, "a", dispatcher=how)
 
     def leave(_: Obedient) -> None:
@@ -80,7 +77,6 @@ def test_ask_times_out_and_is_still_handled(
 
 
 def test_ask_of_a_stopped_actor_fails_at_once(system: ThreadedActorSystem, how: How) -> None:
-    """Also while it has not noticed yet that it is to stop."""
     ref, gate = system.spawn(Obedient, "a", dispatcher=how), threading.Event()
     ref.tell(lambda _: gate.wait(WAIT_S))
 
@@ -92,7 +88,6 @@ def test_ask_of_a_stopped_actor_fails_at_once(system: ThreadedActorSystem, how: 
 
 
 def test_waiting_question_fails_when_the_actor_stops(system: ThreadedActorSystem, how: How) -> None:
-    """It was accepted, but nobody will answer."""
     ref, gate = system.spawn(Obedient, "a", dispatcher=how), threading.Event()
     ref.tell(lambda _: gate.wait(WAIT_S))
     outcome: SimpleQueue[object] = SimpleQueue()
@@ -215,7 +210,6 @@ def test_full_mailbox_refuses_and_counts(system: ThreadedActorSystem, how: How, 
 def test_tells_to_a_stopped_actor_are_counted_dead_letters(
     system: ThreadedActorSystem, how: How
 ) -> None:
-    """Nothing is dropped in silence, and no sender suffers."""
     ref = system.spawn(Obedient, "a", dispatcher=how)
     exits = exits_of(ref)
     system.stop(ref)

@@ -44,7 +44,6 @@ def test_taken_name_is_refused(system: ThreadedActorSystem, how: How) -> None:
 def test_name_is_free_when_the_exit_is_told(
     system: ThreadedActorSystem, how: How, *, is_failing: bool
 ) -> None:
-    """So that a parent can spawn the successor in `on_exited`."""
     ref = system.spawn(Obedient, "a", dispatcher=how)
     seen: list[Ref[object] | None] = []
     ref.add_watcher("name", lambda exited: seen.append(system.resolve(exited.ref.path)))
@@ -64,7 +63,6 @@ def test_name_is_free_when_the_exit_is_told(
 
 
 def test_actors_are_found_by_name_and_by_path() -> None:
-    """Paths of this node, with and without the node; no others."""
     with ThreadedActorSystem(node="host:1") as system:
         ref = system.spawn(Obedient, "a")
 

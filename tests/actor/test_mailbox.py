@@ -19,8 +19,6 @@ PATH = ActorPath("", "a")
 
 
 class Owner:
-    """Counts its wake-ups, and what its mailbox does not deliver."""
-
     def __init__(self, user_max: int = 10, *, is_on_turn: bool = True) -> None:
         self.woken = 0
         self.dead_letters = PathCounter()
@@ -50,7 +48,6 @@ def nothing() -> None:
 
 
 def test_owner_is_woken_once_for_many_messages() -> None:
-    """An actor is in the run queue at most once."""
     owner = Owner(is_on_turn=False)
 
     owner.put(*range(5))
@@ -60,7 +57,6 @@ def test_owner_is_woken_once_for_many_messages() -> None:
 
 
 def test_user_messages_do_not_keep_an_owner_awake_that_takes_none() -> None:
-    """During back-off messages wait, and no thread spins."""
     owner = Owner()
     owner.put(1)
 
@@ -68,7 +64,6 @@ def test_user_messages_do_not_keep_an_owner_awake_that_takes_none() -> None:
 
 
 def test_full_mailbox_refuses_but_takes_system_messages_own_and_a_stop() -> None:
-    """A flood of data must not keep a stop, nor the actor itself, out."""
     owner = Owner(user_max=1, is_on_turn=False)
     owner.put(1)
 
@@ -118,7 +113,6 @@ def test_last_message_closes_but_leaves_those_before_it() -> None:
 
 
 def test_ended_mailbox_wakes_its_owner_and_gives_it_a_last_turn() -> None:
-    """A killed actor's thread must notice, also when it was just about to rest."""
     idle, busy = Owner(is_on_turn=False), Owner()
 
     idle.mailbox.end()
@@ -130,7 +124,6 @@ def test_ended_mailbox_wakes_its_owner_and_gives_it_a_last_turn() -> None:
 
 
 def test_batch_ends_before_what_is_more_than_a_message() -> None:
-    """Questions are answered one by one, in order with the batches."""
     owner = Owner()
     question = Envelope("?", Reply())
     owner.put(1, 2)
@@ -142,7 +135,6 @@ def test_batch_ends_before_what_is_more_than_a_message() -> None:
 
 
 def test_first_outcome_of_a_reply_counts() -> None:
-    """An answer that races with a kill must not confuse the asker."""
     reply = Reply()
 
     reply.set(1)
@@ -206,7 +198,6 @@ def test_at_most_one_turn_and_none_missing(steps: list[str]) -> None:
 
 
 def test_paths_are_limited_but_all_are_counted() -> None:
-    """Names may come from outside; memory must not."""
     counter = PathCounter()
 
     for number in range(10_010):

@@ -126,7 +126,6 @@ def test_failing_start_goes_to_the_supervisor(
 def test_start_that_succeeds_at_last_handles_what_waited(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """Messages told before the actor was ever up are not lost."""
     failures = [ValueError("not yet"), ValueError("not yet")]
 
     def factory() -> Obedient:

@@ -44,7 +44,6 @@ def a_pykka_ref(ref: Ref[Order]) -> pykka.ActorRef[Obedient]:
 def test_pykka_tells_asks_and_calls_an_actor(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    """It is an actor as any other to those who know pykka."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
     found = a_pykka_ref(ref)
 
@@ -138,7 +137,6 @@ def test_no_pykka_actor_is_left_behind(how: How) -> None:
 
 
 def test_pinned_actors_have_a_thread_each_named_after_them(system: ThreadedActorSystem) -> None:
-    """A blocked one holds nobody up, and a thread dump tells who it is."""
     ref = system.spawn(Obedient, "blocker")
 
     thread = ref.ask(lambda _: threading.current_thread(), WAIT_S)
@@ -148,7 +146,6 @@ def test_pinned_actors_have_a_thread_each_named_after_them(system: ThreadedActor
 
 
 def test_shutdown_kills_what_does_not_stop(log: Log) -> None:
-    """It is bounded, and says that not all went well."""
     system = ThreadedActorSystem()
     ref = system.spawn(lambda: Obedient(log), "stuck")
     exits, gate = exits_of(ref), Gate(ref)
@@ -195,7 +192,6 @@ def test_unknown_dispatcher_is_refused(system: ThreadedActorSystem) -> None:
 def test_failure_to_get_a_thread_is_raised_at_spawn(
     system: ThreadedActorSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is left of the actor that could not start."""
     before = pykka.ActorRegistry.get_all()  # Some of another test may end meanwhile.
 
     def no_thread(_: threading.Thread) -> None:

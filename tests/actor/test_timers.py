@@ -20,7 +20,6 @@ def timers() -> Iterator[TimerThread]:
 
 
 def test_calls_come_in_order_of_time_not_of_scheduling(timers: TimerThread, log: Log) -> None:
-    """A later call that is due earlier overtakes, and wakes the thread."""
     timers.call_later(60_000, lambda: log.put("late"))
     timers.call_later(500, lambda: log.put("soon"))
     timers.call_later(0, lambda: log.put("now"))
@@ -30,7 +29,6 @@ def test_calls_come_in_order_of_time_not_of_scheduling(timers: TimerThread, log:
 
 
 def test_no_call_comes_early(timers: TimerThread, log: Log) -> None:
-    """A pause is at least as long as asked for."""
     begin_s = time.monotonic()
 
     timers.call_later(20, lambda: log.put(time.monotonic()))
@@ -39,7 +37,6 @@ def test_no_call_comes_early(timers: TimerThread, log: Log) -> None:
 
 
 def test_repeated_calls_go_on_until_cancelled(timers: TimerThread, log: Log) -> None:
-    """Cancelled in the call itself, there is no further one."""
     ticks: SimpleQueue[int] = SimpleQueue()
 
     def tick() -> None:
@@ -55,7 +52,6 @@ def test_repeated_calls_go_on_until_cancelled(timers: TimerThread, log: Log) -> 
 
 
 def test_cancelled_calls_are_not_made(timers: TimerThread, log: Log) -> None:
-    """Neither those at the top of the heap nor the many that are cleared from it."""
     is_open = threading.Event()
     timers.call_later(0, lambda: is_open.wait(WAIT_S))  # No call is made meanwhile.
     cancelled = [timers.call_later(1, lambda: log.put("no")) for _ in range(500)]
@@ -80,7 +76,6 @@ def test_failing_call_does_not_end_the_others(timers: TimerThread, log: Log) -> 
 
 
 def test_closed_timers_call_no_more() -> None:
-    """The thread ends, and a late timer is not kept."""
     timers, called = TimerThread("gearpy-test-timers"), threading.Event()
     timers.call_later(60_000, called.set)
     thread = next(t for t in threading.enumerate() if t.name == "gearpy-test-timers")

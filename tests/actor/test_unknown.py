@@ -98,7 +98,6 @@ def test_each_kind_is_logged_once_a_minute(arrivals: list[tuple[str, int]]) -> N
 
 
 def test_very_many_kinds_are_one(caplog: pytest.LogCaptureFixture) -> None:
-    """Their names may come from outside."""
     unknown = UnknownMessages()
 
     for number in range(3_000):

@@ -102,8 +102,6 @@ def _problem(results: Path) -> str:
 
 
 class Scene:
-    """An application that is changed, and what it shows."""
-
     def __init__(self, cluster: ProcessCluster, folder: Path) -> None:
         self.cluster = cluster
         self.folder = folder
@@ -177,7 +175,6 @@ class Scene:
         return found[0]
 
     def wait_for_more(self) -> None:
-        """Wait until both pipelines show more than now."""
         before = [len(_shown(each)) for each in (self.results, self.beside)]
 
         def is_more() -> bool:
@@ -187,8 +184,6 @@ class Scene:
         eventually(is_more, within_s=_WITHIN_S)
 
     def drain(self) -> None:
-        """Have it end, as soon as somebody listens."""
-
         def is_asked() -> bool:
             try:
                 self.client.drain(self.app_id)

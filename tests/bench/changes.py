@@ -8,7 +8,6 @@ import typer
 
 
 def add_changes(app: typer.Typer) -> None:
-    """Add the commands."""
     app.command()(update)
     app.command()(change_crash)
 

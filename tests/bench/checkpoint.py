@@ -71,7 +71,6 @@ class CheckpointOptions:
     fill: bool = False
 
     def file(self, name: str) -> Path:
-        """Return a file of this run."""
         return Path(self.folder) / name
 
 
@@ -187,7 +186,6 @@ class _ClockWriter(SinkWriter):
 
 
 def checkpoint_application(options: CheckpointOptions) -> StreamApp:
-    """Return words, what is kept for each of them, and a clock."""
     app = StreamApp("checkpoint")
     words = app.read(_WordSource(options)).key_by(_itself)
     clock = _Clock(options)
@@ -203,7 +201,6 @@ def checkpoint_application(options: CheckpointOptions) -> StreamApp:
 
 
 def main(args: list[str]) -> StreamApp:
-    """Return the application that options as JSON describe."""
     return checkpoint_application(CheckpointOptions(**json.loads(args[0])))
 
 
@@ -216,8 +213,6 @@ def _one_more(kept: int | None, _: str) -> tuple[int, int]:
 
 
 class _Padded:
-    """Keeps a number and many bytes."""
-
     def __init__(self, size: int) -> None:
         self._padding = bytes(size - 8)
 

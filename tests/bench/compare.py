@@ -104,7 +104,6 @@ class BenchRatios:
         return sorted(now[figure] / before[figure] for before, now in pairs)
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each figure that both versions have."""
         shared = [name for name in self.now[0] if name in self.before[0]] if self.now else []
         for name in shared:
             ratios = self.ratios(name)
@@ -198,7 +197,6 @@ def _git(*args: str) -> bytes:
 
 
 def _short(value: float) -> str:
-    """Return a figure with three digits that count."""
     for size, unit in ((1e6, " M"), (1e3, " k")):
         if value >= size:
             return f"{value / size:.3g}{unit}"

@@ -72,22 +72,14 @@ class Struck(NamedTuple):
 
 
 class Outcome(Protocol):
-    """What is in the results, compared with what must be."""
-
     @property
-    def is_exact(self) -> bool:
-        """Whether all is there, and nothing else."""
-        ...
+    def is_exact(self) -> bool: ...
 
-    def report(self) -> Iterator[str]:
-        """Yield it for people."""
-        ...
+    def report(self) -> Iterator[str]: ...
 
 
 @dataclass(slots=True)
 class CrashReport:
-    """What was done, and what came out."""
-
     struck: list[Struck] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -121,7 +113,6 @@ class CrashReport:
         yield from self.problems
 
     def _table(self) -> Iterator[str]:
-        """Yield how often each kind was struck in each phase."""
         counts = Counter((each.kind, each.phase) for each in self.struck)
         phases = [each for each in get_args(Phase) if any(each == phase for _, phase in counts)]
         kinds = sorted({kind for kind, _ in counts})
@@ -178,7 +169,6 @@ class CrashRun:
 
     @property
     def seconds(self) -> float:
-        """How long ago the run began."""
         return time.monotonic() - self._began_s
 
     # -- striking --------------------------------------------------------------------------
@@ -199,7 +189,6 @@ class CrashRun:
         self._faults.mend_all()
 
     def waits_for_health(self, blow: Blow) -> bool:
-        """Tell whether what was struck before is mended first."""
         return True
 
     def strike(self, blow: Blow) -> bool:
@@ -220,7 +209,6 @@ class CrashRun:
         return self._faults.strike(kind)
 
     def _strike_in_epoch(self, blow: Blow) -> tuple[bool, Phase]:
-        """Strike when an epoch is at a phase; return at which it is right after that."""
         signs = self.signs
         stored, pending = signs.stored(), signs.pending()
         if blow.phase == "prepare":
@@ -239,7 +227,6 @@ class CrashRun:
         return struck, "snapshot" if signs.stored() > stored else "prepare"
 
     def note(self, kind: str, phase: Phase) -> None:
-        """Report a blow that was struck just now."""
         at_s = self.seconds
         self.report.struck.append(Struck(at_s, kind, phase))
         self._say(f"{len(self.report.struck):4} {at_s:7.2f} s: {kind} ({phase})")
@@ -251,7 +238,6 @@ class CrashRun:
         self._faults.mend_due()
 
     def pause(self, seconds: float) -> None:
-        """Wait, and mend what is due meanwhile."""
         until_s = time.monotonic() + seconds
         self.tend()
         while time.monotonic() < until_s:
@@ -311,7 +297,6 @@ class CrashRun:
             self.report.problems.append(f"the end of the stream, {end}, was told too late")
 
     def await_end(self) -> None:
-        """Wait until the application has ended."""
         until_s = time.monotonic() + self.target.end_s
         while self._status() not in TERMINAL and time.monotonic() < until_s:
             self.pause(_LOOK_S)

@@ -47,7 +47,6 @@ class EpochSigns:
         )
 
     def log_files(self) -> frozenset[str]:
-        """Return the names of the files of the coordinator log."""
         folders = self._checkpoints.glob("*/app*/coordinator")
         return frozenset(name for folder in folders for name in names_in(folder))
 
@@ -70,7 +69,6 @@ class EpochSigns:
                     return
 
     def _is_shown_after(self, epoch: int) -> bool:
-        """Tell whether more than an epoch is stored, and all of it is shown."""
         return self.stored() > epoch and not self.pending()
 
     def pending(self) -> frozenset[str]:
@@ -80,7 +78,6 @@ class EpochSigns:
         return frozenset() if is_shown else frozenset([str(stored)])
 
     def _shown(self) -> Counter[int]:
-        """Return how many tasks show each epoch's records."""
         return Counter(
             int(name.split("-", 3)[2])  # part-<task>-<epoch>-...
             for name in names_in(self._records)
@@ -105,7 +102,6 @@ class ReadSigns(EpochSigns):
         self._thread.start()
 
     def close(self) -> None:
-        """Read no more."""
         self._is_over.set()
         self._thread.join()
 
@@ -113,7 +109,6 @@ class ReadSigns(EpochSigns):
         return self._counts
 
     def _see(self, task: object, epoch: int) -> None:
-        """Count an epoch of a task, once."""
         if (task, epoch) not in self._seen:
             self._seen.add((task, epoch))
             self._counts[epoch] += 1
@@ -124,7 +119,6 @@ class ReadSigns(EpochSigns):
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder; none if it is not there."""
     with suppress(FileNotFoundError), scandir(folder) as entries:
         return [each.name for each in entries]
     return []

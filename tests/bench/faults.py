@@ -28,7 +28,6 @@ ANY_KIND: Final[Mapping[str, int]] = {
 
 
 def chosen(kinds: Mapping[str, int], rng: random.Random) -> str:
-    """Return one of the kinds, the more often the greater its number."""
     return rng.choices([*kinds], [*kinds.values()])[0]
 
 
@@ -36,25 +35,15 @@ class Outsider(Protocol):
     """A server that is no part of gearpy, such as a broker: a `tests.servers.process.Server`."""
 
     @property
-    def pid(self) -> int | None:
-        """The process, if it lives."""
-        ...
+    def pid(self) -> int | None: ...
 
-    def begin(self) -> None:
-        """Start it."""
-        ...
+    def begin(self) -> None: ...
 
-    def kill(self) -> None:
-        """Kill it and wait for its end."""
-        ...
+    def kill(self) -> None: ...
 
-    def freeze(self) -> None:
-        """Stop it where it is."""
-        ...
+    def freeze(self) -> None: ...
 
-    def thaw(self) -> None:
-        """Let it go on."""
-        ...
+    def thaw(self) -> None: ...
 
 
 class Faults:
@@ -107,7 +96,6 @@ class Faults:
         return _has_sent(pid, signal.SIGKILL)
 
     def mend_due(self) -> None:
-        """Let go on, or start again, whose time has come."""
         now_s = time.monotonic()
         due = [act for at_s, act in self._later if at_s <= now_s]
         self._later = [each for each in self._later if each[0] > now_s]
@@ -115,7 +103,6 @@ class Faults:
             act()
 
     def mend_all(self) -> None:
-        """Let go on, or start again, everything."""
         due, self._later = self._later, []
         for _, act in due:
             act()

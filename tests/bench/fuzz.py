@@ -48,7 +48,6 @@ class Finding(NamedTuple):
 
 
 def add_fuzz(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(fuzz)
 
 
@@ -110,7 +109,6 @@ def _forked(
 
 
 def _run(parser: Parser, cases: Sequence[int], seed: int, at: mmap.mmap, folder: Path) -> None:
-    """Run cases, and end the process."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     logging.disable()  # Each row that is left out is told.

@@ -506,8 +506,6 @@ def _table_reader() -> Any:
     from gearpy.connectors.postgres import columns, source  # noqa: PLC0415 - of one parser
 
     class Copied(source.PostgresReader):
-        """Reads what a server would have copied."""
-
         data = b""
 
         def _next_rows(self, max_records: int) -> list[Any]:

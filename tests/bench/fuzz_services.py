@@ -169,7 +169,6 @@ def _odd(chance: random.Random) -> Any:
 
 
 def _made(schema: Mapping[str, Any], chance: random.Random) -> Any:
-    """Return a value that a schema allows, or nearly."""
     made = _odd(chance)
     if chance.random() < 0.06:
         return made

@@ -39,8 +39,6 @@ _LOOK_S: Final = 0.05
 
 
 class _Side(NamedTuple):
-    """A cluster with two workers, and the processes of it."""
-
     name: str
     client: RemoteCluster
     workers: Callable[[], list[int]]  # Each starts executors as its children.
@@ -79,7 +77,6 @@ def guest_speed(folder: Path, *, rounds: int, seconds: float) -> Iterator[Speed]
 
 
 def lines_of(found: Iterable[Speed]) -> Iterator[str]:
-    """Yield a line for each turn, and what all of them come to."""
     by_side: dict[str, list[Speed]] = {}
     for each in found:
         by_side.setdefault(each.where, []).append(each)
@@ -141,7 +138,6 @@ def _carriers(workers: list[int]) -> list[int]:
 
 
 def _cpu_s(pids: Iterable[int]) -> float:
-    """Return the processor time of processes that live."""
     ticks = 0
     for pid in pids:
         with suppress(OSError):

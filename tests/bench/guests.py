@@ -8,7 +8,6 @@ import typer
 
 
 def add_guests(app: typer.Typer) -> None:
-    """Add the commands."""
     app.command()(guest_crash)
     app.command()(guest_speed)
 

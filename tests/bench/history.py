@@ -26,8 +26,6 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The names that a read between two times has shown."""
-
     names: frozenset[str]
     begin_s: float
     end_s: float
@@ -41,7 +39,6 @@ def problem_of(added: Sequence[Added], seen: Sequence[Seen]) -> str:
 
 
 def _in_read(read: Seen, known: Mapping[str, Added]) -> Iterator[str]:
-    """Yield what contradicts the times at which names were added."""
     if strange := read.names - known.keys():
         yield f"nobody has added {min(strange)}"
         return
@@ -58,7 +55,6 @@ def _in_read(read: Seen, known: Mapping[str, Added]) -> Iterator[str]:
 
 
 def _between_reads(seen: Sequence[Seen]) -> Iterator[str]:
-    """Yield what contradicts that reads follow each other."""
     by_size = sorted(seen, key=lambda each: len(each.names))
     for one, other in pairwise(by_size):  # If each is in the next one, it is in all that follow.
         if not one.names <= other.names:

@@ -95,7 +95,6 @@ class Hosts:
         self._remove()
 
     def namespace(self, name: str) -> str:
-        """Return the namespace of a machine."""
         return f"{self.tag}-{name}"
 
     def know(self, name: str, others: Mapping[str, str] | None = None) -> None:
@@ -105,7 +104,6 @@ class Hosts:
         (self._folder / name).write_text(lines, encoding="utf-8")
 
     def on(self, name: str) -> list[str]:
-        """Return the words before a command that is to run on a machine."""
         namespace, names = self.namespace(name), str(self._folder / name)
         run = ["ip", "netns", "exec", namespace, "unshare", "--uts", "sh", "-c", _ON_HOST]
         return [*run, names, name]
@@ -120,11 +118,9 @@ class Hosts:
         self._cuts |= pairs
 
     def unplug(self, name: str) -> None:
-        """Pull the cable of a machine."""
         _ip("-n", self.router, "link", "set", name, "down")
 
     def heal(self) -> None:
-        """Let all packets pass, and plug in all cables."""
         for one, other in self._cuts:
             self._rule("del", one, other)
         self._cuts.clear()
@@ -132,7 +128,6 @@ class Hosts:
             _ip("-n", self.router, "link", "set", name, "up")
 
     def signal(self, name: str, number: int) -> None:
-        """Send a signal to all processes of a machine."""
         _signal_all(self.namespace(name), number)
 
     # -- inside ----------------------------------------------------------------------------
@@ -168,7 +163,6 @@ def _tag_of(pid: int) -> str:
 
 
 def _remove_leftovers() -> None:
-    """Remove what processes have left that were killed."""
     names = [each.name for each in _NAMESPACES.iterdir()] if _NAMESPACES.is_dir() else []
     _remove(name for name in names if _is_leftover(name))
 
@@ -184,7 +178,6 @@ def _is_leftover(namespace: str) -> bool:
 
 
 def _remove(namespaces: Iterable[str]) -> None:
-    """Kill all that runs there, and remove them."""
     for namespace in namespaces:
         with suppress(subprocess.CalledProcessError):
             _signal_all(namespace, signal.SIGKILL)

@@ -114,18 +114,15 @@ class _Cluster:
         return self.client.ask(GetMasters()).masters
 
     def leader(self, *, beside: str = "") -> str:
-        """Return the machine that leads; empty if it is that one."""
         (leader,) = (each.address for each in self.masters() if each.leads)
         name = leader.partition(":")[0]
         return "" if name == beside else name
 
     def is_whole(self) -> bool:
-        """Whether all masters and workers are there, and all tasks run."""
         are_there = all(each.role != "away" for each in self.masters())
         return are_there and len(self.client.ask(ListWorkers()).workers) == len(_WORKERS)
 
     def restart(self, name: str) -> None:
-        """Start what runs on a machine."""
         self.daemons[name].kill()
         self.daemons[name].start()
 
@@ -186,7 +183,6 @@ def _for_long(cluster: _Cluster) -> None:
 
 
 def _until_deposed(cluster: _Cluster, leader: str) -> None:
-    """Wait until another one leads, then a while more."""
     _until(lambda: cluster.leader(beside=leader), "another master leads")
     time.sleep(cluster.rng.uniform(0, 2))
 
@@ -252,7 +248,6 @@ def _cut_workers(cluster: _Cluster) -> None:
 
 
 def _hide_worker(cluster: _Cluster) -> None:
-    """Let a worker hear masters and workers, and not be heard."""
     worker = cluster.rng.choice(_WORKERS)
     cluster.hosts.cut([worker], [*_MASTERS, *_WORKERS])
     _for_long(cluster)
@@ -273,7 +268,6 @@ def _break_connections(cluster: _Cluster) -> None:
 
 
 def _take_cables(cluster: _Cluster) -> None:
-    """Let nothing that workers say come to masters."""
     for proxy in cluster.proxies:
         proxy.unplug()
     _for_long(cluster)

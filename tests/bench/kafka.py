@@ -106,7 +106,6 @@ def measure_readers(
 
 
 def measure_writers(servers: str, partitions: int, records: int) -> Iterator[Rate]:
-    """Yield the rate of each writer, one after the other, each into a topic of its own."""
     admin = AdminClient({"bootstrap.servers": servers})
     for writer in WRITERS:
         topic = f"written-{uuid4().hex[:8]}"

@@ -59,33 +59,26 @@ class _AnyBroker:
 
     @property
     def pid(self) -> int | None:
-        """A process, if all of them live."""
         pids = [each.pid for each in self._brokers]
         return None if None in pids else pids[0]
 
     def begin(self) -> None:
-        """Start the one that is away."""
         for each in self._brokers:
             if each.pid is None:
                 each.begin()
 
     def kill(self) -> None:
-        """Kill one."""
         self._rng.choice(self._brokers).kill()
 
     def freeze(self) -> None:
-        """Stop one where it is."""
         self._rng.choice(self._brokers).freeze()
 
     def thaw(self) -> None:
-        """Let all go on."""
         for each in self._brokers:
             each.thaw()
 
 
 class _KafkaRun(CrashRun):
-    """Has brokers of its own, which are struck like the rest."""
-
     brokers: ClassVar[int] = 1
 
     def __init__(
@@ -174,8 +167,6 @@ KAFKA: Final = Target(
 
 
 class _ThreeBrokersRun(_KafkaRun):
-    """Each topic has three replicas, of which two must be in sync."""
-
     brokers = 3
 
 

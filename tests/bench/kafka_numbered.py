@@ -45,7 +45,6 @@ def main(args: list[str]) -> gp.StreamApp:
 
 
 def _key(result: Any) -> str:
-    """Return the key of a record, a sum or a window."""
     if isinstance(result, dict):
         return str(result["key"] if "key" in result else result["group"])
     return str(result.key)
@@ -75,11 +74,9 @@ class Feeder:
         self._thread.start()
 
     def hurry(self) -> None:
-        """Write all that is left."""
         self._hurry.set()
 
     def close(self) -> None:
-        """Wait until all is written."""
         self._hurry.set()
         self._thread.join()
 

@@ -15,8 +15,6 @@ SCHEMA = {"id": int, "user": str, "amount": float}
 
 
 class _Counting(Sink, SinkWriter):
-    """Counts records, of all tasks."""
-
     columnar = True
 
     def __init__(self, watch: Stopwatch) -> None:
@@ -30,7 +28,6 @@ class _Counting(Sink, SinkWriter):
 
 
 def main() -> None:
-    """Read as the command line says."""
     kind, servers, topic, records = sys.argv[1:]
     watch = Stopwatch(int(records))
     source = gp.kafka(topic, servers=servers, until="now")

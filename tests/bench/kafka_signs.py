@@ -73,7 +73,6 @@ class Stall(NamedTuple):
 
     @property
     def lasted_s(self) -> float:
-        """How long it was."""
         return self.ended_s - self.began_s
 
 
@@ -98,7 +97,6 @@ class StallWatch:
         self._thread.start()
 
     def close(self) -> None:
-        """Watch no more."""
         self._is_over = True
         self._thread.join()
 

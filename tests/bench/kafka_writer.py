@@ -36,7 +36,6 @@ def _now() -> tuple[float, float]:
 
 
 def _bare(servers: str, **more: str | int) -> Producer:
-    """Return a producer with the settings of the sink."""
     settings: dict[str, str | int | bool] = {
         "bootstrap.servers": servers,
         "enable.idempotence": True,
@@ -48,7 +47,6 @@ def _bare(servers: str, **more: str | int) -> Producer:
 
 
 def _produce(producer: Producer, topic: str, records: Iterable[bytes]) -> None:
-    """Hand records over as the pages of the client do."""
     produce = producer.produce
     for record in records:
         while True:

@@ -34,7 +34,6 @@ class LinearRun:
 
     @property
     def is_good(self) -> bool:
-        """Whether all fits one order, and everything went on in the end."""
         verdict = self.verdict
         return not self.problem and verdict is not None and not verdict.wrong + verdict.undecided
 

@@ -87,7 +87,6 @@ class Clients:
 
     @property
     def names(self) -> Sequence[str]:
-        """All names that were ever used."""
         return self._names
 
     def turn(self) -> None:
@@ -192,7 +191,6 @@ class Clients:
     def _list(
         self, master: ControlClient, number: int, names: Sequence[str], timeout_s: float
     ) -> bool:
-        """List some names; return whether there was an answer."""
         begin = time.monotonic_ns()
         found = self._ask(master, ListApplications(), timeout_s)
         if not isinstance(found, ApplicationList):
@@ -242,7 +240,6 @@ class Clients:
         return isinstance(self._ask(master, GetCluster(), _ASK_S), ClusterSummary)
 
     def _ask(self, master: ControlClient, message: Any, timeout_s: float) -> object:
-        """Return an answer, or None if nobody knows whether it was done."""
         try:
             answer = master.ask(message, timeout_s)
         except GearpyError:

@@ -33,7 +33,6 @@ class Operation:
     end: int
 
     def to_json(self) -> str:
-        """Return it as a line for the checker."""
         fields = {
             "client": self.client,
             "object": self.object,
@@ -72,7 +71,6 @@ class History:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, operations: Sequence[Operation]) -> None:
-        """Note operations."""
         with self._lock:
             self.operations += operations
 
@@ -96,14 +94,12 @@ class History:
             )
 
     def write(self, path: Path) -> None:
-        """Write it as lines."""
         with path.open("w", encoding="utf-8") as file:
             for each in self.operations:
                 file.write(each.to_json() + "\n")
 
 
 def listed(living: str, ended: Sequence[str]) -> str:
-    """Return the result of listing a name: who has it, and who had it."""
     return f"{living};{''.join(f' {each}' for each in sorted(ended))}"
 
 

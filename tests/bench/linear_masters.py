@@ -83,7 +83,6 @@ class LinearMasters:
         time.sleep(self._rng.uniform(*lasts_s))
 
     def mend(self) -> None:
-        """Undo all that was done."""
         for daemon in self.cluster.masters:
             daemon.signal(signal.SIGCONT)
             if daemon.pid is None:

@@ -48,7 +48,6 @@ def environment(folder: Path, ways: Mapping[str, str], bug: Bug | None) -> dict[
 
 
 def install(environ: Mapping[str, str] = os.environ) -> None:
-    """Take other ways from now on, and have the bug."""
     ways: dict[str, str] = json.loads(environ[_WAYS])
 
     def split_way(address: str) -> tuple[str, int]:
@@ -77,7 +76,6 @@ def _let_followers_answer() -> None:
 
 
 def _let_leaders_answer_early() -> None:
-    """A leader takes for agreed on what is on its own disk."""
     advance = Leadership.advance
 
     def hasty(self: Any) -> Iterator[Transmit]:

@@ -59,8 +59,6 @@ class _Storing:
 
 
 class _PlayedAppMaster(Actor[AppMasterRegistered | ValueStored | _Tick | _Store]):
-    """Does what an app master does with its master, and nothing else."""
-
     def __init__(
         self,
         launch: LaunchExecutor,
@@ -177,12 +175,10 @@ class PlayedWorker:
         self._endpoint.close()
 
     def submit(self) -> None:
-        """Submit the applications."""
         for name in _APPS:
             self._cluster.client.submit(name, _PROGRAM, executors=1)
 
     def replace_if_lost(self) -> None:
-        """Begin anew if others have given it up."""
         if self._is_given_up.is_set():
             self._is_given_up.clear()
             self._endpoint.close()

@@ -73,7 +73,6 @@ def _masters(cluster: ClusterSimulation) -> list[Process]:
 
 
 def _two(cluster: ClusterSimulation, rng: random.Random) -> tuple[Process, Process]:
-    """Return two processes, or a master and a process, or two masters."""
     masters = _masters(cluster)
     one = rng.choice(rng.choice([masters, cluster.processes]))
     other = rng.choice([each for each in masters + cluster.processes if each is not one])

@@ -88,7 +88,6 @@ def _look(cluster: ProcessCluster, app_id: AppId, args: Sequence[str]) -> tuple[
 
 
 def _gaps(options: CheckpointOptions, since_s: float, until_s: float) -> tuple[float, ...]:
-    """Return the longest pauses of the task in a while, in ms."""
     lines = options.file("long_gaps").read_text(encoding="ascii").split("\n")[:-1]
     pairs = [tuple(map(float, line.split())) for line in lines]
     gaps = sorted((gap_s for at_s, gap_s in pairs if since_s < at_s < until_s), reverse=True)

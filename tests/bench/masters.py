@@ -48,8 +48,6 @@ class Blow:
 
 @dataclass(slots=True)
 class MastersResult:
-    """All blows, what clients have seen, and what was wrong with it."""
-
     blows: list[Blow] = field(default_factory=list)
     added: list[Added] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
@@ -162,7 +160,6 @@ def measure_masters(folder: Path, *, rounds: int, seed: int = 0) -> MastersResul
 
 
 def _strike(cluster: ProcessCluster, kind: str, rng: random.Random) -> float:
-    """Do something to masters; return when."""
     leader = until(cluster.leader)
     followers = [each for each in cluster.masters if each is not leader]
     struck: list[Daemon] = {"all": cluster.masters, "follower": [rng.choice(followers)]}.get(

@@ -19,8 +19,6 @@ _SMALL_SNAPSHOTS: Final = "tests.bench.small_snapshots"
 
 @dataclass(slots=True)
 class AtOnceResult:
-    """What was lost, and for how long nobody was served."""
-
     acknowledged: int = 0
     lost: set[str] = field(default_factory=set)
     around_snapshots: int = 0  #: Rounds in which a master was writing one, or had just done so.

@@ -77,8 +77,6 @@ def measure_writes(folder: Path, *, writers: int, seconds: float) -> WritesResul
 
 
 class _Counted:
-    """A state that is a number."""
-
     def __init__(self) -> None:
         self.count = 0
 

@@ -79,8 +79,6 @@ class _Nowhere(gp.Sink, gp.SinkWriter):
 
 
 class _Best(gp.Task):
-    """Keeps the best record of each key."""
-
     def on_start(self, start_time_ms: int) -> None:
         self.best = self.context.state.value("best")
 

@@ -163,12 +163,10 @@ class SumTask(gp.Task):
     """
 
     def on_start(self, start_time_ms: int) -> None:
-        """Declare what is kept."""
         self._total = self.context.state.value("total", default=0)
         self._open = self.context.state.map("open")
 
     def on_next(self, message: gp.Message) -> None:
-        """Add a record to its stretch."""
         begin_ms = message.timestamp // _WINDOW_MS * _WINDOW_MS
         records, total = self._open.get(begin_ms) or (0, 0)
         self._open.put(begin_ms, (records + 1, total + message.value["n"]))
@@ -196,8 +194,6 @@ class SumTask(gp.Task):
 
 
 class Line(NamedTuple):
-    """A result: whose it is, which one of these, and what it says."""
-
     key: str
     place: int
     value: Any
@@ -221,12 +217,10 @@ class Verdict:
         return not any(counts) and not self.wrong
 
     def report(self) -> Iterator[str]:
-        """Yield it for people, with examples of what is wrong."""
         yield str(self)
         yield from self.wrong
 
     def __str__(self) -> str:
-        """Return it for people."""
         return (
             f"{self.lines} results: lost {self.lost}, duplicated {self.duplicated}, out of order "
             f"per key {self.out_of_order}, wrong {len(self.wrong)}, files left pending "
@@ -266,7 +260,6 @@ def shown_lines(folder: Path, name: str) -> Iterator[Line]:
 
 
 def expected_answer(end: int) -> dict[str, dict[tuple[str, int], Any]]:
-    """Return what each key has at each place, by kind of result."""
     return {
         "records": {
             (f"{partition}-{n % _KEYS}", n // _KEYS): n

@@ -200,7 +200,6 @@ class OneThread:
             self.world.step()
 
     def end_epoch(self, epoch: int, *, is_last: bool = False) -> None:
-        """Have all tasks end an epoch and commit it."""
         for source in self._sources:
             source.tell(CutEpoch(epoch, is_last=is_last))
         self.rest()
@@ -209,7 +208,6 @@ class OneThread:
         self.rest()
 
     def stop(self) -> None:
-        """Stop all tasks, as at the end of a stream."""
         self._tell_all(StopTask(completed=True))
         self.rest()
         self._system.stop_all()

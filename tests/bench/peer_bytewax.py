@@ -38,8 +38,6 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class _Totals(DynamicSink):  # type: ignore[misc]
-    """Adds up what was counted."""
-
     def __init__(self, count_of: Callable[[Any], int]) -> None:
         self.count_of = count_of
         self.records = 0
@@ -59,8 +57,6 @@ class _TotalsPart(StatelessSinkPartition):  # type: ignore[misc]
 
 
 class _Batches(DynamicSource):  # type: ignore[misc]
-    """Records that were made before the clock starts."""
-
     def __init__(self, batches: list[list[Any]]) -> None:
         self._batches = batches
 
@@ -108,7 +104,6 @@ def _made(records: int, keys: int) -> list[list[Any]]:
 
 
 def main() -> None:
-    """Run one of the programs."""
     what, *args = sys.argv[1:]
     flow, totals = _words(args) if what == "words" else _windows(int(args[0]), int(args[1]))
     begin_s = time.perf_counter()

@@ -84,8 +84,6 @@ class _Totals(Sink):
 
 
 class _TotalsWriter(SinkWriter):
-    """Adds up what was counted."""
-
     def __init__(self, file: Path) -> None:
         self._file = file
         self._records = 0
@@ -138,7 +136,6 @@ _APPLICATIONS: Final[dict[JobKind, Callable[[PeerJob], StreamApp]]] = {
 
 
 def main(args: list[str]) -> StreamApp:
-    """Return the application that a job as JSON describes."""
     job = PeerJob(**json.loads(args[0]))
     return _APPLICATIONS[job.kind](job)
 

@@ -32,7 +32,6 @@ class Stopwatch:
         self.said: dict[str, float] | None = None
 
     def count(self, records: int) -> bool:
-        """Count records; tell whether these were the last."""
         self.left -= records
         if self._begin is None:
             self._begin = (time.perf_counter(), time.process_time())
@@ -150,7 +149,6 @@ def _quix(
 
 
 def main() -> None:
-    """Read as the command line says."""
     kind, servers, topic, partitions, records = sys.argv[1:]
     watch = Stopwatch(int(records))
     read: dict[str, Callable[[str, str, int, Stopwatch], None]] = {

@@ -80,7 +80,6 @@ _JOBS: dict[str, dict[str, _Job]] = {
 
 
 def main() -> None:
-    """Run one of the programs."""
     what, *files = sys.argv[1:]
     spark = (
         SparkSession.builder.master("local[2]")

@@ -67,7 +67,6 @@ class PeersOptions:
         return files
 
     def parquet(self) -> list[Path]:
-        """Return two files with half of the rows each, made on first use."""
         files = [self.folder / "events" / f"part{part}.parquet" for part in range(2)]
         files[0].parent.mkdir(exist_ok=True)
         for part, file in enumerate(files):
@@ -113,12 +112,10 @@ class Turn:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast as the best of theirs ours is."""
         return self.ours / max(self.theirs.values())
 
 
 def compare_peers(comparison: Comparison, options: PeersOptions, *, runs: int) -> Iterator[Turn]:
-    """Run both in turns, and check that both have counted all; yield each turn."""
     for _ in range(runs):
         ours = comparison.ours(options)
         theirs = comparison.theirs(options)
@@ -130,7 +127,6 @@ def compare_peers(comparison: Comparison, options: PeersOptions, *, runs: int) -
 
 
 def best_of(turns: list[Turn]) -> tuple[str, float]:
-    """Return which of theirs was best in most, and its median."""
     names = list(turns[0].theirs)
     rates = {name: median(turn.theirs[name] for turn in turns) for name in names}
     best = max(names, key=lambda name: rates[name])

@@ -57,22 +57,18 @@ class Daemon:
 
     @property
     def pid(self) -> int | None:
-        """The process, if it lives."""
         if self.process is None or self.process.poll() is not None:
             return None
         return self.process.pid
 
     def run_as(self, python: str, more_env: Mapping[str, str]) -> None:
-        """Let it be another gearpy when it is started next."""
         self._python, self._more_env = python, dict(more_env)
 
     @property
     def said(self) -> str:
-        """What it has said since it was started last."""
         return self._said.read_text(encoding="utf-8", errors="replace")
 
     def start(self) -> None:
-        """Start it; `wait_ready` waits until it says that it is ready."""
         with self._said.open("wb") as said:
             self.process = subprocess.Popen(
                 [*self._before, self._python, "-P", "-m", self._module, *self._args],
@@ -96,12 +92,10 @@ class Daemon:
             time.sleep(_POLL_S)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process, if it lives."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
 
     def kill(self) -> None:
-        """Kill it and wait for its end."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -193,7 +187,6 @@ class ProcessCluster:
         return address
 
     def start(self) -> None:
-        """Start everything and wait until it is ready."""
         for master in self.masters:
             master.start()
         for master in self.masters:
@@ -204,7 +197,6 @@ class ProcessCluster:
             worker.wait_ready()
 
     def stop(self) -> None:
-        """End everything, workers first."""
         for daemon in [*self.workers, *self.masters]:
             daemon.signal(signal.SIGCONT)
             daemon.signal(signal.SIGTERM)
@@ -337,7 +329,6 @@ def free_port() -> int:
 
 
 def _is_frozen(pid: int) -> bool:
-    """Tell whether each thread of a process is stopped."""
     tasks = Path(f"/proc/{pid}/task").glob("*/stat")
     return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
 
@@ -362,7 +353,6 @@ def _has_role(pid: int, roles: Sequence[str]) -> bool:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the living children of a process."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):

@@ -35,8 +35,6 @@ _FIELDS: Final[dict[str, tuple[Any, Any]]] = {"dicts": ("user", "price"), "tuple
 
 
 class _Nothing(gp.Sink, gp.SinkWriter):
-    """A sink that drops everything."""
-
     def open(self, task_index: int, parallelism: int) -> gp.SinkWriter:
         return self
 
@@ -55,8 +53,6 @@ class RecordingCost:
 
 
 class _Again(gp.Source, gp.SourceReader):
-    """Gives records without an end, and counts them."""
-
     out_of_order_ms = 0
 
     def __init__(self, made: list[Any]) -> None:
@@ -81,7 +77,6 @@ class _Again(gp.Source, gp.SourceReader):
 def measure_recording(
     folder: Path, *, seconds: float, runs: int, ways: Sequence[str] = tuple(_WAYS)
 ) -> Iterator[RecordingCost]:
-    """Run a sum by key with each way to record, in turns."""
     for kind in _RECORDS:
         made = [_RECORDS[kind](n) for n in range(_MADE // _BATCH * _BATCH)]
         times: dict[str, list[float]] = {way: [] for way in ways}
@@ -98,7 +93,6 @@ def measure_recording(
 def _run(
     made: list[Any], kind: str, folder: Path, settings: dict[str, str], seconds: float
 ) -> float:
-    """Return the processor time for a record, in seconds."""
     user, price = _FIELDS[kind]
     app, source = gp.StreamApp("recording"), _Again(made)
     sums = (

@@ -65,7 +65,6 @@ class Recovery:
     seconds: tuple[float, ...]
 
     def quantile(self, share: float) -> float:
-        """Return the time that so many were within."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
@@ -146,7 +145,6 @@ class _Trial:
         return recovered_s - failed_s
 
     def wait_healthy(self, timeout_s: float = 60.0) -> None:
-        """Wait until all executors run and two epochs were complete."""
         until_s = time.monotonic() + timeout_s
         first: int | None = None
         while time.monotonic() < until_s:
@@ -186,7 +184,6 @@ class _Trial:
         return pid
 
     def _worker(self) -> Daemon:
-        """Return a worker that something runs on."""
         busy = [each for each in self._cluster.workers if each.pid and launched_by(each.pid)]
         return self._rng.choice(busy)
 

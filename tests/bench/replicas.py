@@ -13,7 +13,6 @@ import typer
 
 
 def add_replicas(app: typer.Typer) -> None:
-    """Add the commands."""
     for command in (masters, linear, hosts, consensus, upgrade):
         app.command()(command)
 

@@ -55,44 +55,35 @@ class SessionsOptions:
     open: int
 
     def file(self, name: str) -> Path:
-        """Return a file of this run."""
         return Path(self.folder) / name
 
     @property
     def length_ms(self) -> int:
-        """Length of the stream."""
         return round(self.minutes * 60 * _MS)
 
     @property
     def per_ms(self) -> float:
-        """Sessions that begin in a millisecond."""
         return _TIMES * self.keys / self.length_ms
 
     @property
     def records(self) -> int:
-        """Records of each session."""
         return max(2, round(self.rate / _MS / self.per_ms))
 
     @property
     def step_ms(self) -> int:
-        """Time from one record of a session to the next."""
         return max(1, round(self.open / self.per_ms / (self.records + _GAP_STEPS)))
 
     @property
     def gap_ms(self) -> int:
-        """Gap of the windows."""
         return _GAP_STEPS * self.step_ms
 
     def begun(self, at_ms: int) -> int:
-        """Return how many sessions begin before this time of the stream."""
         return max(0, -int(-at_ms * self.per_ms // 1))
 
     def given(self) -> int:
-        """Return the number of records of the whole stream."""
         return sum(self.begun(self.length_ms - place * self.step_ms) for place in self.places())
 
     def places(self) -> range:
-        """Return the places that a record of a session can have."""
         return range(self.records)
 
 
@@ -159,8 +150,6 @@ class _Results(Sink):
 
 
 class _ResultsWriter(SinkWriter):
-    """Counts sessions and records, and the sessions that are whole."""
-
     def __init__(self, options: SessionsOptions) -> None:
         self._options = options
         self._counts = [0, 0, 0]
@@ -187,7 +176,6 @@ class _ResultsWriter(SinkWriter):
 
 
 def main(args: list[str]) -> StreamApp:
-    """Return the application that options as JSON describe."""
     options = SessionsOptions(**json.loads(args[0]))
     app = StreamApp("sessions")
     keyed = app.read(_Records(options)).key_by(_itself)
@@ -213,7 +201,6 @@ class SessionsReport:
 
     @property
     def settled(self) -> list[tuple[float, float]]:
-        """Second and MB, without the warm-up."""
         begin_s = _WARM_UP * self.samples[-1][0]
         return [(second, mb) for second, mb, _ in self.samples if second >= begin_s]
 
@@ -239,7 +226,6 @@ class SessionsReport:
         return min(after) <= _GROWTH_MAX * min(before)
 
     def lines(self) -> list[str]:
-        """Return all of it for people."""
         end_s = self.samples[-1][0]
         lines = [f"{'time':>6} {'second':>7} {'MB':>8} {'open sessions':>14}"]
         for share in _SHARES:

@@ -94,8 +94,6 @@ class Variant:
 
 @dataclass(slots=True)
 class ChangingApp:
-    """An application, all of its versions, and what their sinks show."""
-
     base: SimulatedApp
     beside: SimulatedApp  #: Runs in regions of its own, which most changes do not touch.
     is_beside_first: bool
@@ -109,7 +107,6 @@ class ChangingApp:
     more: dict[int, MemoryTransactions] = field(default_factory=dict)
 
     def build(self, variant: Variant) -> gp.StreamApp:
-        """Return the program of one version."""
         app = gp.StreamApp("changing", parallelism=variant.parallelism)
         if self.is_beside_first:
             self._build_beside(app)
@@ -214,7 +211,6 @@ class ChangingApp:
         return ""
 
     def _last_of(self, part: int, shown: Mapping[int, int]) -> int:
-        """Return the last record of a partition that was shown, or -1."""
         return max((n for n in shown if n % self.base.partitions == part), default=-1)
 
 
@@ -252,8 +248,6 @@ def _runs(tags: Sequence[int]) -> list[int]:
 
 
 class _Changes:
-    """Changes an application at random times, in random ways."""
-
     def __init__(
         self,
         cluster: ClusterSimulation,
@@ -281,7 +275,6 @@ class _Changes:
             self._save_later(f"save{number}")
 
     def _save_later(self, name: str) -> None:
-        """Make a savepoint some time, and drop it later, perhaps."""
         world, at_ms = self._cluster.world, self._rng.randrange(300, 6000)
 
         def save() -> None:
@@ -376,7 +369,6 @@ class AimedFaults(FaultSchedule):
         """Do nothing at a time that is drawn."""
 
     def _kill_at_log(self, cluster: ClusterSimulation, rng: random.Random) -> bool:
-        """Have the app master killed when it needs its log the next time."""
         self._dies_at_log = bool(cluster.launched(MASTER_EXECUTOR))
         return self._dies_at_log
 
@@ -588,12 +580,10 @@ def _savepoints_problem(cluster: ClusterSimulation) -> str:
 
 
 def versions_in_log(cluster: ClusterSimulation) -> list[ProgramVersion]:
-    """Return the versions that the log has of applications that were changed."""
     return [version for state in _states(cluster) for version in Versions(state).read()]
 
 
 def _states(cluster: ClusterSimulation) -> Iterator[CoordinatorState]:
-    """Yield the state in the log of each application."""
     stored = cluster.checkpoints.stored
     prefixes = {name.partition(_LOG)[0] for name in stored.names("") if _LOG in name}
     yield from (read_log(stored, prefix).state for prefix in sorted(prefixes))

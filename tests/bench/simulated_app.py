@@ -65,7 +65,6 @@ class SimulatedApp:
 
     @property
     def retracted(self) -> int:
-        """How many records were shown and have vanished."""
         return sum(len(sink.retracted) for sink in self.sinks.values())
 
     def problem(self, *, is_whole: bool = True) -> str:
@@ -281,7 +280,6 @@ def _windows_model(app: SimulatedApp) -> Counter[Any]:
 
 
 def _compare_totals(shown: Counter[Any], expected: Counter[Any]) -> _Difference:
-    """Each task tells of its share of a window once."""
     totals = Counter[Any]()
     for _, start_ms, total in shown:
         totals[start_ms] += total

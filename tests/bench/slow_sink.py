@@ -25,7 +25,6 @@ class SlowSink(Sink):
     """Takes 10 ms for a batch, whatever its size."""
 
     def open(self, task_index: int, parallelism: int) -> SinkWriter:
-        """Return a writer that sleeps."""
         return _SlowWriter()
 
 

@@ -47,8 +47,6 @@ class SolResult:
 
 
 class SolProducer(Task):
-    """Sends as fast as credit allows, or at a fixed rate, for a time."""
-
     def __init__(self, context: TaskContext) -> None:
         super().__init__(context)
         config = context.config
@@ -59,12 +57,10 @@ class SolProducer(Task):
         self._begin = 0.0
 
     def on_start(self, start_time_ms: int) -> None:
-        """Start the clock."""
         assert start_time_ms == MIN_MS
         self._begin = time.monotonic()
 
     def produce(self) -> int:
-        """Send a burst, or what the rate has made due."""
         passed = time.monotonic() - self._begin
         if passed >= self._seconds:
             return FINISHED
@@ -88,10 +84,7 @@ class SolProducer(Task):
 
 
 class SolBatchProducer(SolProducer):
-    """The same, making whole batches."""
-
     def produce(self) -> Generator[Batch, None, int]:  # type: ignore[override] # both are allowed
-        """Send a batch."""
         if time.monotonic() - self._begin >= self._seconds:
             return FINISHED
         values, timestamps = [self._payload] * _BURST, [0] * _BURST
@@ -114,23 +107,19 @@ class SolProcessor(Task):
         self._latencies: list[float] = []
 
     def on_start(self, start_time_ms: int) -> None:
-        """Start the clock."""
         self._begin = time.monotonic() + self._warm_up
 
     def on_next(self, message: Message) -> None:
-        """Count a message."""
         self._received += 1
         if message.timestamp:
             self._take_stamp(message.value)
 
     def on_stop(self, *, completed: bool) -> None:
-        """Leave the figures where they were asked for."""
         if completed:
             path = Path(self.context.config["result"])
             path.write_text(json.dumps(self.result()), encoding="utf-8")
 
     def result(self) -> dict[str, Any]:
-        """Return the figures."""
         seconds = self._end - self._begin
         received = self._received - self._counted_from
         return asdict(
@@ -156,10 +145,7 @@ class SolProcessor(Task):
 
 
 class SolBatchProcessor(SolProcessor):
-    """The same, taking whole batches."""
-
     def on_batch(self, batch: Batch) -> None:
-        """Count a batch."""
         self._received += len(batch)
         for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
             if timestamp:
@@ -198,7 +184,6 @@ def main(args: list[str]) -> StreamApplication:
 
 
 def run_sol(executors: Literal["thread", "process"], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Run SOL on a local cluster: one executor that is a thread, or two that are processes."""
     with TemporaryDirectory(prefix="gearpy-sol-") as folder:
         result, program = Path(folder) / "result.json", Path(folder) / "sol_program.py"
         program.write_text(PROGRAM, encoding="utf-8")

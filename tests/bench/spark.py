@@ -76,7 +76,6 @@ class Figure:
         return self.aim / middle if self.at_most else middle / self.aim
 
     def __str__(self) -> str:
-        """Return a row of a table."""
         middle, lowest, highest = median(self.values), min(self.values), max(self.values)
         bound = "at most" if self.at_most else "at least"
         aim = "" if self.aim is None else f"{bound} {self.aim:,.4g}"
@@ -91,8 +90,6 @@ class Figure:
 
 
 class _Task:
-    """Writes windows through a sink as a task does."""
-
     def __init__(self, sink: Sink) -> None:
         writer = sink.open(0, 1)
         assert isinstance(writer, TransactionalWriter)
@@ -111,18 +108,15 @@ class _Task:
         writer.recover({}, epoch=0, run="bench", incarnation=1)
 
     def prepare(self, *batches: Batch) -> None:
-        """Write windows, and make them durable."""
         self._epoch += 1
         for batch in batches:
             self.writer.write_batch(batch)
         self._prepared = self.writer.prepare(self._epoch)
 
     def commit(self) -> None:
-        """Show what is prepared."""
         self.writer.commit(self._epoch, self._prepared)
 
     def write(self, *batches: Batch) -> None:
-        """Do both."""
         self.prepare(*batches)
         self.commit()
 
@@ -138,7 +132,6 @@ def _rows(number: int, rows: int) -> Batch:
 
 
 def _columns(number: int, rows: int) -> Batch:
-    """Return the same as columns."""
     start_us = number * _WINDOW_MS * 1000
     time_type = pa.timestamp("us", "UTC")
     count = pa.array(range(rows), pa.int64())
@@ -187,12 +180,10 @@ class _Handed:
         self._done: queue.Queue[tuple[float, int]] = queue.Queue()
 
     def take(self, df: Any, batch: Any) -> None:
-        """Be the function."""
         rows = self._action(df)
         self._done.put((time.perf_counter(), rows if isinstance(rows, int) else batch.rows))
 
     def wait(self, rows: int) -> float:
-        """Return when the action has had so many rows more."""
         at_s = 0.0
         while rows > 0:
             at_s, taken = self._done.get(timeout=_TIMEOUT_S)
@@ -205,7 +196,6 @@ def _collect(df: Any) -> int:
 
 
 def _aggregate(df: Any) -> int:
-    """Return how many rows Spark has added up."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - needs Spark
 
     sums = df.groupBy("key").agg(f.count("*").alias("rows"), f.sum("total"))
@@ -332,7 +322,6 @@ def _many(spark: Any, folder: Path, options: Mapping[str, Any], *, epochs: int) 
 
 
 def measure_spark_start(*, runs: int) -> Iterator[Figure]:
-    """Yield how long a session takes from the start of a process."""
     took = [_start() for _ in range(runs)]
     for step, name in _STEPS.items():
         yield Figure(f"start: {name}", "s", tuple(each[step] for each in took))

@@ -54,8 +54,6 @@ def spark_target() -> Target:
 
 @dataclass(frozen=True, slots=True)
 class TablesVerdict:
-    """What is in all tables, compared with what must be."""
-
     tables: list[TableVerdict]
 
     @property
@@ -66,7 +64,6 @@ class TablesVerdict:
         return exact >= {*EXACT} and shown
 
     def report(self) -> Iterator[str]:
-        """Yield a row for each table, and examples of what is wrong."""
         yield f"{'table':10}{'rows':>10}{'windows':>10}{'lost':>8}{'twice':>8}{'wrong':>8}"
         for each in self.tables:
             yield (
@@ -102,8 +99,6 @@ def _verdicts(results: Path, end: int) -> Iterator[TableVerdict]:
 
 
 class _Reader:
-    """The job outside, which is started again whenever it has ended."""
-
     def __init__(self, results: Path) -> None:
         self._args = [sys.executable, "-P", "-m", spark_reader.__name__, str(results)]
         self._said = results.parent / "reader.out"
@@ -112,11 +107,9 @@ class _Reader:
 
     @property
     def jvm(self) -> int | None:
-        """Its JVM, if it has one."""
         return None if self._process is None else jvm_of(self._process.pid)
 
     def mend(self) -> None:
-        """Start it if it does not live."""
         if self._process is not None and self._process.poll() is None:
             return
         self.starts += 1
@@ -126,7 +119,6 @@ class _Reader:
             )
 
     def stop(self) -> None:
-        """Kill it."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -156,7 +148,6 @@ class _SparkRun(CrashRun):
         super().tend()
 
     def waits_for_health(self, blow: Blow) -> bool:
-        """Tell whether the epochs of gearpy matter for the blow."""
         return blow.phase not in CALL_PHASES and blow.kind != READER
 
     def strike(self, blow: Blow) -> bool:
@@ -209,7 +200,6 @@ class _SparkRun(CrashRun):
         return True
 
     def _call_phase(self, intended: int, appended: frozenset[str]) -> Phase:
-        """Return at which phase of a call the files are, after the blow."""
         signs = self.signs
         if signs.intended() <= signs.done():
             return "done"

@@ -46,8 +46,6 @@ _Record: TypeAlias = tuple[int, int]
 
 
 class _Window(NamedTuple):
-    """Which result it is: of a key and a window."""
-
     word: str
     shard: int
     start_ms: int
@@ -131,7 +129,6 @@ def _key_of(record: _Record) -> tuple[str, int]:
 
 
 def expected_windows(end: int) -> Expected:
-    """Return all results for a stream up to a number."""
     counts: Counter[_Window] = Counter()
     totals: Counter[_Window] = Counter()
     for partition in range(PARTITIONS):
@@ -144,8 +141,6 @@ def expected_windows(end: int) -> Expected:
 
 @dataclass(slots=True)
 class TableVerdict:
-    """What is in a table, compared with what must be."""
-
     name: str
     rows: int = 0
     expected: int = 0
@@ -156,7 +151,6 @@ class TableVerdict:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every window is there once, with the right values."""
         return not (self.lost or self.twice or self.wrong)
 
     @property
@@ -171,7 +165,6 @@ class TableVerdict:
 
 
 def check_table(name: str, table: pa.Table, expected: Expected) -> TableVerdict:
-    """Compare a table with the answer."""
     verdict = TableVerdict(name, rows=table.num_rows, expected=len(expected))
     seen: set[_Window] = set()
     for window, values in _rows_of(table):
@@ -189,7 +182,6 @@ def check_table(name: str, table: pa.Table, expected: Expected) -> TableVerdict:
 
 
 def _rows_of(table: pa.Table) -> Iterator[tuple[_Window, tuple[Any, ...]]]:
-    """Yield which window a row is of, and its values; with what must not be, if it is."""
     columns: list[Iterable[Any]] = [_cells(table, name) for name in _COLUMNS]
     for word, shard, start, end, records, total, retracts in zip(*columns, strict=True):
         values: tuple[Any, ...] = records, total

@@ -25,7 +25,6 @@ _POLL_S: Final = 0.05
 
 
 def main(args: list[str]) -> None:
-    """Read until all is read."""
     folder = Path(args[0])
     spark = small_session("outside")
     log = WindowLog(folder / LOG)

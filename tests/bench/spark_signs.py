@@ -43,11 +43,9 @@ class SparkSigns(EpochSigns):
         return self._handed("intent")
 
     def done(self) -> int:
-        """Return the newest batch that is noted as taken."""
         return self._handed("done")
 
     def appended(self) -> frozenset[str]:
-        """Return the files that the function has appended."""
         return frozenset(
             each for each in names_in(self._results / NAIVE) if each.startswith("part-")
         )
@@ -63,16 +61,13 @@ class SparkSigns(EpochSigns):
         return _newest(self._results / PROGRESS / "offsets")
 
     def batch_in_table(self) -> int:
-        """Return the newest batch that is in Spark's table."""
         return _newest(self._results / OUTSIDE / "_spark_metadata")
 
     def batch_committed(self) -> int:
-        """Return the newest batch that Spark has noted as done."""
         return _newest(self._results / PROGRESS / "commits")
 
 
 def jvm_of(pid: int) -> int | None:
-    """Return the JVM that a process has started, if one lives."""
     for child in children_of(pid):
         with suppress(OSError):
             if Path(f"/proc/{child}/comm").read_text(encoding="utf-8").strip() == "java":

@@ -132,7 +132,6 @@ def _add_rows(
 
 
 def _add_prompt(rows: gp.Stream[_Row], folder: Path, sink: Callable[[Path], gp.Sink]) -> None:
-    """Add what takes no late records."""
     size_ms, every_ms = _SLIDING_MS
     words = rows.key_by(lambda row: _word_of(row["n"])).window(gp.sliding(size_ms, every_ms))
     words.aggregate(records=gp.agg.count(), sum=gp.agg.sum("n")).write(sink(folder / "sliding"))
@@ -165,7 +164,6 @@ def _add_joins(
 def _add_tables(
     app: gp.StreamApp, folder: Path, rate: float, sink: Callable[[Path], gp.Sink]
 ) -> gp.Stream[_Row]:
-    """Add what goes by columns; return the tables."""
     source = gp.generate_tables(
         lambda partition: _tables(int(partition), folder),
         schema=_SCHEMA,
@@ -344,7 +342,6 @@ _LINES_OF: Final[dict[str, Callable[[Iterable[Any]], Iterable[Line]]]] = {
 
 
 def expected_answer(end: int) -> dict[str, _Expected]:
-    """Return what each key has at each place, by kind of result."""
     rows = [{"partition": partition, "n": n} for n in range(end) for partition in range(PARTITIONS)]
     prompt = [row for row in rows if not _is_late(row["n"])]
     return {

@@ -21,7 +21,6 @@ def test_a_line_has_the_median_of_the_turns_and_their_spread() -> None:
 
 
 def test_a_bench_that_one_version_does_not_have_says_so() -> None:
-    """It is no reason to measure nothing else."""
     assert list(BenchRatios("rows", problem="not measured before: gone").lines()) == [
         "rows     not measured before: gone"
     ]
@@ -31,14 +30,12 @@ def test_a_bench_that_one_version_does_not_have_says_so() -> None:
 def test_an_unknown_commit_fails_only_where_it_was_asked_for(
     options: tuple[str, ...], code: int
 ) -> None:
-    """The short form is printed in passing, and never fails."""
     done = _INVOKE(main.app, ["compare", "no-such-commit", *options])
     assert done.exit_code == code
     assert "no-such-commit" in done.output
 
 
 def test_an_unknown_bench_is_named() -> None:
-    """Before anything is measured."""
     done = _INVOKE(main.app, ["compare", earlier_revision() or "HEAD", "no-such-bench"])
     assert done.exit_code == 2
     assert "no such bench: no-such-bench" in done.output

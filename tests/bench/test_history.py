@@ -40,6 +40,5 @@ def test_what_fits_an_order_passes(reads: list[Seen]) -> None:
     ],
 )
 def test_what_fits_none_is_found(reads: list[Seen], problem: str) -> None:
-    """An acknowledged change that is lost, an old answer, or one that was taken back."""
     added = [A, Added("b", 3, inf), LOST] if "c" in str(reads[-1].names) else [A, B, LOST]
     assert problem_of(added, reads).startswith(problem)

@@ -35,7 +35,6 @@ def seen(text: str, call: int, end: int) -> Operation:
     ],
 )
 def test_what_fits_one_order_is_right(history_checker: Path, operations: list[Operation]) -> None:
-    """What nobody knows of may have been done at any later time, or never."""
     verdict = verdict_of(History(operations))
 
     assert (verdict.wrong, verdict.undecided) == ((), ())
@@ -59,7 +58,6 @@ def test_what_fits_one_order_is_right(history_checker: Path, operations: list[Op
 def test_what_fits_none_is_wrong(
     history_checker: Path, tmp_path: Path, operations: list[Operation]
 ) -> None:
-    """What was lost, taken back or told too late; there is a picture of it."""
     verdict = verdict_of(History(operations), tmp_path)
 
     assert verdict.wrong == ("shop",)
@@ -67,7 +65,6 @@ def test_what_fits_none_is_wrong(
 
 
 def test_each_object_is_judged_alone(history_checker: Path) -> None:
-    """One that is wrong is named; others are right."""
     wrong = Operation(1, "desk", "list", "", listed("x", []), 1, 2)
 
     assert verdict_of(History([SUBMITTED, wrong])).wrong == ("desk",)

@@ -159,7 +159,6 @@ def _change(cluster: ProcessCluster, wanted: UpdateApplication) -> None:
 
 
 def _wait_for_state(cluster: ProcessCluster, app_id: AppId, keys: int) -> None:
-    """Wait until each key has its value, and an epoch has it, too."""
     until_s, epoch = time.monotonic() + _WITHIN_S, 0
     while time.monotonic() < until_s:
         detail = cluster.detail(app_id)

@@ -83,8 +83,6 @@ class Replaced:
 
 @dataclass(slots=True)
 class UpgradeResult:
-    """All that was replaced, and what was wrong."""
-
     replaced: list[Replaced] = field(default_factory=list)
     clients: MastersResult = field(default_factory=MastersResult)
     report: CrashReport = field(default_factory=CrashReport)
@@ -92,11 +90,9 @@ class UpgradeResult:
 
     @property
     def is_good(self) -> bool:
-        """Whether all results are there once, and nobody was refused."""
         return self.report.is_good and not self.refused and not self.clients.problem
 
     def lines(self) -> Iterator[str]:
-        """Yield it for people."""
         for each in self.replaced:
             yield (
                 f"{each.what} by {each.by}: next submission accepted after {each.accepted_s:.2f} "
@@ -187,7 +183,6 @@ class _Upgrade:
                 return
 
     def note_refused(self) -> None:
-        """Look for refusals in all that was said and logged."""
         cluster = self._cluster
         self._said += [each.said for each in [*cluster.masters, *cluster.workers]]
         logs = (each for each in (cluster.folder / "logs").rglob("*") if each.is_file())

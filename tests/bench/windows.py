@@ -63,7 +63,6 @@ class WindowsOptions:
     rate: float = 0
 
     def file(self, name: str) -> Path:
-        """Return a file of this run."""
         return Path(self.folder) / name
 
 
@@ -224,7 +223,6 @@ class _ResultsWriter(SinkWriter):
 
 
 def windows_application(options: WindowsOptions) -> StreamApp:
-    """Return the pipeline."""
     app = StreamApp("windows")
     keyed = app.read(_Records(options)).key_by("user")
     windowed = keyed.window(tumbling(options.window))

@@ -73,7 +73,6 @@ class PathWork:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> "PathWork":
-        """Return the work of which a table has these entries."""
         epoch = found.get("epoch")
         return cls(
             record=Cost(*found["record"]),
@@ -84,7 +83,6 @@ class PathWork:
         )
 
     def figures(self) -> Iterator[tuple[str, float]]:
-        """Yield each figure with its name."""
         for of in ("record", "batch", "epoch"):
             cost: Cost | None = getattr(self, of)
             for unit, value in () if cost is None else zip(Cost._fields, cost, strict=True):
@@ -96,8 +94,6 @@ class PathWork:
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """A record of these programs."""
-
     key: int
     price: int
 
@@ -351,8 +347,6 @@ def _name(code: CodeType) -> str:
 
 
 class _Run(NamedTuple):
-    """The costs of a batch of one size, and of an epoch."""
-
     batch: Cost
     epoch: Cost | None
     functions: dict[str, float]

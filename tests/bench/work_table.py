@@ -32,8 +32,6 @@ _HEAD: Final = """\
 
 
 class WorkProblem(NamedTuple):
-    """A figure that is not as the table says, in words for people."""
-
     text: str
     is_growth: bool = False
 
@@ -52,14 +50,12 @@ class WorkTable:
 
     @classmethod
     def read(cls, file: Path = TABLE) -> "WorkTable":
-        """Read a table."""
         found = tomllib.loads(file.read_text(encoding="utf-8"))
         python = found.pop("python")
         paths = {name: PathWork.of(each) for name, each in found.items()}
         return cls(python, paths, {name: each.get("grew", "") for name, each in found.items()})
 
     def text(self) -> str:
-        """Return the table as it is stored."""
         lines = [_HEAD, f'python = "{self.python}"\n']
         for name, work in self.paths.items():
             lines.append(f"\n[{json.dumps(name)}]\n")

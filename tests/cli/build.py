@@ -288,7 +288,6 @@ _LOG: Final = "2026-01-01T12:00:00Z info ready\n2026-01-01T12:00:01Z info epoch 
 
 
 def a_record(number: int, *, value: bytes = b"", card: ErrorCard = CARD) -> QuarantinedRecord:
-    """Return a record that was put aside."""
     return QuarantinedRecord(
         number=number,
         processor_id=1,
@@ -321,7 +320,6 @@ _DISK: Final = MasterDisk(
 
 
 def masters(message: GetMasters) -> MasterList:
-    """Return all masters; those that are there tell of their disks."""
     if not message.with_disks:
         return MASTERS
     told = [replace(each, disk=None if each.away_since_ms else _DISK) for each in MASTERS.masters]
@@ -342,7 +340,6 @@ class FakeCluster:
     asked: list[object] = field(default_factory=list)
 
     def answer(self, message: object) -> object:
-        """Answer one question and note that it was asked."""
         self.asked.append(message)
         if self.to_all is not None:
             return self.to_all(message)
@@ -393,7 +390,6 @@ class FakeCluster:
         return answers[type(message)](message)
 
     def asked_of(self, cls: type) -> list[Any]:
-        """Return the questions of one kind."""
         return [each for each in self.asked if isinstance(each, cls)]
 
     def _update(self, asked: UpdateApplication) -> object:
@@ -457,8 +453,6 @@ class FakeCluster:
 
 @dataclass
 class Gear:
-    """The command line of a user of one cluster."""
-
     cluster: FakeCluster
     address: str
     secret_file: Path

@@ -12,7 +12,6 @@ from tests.cli.build import FakeCluster, Gear
 
 @pytest.fixture
 def gear(tmp_path: Path) -> Iterator[Gear]:
-    """Return a command line whose cluster is made up."""
     secret_file = tmp_path / "secret"
     listener = TcpTransport(load_or_create_secret(str(secret_file)))
     cluster = FakeCluster()

@@ -472,7 +472,6 @@ def test_json_has_these_keys(command: str, gear: Gear) -> None:
 
 
 def test_app_list_has_all_applications_or_only_the_living(gear: Gear) -> None:
-    """Of a cluster that has run for long, most have ended."""
     assert all(name in gear("app", "list") for name in ("clicks", "shop", "orders"))
 
     living = gear("app", "list", "--living")
@@ -483,7 +482,6 @@ def test_app_list_has_all_applications_or_only_the_living(gear: Gear) -> None:
 
 
 def test_app_list_tells_why_an_application_is_started_again_and_again(gear: Gear) -> None:
-    """Its status alone looks like that of one that has just been submitted."""
     first = gear.cluster.applications[0]
     progress = ApplicationProgress(restarts=30, last_failure="task 0.0 failed: ValueError: bad")
     gear.cluster.applications = [replace(first, status="pending", cause=None, progress=progress)]
@@ -492,7 +490,6 @@ def test_app_list_tells_why_an_application_is_started_again_and_again(gear: Gear
 
 
 def test_an_empty_cluster_is_said_to_be_empty(gear: Gear) -> None:
-    """An empty table looks like a mistake."""
     gear.cluster.applications, gear.cluster.workers = [], ()
 
     assert gear("app", "list") == "no applications\n"
@@ -507,7 +504,6 @@ def test_kill_stops_an_application(command: tuple[str, ...], gear: Gear) -> None
 
 
 def test_restart_tells_the_new_number(gear: Gear) -> None:
-    """The old one goes on meaning the old application."""
     shown = gear("app", "restart", "3")
 
     assert shown == "application 3 (orders) starts again as application 4\n"
@@ -515,7 +511,6 @@ def test_restart_tells_the_new_number(gear: Gear) -> None:
 
 
 def test_replay_tells_from_where(gear: Gear) -> None:
-    """What is after that epoch is done once more."""
     assert (
         gear("app", "restart-tasks", "shop")
         == "application 2: its tasks start again after epoch 181\n"
@@ -545,7 +540,6 @@ def log_of(*texts: str, sources: Callable[[int], str] = lambda _: "log") -> Any:
 
 
 def test_logs_asks_for_the_app_master_or_one_executor(gear: Gear) -> None:
-    """The app master tells what happened to the others, so it is the default."""
     assert "epoch 1 stored\n" in gear("app", "logs", "2")
     gear("app", "logs", "2", "--appmaster", "--lines", "7")
     gear("app", "logs", "2", "--executor", "3", "-n", "7")
@@ -555,7 +549,6 @@ def test_logs_asks_for_the_app_master_or_one_executor(gear: Gear) -> None:
 
 
 def test_logs_of_both_at_once_is_wrong_use(gear: Gear) -> None:
-    """One of the two would be ignored."""
     said = gear("app", "logs", "2", "--executor", "3", "--appmaster", code=WRONG_USE)
 
     assert "choose one of" in said
@@ -569,7 +562,6 @@ def test_a_log_cannot_steer_the_terminal_and_ends_with_a_line(gear: Gear) -> Non
 
 
 def test_follow_goes_on_with_what_is_new_until_there_is_no_more_to_come(gear: Gear) -> None:
-    """A line that was written in two pieces is shown as one."""
     gear.cluster.instead[ReadLog] = log_of("one\ntw", "o\nthree\n")
 
     result = follow(gear)
@@ -580,14 +572,12 @@ def test_follow_goes_on_with_what_is_new_until_there_is_no_more_to_come(gear: Ge
 
 
 def test_follow_names_the_log_of_a_new_launch(gear: Gear) -> None:
-    """Its first line follows the last of another process."""
     gear.cluster.instead[ReadLog] = log_of("one\n", "two\n", sources=lambda at: f"launch-{at}")
 
     assert follow(gear).stdout == "one\n\n==> launch-1 <==\ntwo\n"
 
 
 def test_follow_as_json_has_a_line_for_each_piece(gear: Gear) -> None:
-    """And none while nothing is written."""
     gear.cluster.instead[ReadLog] = log_of("one\n", "", "two\n")
 
     lines = follow(gear, "--json").stdout.splitlines()
@@ -603,7 +593,6 @@ def test_follow_ends_with_the_application(gear: Gear) -> None:
 
 
 def follow(gear: Gear, *more: str) -> Any:
-    """Follow a log until the cluster refuses."""
     where = ("--master", gear.address, "--set", f"transport.secret-file={gear.secret_file}")
     return CliRunner().invoke(app, ["app", "logs", "2", "--follow", *more, *where])
 
@@ -612,7 +601,6 @@ def follow(gear: Gear, *more: str) -> Any:
 
 
 def test_why_shows_the_chain_and_ends_with_what_to_do(gear: Gear) -> None:
-    """From the source to the holder, one line each."""
     shown = gear("why", "shop")
 
     names = [line.split()[-6:][0] for line in shown.splitlines() if "2026-" in line]
@@ -622,7 +610,6 @@ def test_why_shows_the_chain_and_ends_with_what_to_do(gear: Gear) -> None:
 
 
 def test_why_of_an_application_that_waits_for_nothing(gear: Gear) -> None:
-    """There is no chain, and no culprit."""
     gear.cluster.detail = replace(gear.cluster.detail, why=(), long_turns=())
 
     assert "nothing holds the clock" in gear("why", "2")
@@ -633,7 +620,6 @@ def test_why_of_an_application_that_waits_for_nothing(gear: Gear) -> None:
 
 
 def test_quarantine_list_has_a_line_for_each_record(gear: Gear) -> None:
-    """With what is needed to choose which to replay."""
     lines = gear("quarantine", "list", "shop").splitlines()
 
     assert [line.split()[0] for line in lines[2:]] == ["1", "4"]
@@ -654,7 +640,6 @@ def test_a_list_that_was_cut_says_so(gear: Gear) -> None:
 
 
 def test_quarantine_show_has_the_whole_record(gear: Gear) -> None:
-    """The traceback for people, the value for programs."""
     shown = gear("quarantine", "show", "2", "1")
 
     assert "record 1, put aside 2026-01-01T12:00:01Z\n" in shown
@@ -674,7 +659,6 @@ def test_quarantine_show_without_a_number_shows_all(gear: Gear) -> None:
 
 
 def test_an_empty_quarantine_is_said_to_be_empty(gear: Gear) -> None:
-    """That is the usual case."""
     gear.cluster.records = ()
 
     assert gear("quarantine", "list", "2") == "application 2 has no record in quarantine\n"
@@ -682,7 +666,6 @@ def test_an_empty_quarantine_is_said_to_be_empty(gear: Gear) -> None:
 
 
 def test_quarantine_replay_tells_which_were_given_back(gear: Gear) -> None:
-    """All, or those that are named."""
     all_of_them = gear("quarantine", "replay", "shop")
     assert all_of_them == "application 2: 2 records given back to the operators: 1, 4\n"
     one = gear("quarantine", "replay", "2", "4")

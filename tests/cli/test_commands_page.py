@@ -50,7 +50,6 @@ def test_a_command_prints_what_the_page_shows(command: str, shown: str, gear: Ge
 
 
 def test_every_command_that_asks_a_cluster_has_an_example() -> None:
-    """A new command comes with one."""
     shown = {command.partition(" shop")[0].partition(" 3")[0] for command, _ in EXAMPLES}
     known = {command.partition(" 2")[0] for command in SHAPES}
 
@@ -58,14 +57,12 @@ def test_every_command_that_asks_a_cluster_has_an_example() -> None:
 
 
 def test_every_key_of_json_is_on_the_page() -> None:
-    """Programs are written from it."""
     named = set(re.findall(r"`(\w+)`", _TEXT))
 
     assert set(keys_of(SHAPES.values())) <= named
 
 
 def keys_of(shape: Any) -> Iterator[str]:
-    """Return every key within a shape."""
     if isinstance(shape, dict):
         yield from (key for key in shape if " " not in key)
         yield from keys_of(shape.values())

@@ -33,8 +33,6 @@ GEAR: Final = (sys.executable, "-P", "-m", "gearpy")
 
 
 class Daemon:
-    """A daemon that was started, and the lines that it says."""
-
     def __init__(self, *args: str) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen([*GEAR, *args], stdout=pipe, stderr=pipe, text=True)
@@ -44,15 +42,12 @@ class Daemon:
         self.err = _lines_of(self.process.stderr)
 
     def says(self) -> str:
-        """Wait for the next line on standard output."""
         return self.out.get(timeout=DEADLINE_S)
 
     def warns(self) -> str:
-        """Wait for the next line on standard error."""
         return self.err.get(timeout=DEADLINE_S)
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal, wait for the end, return the exit code."""
         self.process.send_signal(number)
         return self.process.wait(DEADLINE_S)
 
@@ -111,7 +106,6 @@ def error_of(*args: str) -> str:
 
 
 def a_master(start: Start, *args: str) -> tuple[Daemon, str]:
-    """Start a master; return it with its address when it is ready."""
     master = start("master", "--port", "0", "--json", *args)
     return master, json.loads(master.says())["address"]
 
@@ -121,7 +115,6 @@ def a_master(start: Start, *args: str) -> tuple[Daemon, str]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_daemons_say_one_line_and_end_when_told(start: Start, folder: Path, number: int) -> None:
-    """All else is in their log files."""
     master, address = a_master(start)
     worker = start("worker", "--slots", "5", "--master", address)
 
@@ -136,14 +129,12 @@ def test_daemons_say_one_line_and_end_when_told(start: Start, folder: Path, numb
 
 
 def test_a_master_says_where_it_is(start: Start) -> None:
-    """For people, too."""
     master = start("master", "--host", "127.0.0.1", "--port", "0")
 
     assert master.says().startswith("master ready at 127.0.0.1:")
 
 
 def test_a_worker_waits_for_its_master(start: Start) -> None:
-    """Whoever starts machines need not care about the order."""
     address = f"127.0.0.1:{free_port()}"
     worker = start("worker", "--master", address)
     assert worker.warns() == f"no master at {address} yet; trying again every second\n"
@@ -155,7 +146,6 @@ def test_a_worker_waits_for_its_master(start: Start) -> None:
 
 
 def test_a_worker_stays_with_a_master_that_comes_back(start: Start) -> None:
-    """Under its number, and without another word."""
     master, address = a_master(start)
     worker = start("worker", "--master", address)
     worker.says()
@@ -184,7 +174,6 @@ def wait_for_worker(address: str) -> int:
 
 
 def test_a_worker_that_is_killed_leaves_no_lock(start: Start, folder: Path) -> None:
-    """The next one has its number and its log file."""
     _, address = a_master(start)
     first = start("worker", "--master", address)
     first.says()
@@ -197,7 +186,6 @@ def test_a_worker_that_is_killed_leaves_no_lock(start: Start, folder: Path) -> N
 
 
 def test_verbose_shows_the_log_here(start: Start) -> None:
-    """In the form that was asked for; the actor that begins may log before its daemon does."""
     master = start("master", "--port", "0", "--verbose", "--log-format", "json")
 
     said = [json.loads(master.warns())["message"] for _ in range(2)]
@@ -209,7 +197,6 @@ def test_verbose_shows_the_log_here(start: Start) -> None:
 
 
 def test_a_port_that_is_taken_is_one_clear_line(start: Start, folder: Path) -> None:
-    """The usual cause is a master that runs already."""
     _, address = a_master(start)
 
     line = error_of(
@@ -220,7 +207,6 @@ def test_a_port_that_is_taken_is_one_clear_line(start: Start, folder: Path) -> N
 
 
 def test_a_folder_has_one_master(start: Start) -> None:
-    """Two would write one log."""
     a_master(start)
 
     assert "master" in error_of("master", "--port", "0")
@@ -240,13 +226,11 @@ def test_a_folder_has_one_master(start: Start) -> None:
 def test_a_wrong_configuration_is_one_clear_line(
     daemon: str, flags: tuple[str, ...], text: str
 ) -> None:
-    """It says what to change."""
     assert text in error_of(daemon, *flags)
 
 
 @pytest.mark.parametrize("daemon", ["master", "worker"])
 def test_a_folder_that_cannot_be_used_is_one_clear_line(daemon: str, folder: Path) -> None:
-    """Something else is where its files should be."""
     (folder / daemon).mkdir()
     (folder / daemon / "artifacts").write_text("")
 
@@ -257,7 +241,6 @@ def test_a_folder_that_cannot_be_used_is_one_clear_line(daemon: str, folder: Pat
 
 @pytest.mark.parametrize("daemon", ["master", "worker"])
 def test_a_secret_that_others_can_read_is_refused(daemon: str, folder: Path) -> None:
-    """Whoever knows it may run anything."""
     (folder / "secret").write_text("0" * 64)
     (folder / "secret").chmod(0o644)
 
@@ -290,7 +273,6 @@ def test_a_worker_with_another_secret_ends_and_says_so(start: Start, folder: Pat
 def test_one_of_several_masters_with_another_secret_ends_and_says_so(
     start: Start, folder: Path
 ) -> None:
-    """It tells of each that refuses it, and ends when the others alone are a majority."""
     first, second, third = (f"127.0.0.1:{free_port()}" for _ in range(3))
 
     def begin(address: str, *more: str) -> Daemon:
@@ -347,7 +329,6 @@ def test_a_master_without_files_left_turns_strangers_away_and_goes_on(start: Sta
 
 
 def a_config(masters: str = "") -> Config:
-    """Return a configuration with some masters."""
     return load(env={}, overrides={"cluster.masters": masters} if masters else {})
 
 
@@ -367,12 +348,10 @@ def a_config(masters: str = "") -> Config:
 def test_a_master_listens_at_its_address_in_the_list(
     masters: str, host: str | None, port: int | None, address: tuple[str, int]
 ) -> None:
-    """Without a list of one's own, anywhere."""
     assert address_to_listen(a_config(masters), host=host, port=port) == address
 
 
 def test_a_master_knows_its_address_by_the_name_of_its_host() -> None:
-    """So all machines may have the same command, and each its own hostname."""
     here = {"cluster.masters": "a:1,b:1,c:1", "hostname": "b"}
     assert address_to_listen(load(env={}, overrides=here), host=None, port=None) == ("b", 1)
     assert address_to_listen(load(env={}, overrides=here), host="c", port=None) == ("c", 1)
@@ -391,13 +370,11 @@ def test_a_master_knows_its_address_by_the_name_of_its_host() -> None:
 def test_what_is_not_listed_or_not_clear_is_refused(
     masters: str, host: str | None, port: int | None
 ) -> None:
-    """Before anything is opened."""
     with pytest.raises(ConfigError, match=r"cluster\.masters"):
         address_to_listen(a_config(masters), host=host, port=port)
 
 
 def test_a_second_signal_ends_a_daemon_at_once(start: Start, tmp_path: Path) -> None:
-    """Whatever its processes still do; they end with it."""
     (tmp_path / "stuck.py").write_text(STUCK)
     _, address = a_master(start)
     worker = start("worker", "--master", address)

@@ -48,13 +48,11 @@ SAID: Final = "guarantee: not known: Once begins anew after a failure, as it has
 
 @pytest.fixture(autouse=True)
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write a program of which nothing is known."""
     monkeypatch.chdir(tmp_path)
     Path("once.py").write_text(PROGRAM, encoding="utf-8")
 
 
 def gear(*args: str) -> Any:
-    """Run a command in this process."""
     return CliRunner(env={"COLUMNS": "200"}).invoke(app, args)
 
 
@@ -62,12 +60,10 @@ RETRIES: Final = ("--set", "application.total-retries=2")
 
 
 def test_a_run_that_cannot_go_on_after_a_failure_promises_nothing() -> None:
-    """Its first failure is its end, so nothing is lost or comes twice in it."""
     assert "guarantee" not in gear("run", "once.py").stderr
 
 
 def test_a_run_with_restarts_says_how_long_its_promise_lasts() -> None:
-    """In a few words, before anything is done, and not in the output."""
     result = gear("run", *RETRIES, "once.py")
 
     assert result.stderr.startswith(
@@ -77,7 +73,6 @@ def test_a_run_with_restarts_says_how_long_its_promise_lasts() -> None:
 
 
 def test_a_run_that_can_be_resumed_says_what_it_promises(tmp_path: Path) -> None:
-    """Over all its starts."""
     result = gear("run", "--resume", str(tmp_path / "run"), "once.py")
 
     assert result.stderr.startswith("guarantee: not known (Once; see gear plan)\n")
@@ -85,7 +80,6 @@ def test_a_run_that_can_be_resumed_says_what_it_promises(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("option", ["--quiet", "--json"])
 def test_run_says_nothing_to_scripts(option: str) -> None:
-    """They want the summary as JSON, or nothing at all."""
     assert "guarantee" not in gear("run", *RETRIES, "once.py", option).stderr
 
 
@@ -93,7 +87,6 @@ def test_run_says_nothing_to_scripts(option: str) -> None:
 def test_submit_says_it_when_it_can_still_be_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
-    """On standard error; scripts get their JSON and nothing else."""
     desk = ArtifactDesk(ArtifactStore(tmp_path / "artifacts", 10**6))
 
     def answer(message: Any) -> Any:
@@ -127,7 +120,6 @@ def test_a_relative_folder_is_hinted_at(make: Any) -> None:
 
 
 def test_each_line_has_its_label(capsys: pytest.CaptureFixture[str]) -> None:
-    """So that it is found in a log."""
     print_guarantee(["exactly-once", "none: [bold]x[/bold]"])
 
     assert capsys.readouterr().err == "guarantee: exactly-once\nguarantee: none: [bold]x[/bold]\n"

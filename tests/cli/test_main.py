@@ -20,8 +20,6 @@ ABOUT = {name: about for theme in COMMANDS.values() for name, (_, about) in them
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    """Return a function that writes a program and returns its path."""
-
     def _write(text: str) -> str:
         path = tmp_path / "app.py"
         path.write_text(HEAD + text, encoding="utf-8")
@@ -31,7 +29,6 @@ def program(tmp_path: Path) -> Program:
 
 
 def gear(*args: str) -> Any:
-    """Run a command in this process."""
     return CliRunner(env={"COLUMNS": "120"}).invoke(app, args)
 
 
@@ -45,7 +42,6 @@ def errors_of(*args: str, code: int = WRONG_USE) -> str:
 
 
 def test_version_is_one_line() -> None:
-    """The first thing to say in a report of a bug."""
     result = gear("--version")
 
     assert result.stdout.startswith("gearpy ")
@@ -59,7 +55,6 @@ def test_help_begins_with_run() -> None:
 
 @pytest.mark.parametrize(("name", "about"), ABOUT.items())
 def test_a_command_says_of_itself_what_the_list_says_of_it(name: str, about: str) -> None:
-    """Its module is not imported for the list, and so the list has words of its own."""
     shown = " ".join(gear(name, "--help").stdout.split())
 
     assert about in shown
@@ -72,7 +67,6 @@ def test_help_tells_the_exit_codes(command: tuple[str, ...]) -> None:
 
 
 def test_an_unknown_option_is_wrong_use() -> None:
-    """A misspelt option must not be ignored."""
     assert "--executor" in errors_of("run", "app.py", "--executor", "2")
 
 
@@ -91,7 +85,6 @@ def test_run_keeps_its_own_words_out_of_the_output(program: Program) -> None:
 
 
 def test_quiet_says_nothing(program: Program) -> None:
-    """For scripts that want the output and the exit code."""
     path = program("app = gp.StreamApp('q')\napp.read(gp.collection([1])).write(gp.to_list([]))\n")
 
     result = gear("run", path, "--quiet")
@@ -100,7 +93,6 @@ def test_quiet_says_nothing(program: Program) -> None:
 
 
 def test_run_as_json_ends_with_the_summary_on_stderr(program: Program) -> None:
-    """Standard output belongs to the application."""
     path = program("app = gp.StreamApp('j')\napp.read(gp.collection([1])).write(gp.console())\n")
 
     result = gear("run", path, "--json")
@@ -112,7 +104,6 @@ def test_run_as_json_ends_with_the_summary_on_stderr(program: Program) -> None:
 
 
 def test_words_behind_dashes_go_to_the_program(program: Program) -> None:
-    """Its options are not ours."""
     path = program(
         "def main(args):\n"
         "    app = gp.StreamApp('args')\n"
@@ -126,7 +117,6 @@ def test_words_behind_dashes_go_to_the_program(program: Program) -> None:
 
 
 def test_an_attribute_picks_one_of_several(program: Program) -> None:
-    """`FILE:ATTR` as in every other launcher."""
     path = program(
         "one, two = gp.StreamApp('one'), gp.StreamApp('two')\n"
         "for each in (one, two):\n"
@@ -148,7 +138,6 @@ def test_a_program_without_an_application_is_wrong_use(
 
 
 def test_a_cycle_is_wrong_use(program: Program) -> None:
-    """The graph is checked before anything starts."""
     path = program(
         "def main():\n"
         "    a, b = (gp.Processor(gp.Task, name=name) for name in 'ab')\n"
@@ -162,7 +151,6 @@ def test_a_cycle_is_wrong_use(program: Program) -> None:
 
 
 def test_a_program_that_raises_is_shown_with_its_line(program: Program) -> None:
-    """Not with our frames around it."""
     path = program("raise ValueError('[bold]no[/bold]')\n")
 
     lines = errors_of("run", path, code=FAILED).splitlines()
@@ -175,7 +163,6 @@ def test_a_program_that_raises_is_shown_with_its_line(program: Program) -> None:
 
 
 def test_a_misspelt_step_is_wrong_use_with_its_line_and_a_proposal(program: Program) -> None:
-    """The line of the program, not those of ours that have found it."""
     line = "app = gp.StreamApp('app').read(gp.collection([1])).mapp(str)"
     path = program(f"{line}\n")
 
@@ -201,14 +188,12 @@ def test_a_mistake_that_the_program_finds_itself_is_shown_as_it_says(program: Pr
 
 
 def test_all_mistakes_of_a_configuration_come_at_once() -> None:
-    """The same for every command, before it does anything."""
     shown = errors_of("info", "--set", "worker.slots=0", "--set", "nonsense=1", "--conf", "/none")
 
     assert shown.startswith("error: there are 3 mistakes\n")
 
 
 def test_no_cluster_has_its_own_exit_code(tmp_path: Path) -> None:
-    """A script may start one and try again."""
     shown = errors_of(
         "info",
         "--master",
@@ -258,7 +243,6 @@ def test_config_is_shown_without_secrets(command: tuple[str, ...]) -> None:
 
 
 def test_config_check_tells_what_differs(tmp_path: Path) -> None:
-    """A key that was overridden elsewhere is found by looking at the result."""
     file = tmp_path / "gear.toml"
     file.write_text("[gearpy.worker]\nslots = 78\n")
 
@@ -266,7 +250,6 @@ def test_config_check_tells_what_differs(tmp_path: Path) -> None:
 
 
 def test_config_check_finds_all_mistakes(tmp_path: Path) -> None:
-    """It is what it is for."""
     file = tmp_path / "gear.toml"
     file.write_text("[gearpy.worker]\nslots = 0\nslotz = 1\n")
 
@@ -307,17 +290,14 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     [("", ["a"], "a\na\n"), (":main", [], ""), (":other", [], "other\n")],
 )
 def test_a_module_is_run_like_a_file(attr: str, args: list[str], printed: str, module: str) -> None:
-    """As `python -m` and other launchers name it."""
     assert gear("run", f"{module}{attr}", "--", *args).stdout == printed
 
 
 def test_the_plan_of_a_module_is_shown(module: str) -> None:
-    """What can be run can be looked at."""
     assert gear("plan", f"{module}:main").exit_code == SUCCESS
 
 
 def test_a_file_of_a_module_is_run_by_its_path(module: str) -> None:
-    """The file is there, so it is meant."""
     assert gear("run", f"{module.replace('.', '/')}.py:other").stdout == "other\n"
 
 
@@ -330,7 +310,6 @@ def test_a_wrong_attribute_names_those_that_are_there(module: str) -> None:
 
 @pytest.mark.parametrize("name", ["nowhere", "shop_of_tests.nowhere", "nowhere.at:all"])
 def test_a_module_that_is_not_there_is_wrong_use(name: str, module: str) -> None:
-    """Nor is it a file."""
     assert f"no such file or module: {name.partition(':')[0]}\n" in errors_of("run", name)
 
 
@@ -350,7 +329,6 @@ def test_the_arguments_of_a_program_are_its_own_while_it_is_imported(module: str
 
 
 def test_what_counts_for_processes_alone_is_told_here(tmp_path: Path) -> None:
-    """A run is in a process that has begun."""
     program = tmp_path / "one.py"
     program.write_text(
         "import gearpy as gp\napp = gp.StreamApp('one')\n"

@@ -51,7 +51,6 @@ def test_a_folder_without_a_cluster_is_told(command: str, tmp_path: Path) -> Non
 
 @pytest.mark.long
 def test_a_cluster_is_started_looked_at_and_stopped(tmp_path: Path) -> None:
-    """By commands alone: two executors of Spark, a program that is submitted, its result."""
     take_time(2 * _WAIT_S)
     folder, conf = ("--folder", str(tmp_path)), ("--conf", str(tmp_path / CONF_FILE))
     program, result = tmp_path / "words.py", tmp_path / "result"
@@ -75,7 +74,6 @@ def test_a_cluster_is_started_looked_at_and_stopped(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_program_of_the_page_runs_from_the_wheel(tmp_path: Path) -> None:
-    """By ``spark-submit``, in an empty folder, as the page says."""
     take_time(2 * _WAIT_S)
     built, here = tmp_path / "dist", tmp_path / "here"
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)]

@@ -29,15 +29,12 @@ from tests.cluster.resume_build import a_store
 
 
 class Cluster:
-    """Takes artifacts and notes what is submitted."""
-
     def __init__(self, folder: Path) -> None:
         self.store = ArtifactStore(folder, 10**6)
         self.desk = ArtifactDesk(self.store)
         self.submitted: list[SubmitApplication] = []
 
     def ask(self, message: Any) -> Any:
-        """Answer a client."""
         if isinstance(message, HasArtifact | UploadArtifact | GetArtifactPart):
             return self.desk.answer(message)
         if isinstance(message, SubmitApplication):
@@ -50,7 +47,6 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """Stand for the cluster that the command finds."""
     made = Cluster(tmp_path / "artifacts")
 
     @contextmanager
@@ -63,7 +59,6 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def a_program(path: str, name: str = "words", more: str = "") -> None:
-    """Write a program."""
     Path(path).parent.mkdir(exist_ok=True)
     Path(path).write_text(
         f"import gearpy as gp\n{more}\napp = gp.StreamApp({name!r})\n"
@@ -73,12 +68,10 @@ def a_program(path: str, name: str = "words", more: str = "") -> None:
 
 
 def submit(*args: str) -> Any:
-    """Run the command in this process."""
     return CliRunner(env={"COLUMNS": "120"}).invoke(app, ["app", "submit", *args])
 
 
 def refusal(*args: str, code: int = WRONG_USE) -> str:
-    """Return what is said about a program that is not submitted."""
     result = submit(*args)
     assert result.exit_code == code, result.output
     assert result.stdout == ""
@@ -100,7 +93,6 @@ def test_a_program_is_uploaded_and_started_under_its_name(cluster: Cluster) -> N
 
 @pytest.mark.parametrize("option", ["--namePrefix", "--name-prefix"])
 def test_a_prefix_stands_before_the_name(cluster: Cluster, option: str) -> None:
-    """Gearpump's spelling, and the usual one."""
     a_program("jobs.py")
 
     assert "(test_words)" in submit("jobs.py", option, "test_").stdout
@@ -110,7 +102,6 @@ def test_a_prefix_stands_before_the_name(cluster: Cluster, option: str) -> None:
 
 @pytest.mark.parametrize("option", ["--set", "--config-override", "-c"])
 def test_overrides_go_with_the_application(cluster: Cluster, option: str) -> None:
-    """Those that belong to it."""
     a_program("jobs.py")
 
     submit("jobs.py", option, "streaming.batch-max-records=7", option, "worker.slots=2")
@@ -119,7 +110,6 @@ def test_overrides_go_with_the_application(cluster: Cluster, option: str) -> Non
 
 
 def test_a_program_goes_on_from_a_checkpoint(cluster: Cluster, tmp_path: Path) -> None:
-    """Of this cluster, if it is a number, or of any; and from the beginning without."""
     a_program("jobs.py")
     folder = tmp_path / "checkpoints"
     a_store(folder, "k3f9a1c2/app3", "zzzzzzzz/app3")
@@ -140,7 +130,6 @@ def test_a_program_goes_on_from_a_checkpoint(cluster: Cluster, tmp_path: Path) -
 def test_a_checkpoint_that_is_not_there_is_told_before_the_upload(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """And where it was looked for: that may be the wrong place."""
     a_program("jobs.py")
     a_store(tmp_path / "checkpoints", "k3f9a1c2/app3")
 
@@ -155,14 +144,12 @@ def test_a_checkpoint_that_is_not_there_is_told_before_the_upload(
 
 
 def test_json_is_for_programs(cluster: Cluster) -> None:
-    """One line."""
     a_program("jobs.py")
 
     assert json.loads(submit("jobs.py", "--json").stdout) == {"app_id": 7, "name": "words"}
 
 
 def test_arguments_go_to_the_program_here_and_there(cluster: Cluster) -> None:
-    """It is built with them on the cluster, too."""
     Path("jobs.py").write_text(
         "import gearpy as gp\n"
         "def main(args):\n"
@@ -177,7 +164,6 @@ def test_arguments_go_to_the_program_here_and_there(cluster: Cluster) -> None:
 
 
 def hints_in(result: Any) -> list[str]:
-    """Return what is said on standard error, without the guarantee."""
     lines = result.stderr.splitlines()
     return [line for line in lines if not line.startswith("guarantee: ")]
 
@@ -233,7 +219,6 @@ def test_limits_that_workers_decide_are_hinted_at(cluster: Cluster) -> None:
 
 
 def test_a_package_is_submitted_by_its_folder(cluster: Cluster) -> None:
-    """With a module in it, if it is not the usual one."""
     a_program("shop/__init__.py", "main")
     a_program("shop/daily.py", "daily", "from . import app as _\n")
 
@@ -243,7 +228,6 @@ def test_a_package_is_submitted_by_its_folder(cluster: Cluster) -> None:
 
 
 def test_requirements_are_checked_there_and_not_here(cluster: Cluster) -> None:
-    """The two environments differ."""
     a_program("jobs.py")
     Path("requirements.txt").write_text("no-such-package\n", encoding="utf-8")
 
@@ -254,7 +238,6 @@ def test_requirements_are_checked_there_and_not_here(cluster: Cluster) -> None:
 
 
 def test_what_was_not_packed_is_missed_here(cluster: Cluster) -> None:
-    """The check sees what the cluster will see, and not the folder around it."""
     a_program("by_text_s.py")
     a_program("jobs.py", more="import importlib\nimportlib.import_module('by_text_s')\n")
 
@@ -263,7 +246,6 @@ def test_what_was_not_packed_is_missed_here(cluster: Cluster) -> None:
 
 
 def test_mistakes_are_told_with_the_paths_of_the_user(cluster: Cluster, tmp_path: Path) -> None:
-    """Not with those of the folder where the program was tried."""
     a_program("jobs.py", more="import bad_s")
     Path("bad_s.py").write_text("\n1 / 0\n", encoding="utf-8")
     Path("none.py").write_text("import bad_t\n", encoding="utf-8")
@@ -280,7 +262,6 @@ def test_mistakes_are_told_with_the_paths_of_the_user(cluster: Cluster, tmp_path
 
 
 def test_a_refusal_of_the_master_is_told(cluster: Cluster) -> None:
-    """Here the program is too large for it."""
     a_program("jobs.py", more=f"# {'x' * 2_000_000}")
 
     assert "at most 1000000 are taken" in refusal("jobs.py")

@@ -54,8 +54,6 @@ class Closings(gp.Sink, gp.SinkWriter):
 
 
 class Stuck:
-    """A function that does not return until the test lets it."""
-
     def __init__(self) -> None:
         self.entered = threading.Event()
         self.let_go = threading.Event()

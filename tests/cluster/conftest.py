@@ -12,7 +12,6 @@ from gearpy.config.schema import Config
 
 @pytest.fixture
 def configured(tmp_path: Path) -> Callable[..., Config]:
-    """Return a function that makes a configuration of some overrides."""
     secret = {"transport.secret-file": str(tmp_path / "secret")}
     return lambda **overrides: load(env={}, overrides={**secret, **_keys(overrides)})
 
@@ -25,7 +24,6 @@ def _keys(overrides: dict[str, object]) -> dict[str, str]:
 
 @pytest.fixture
 def cluster(configured: Callable[..., Config]) -> Iterator[LocalCluster]:
-    """Return a cluster of two workers with eight slots each."""
     config = configured(resource_allocation_timeout_seconds=5)
     with LocalCluster(config, workers=2, slots=8) as made:
         yield made

@@ -215,8 +215,6 @@ def app_master(message: Any) -> object:
 
 
 def raising(error: Exception) -> Callable[[Any], object]:
-    """Return an actor that cannot be asked."""
-
     def _raise(_: object) -> object:
         raise error
 

@@ -76,8 +76,6 @@ class Role:
 
 
 class Cluster:
-    """A master over a log in memory, in virtual time."""
-
     def __init__(
         self,
         node: str = "",
@@ -198,7 +196,6 @@ def a_status(
 
 
 def an_exit(launch: int = 1, cause: str = "exit code 3: boom") -> ExecutorExited:
-    """Return a worker's word on the end of an app master."""
     return ExecutorExited(app_id=APP, executor_id=MASTER_EXECUTOR, launch=launch, cause=cause)
 
 
@@ -210,7 +207,6 @@ def running(
     slots: int = 1,
     app_master: int | None = None,
 ) -> RunningExecutor:
-    """Return what runs on a worker, by default under the app master of the same launch."""
     return RunningExecutor(
         app_id=AppId(app_id),
         executor_id=ExecutorId(executor),
@@ -231,7 +227,6 @@ def a_request(slots: int, *, executors: int = 1, launch: int = 1) -> RequestReso
 
 
 def granted(role: Role) -> list[tuple[int, int]]:
-    """Return worker and slots of all that an app master was granted."""
     return [
         (each.worker_id, each.slots)
         for message in role.all(ResourceAllocated)

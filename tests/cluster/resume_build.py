@@ -9,7 +9,6 @@ from gearpy.storage.coordinator_log import CoordinatorLog
 
 
 def a_store(folder: Path, *prefixes: str) -> FolderCheckpoints:
-    """Return a store where applications have epochs 6 and 7."""
     store = checkpoints_at(folder)
     for prefix in prefixes:
         add_application(store, prefix, 6, 7)

@@ -22,7 +22,6 @@ def endless(results: list[int], name: str = "endless") -> gp.StreamApp:
 
 
 def test_a_run_goes_on_beside_the_program_until_it_is_stopped() -> None:
-    """A stop shows all that was read."""
     results = list[int]()
     run = gp.start(endless(results))
     eventually(lambda: results)
@@ -39,7 +38,6 @@ def test_a_run_goes_on_beside_the_program_until_it_is_stopped() -> None:
 def test_a_stop_that_takes_long_says_what_it_waits_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And what else can be done."""
     running, may_end = threading.Event(), threading.Event()
 
     def step(number: int) -> int:
@@ -66,7 +64,6 @@ def test_a_stop_that_takes_long_says_what_it_waits_for(
 
 
 def test_a_run_is_changed_while_it_goes_on() -> None:
-    """Each record is numbered once, before and behind the change."""
     results = list[tuple[int, int]]()
     app = gp.StreamApp("scaled")
     numbers = app.read(gp.generate(itertools.count, rate=2000)).key_by(lambda n: n % 3)
@@ -101,7 +98,6 @@ def test_a_run_ends_by_itself_when_its_input_does() -> None:
 
 
 def test_a_run_tells_how_it_is_while_it_lasts() -> None:
-    """And how it was, when it has ended."""
     results = list[int]()
     with gp.start(endless(results)) as run:
         eventually(lambda: any(each.records_in for each in run.metrics().processors))
@@ -140,7 +136,6 @@ def test_functions_of_a_stream_have_metrics() -> None:
 
 
 def test_a_second_start_replaces_the_run_of_that_name(capsys: pytest.CaptureFixture[str]) -> None:
-    """As when a cell of a notebook is run again; runs of other names go on."""
     first, second, third = list[int](), list[int](), list[int]()
     other = gp.start(endless(third, "other"))
     before = gp.start(endless(first))
@@ -159,7 +154,6 @@ def test_a_second_start_replaces_the_run_of_that_name(capsys: pytest.CaptureFixt
 
 
 def test_a_failure_is_told_by_the_run_and_raised_where_it_is_waited_for() -> None:
-    """The program that goes on hears of it when it asks."""
     app = gp.StreamApp("fails")
     app.read(gp.collection([1, 0])).map(lambda n: 1 // n).write(gp.to_list([]))
     run = gp.start(app)
@@ -180,8 +174,6 @@ def test_a_context_that_fails_kills_its_run() -> None:
 
 
 def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
-    """With a folder for it; when it has finished there is nothing to start."""
-
     def count(results: list[int]) -> gp.StreamApp:
         app = gp.StreamApp("counts")
         numbers = app.read(gp.generate(lambda: iter(range(2000)), rate=2000))

@@ -42,8 +42,6 @@ PREFIX = "k/app1"
 
 
 class Delta:
-    """Changes that may be asked for until they are released."""
-
     def __init__(self, changes: Changes) -> None:
         self._changes: Changes | None = dict(changes)
 
@@ -130,7 +128,6 @@ class Group:
             )
 
     def store(self) -> tuple[SnapshotFile, ...] | EpochFailed:
-        """Store what has ended; return all files of the epoch."""
         job = self.files.next_job()
         assert job is not None
         saved = self._ask(job)
@@ -179,7 +176,6 @@ class Group:
 
 
 def two_epochs(group: Group) -> tuple[SnapshotFile, ...]:
-    """Run two epochs, and return the files of the second."""
     group.run(1, {A: {b"x": b"1", b"y": b"1"}, B: {b"z": b"1"}})
     return group.run(2, {A: {b"y": None}})
 
@@ -189,7 +185,6 @@ AFTER_TWO = {A: {b"x": b"1"}, B: {b"z": b"1"}}
 
 @pytest.mark.parametrize("harm", ["drop", "overwrite"])
 def test_older_files_are_not_needed(harm: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Keyed state comes from the changelog, heads from the newest file, and it is said."""
     group = Group()
     files = two_epochs(group)
     if harm == "drop":
@@ -210,7 +205,6 @@ def test_older_files_are_not_needed(harm: str, caplog: pytest.LogCaptureFixture)
 def test_state_is_rebuilt_from_the_topic_of_the_changelog(
     kafka: KafkaAddress, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On a real broker; each task writes the partition of Kafka that it was given, as in Samza."""
     store = uuid4().hex
     group = Group(checkpoints=checkpoints_at(f"kafka://{kafka.plain}/{store}"))
     files = two_epochs(group)
@@ -232,7 +226,6 @@ def test_state_is_rebuilt_from_the_topic_of_the_changelog(
 
 
 def test_without_the_newest_file_an_older_epoch_must_do() -> None:
-    """The heads are in no other; the answer names it."""
     group = Group()
     files = two_epochs(group)
     newest = chain_of(files)[-1]
@@ -268,7 +261,6 @@ def test_option_may_be_switched_on_later_and_off_again() -> None:
 def test_damage_found_when_files_are_rewritten_is_healed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The file is made of the changelog, and stands for all before it."""
     group = Group(most=2)
     files = two_epochs(group)
     group.checkpoints.drop(chain_of(files)[-1].location)
@@ -359,7 +351,6 @@ STEPS = st.lists(
 
 
 def lose(group: Group, files: tuple[SnapshotFile, ...], seed: int) -> None:
-    """Delete or harm some of the files that the heads are not in."""
     rng = random.Random(seed)
     for file in chain_of(files)[:-1]:
         harms: list[Callable[[], object]] = [
@@ -403,7 +394,6 @@ def test_state_is_exact_whatever_is_lost_but_heads(
 def test_each_epoch_can_be_gone_back_to_from_either(
     steps: list[tuple[str, Changes, Changes, int]], most: int, seed: int
 ) -> None:
-    """Damage in segments does not matter while the chain is whole, and the other way round."""
     group = Group(most=most)
     complete: list[tuple[tuple[SnapshotFile, ...], dict[TaskId, Cells]]] = []
     for epoch, (step, of_a, of_b, _) in enumerate(steps, start=1):
@@ -484,7 +474,6 @@ def a_dag(parallelism: int) -> Dag:
 
 
 def partitions_in(master: AppCheckpoints, dag: Dag) -> list[int | None]:
-    """Return the partitions that executors are told for all tasks."""
     launch = LaunchTasks(
         region=0,
         version=1,

@@ -105,7 +105,6 @@ def _turns(key: int, total: int) -> int:
 
 
 def test_the_version_that_runs_goes_on(tmp_path: Path) -> None:
-    """Its tasks have all in memory, and none of them is stopped for a change that cannot be."""
     with (
         a_cluster(tmp_path) as cluster,
         cluster.submitted(totals()) as running,

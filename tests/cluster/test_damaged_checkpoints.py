@@ -31,8 +31,6 @@ class Owner:
 
 
 class Stored:
-    """Two epochs of one task with keyed state, in a folder."""
-
     def __init__(self, folder: Path) -> None:
         self.store = checkpoints_at(folder)
         HeldCheckpoints(self.store, "app1").begin(is_known=False)
@@ -60,7 +58,6 @@ class Stored:
         self.oldest = folder / files[0].location
 
     def load(self, manifest: Manifest) -> WriterAnswer:
-        """Let the writer read what the task goes on from."""
         launch = LaunchTasks(
             region=4,
             version=0,
@@ -115,12 +112,10 @@ def stored(tmp_path: Path) -> Stored:
 
 
 def test_undamaged_epoch_is_what_is_used(stored: Stored) -> None:
-    """The test of the tests below."""
     assert kept(stored.load(stored.manifests[1])) == (b"head 2", {"a": 2, "b": 2, "c": 2})
 
 
 def test_file_cut_off_at_any_byte(stored: Stored) -> None:
-    """A torn write, or a disk that was full."""
     whole = stored.newest.read_bytes()
 
     for size in range(len(whole)):
@@ -130,7 +125,6 @@ def test_file_cut_off_at_any_byte(stored: Stored) -> None:
 
 @pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
 def test_any_byte_flipped(stored: Stored, mask: int) -> None:
-    """A bit that has changed on a disk or on its way."""
     whole = stored.newest.read_bytes()
 
     for at in range(len(whole)):
@@ -140,7 +134,6 @@ def test_any_byte_flipped(stored: Stored, mask: int) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "longer", "another file"])
 def test_other_damage(stored: Stored, damage: str) -> None:
-    """Also a whole file that is not the one that was stored."""
     match damage:
         case "missing":
             stored.newest.unlink()
@@ -155,7 +148,6 @@ def test_other_damage(stored: Stored, damage: str) -> None:
 
 
 def test_file_that_all_epochs_need_leaves_nothing_to_go_back_to(stored: Stored) -> None:
-    """Then the application fails, and never begins anew unasked."""
     stored.oldest.write_bytes(b"")
     epochs = some_epochs(*stored.manifests)
     epochs.on_deploy(7)
@@ -176,7 +168,6 @@ def test_file_that_all_epochs_need_leaves_nothing_to_go_back_to(stored: Stored) 
 
 
 def test_a_store_that_is_not_the_one_of_the_others_is_not_damaged(tmp_path: Path) -> None:
-    """A folder that is not mounted on one machine costs no epoch, and no restart."""
     stored = Stored(tmp_path)
     stored.store.drop_all("app1")
 

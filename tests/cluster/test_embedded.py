@@ -25,7 +25,6 @@ OnProgress = Callable[[ApplicationSummary], None]
 
 
 def a_config(**more: str) -> Config:
-    """Return a configuration with many epochs, for what is embedded."""
     overrides = {key.replace("__", ".").replace("_", "-"): value for key, value in more.items()}
     return load(env={}, overrides={**QUICK, **overrides}, defaults=EMBEDDED)
 
@@ -83,7 +82,6 @@ def stopped(app: gp.StreamApp, records: int, **options: Any) -> ApplicationSumma
 
 
 def test_what_people_see_of_a_run_is_one_line() -> None:
-    """In a notebook it is the answer of the cell that has run it."""
     app, results = gp.StreamApp("seen"), list[int]()
     app.read(gp.collection([1, 2])).filter(lambda n: n > 1).write(gp.to_list(results))
 
@@ -91,7 +89,6 @@ def test_what_people_see_of_a_run_is_one_line() -> None:
 
 
 def test_a_drained_run_shows_each_record_that_it_has_counted(tmp_path: Path) -> None:
-    """Also those of the epoch that was open; and it is not called a success."""
     summary = stopped(endless(tmp_path / "out"), 500)
 
     assert summary.status == "terminated"
@@ -103,8 +100,6 @@ def test_a_drained_run_shows_each_record_that_it_has_counted(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_what_is_in_flight_lands_before_the_end(tmp_path: Path, tasks: int) -> None:
-    """Calls that wait for an answer are counted in, and so have to be shown."""
-
     async def slow(number: int) -> int:
         await asyncio.sleep(0.3)
         return number
@@ -120,7 +115,6 @@ def test_what_is_in_flight_lands_before_the_end(tmp_path: Path, tasks: int) -> N
 
 
 def test_sigterm_ends_the_program_well_when_all_is_shown(tmp_path: Path) -> None:
-    """Who sends it has asked for just that."""
     with pytest.raises(SystemExit) as caught:
         gp.run(endless(tmp_path / "out"), config=a_config(), on_progress=after(500, signal.SIGTERM))
 
@@ -130,7 +124,6 @@ def test_sigterm_ends_the_program_well_when_all_is_shown(tmp_path: Path) -> None
 
 
 def test_ctrl_c_shows_all_and_then_interrupts_the_program(tmp_path: Path) -> None:
-    """What follows `gp.run` was not asked for any more."""
     with pytest.raises(KeyboardInterrupt):
         gp.run(endless(tmp_path / "out"), config=a_config(), on_progress=after(500, signal.SIGINT))
 
@@ -175,8 +168,6 @@ def test_a_drain_that_takes_its_time_says_so_until_it_ends() -> None:
 
 
 class _Hangs:
-    """Takes its time with the hundredth record, until it is let go."""
-
     let_go = False
 
     def __call__(self, number: int) -> int:
@@ -198,7 +189,6 @@ def test_a_signal_that_comes_twice_at_once_is_one() -> None:
 
 
 def test_programs_keep_their_own_handlers() -> None:
-    """A server that stops in its own way goes on doing so."""
     came: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
     try:
@@ -246,7 +236,6 @@ def test_a_run_goes_on_where_it_was_drained(tmp_path: Path) -> None:
 
 
 def test_a_run_that_failed_goes_on_with_the_program_that_was_mended(tmp_path: Path) -> None:
-    """From its newest epoch; what it had shown is not shown again."""
     is_mended, out = False, tmp_path / "out"
 
     def check(number: int) -> int:
@@ -302,7 +291,6 @@ def test_another_program_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_runs_at_a_time_are_refused(tmp_path: Path) -> None:
-    """The second is told who has the folder."""
     app = endless(tmp_path / "out").build()
 
     with (
@@ -314,7 +302,6 @@ def test_two_runs_at_a_time_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_gone_is_not_begun_anew(tmp_path: Path) -> None:
-    """All that was shown would be shown again."""
     stopped(endless(tmp_path / "out"), 100, checkpoint=tmp_path / "run")
     (tmp_path / "run" / "checkpoints").rename(tmp_path / "unmounted")
 
@@ -340,7 +327,6 @@ def test_a_folder_that_is_none_of_a_run_is_refused(
 
 
 def test_a_store_elsewhere_is_refused() -> None:
-    """It could not be locked."""
     with pytest.raises(ConfigError, match="is no folder of this machine"):
         RunFolder("s3://bucket/run", endless(Path("out")).build())
 

@@ -114,7 +114,6 @@ def test_measurements_can_be_read_after_the_end(cluster: LocalCluster) -> None:
 
 
 def processors_in(data: MetricsData) -> set[int]:
-    """Return the processors whose tasks have told how they are."""
     return {each.task_id.processor for each in data.tasks}
 
 
@@ -129,7 +128,6 @@ def left_last(client: ClusterClient, app_id: AppId) -> bool:
 def test_an_application_with_many_processors_has_all_of_them_after_its_end(
     cluster: LocalCluster,
 ) -> None:
-    """More than one answer can hold."""
     app = gp.StreamApp("wide")
     for number in range(45):
         app.read(gp.collection([number])).write(gp.to_list([]))

@@ -36,8 +36,6 @@ class BadStart(gp.Task):
 
 
 class BadHold(gp.Task):
-    """Cannot say how far it is, not even in the end."""
-
     hold_ms = property(bad)
 
     def on_next(self, message: gp.Message) -> None:
@@ -89,7 +87,6 @@ FAILING: dict[str, tuple[str, str, Callable[[], gp.StreamApp]]] = {
 
 @pytest.mark.parametrize("case", FAILING)
 def test_failing_code_is_named_and_nobody_else_suffers(cluster: LocalCluster, case: str) -> None:
-    """The status says where, the end is prompt, slots are free again, others go on."""
     operator, record, make = FAILING[case]
     other = Closings()
     endless = an_app("endless", source=gp.generate(itertools.count, rate=100), sink=other)
@@ -113,7 +110,6 @@ def test_failing_code_is_named_and_nobody_else_suffers(cluster: LocalCluster, ca
 def test_program_that_cannot_be_imported_is_named(
     cluster: LocalCluster, tmp_path: Path, text: str, line: str
 ) -> None:
-    """With the line, also where it is not Python."""
     program = tmp_path / "program.py"
     program.write_text(text)
     artifact, before = Artifact(kind="file", location=str(program)), app_modules()
@@ -141,7 +137,6 @@ def test_text_of_an_error_may_be_long_and_not_unicode(cluster: LocalCluster) -> 
 
 
 def test_application_is_killed_with_all_its_actors(cluster: LocalCluster) -> None:
-    """Its sink hears that it is not complete, its name is free again."""
     sink = Closings()
     roles = [("appmaster", [1]), ("executor0", [1, 2]), ("executor1", [1, 2])]
     names = [[f"app1-{role}-{launch}" for launch in launches] for role, launches in roles]
@@ -201,7 +196,6 @@ def test_kill_while_the_program_is_imported_gives_all_slots_back(
 def test_application_without_enough_slots_fails_in_time(
     configured: Callable[..., Config],
 ) -> None:
-    """It says what it got and what to do, and gives back what it got."""
     config = configured(resource_allocation_timeout_seconds=1)
 
     with LocalCluster(config, slots=2) as cluster:
@@ -211,7 +205,6 @@ def test_application_without_enough_slots_fails_in_time(
 
 
 def test_application_of_a_lost_worker_goes_on_elsewhere(cluster: LocalCluster) -> None:
-    """Whether it lost its app master or its executors."""
     sink = Closings()
     endless = an_app("endless", source=gp.generate(itertools.count, rate=1000), sink=sink)
     running = cluster.client.submit("endless", embed(endless), executors=3)
@@ -232,7 +225,6 @@ def test_application_of_a_lost_worker_goes_on_elsewhere(cluster: LocalCluster) -
 
 
 def test_an_application_that_never_gets_to_run_tells_its_last_failure() -> None:
-    """Where all of them are listed, and not only when somebody asks for its details."""
     app = gp.StreamApp("never")
     app.read(gp.collection([1])).process(BadStart, name="bad").write(gp.to_list([]))
     settings = {"application.total-retries": "1000", "application.backoff-base-ms": "1"}

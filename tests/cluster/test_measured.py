@@ -57,7 +57,6 @@ def measured(cluster: LocalCluster, app: gp.StreamApp, stop: threading.Event) ->
 
 
 def test_a_restart_is_an_event_with_its_cause(configured: Callable[..., Config]) -> None:
-    """And a number, for those who only want to know whether there are any."""
     stop, once = threading.Event(), threading.Event()
 
     def check(n: int) -> int:
@@ -168,7 +167,6 @@ def test_a_master_keeps_five_minutes_of_itself() -> None:
 
 
 def test_the_address_of_a_worker() -> None:
-    """For the desk; an unknown one is refused with those that there are."""
     cluster = Cluster()
     cluster.worker()
 

@@ -21,8 +21,6 @@ QUICK = {"checkpoint.interval-ms": "20", "application.backoff-base-ms": "1"}
 
 
 class Opened(gp.Sink):
-    """Counts how often it was opened, and keeps what it got."""
-
     def __init__(self) -> None:
         self.opened = 0
         self.got: list[Any] = []
@@ -53,7 +51,6 @@ class Fuse:
 
 
 def endless(app: gp.StreamApp, sink: Opened, *steps: Callable[[int], int]) -> None:
-    """Add numbers without end, through some steps, to an application."""
     stream = app.read(gp.generate(itertools.count, rate=2000))
     for step in steps:
         stream = stream.map(step)
@@ -61,7 +58,6 @@ def endless(app: gp.StreamApp, sink: Opened, *steps: Callable[[int], int]) -> No
 
 
 def test_only_the_region_of_a_failure_restarts(cluster: LocalCluster) -> None:
-    """What is not connected with it goes on as if nothing had happened."""
     app, fuse, hit, spared = gp.StreamApp("regions"), Fuse(), Opened(), Opened()
     endless(app, hit, fuse)
     endless(app, spared)
@@ -80,7 +76,6 @@ def test_only_the_region_of_a_failure_restarts(cluster: LocalCluster) -> None:
 
 
 def test_replay_restarts_everything_and_costs_nothing(cluster: LocalCluster) -> None:
-    """It is asked for, so it is no failure."""
     app, sink = gp.StreamApp("replayed"), Opened()
     endless(app, sink)
     config = {**QUICK, "application.total-retries": "0"}
@@ -110,7 +105,6 @@ def test_a_record_that_fails_every_time_ends_the_application(cluster: LocalClust
 
 @pytest.mark.parametrize(("policy", "kept"), [("skip", 0), ("quarantine", 2)])
 def test_records_that_fail_are_left_out(cluster: LocalCluster, policy: str, kept: int) -> None:
-    """By the policy of the application: dropped and counted, or kept."""
     app, results = gp.StreamApp("picky"), list[int]()
     app.read(gp.collection(["1", "x", "2", "y"])).map(int).write(gp.to_list(results))
     config = {**QUICK, "application.on-error": policy}

@@ -140,7 +140,6 @@ def test_records_from_its_birth_on_are_of_the_new_processor() -> None:
 
 
 def test_a_birth_that_is_over_is_refused() -> None:
-    """Records that were read already cannot be of the new processor any more."""
     feed = Feed()
     with LocalCluster(slots=8) as cluster, cluster.submitted(numbers(feed)) as running:
         eventually(lambda: len(feed.shown) == feed.limit)

@@ -77,7 +77,6 @@ OTHERS = [each for each in product(SINKS, [False, True]) if each not in QUICK]
 def test_the_folder_of_a_sink_is_waited_for(
     tmp_path: Path, name: str, *, leaves_empty: bool
 ) -> None:
-    """It is not made anew, nor is anything in it."""
     make, numbers_in = SINKS[name]
     folder, away = tmp_path / "out", tmp_path / "away"
     run = started(tmp_path, make(folder))
@@ -124,7 +123,6 @@ def test_the_folder_of_a_run_is_waited_for_and_never_made_anew(tmp_path: Path) -
 
 
 def test_nothing_more_is_read_when_a_stop_waits_for_the_store(tmp_path: Path) -> None:
-    """However long that takes; then it is drained."""
     run = started(tmp_path, gp.jsonl_folder(tmp_path / "out"))
     (tmp_path / "run").rename(tmp_path / "away")
     waits_for(run, "its store: ")
@@ -141,7 +139,6 @@ def test_nothing_more_is_read_when_a_stop_waits_for_the_store(tmp_path: Path) ->
 
 
 def test_a_folder_that_is_missing_at_the_first_start_ends_it_at_once(tmp_path: Path) -> None:
-    """Also where there would be restarts."""
     app = gp.StreamApp("missing")
     app.read(gp.generate(itertools.count, rate=500)).write(gp.jsonl_folder(tmp_path / "no" / "out"))
     run = gp.start(app, config=gp.load_config(overrides={"application.total-retries": "5"}))

@@ -64,7 +64,6 @@ def gathered(kind: Any) -> GatheredCells:
 def test_what_is_kept_becomes_what_it_would_have_become_alone(
     kind: Any, calls: list[list[Any]]
 ) -> None:
-    """To make a column of all of them fails for none, and changes none."""
     cells = gathered(kind)
     kept = [call for call in calls if cells.add({"a": call}, len(call))]
 
@@ -121,7 +120,6 @@ def test_usual_cells_are_kept(kind: Any, cells: list[Any]) -> None:
     ],
 )
 def test_a_cell_that_may_not_fit_or_may_change_is_not_kept(kind: Any, cell: Any) -> None:
-    """Nor are the others of its batch, also those of columns before."""
     cells = GatheredCells(pa.schema({"first": pa.int64(), "a": kind}))
 
     assert not cells.add({"first": [1, 2], "a": [None, cell]}, 2)

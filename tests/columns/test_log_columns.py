@@ -36,13 +36,11 @@ def columns_of(*values: Any, times: Any = (), **options: Any) -> pa.RecordBatch:
 
 
 def own(batch: pa.RecordBatch) -> dict[str, list[Any]]:
-    """Return the columns without those that a log adds to windows."""
     found: dict[str, list[Any]] = batch.to_pydict()
     return {name: cells for name, cells in found.items() if name not in AROUND}
 
 
 def test_a_result_of_a_window_has_its_window_key_and_value() -> None:
-    """In this order, with types that Spark has."""
     batch = columns_of(WindowResult("a", 5, 0, 10_000, 1, "late", retracts=True))
 
     assert batch.schema == pa.schema(
@@ -78,7 +76,6 @@ def test_a_result_of_a_window_has_its_window_key_and_value() -> None:
     ],
 )
 def test_the_fields_of_a_value_are_columns(value: Any, expected: Any) -> None:
-    """Of a dict, of a NamedTuple, or of none at all."""
     other = {"n": 2, "mean": 0.5} if isinstance(value, dict) else Total(2, 0.5)
 
     batch = columns_of(WindowResult("a", value, 0, 1), WindowResult("b", other, 0, 1))
@@ -87,7 +84,6 @@ def test_the_fields_of_a_value_are_columns(value: Any, expected: Any) -> None:
 
 
 def test_values_inside_of_values_are_kept() -> None:
-    """A dataclass with a list, a list of dataclasses."""
     page = Page("/", ["x"])
 
     one = columns_of(WindowResult("a", page, 0, 1))
@@ -109,7 +105,6 @@ def test_values_inside_of_values_are_kept() -> None:
     ],
 )
 def test_a_key_has_a_column_for_each_part(key: Any, names: Any, expected: Any) -> None:
-    """None at all for a stream without keys."""
     columns = LogColumns("sink", key=names)
 
     batch = columns.batch_of([WindowResult(key, 1, 0, 1)])
@@ -127,7 +122,6 @@ def test_groups_of_a_join_are_lists() -> None:
 
 
 def test_other_records_have_their_fields_and_their_event_time() -> None:
-    """A field of that name stays as it is."""
     batch = columns_of({"a": 1}, {"b": 2}, times=[1000, MAX_MS])
     own_time = columns_of({"event_time": 1}, times=[1000])
 
@@ -140,7 +134,6 @@ def test_other_records_have_their_fields_and_their_event_time() -> None:
 
 
 def test_columns_stay_columns() -> None:
-    """With types of Spark, and the event times beside them."""
     table = Table(
         pa.record_batch(
             {
@@ -177,7 +170,6 @@ def test_many_records_are_what_they_are_in_parts() -> None:
 
 
 def test_a_schema_may_leave_out_what_the_log_adds() -> None:
-    """It has the types of key and value."""
     schema = pa.schema({"value": pa.decimal128(9, 2), "key": pa.large_string()})
 
     batch = columns_of(WindowResult("a", Decimal("1.5"), 0, 1), schema=schema)
@@ -243,7 +235,6 @@ def test_what_has_no_columns_is_refused(value: Any, cause: str) -> None:
 
 
 def test_records_of_several_types_are_refused() -> None:
-    """A log has one kind of rows."""
     with pytest.raises(OperatorError, match="one type are needed, these are JoinResult, W"):
         columns_of(WindowResult("a", 1, 0, 1), JoinResult("a", 1, 1, 0, 1))
     with pytest.raises(OperatorError, match="records of one type are needed, these are Total, dic"):
@@ -251,7 +242,6 @@ def test_records_of_several_types_are_refused() -> None:
 
 
 def test_what_spark_has_no_type_for_is_a_mistake() -> None:
-    """It is the program that has to be changed, not a record."""
     with pytest.raises(ConfigError, match=r"column 't' is time64\[us\]: Spark reads no times"):
         columns_of({"t": time(12)})
     columns = LogColumns("sink")
@@ -301,7 +291,6 @@ def test_columns_have_what_was_in_the_results(values: list[WindowResult[str, Any
 
 @pytest.mark.parametrize("names", [("x", "y"), ()])
 def test_keys_that_are_all_none_have_the_columns_of_others(names: tuple[str, ...]) -> None:
-    """As among others; they may come in a batch of their own."""
     columns = LogColumns("sink", key=names)
     columns.batch_of([WindowResult(("a", "b"), 1, 0, 1)])
     parts = names or ("key_1", "key_2")
@@ -320,7 +309,6 @@ def test_a_key_that_is_none_has_no_part_where_keys_have_fields() -> None:
 
 
 def test_a_text_is_no_tuple_of_its_letters() -> None:
-    """Though it has as many as other keys have parts."""
     with pytest.raises(OperatorError, match="the key is 'pq', where other keys are tuples") as bad:
         columns_of(WindowResult(("x", "y"), 1, 0, 1), WindowResult("pq", 2, 0, 1))
     assert "pq" in bad.value.record
@@ -402,7 +390,6 @@ def test_windows_of_no_year_are_refused(start: int, end: int, rows: int) -> None
 
 
 def test_the_first_and_the_last_time_of_all_years_are_taken() -> None:
-    """Gathered or not."""
     columns = gathering(WindowResult("a", 1, 0, 10))
     edge = WindowResult("a", 1, -62_135_596_800_000, 253_402_300_799_999)
 
@@ -447,7 +434,6 @@ def test_those_of_the_first_records_that_fit_together_give_the_columns(
 
 
 def gathering(first: Any, *, times: Any = (), **options: Any) -> LogColumns:
-    """Return the columns of a log that has a record already."""
     columns = LogColumns("sink", **options)
     columns.batch_of([first], times)
     return columns
@@ -514,7 +500,6 @@ def test_usual_records_are_gathered(record: Any, times: Any) -> None:
     ],
 )
 def test_others_and_many_are_not_gathered(records: Any) -> None:
-    """They are made columns at once, or refused."""
     columns = gathering(WindowResult("a", 1, 0, 10))
 
     assert not columns.gather(records)
@@ -523,6 +508,5 @@ def test_others_and_many_are_not_gathered(records: Any) -> None:
 
 
 def test_nothing_is_gathered_before_there_are_columns() -> None:
-    """The first records say what they are."""
     assert not LogColumns("sink").gather([WindowResult("a", 1, 0, 10)])
     assert LogColumns("sink").gathered_rows == 0

@@ -75,7 +75,6 @@ ROWS: st.SearchStrategy[tuple[Any, list[Any]]] = st.one_of(
 
 @given(ROWS)
 def test_rows_come_back_equal(drawn: tuple[Any, list[Any]]) -> None:
-    """Of each kind, and as what they were."""
     kind, rows = drawn
     schema = row_schema_of(kind)
 
@@ -86,7 +85,6 @@ def test_rows_come_back_equal(drawn: tuple[Any, list[Any]]) -> None:
 
 
 def test_schema_of_arrow_is_taken_as_it_is() -> None:
-    """Rows are dicts; one may lack what can be null."""
     arrow = pa.schema([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string())])
 
     schema = row_schema_of(arrow)
@@ -124,7 +122,6 @@ def test_what_is_no_schema_is_refused(what: Any, text: str) -> None:
     ],
 )
 def test_dict_that_does_not_fit_is_named(bad: Any, text: str) -> None:
-    """With column, value and row, also behind others that fit."""
     schema = row_schema_of({"a": int, "b": str | None})
 
     with pytest.raises(OperatorError, match=text) as caught:
@@ -147,7 +144,6 @@ _NESTED: dict[str, tuple[pa.DataType, Any, Any]] = {
 
 @pytest.mark.parametrize("name", _NESTED)
 def test_a_value_that_is_missing_inside_is_named(name: str) -> None:
-    """As one of the column itself; what is in nothing is not missing."""
     kind, good, bad = _NESTED[name]
     schema = RowSchema(pa.schema([pa.field("a", kind)]))
 
@@ -157,7 +153,6 @@ def test_a_value_that_is_missing_inside_is_named(name: str) -> None:
 
 
 def test_instance_that_does_not_fit_is_named() -> None:
-    """A field of a wrong type, or another class."""
     schema = row_schema_of(Pair)
 
     with pytest.raises(OperatorError, match="column 'left' is int64, which 'x' does not fit"):
@@ -167,7 +162,6 @@ def test_instance_that_does_not_fit_is_named() -> None:
 
 
 def test_columns_are_found_by_name() -> None:
-    """In another order, and beside others; without one of them there is no row."""
     schema = row_schema_of(Pair)
     batch = pa.record_batch({"more": [1.5], "right": ["a"], "left": [1]})
 
@@ -180,7 +174,6 @@ def test_columns_are_found_by_name() -> None:
 
 
 def test_schema_is_found_in_the_rows() -> None:
-    """Of dicts by their values; of instances by their class."""
     rows = [{"a": 1, "b": None}, {"a": 2, "c": "x"}]
 
     schema = inferred_schema(rows)
@@ -199,7 +192,6 @@ def test_schema_is_found_in_the_rows() -> None:
     ],
 )
 def test_rows_without_a_common_schema_are_refused(rows: list[Any], text: str) -> None:
-    """Columns need one."""
     with pytest.raises(OperatorError, match=text):
         inferred_schema(rows)
 

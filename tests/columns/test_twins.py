@@ -82,7 +82,6 @@ class Derived(Plain):
 
 @pytest.mark.parametrize("kind", [Slotted, Plain, Own])
 def test_rows_are_as_if_their_class_had_been_called(kind: Any) -> None:
-    """Equal, of the same hash and text, as frozen, and copied as any other."""
     schema = row_schema_of(kind)
     assert twin_of(kind) is not None
 
@@ -100,12 +99,10 @@ def test_rows_are_as_if_their_class_had_been_called(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", [Open, Weak, Named, Checked, Other, Computed, Derived, dict])
 def test_a_class_whose_init_does_more_is_called(kind: Any) -> None:
-    """Or one that costs nothing to call, or may be laid out in another way."""
     assert twin_of(kind) is None
 
 
 def test_code_of_the_class_still_runs() -> None:
-    """It may check its fields, or set others."""
     batch = pa.record_batch({"n": [1, 2], "name": ["a", "b"]})
     with pytest.raises(ValueError, match="too large"):
         RowSchema(batch.schema, Checked).rows(batch)

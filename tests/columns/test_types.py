@@ -37,22 +37,16 @@ class Pair(NamedTuple):
 
 @dataclass
 class Sealed:
-    """A row that cannot be made of its fields."""
-
     total: int = field(init=False)
 
 
 @dataclass
 class Strange:
-    """A row with what no column keeps."""
-
     what: object
 
 
 @dataclass
 class Lost:
-    """A row of a type that is not there."""
-
     what: "Nowhere"  # type: ignore[name-defined] # noqa: F821 - that is the test
 
 
@@ -90,7 +84,6 @@ class Nothing:
     ],
 )
 def test_type_has_a_column_that_keeps_its_values(kind: Any, column: pa.DataType) -> None:
-    """And it cannot be null, unless that is said."""
     assert field_of("x", kind) == pa.field("x", column, nullable=False)
 
 
@@ -120,7 +113,6 @@ def test_type_without_a_column_is_refused(kind: Any, text: str) -> None:
 
 
 def test_classes_have_their_fields_in_order() -> None:
-    """A field that a dict may lack can be null."""
     assert [each.name for each in fields_of(Order)] == ["user", "price", "tags", "place"]
     assert [each.nullable for each in fields_of(Order)] == [False, True, False, False]
     assert [each.name for each in fields_of(Pair)] == ["left", "right"]

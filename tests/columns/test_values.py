@@ -106,7 +106,6 @@ KINDS: list[pa.DataType] = list(dict.fromkeys([kind for kind, *_ in [*GOOD, *BAD
 
 @pytest.mark.parametrize(("kind", "values"), GOOD)
 def test_value_that_a_column_keeps_passes(kind: pa.DataType, values: list[Any]) -> None:
-    """Arrow itself takes it, and gives an equal one back."""
     check_column(kind, values)
 
     kept = pa.array(values, kind).to_pylist(maps_as_pydicts="strict")
@@ -123,7 +122,6 @@ def test_value_that_a_column_would_change_is_refused(
 
 @given(value=st.sampled_from(ODD), kind=st.sampled_from(KINDS))
 def test_what_passes_comes_back_equal(value: Any, kind: pa.DataType) -> None:
-    """Of all pairs of odd values and types, what Arrow takes then is the value itself."""
     try:
         check_column(kind, [value])
         array = pa.array([value], kind)
@@ -159,7 +157,6 @@ def test_what_passes_comes_back_equal(value: Any, kind: pa.DataType) -> None:
     ],
 )
 def test_a_column_of_the_same_kind_of_values_passes(given: pa.DataType, kind: pa.DataType) -> None:
-    """Arrow refuses itself what does not fit."""
     check_cast(given, kind)
 
 
@@ -191,7 +188,6 @@ def test_a_column_of_other_values_is_refused(
 
 
 def test_a_cast_keeps_all_or_nothing() -> None:
-    """What does not fit is refused, not cut."""
     assert cast_column(pa.array([1, None], pa.int8()), pa.int64()).to_pylist() == [1, None]
     with pytest.raises(pa.ArrowInvalid):
         cast_column(pa.array([1.5]), pa.int64())
@@ -200,6 +196,5 @@ def test_a_cast_keeps_all_or_nothing() -> None:
 
 
 def test_records_inside_of_values_become_dicts() -> None:
-    """Tuples stay tuples: a pair of a map must be one."""
     assert plain_cells([1, "x"]) == [1, "x"]
     assert plain_cells([{"a": (1, [{"b": 2}])}]) == [{"a": (1, [{"b": 2}])}]

@@ -118,6 +118,5 @@ def test_a_function_may_give_columns_of_all_types() -> None:
 
 
 def _rows() -> list[tuple[object, ...]]:
-    """Return the rows as Python has them."""
     columns = [array.to_pylist(maps_as_pydicts="strict") for array in BATCH.columns]
     return list(zip(*columns, strict=True))

@@ -21,7 +21,6 @@ _NAMES = (
 
 @given(st.sampled_from(_NAMES), _SECRETS)
 def test_a_secret_in_an_argument_is_hidden(name: str, secret: str) -> None:
-    """However it is given."""
     joined = [f"--{name}={secret}", f"-D{name}={secret}", f"{name}={secret}"]
     assert shown_args(joined) == (f"--{name}=***", f"-D{name}=***", f"{name}=***")
     if not secret.startswith("--"):
@@ -30,7 +29,6 @@ def test_a_secret_in_an_argument_is_hidden(name: str, secret: str) -> None:
 
 @given(st.sampled_from(_NAMES), st.text("abcXYZ0189+/_-.", min_size=12))
 def test_a_secret_in_a_text_is_hidden(name: str, secret: str) -> None:
-    """In a query, a connection string, an object of JSON, a header."""
     for text in (
         f"https://host/path?{name}={secret}&more=1",
         f"host=db {name}={secret} user=ann",
@@ -55,12 +53,10 @@ def test_a_secret_in_a_text_is_hidden(name: str, secret: str) -> None:
     ],
 )
 def test_what_is_no_secret_stays(args: list[str]) -> None:
-    """Counts of tokens, keys of records, and files that have secrets."""
     assert shown_args(args) == tuple(args)
 
 
 def test_very_long_arguments_are_looked_at_once() -> None:
-    """Each of these took minutes if all of it was looked at from each letter on."""
     for text in ("a" * 100_000, "pass" * 30_000, "-_." * 40_000, "a " * 50_000, "a=" * 50_000):
         assert shown_args([text]) == (text,)
 
@@ -85,7 +81,6 @@ def test_of_a_webhook_the_host_is_shown(url: str, shown: str) -> None:
 
 
 def test_settings_are_without_secrets() -> None:
-    """And otherwise as they are."""
     assert shown_setting("checkpoint.folder", "s3://ann:x@host/a") == "s3://ann@host/a"
     assert shown_setting("checkpoint.folder", "az://a/b?sig=x") == "az://a/b?sig=***"
     assert shown_setting("worker.slots", 8) == 8
@@ -93,7 +88,6 @@ def test_settings_are_without_secrets() -> None:
 
 
 def test_variables_that_are_secret_are_hidden_to_their_end() -> None:
-    """Also with spaces and commas in them, as a list and as the text of one, and in a refusal."""
     key, items = "executor.environment", ("DB_PASSWORD=a b,c", "TZ=UTC", "API_KEY=x;y")
     hidden = ("DB_PASSWORD=***", "TZ=UTC", "API_KEY=***")
 

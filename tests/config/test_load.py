@@ -45,12 +45,10 @@ def mistakes_of(
 
 
 def test_nothing_given_makes_the_defaults() -> None:
-    """gearpy must run without any configuration."""
     assert load(env={}) == DEFAULTS
 
 
 def test_what_comes_later_wins(write: Write) -> None:
-    """Flags win over the environment, that over later files, those over earlier ones."""
     keys = ("total-retries", "retry-window-seconds", "backoff-base-ms", "drain-timeout-seconds")
     first, second = (
         write("[gearpy.application]\n" + "".join(f"{key} = {number}\n" for key in keys[skip:]))
@@ -78,7 +76,6 @@ def test_the_environment_can_name_a_file(write: Write) -> None:
 
 
 def test_a_list_is_a_list_in_files_and_commas_in_text(write: Write) -> None:
-    """Several masters can be named in every place."""
     path = write('[gearpy.cluster]\nmasters = ["a:1", "b:2"]\n')
 
     from_file = load([path], env={})
@@ -89,12 +86,10 @@ def test_a_list_is_a_list_in_files_and_commas_in_text(write: Write) -> None:
 
 
 def test_variables_of_others_are_left_alone() -> None:
-    """Only names with our prefix can be mistakes."""
     assert load(env={"HOME": "/home/me", "GEARPYTHON": "1"}) == DEFAULTS
 
 
 def test_all_mistakes_are_reported_together(write: Write) -> None:
-    """Nobody should fix one mistake to be told of the next."""
     path = write("[gearpy.worker]\nslots = 0\nslot = 1\n")
 
     mistakes = mistakes_of(path, env={"GEARPY_WORKER_SLOTS": "many"}, overrides={"hostname": ""})
@@ -165,21 +160,18 @@ def test_all_mistakes_are_reported_together(write: Write) -> None:
 def test_a_mistake_in_a_file_names_place_value_and_cure(
     text: str, mistake: str, write: Write
 ) -> None:
-    """A mistake is to be understood without a look at our code."""
     (found,) = mistakes_of(write(text))
 
     assert found.startswith(f"0.toml: {mistake}")
 
 
 def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
-    """A name with a typing error must not mean the defaults."""
     assert mistakes_of(tmp_path / "gear.toml") == [
         "gear.toml: cannot be read: no such file or directory"
     ]
 
 
 def test_a_misspelt_variable_is_a_mistake_with_a_hint() -> None:
-    """A setting that has no effect is worse than none."""
     assert mistakes_of(env={"GEARPY_WORKER_SLOT": "5"}) == [
         "environment: GEARPY_WORKER_SLOT is not a known variable, did you mean GEARPY_WORKER_SLOTS?"
     ]
@@ -201,7 +193,6 @@ def test_a_misspelt_override_is_a_mistake_with_a_hint() -> None:
 def test_a_key_that_was_taken_away_says_what_to_do_instead(
     key: str, advice: str, write: Write
 ) -> None:
-    """In files, in the environment and among flags."""
     table, _, name = key.partition(".")
     path = write(f"[gearpy.{table}]\n{name} = 1\n")
 
@@ -217,7 +208,6 @@ def test_a_key_that_was_taken_away_says_what_to_do_instead(
 
 
 def test_keys_that_do_not_go_together_name_both_places(write: Write) -> None:
-    """The cure may be in either place."""
     path = write("[gearpy.streaming]\nack-once-every-message-count = 30_000\n")
 
     mistakes = mistakes_of(
@@ -265,14 +255,12 @@ def test_overrides_carry_every_configuration(values: dict[str, Value]) -> None:
 
 
 def test_only_what_differs_becomes_an_override() -> None:
-    """Messages stay small, and a new default reaches old callers."""
     config = load(env={}, overrides={"gearpy.worker.slots": "7", "hostname": "127.0.0.1"})
 
     assert as_overrides(config) == {"worker.slots": "7"}
 
 
 def test_the_environment_is_read_but_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `help()` prints of a function may be read by others: no values of variables."""
     monkeypatch.setenv(env_name("spark.pause-ms"), "7")
 
     assert load().spark.pause_ms == 7
@@ -289,7 +277,6 @@ def test_the_environment_is_read_but_not_shown(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_items_of_a_list_survive_as_text(items: tuple[str, ...]) -> None:
-    """Whatever is in them: commas, spaces and brackets, too."""
     if items[0].startswith("["):
         with pytest.raises(ConfigError, match="NAME=value"):
             load(env={}, overrides={"executor.environment": json.dumps(items)})
@@ -328,7 +315,6 @@ def test_options_of_the_interpreter_are_taken(text: str) -> None:
 
 
 def test_overrides_are_values_or_texts() -> None:
-    """As a program has them; a mistake names the key and what may be."""
     slots: dict[str, Value | Sequence[str]] = {"worker.slots": 7, "hostname": "h"}
     given = {**slots, "gearpy.alerts.off": ["waiting", "restarts"]}
 

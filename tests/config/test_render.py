@@ -20,12 +20,10 @@ def test_the_shipped_file_is_what_the_schema_renders() -> None:
 
 
 def test_the_shipped_file_loads_as_the_defaults() -> None:
-    """To copy it and change one line must change one thing."""
     assert load([SHIPPED], env={}) == DEFAULTS
 
 
 def test_every_key_has_its_unit_in_a_comment() -> None:
-    """A reader of the file sees what the number counts."""
     comments, unit = [], ""
     for line in as_toml().splitlines():
         if line.startswith("# Unit: "):
@@ -37,7 +35,6 @@ def test_every_key_has_its_unit_in_a_comment() -> None:
 
 
 def test_what_is_rendered_loads_as_what_was_rendered(tmp_path: Path) -> None:
-    """Values other than the defaults survive too."""
     config = Config(hostname='a"b', streaming=StreamingConfig(batch_max_records=9))
     path = tmp_path / "gear.toml"
 

@@ -69,7 +69,6 @@ def test_a_window_smaller_than_the_ack_interval_is_refused() -> None:
 
 
 def test_a_batch_larger_than_the_window_is_refused() -> None:
-    """It could never be sent."""
     streaming = replace(DEFAULTS.streaming, max_pending_records=2000, batch_max_records=2001)
 
     with pytest.raises(ConfigError, match="a full batch would never be sent"):
@@ -91,7 +90,6 @@ def test_steps_that_autoscale_may_change_are_settable() -> None:
 
 
 def test_all_mistakes_of_a_configuration_are_raised_together() -> None:
-    """Also where it is built by a program."""
     with pytest.raises(ConfigError) as caught:
         config_of({"worker.slots": 0, "hostname": "", "streaming.batch-max-records": 20_001})
 

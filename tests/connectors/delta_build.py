@@ -18,8 +18,6 @@ from gearpy.storage.folder.memory import MemoryFolder
 
 @dataclass
 class Version:
-    """One transaction."""
-
     add: dict[str, int] = field(default_factory=dict)  # Size of each file.
     remove: tuple[str, ...] = ()
     noted: tuple[Lane, LedgerEntry] | None = None
@@ -37,7 +35,6 @@ class MemoryTable:
 
     @property
     def on_step(self) -> Callable[[str], None]:
-        """Called before each step; may raise."""
         return self.folder.on_step
 
     @on_step.setter
@@ -50,7 +47,6 @@ class MemoryTable:
         self.folder.crash(rng)
 
     def active(self, upto: int | None = None) -> dict[str, int]:
-        """Return the files that readers of a version see."""
         files: dict[str, int] = {}
         for version in self.versions[:upto]:
             files |= version.add
@@ -59,14 +55,11 @@ class MemoryTable:
         return files
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return what readers see, without the columns of partitions."""
         found = [pq.read_table(self.folder.open(path)) for path in sorted(self.active())]
         return [row for table in found for row in table.to_pylist()]
 
 
 class MemoryLog:
-    """`DeltaLog` of one process."""
-
     def __init__(self, table: MemoryTable) -> None:
         self._table = table
         self._version = 0
@@ -74,11 +67,9 @@ class MemoryLog:
 
     @property
     def exists(self) -> bool:
-        """See `DeltaLog`."""
         return self._version > 0
 
     def refresh(self) -> bool:
-        """See `DeltaLog`."""
         self._table.on_step("refresh")
         self._version = len(self._table.versions)
         return self.exists
@@ -86,7 +77,6 @@ class MemoryLog:
     def create(
         self, schema: pa.Schema, *, partition_by: Sequence[str], properties: Mapping[str, str]
     ) -> None:
-        """See `DeltaLog`."""
         self._table.on_step("create")
         if not self._table.versions:
             self._table.versions.append(Version(schema=schema))
@@ -94,41 +84,34 @@ class MemoryLog:
 
     @property
     def schema(self) -> pa.Schema:
-        """See `DeltaLog`."""
         seen = self._table.versions[: self._version]
         return next(each.schema for each in reversed(seen) if each.schema is not None)
 
     @property
     def partition_columns(self) -> list[str]:
-        """See `DeltaLog`."""
         return ["p"]
 
     def check(self) -> None:
         """See `DeltaLog`."""
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
-        """See `DeltaLog`."""
         self._table.versions.append(Version(schema=pa.schema([*self.schema, *fields])))
 
     def entry(self, lane: Lane) -> LedgerEntry:
-        """See `DeltaLog`."""
         for version in reversed(self._table.versions[: self._version]):
             if version.noted is not None and version.noted[0] == lane:
                 return version.noted[1]
         return LedgerEntry()
 
     def paths(self) -> list[str]:
-        """See `DeltaLog`."""
         return list(self._table.active(self._version))
 
     def history(self, lane: Lane) -> Iterator[Shown]:
-        """See `DeltaLog`."""
         for version in reversed(self._table.versions[: self._version]):
             if version.shown is not None and version.noted and version.noted[0] == lane:
                 yield version.shown
 
     def commit(self, lane: Lane, change: Change, *, files: Sequence[DeltaFile], begun: int) -> None:
-        """See `DeltaLog`."""
         self._table.on_step("commit")
         later = self._table.versions[self._version :]
         if any(each.noted is not None and each.noted[0] == lane for each in later):
@@ -147,12 +130,10 @@ class MemoryLog:
         self.sync()
 
     def sync(self) -> None:
-        """See `DeltaLog`."""
         self._table.on_step("sync")
         self._table.durable = len(self._table.versions)
 
 
 def stats(text: str) -> dict[str, Any]:
-    """Return what the log tells of a file."""
     found: dict[str, Any] = json.loads(text)
     return found

@@ -2,13 +2,10 @@
 
 
 class Failing:
-    """Raises at some numbers, when they come for the first time."""
-
     def __init__(self, *numbers: int) -> None:
         self.left = set(numbers)
 
     def __call__(self, number: int) -> int:
-        """Return the number."""
         if number in self.left:
             self.left.remove(number)
             raise OSError("out of luck")

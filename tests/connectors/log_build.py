@@ -60,7 +60,6 @@ class LogBuilder:
         return seq
 
     def compact(self, lane: str, first: int, last: int) -> None:
-        """Put one file in the place of those with some batches."""
         pieces = self.log.view().between({lane: first - 1}, {lane: last})
         table = pa.concat_tables(self.log.read(piece) for piece in pieces)
         infos = [batch for piece in pieces for batch in self.log.info(piece.segment).batches]

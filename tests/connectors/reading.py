@@ -8,7 +8,6 @@ from gearpy.task.api.interfaces import Source, SourceReader
 
 
 def rows_of(source: Source[Any]) -> list[Any]:
-    """Return the records of all partitions."""
     rows: list[Any] = []
     for partition in source.partitions():
         with closing(source.open(partition, None)) as reader:
@@ -17,7 +16,6 @@ def rows_of(source: Source[Any]) -> list[Any]:
 
 
 def rest_of(reader: SourceReader, max_records: int = 2) -> list[Message]:
-    """Read to the end."""
     read: list[Message] = []
     while not reader.finished:
         read += (reader.read_batch(max_records) or Batch([], [])).messages()

@@ -9,7 +9,6 @@ from gearpy.messages.data import Batch
 
 
 def table_options(operator: str = "table", **given: Any) -> TableOptions:
-    """Return the options of a table."""
     return TableOptions(
         operator=operator,
         schema=table_schema(operator, given.get("schema")),
@@ -22,6 +21,5 @@ def table_options(operator: str = "table", **given: Any) -> TableOptions:
 
 
 def a_batch(numbers: Sequence[int]) -> Batch:
-    """Return rows of three partitions."""
     rows = [{"n": number, "p": f"p{number % 3}"} for number in numbers]
     return Batch(rows, [0] * len(rows))

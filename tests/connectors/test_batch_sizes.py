@@ -25,7 +25,6 @@ BOUND_MS = 12
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a text file."""
     folder = tmp_path_factory.mktemp("sizes")
     (folder / "lines.txt").write_text("".join(f"{line}\n" for line in LINES))
     return folder
@@ -51,7 +50,6 @@ def names_of(source: Source) -> list[str]:
 
 
 def a_partition(source: Source, late: SourceLate, resume: Any = None) -> SourcePartition:
-    """Return the one partition of a source."""
     (name,) = names_of(source)
     counters = TaskCounters()
     return SourcePartition(
@@ -108,7 +106,6 @@ def epochs_of(
 def test_epochs_do_not_depend_on_how_many_are_read_at_a_time(
     folder: Path, *, name: str, cuts: list[int], sizes: list[int], late: Any, restarts: bool
 ) -> None:
-    """Property: each epoch is what it is when the records are read one by one."""
     source = BOUNDED[name](folder)
 
     one_by_one = epochs_of(source, late, cuts, [1])
@@ -118,7 +115,6 @@ def test_epochs_do_not_depend_on_how_many_are_read_at_a_time(
 
 @pytest.mark.parametrize("name", sorted(BOUNDED))
 def test_late_records_are_those_behind_the_bound(folder: Path, name: str) -> None:
-    """Each is judged by the ones before it."""
     (found,) = epochs_of(BOUNDED[name](folder), "drop", [], [60])
 
     newest, expected = 0, []
@@ -132,7 +128,6 @@ def test_late_records_are_those_behind_the_bound(folder: Path, name: str) -> Non
 
 @pytest.mark.parametrize("name", sorted(BOUNDED))
 def test_a_reader_tells_its_bound(folder: Path, name: str) -> None:
-    """Also after a restart."""
     source = BOUNDED[name](folder)
     (partition,) = names_of(source)
     reader = source.open(partition, None)

@@ -12,21 +12,18 @@ from gearpy.task.api.interfaces import Sink
 
 
 def write(sink: Sink, *values: object, task: int = 0) -> None:
-    """Write one batch."""
     writer = sink.open(task, 2)
     writer.write_batch(Batch(list(values), [0] * len(values)))
     writer.close(completed=True)
 
 
 def test_records_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    """One a line, on standard output of the moment."""
     write(console(), "to be", 5, ("a", 1))
 
     assert capsys.readouterr().out == "to be\n5\n('a', 1)\n"
 
 
 def test_nothing_is_printed_for_nothing() -> None:
-    """Not even an empty line."""
     file = io.StringIO()
 
     write(console(file=file))
@@ -36,7 +33,6 @@ def test_nothing_is_printed_for_nothing() -> None:
 
 
 def test_the_header_is_printed_once_for_all_tasks() -> None:
-    """They write to one terminal."""
     file = io.StringIO()
     sink = console(columns=("word", "count"), file=file)
 
@@ -47,8 +43,6 @@ def test_the_header_is_printed_once_for_all_tasks() -> None:
 
 
 def test_a_record_that_cannot_be_shown_is_named() -> None:
-    """The user's `__str__` raised."""
-
     class Mute:
         def __str__(self) -> str:
             raise ValueError("mute")
@@ -60,7 +54,6 @@ def test_a_record_that_cannot_be_shown_is_named() -> None:
 
 
 def test_a_character_that_the_terminal_lacks_is_escaped() -> None:
-    """Output must not end an application."""
     file = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
 
     write(console(file=file), "caf\xe9")

@@ -14,15 +14,12 @@ STEPS = 80
 
 
 class DeltaPlace(RowPlace):
-    """A Delta table that can lose power, and whom others write to."""
-
     def __init__(self, rng: Random) -> None:
         self.table = MemoryTable()
         super().__init__(self.table)
         self.rng = rng
 
     def writer(self) -> DeltaWriter:
-        """Return a writer of a new process."""
         return DeltaWriter(
             cast("Any", MemoryLog(self.table)),
             self.table.folder,
@@ -34,7 +31,6 @@ class DeltaPlace(RowPlace):
         )
 
     def numbers(self) -> list[int]:
-        """Return what readers see."""
         return [row["n"] for row in self.table.rows()]
 
 
@@ -46,7 +42,6 @@ class DeltaWorld(EpochWorld):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_readers_see_each_row_once(seed: int) -> None:
-    """Between any two steps there may be a crash, a power cut, or a zombie at work."""
     rng = Random(seed)
     world = DeltaWorld(DeltaPlace(rng), rng, batch=a_batch)
 

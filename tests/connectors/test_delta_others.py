@@ -32,7 +32,6 @@ class Disturbed:
         self._names = names
 
     def __getattr__(self, name: str) -> Any:
-        """Return the method, disturbed."""
         found = getattr(self._inner, name)
         if name not in self._names:
             return found
@@ -51,7 +50,6 @@ FILE_STEPS = frozenset({"make", "create", "sync", "sync_names", "look"})
 
 
 def disturbed(path: Path, on_step: Callable[[str], None], **options: Any) -> DeltaWriter:
-    """Return a writer in whose way others may get."""
     log = DeltaLog("delta_table", str(path), None, path)
     return DeltaWriter(
         cast("Any", Disturbed(log, on_step, LOG_STEPS)),
@@ -100,7 +98,6 @@ def test_a_merge_between_looking_and_taking_back_is_found(tmp_path: Path) -> Non
 
 
 def test_others_who_never_pause_are_a_failure_in_the_end(tmp_path: Path) -> None:
-    """Taking files out of the table needs a moment in which nobody writes."""
     path = tmp_path / "t"
     first = opened(path, partition_by="p")
     for epoch in (1, 2):

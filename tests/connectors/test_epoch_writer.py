@@ -26,15 +26,12 @@ create table if not exists result (
 
 
 class SqliteSink(Sink):
-    """A table of results."""
-
     transactional = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def open(self, task_index: int, parallelism: int) -> "SqliteWriter":
-        """Return the writer of one task."""
         return SqliteWriter(self.path, task_index)
 
 
@@ -49,11 +46,9 @@ class SqliteWriter(EpochWriter):
         self.database.executescript(TABLES)
 
     def row_of(self, record: Any) -> int:
-        """Whole numbers only."""
         return int(record)
 
     def take_over(self, owner: EpochOwner, epoch: int) -> None:
-        """See `EpochWriter`."""
         run, sink, task, incarnation = owner
         with self.transaction() as run_sql:
             noted, last = self.noted(owner)
@@ -69,7 +64,6 @@ class SqliteWriter(EpochWriter):
             )
 
     def write_epoch(self, owner: EpochOwner, epoch: int, batch: Batch) -> None:
-        """See `EpochWriter`."""
         run, sink, task, incarnation = owner
         with self.transaction() as run_sql:
             noted, last = self.noted(owner)
@@ -88,11 +82,9 @@ class SqliteWriter(EpochWriter):
             )
 
     def close(self, *, completed: bool) -> None:
-        """Close the database."""
         self.database.close()
 
     def noted(self, owner: EpochOwner) -> tuple[int, int]:
-        """Return incarnation and epoch that the database knows."""
         found = self.database.execute(
             "select incarnation, epoch from owner where run = ? and sink = ? and task = ?",
             owner[:3],
@@ -128,12 +120,10 @@ class Manifest(NamedTuple):
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where the database is."""
     return tmp_path / "results.db"
 
 
 def seen(path: Path) -> list[int]:
-    """Return what a reader sees, in order."""
     database = sqlite3.connect(path)
     rows = database.execute(
         "select value from result order by run, sink, task, epoch, place"
@@ -150,19 +140,16 @@ def opened(
     run: str = "r",
     incarnation: int = 1,
 ) -> SqliteWriter:
-    """Return a writer as a task has it."""
     writer = SqliteSink(path).open(0, 1)
     writer.recover(prepared or {}, epoch=epoch, run=run, incarnation=incarnation)
     return writer
 
 
 def batch(*values: Any) -> Batch:
-    """Return some records."""
     return Batch(list(values), [0] * len(values))
 
 
 def test_records_are_written_when_their_epoch_is_complete(path: Path) -> None:
-    """In order; records of the next epoch wait."""
     writer = opened(path)
     writer.write_batch(batch(1, 2))
     prepared = writer.prepare(1)
@@ -177,7 +164,6 @@ def test_records_are_written_when_their_epoch_is_complete(path: Path) -> None:
 
 
 def test_what_was_prepared_travels_through_a_checkpoint(path: Path) -> None:
-    """The next incarnation writes it, on whatever machine, with the event times."""
     writer = opened(path)
     writer.write_batch(Batch([1, 2], [10, 20]))
     encoded = encode_state("sqlite", writer.prepare(1))
@@ -205,7 +191,6 @@ def test_a_record_is_refused_when_it_comes(path: Path) -> None:
 
 
 def test_an_epoch_has_a_limit(path: Path) -> None:
-    """Memory is not for a day's records."""
     writer = opened(path)
     writer.write_batch(batch(*range(1000)))
 
@@ -217,7 +202,6 @@ def test_an_epoch_has_a_limit(path: Path) -> None:
 
 
 def test_going_back_takes_back_what_was_written(path: Path) -> None:
-    """Epochs after the one that the run goes on from come again."""
     writer = opened(path)
     for epoch in (1, 2):
         writer.write_batch(batch(epoch))
@@ -234,7 +218,6 @@ def test_going_back_takes_back_what_was_written(path: Path) -> None:
 
 
 def test_a_run_may_go_on_from_a_checkpoint_of_another(path: Path) -> None:
-    """What the other one had prepared is written once, whoever comes first, and stays."""
     writer = opened(path)
     prepared = {}
     for epoch in (1, 2, 3):
@@ -256,7 +239,6 @@ def test_a_run_may_go_on_from_a_checkpoint_of_another(path: Path) -> None:
 
 
 def test_a_zombie_writes_nothing(path: Path) -> None:
-    """Neither what it was told to write nor as the new owner."""
     zombie = opened(path)
     zombie.write_batch(batch(1))
     prepared = zombie.prepare(1)
@@ -273,7 +255,6 @@ def test_a_zombie_writes_nothing(path: Path) -> None:
 
 
 def test_a_zombie_that_begins_late_takes_nothing_over(path: Path) -> None:
-    """It was frozen before it began, and its process has opened the store after its successor."""
     successor = opened(path, incarnation=2)
     successor.write_batch(batch(1))
 
@@ -330,7 +311,6 @@ class World:
         self.zombies.append((writer, waiting))
 
     def write(self, writer: SqliteWriter) -> list[int]:
-        """Let a few records come, or none."""
         new = list(range(self.count, self.count + self.rng.randint(0, 3)))
         self.count += len(new)
         writer.write_batch(batch(*new))
@@ -346,21 +326,18 @@ class World:
             assert seen(self.path) == self.complete[-1].records
 
     def disturb(self) -> None:
-        """Let all zombies write what they were told to."""
         for zombie, told in self.zombies:
             for epoch, prepared in told.items():
                 with pytest.raises(GearpyError) if prepared else nullcontext():
                     zombie.commit(epoch, prepared)
 
     def close(self) -> None:
-        """Let all databases be closed."""
         for zombie, _ in self.zombies:
             zombie.close(completed=False)
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_the_table_has_each_record_once(path: Path, seed: int) -> None:
-    """Crashes before and after each step, damage of the newest epoch, zombies that go on."""
     world = World(path, Random(seed))
 
     for _ in range(12):

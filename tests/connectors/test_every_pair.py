@@ -52,15 +52,11 @@ _NUMBERS = count()
 
 
 class Colour(Enum):
-    """No type that columns have."""
-
     RED = 1
 
 
 @dataclass(frozen=True)
 class Inner:
-    """A record within a record."""
-
     x: int
     y: str | None
 
@@ -115,7 +111,6 @@ ROWS: Final = 2
 
 
 def rows_of(names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row without any value, and one with all of them."""
     return [
         {"n": 0, "day": "mon", **dict.fromkeys(names)},
         {"n": 1, "day": "mon", **{name: KEPT[name] for name in names}},
@@ -123,14 +118,12 @@ def rows_of(names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def written(sink: gp.Sink[Any], rows: Sequence[Any], on_error: str = "fail") -> None:
-    """Write rows by a run."""
     app = gp.StreamApp("pairs")
     app.read(gp.collection(rows, timestamp=lambda _: 0)).write(sink)
     _ = gp.run(app, config=gp.load_config(overrides={"application.on-error": on_error}))
 
 
 def refusal(sink: gp.Sink[Any], row: dict[str, Any]) -> str:
-    """Return why a sink does not take a row."""
     app, source = gp.StreamApp("pairs"), ManualSource("rows")
     app.read(source).write(sink)
     flow = FlowDriver(app)
@@ -145,7 +138,6 @@ def refusal(sink: gp.Sink[Any], row: dict[str, Any]) -> str:
 
 
 def read(source: gp.Source[Any]) -> list[Any]:
-    """Return the rows of a source."""
     app, found = gp.StreamApp("pairs"), list[Any]()
     app.read(source).write(gp.to_list(found))
     _ = gp.run(app)
@@ -153,7 +145,6 @@ def read(source: gp.Source[Any]) -> list[Any]:
 
 
 def check(found: Sequence[Any], names: Sequence[str], change: Callable[[Any], Any]) -> None:
-    """Compare with what was written, as a form has it."""
     first, second = sorted(found, key=lambda row: int(row["n"]))
     nothing = change(None)
     for name in names:
@@ -174,12 +165,10 @@ def alike(one: Any, other: Any) -> bool:
 
 
 def as_is(value: Any) -> Any:
-    """Return a value as columns have it."""
     return vars(value) if isinstance(value, Inner) else value
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as JSON has it."""
     return value.isoformat() if isinstance(value, date | time) else as_is(value)
 
 
@@ -189,7 +178,6 @@ def as_cell(value: Any) -> str:
 
 
 def files(folder: Path, ending: str) -> list[Path]:
-    """Return the files of a folder in their order."""
     return sorted(folder.rglob(f"*.{ending}"))
 
 
@@ -208,12 +196,10 @@ def of_parquet(folder: Path) -> list[Any]:
 
 
 def of_arrow(folder: Path) -> list[Any]:
-    """Return rows by pyarrow alone."""
     return [row for part in files(folder, "arrow") for row in feather.read_table(part).to_pylist()]
 
 
 def of_csv(folder: Path) -> list[dict[str, str]]:
-    """Return rows by the csv module alone."""
     rows: list[dict[str, str]] = []
     for part in files(folder, "csv"):
         with part.open(newline="", encoding="utf-8") as lines:
@@ -222,34 +208,28 @@ def of_csv(folder: Path) -> list[dict[str, str]]:
 
 
 def of_json(folder: Path) -> list[Any]:
-    """Return rows by the json module alone."""
     lines = [line for part in files(folder, "jsonl") for line in part.read_bytes().split(b"\n")]
     return [json.loads(line) for line in lines if line]
 
 
 def of_delta(folder: Path) -> list[Any]:
-    """Return rows by the Delta library alone."""
     rows: list[Any] = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
     return rows
 
 
 def of_hive(folder: Path) -> list[Any]:
-    """Return rows by pyarrow's own partitions."""
     found = pa_dataset.dataset(str(folder), format="parquet", partitioning="hive")
     rows: list[Any] = found.to_table().to_pylist()
     return rows
 
 
 def parts_of(ending: str, **options: Any) -> Callable[[Path], list[Any]]:
-    """Return a reader by the source of a format."""
     source = {"csv": gp.csv, "jsonl": gp.jsonl, "parquet": gp.parquet, "arrow": gp.arrow}[ending]
     return lambda folder: read(source(str(folder / "**" / f"*.{ending}"), **options))
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A sink, those who read it, and what it has no form for."""
-
     sink: Callable[[Path], Any]
     readers: Sequence[Callable[[Path], list[Any]]]
     refused: frozenset[str] = frozenset()
@@ -281,7 +261,6 @@ PAIRS: Final[dict[str, Pair]] = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_odd_values_are_read_as_they_were(name: str, tmp_path: Path) -> None:
-    """Behind a row where all of them are missing."""
     pair = PAIRS[name]
     names = [each for each in KEPT if each not in pair.refused]
     written(pair.sink(tmp_path / "out"), rows_of(names))
@@ -290,7 +269,6 @@ def test_odd_values_are_read_as_they_were(name: str, tmp_path: Path) -> None:
 
 
 def test_cells_of_csv_are_read_as_they_were(tmp_path: Path) -> None:
-    """By the csv module, which sees texts, and by the source with a schema and without."""
     names = [each for each in KEPT if each not in NESTED | BYTES]
     written(gp.csv_folder(tmp_path / "out"), rows_of(names))
     cells = of_csv(tmp_path / "out")
@@ -323,7 +301,6 @@ def test_cells_of_csv_are_read_as_they_were(tmp_path: Path) -> None:
 
 
 def type_of(value: Any) -> pa.DataType:
-    """Return the type of a column."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         return pa.timestamp("us", "UTC")
     if isinstance(value, Decimal):
@@ -363,7 +340,6 @@ IN_JSON: Final = {  #: JSON has a form for them.
 
 @pytest.mark.parametrize("name", ["csv", *PAIRS])
 def test_what_is_refused_is_told_and_may_be_left_out(name: str, tmp_path: Path) -> None:
-    """With the column, the value, and the cure; all else is written."""
     sink: Any = gp.csv_folder if name == "csv" else PAIRS[name].sink
     refused = {each: REFUSED[each] for each in REFUSED if name != "jsonl" or each not in IN_JSON}
     for number, (value, cure) in enumerate(refused.values()):
@@ -384,7 +360,6 @@ def test_what_is_refused_is_told_and_may_be_left_out(name: str, tmp_path: Path) 
 
 
 def test_postgresql_has_odd_values_as_they_were(postgres: PostgresAddress) -> None:
-    """For psycopg, and for the source."""
     table = f"pairs{next(_NUMBERS)}"
     names = [each for each in KEPT if each not in NESTED | SPARK | {"nul", "none"}]
     written(gp.postgres_sink(postgres.url, table, create=True), rows_of(names))
@@ -459,14 +434,12 @@ AVRO_REFUSED: Final[dict[str, Any]] = {
 
 
 def topic_with(kafka: KafkaAddress, rows: Sequence[Any], form: Any, on_error: str = "fail") -> str:
-    """Return a topic that a sink has written."""
     topic = TopicBuild(kafka.plain).make()
     written(gp.kafka_sink(topic, servers=kafka.plain, value=form), rows, on_error)
     return topic
 
 
 def of_topic(kafka: KafkaAddress, topic: str, form: Any) -> list[Any]:
-    """Return the rows that the source reads."""
     return read(gp.kafka(topic, servers=kafka.plain, value=form, until="now"))
 
 
@@ -484,7 +457,6 @@ def check_refused(kafka: KafkaAddress, form: Any, refused: dict[str, Any]) -> No
 
 
 def test_topics_of_avro_have_odd_values_as_they_were(kafka: KafkaAddress) -> None:
-    """For fastavro alone, and for the source."""
     form = gp.avro(schema=AVRO)
     topic = topic_with(kafka, AVRO_ROWS, form)
     bodies = [message.value() or b"" for message in read_topic(kafka.plain, topic)]
@@ -496,7 +468,6 @@ def test_topics_of_avro_have_odd_values_as_they_were(kafka: KafkaAddress) -> Non
 
 
 def odd_message() -> Any:
-    """Return a class of Protobuf with a field of each kind."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
         name="odd.proto",
@@ -532,7 +503,6 @@ def odd_message() -> Any:
 
 
 def test_topics_of_protobuf_have_odd_values_as_they_were(kafka: KafkaAddress) -> None:
-    """For the library alone, and for the source."""
     odd = odd_message()
     form = gp.protobuf(odd)
     full = {
@@ -573,7 +543,6 @@ def test_topics_of_protobuf_have_odd_values_as_they_were(kafka: KafkaAddress) ->
 
 
 def test_topics_of_json_have_odd_values_as_they_were(kafka: KafkaAddress) -> None:
-    """For the json module alone, and for the source; numbers of any size."""
     refused = {*DECIMALS, *BYTES, "span", "infinite", "nan"}
     names = [each for each in KEPT if each not in refused]
     rows = rows_of(names)

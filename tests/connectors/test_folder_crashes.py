@@ -17,27 +17,22 @@ STEPS = 120
 
 
 class FolderPlace(RowPlace):
-    """A folder of JSON lines that can lose power."""
-
     def __init__(self) -> None:
         self.folder = MemoryFolder()
         super().__init__(self.folder)
         self.starts = 0
 
     def writer(self) -> FolderWriter:
-        """Return a writer of a new process."""
         self.starts += 1
         share = FolderShare(task=0, overwrite=self.starts % 2 == 0)
         return FolderWriter("sink", self.folder, JsonFolderFormat(), share)
 
     def numbers(self) -> list[int]:
-        """Return what readers see, in the order of files."""
         return [json.loads(line)["n"] for line in text_of(self.folder).splitlines()]
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_readers_see_each_record_once(seed: int) -> None:
-    """Between any two steps there may be a crash, a power cut, or a zombie at work."""
     world = EpochWorld(FolderPlace(), Random(seed), batch=a_batch, in_order=True)
 
     for _ in range(STEPS):

@@ -50,7 +50,6 @@ def test_the_last_records_are_kept(sizes: list[int], limit: int, *, columns: boo
 
 
 def test_what_is_not_kept_takes_no_memory() -> None:
-    """The last records of a long stream."""
     sink, batches = (
         GatherSink(last=15),
         [Batch([_Big() for _ in range(10)], [0] * 10) for _ in range(10)],
@@ -69,7 +68,6 @@ class _Big:
 
 @pytest.mark.parametrize("columns", [True, False])
 def test_a_table_has_the_records_and_their_times(*, columns: bool) -> None:
-    """A record without fields is the value."""
     table = gathered([2, 1], columns=columns).table("look")
 
     name = "n" if columns else "value"
@@ -79,7 +77,6 @@ def test_a_table_has_the_records_and_their_times(*, columns: bool) -> None:
 
 
 def test_a_column_of_nothing_but_none_stays_where_it_is() -> None:
-    """Among a few records it is the rule."""
     sink = GatherSink()
     sink.take(Batch([{"a": None, "b": 1, "c": None}, {"b": 2}], [0, 0]))
 
@@ -88,7 +85,6 @@ def test_a_column_of_nothing_but_none_stays_where_it_is() -> None:
 
 
 def test_without_records_the_schema_tells_the_columns() -> None:
-    """And nothing else can."""
     schema = row_schema_of({"n": int})
 
     assert GatherSink().table("look", schema).schema.names == ["n"]
@@ -97,7 +93,6 @@ def test_without_records_the_schema_tells_the_columns() -> None:
 
 
 def test_records_that_do_not_fit_are_told() -> None:
-    """By the name of what was asked for."""
     sink = GatherSink()
     sink.take(Batch([1, "a"], [0, 0]))
 

@@ -17,28 +17,23 @@ STEPS = 80
 
 
 class HivePlace(RowPlace):
-    """A partitioned folder that can lose power."""
-
     def __init__(self, rng: Random) -> None:
         self.folder = MemoryFolder()
         super().__init__(self.folder)
         self.rng = rng
 
     def writer(self) -> HiveWriter:
-        """Return a writer of a new process."""
         overwrite = self.rng.random() < 0.5
         options = table_options("hive_folder", partition_by="p")
         return HiveWriter(self.folder, options, FolderShare(task=0, overwrite=overwrite))
 
     def numbers(self) -> list[int]:
-        """Return what readers see."""
         files = [each.data for name, each in self.folder.files.items() if "=" in name]
         return [n for data in files for n in pq.read_table(BytesIO(data))["n"].to_pylist()]
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_readers_see_each_row_once(seed: int) -> None:
-    """Between any two steps there may be a crash, a power cut, or a zombie at work."""
     rng = Random(seed)
     world = EpochWorld(HivePlace(rng), rng, batch=a_batch)
 

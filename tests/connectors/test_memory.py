@@ -16,19 +16,16 @@ from tests.connectors.reading import rest_of
 
 
 def all_of(source: Source) -> list[Message]:
-    """Read one partition after the other."""
     return [m for name in source.partitions() for m in rest_of(source.open(name, None))]
 
 
 def test_times_come_from_the_values() -> None:
-    """An aware datetime will do."""
     source = collection([1, 2], timestamp=lambda n: datetime(1970, 1, 1, 0, 0, n, tzinfo=UTC))
 
     assert [message.timestamp for message in all_of(source)] == [1000, 2000]
 
 
 def test_the_watermark_stays_behind_by_the_bound() -> None:
-    """What is that late is not too late."""
     source = collection([Message("a", 50), Message("b", 45)], out_of_order="10ms")
     reader = source.open("00000", None)
 
@@ -39,7 +36,6 @@ def test_the_watermark_stays_behind_by_the_bound() -> None:
 
 
 def test_the_collection_is_copied() -> None:
-    """A replay gives what the first reading gave."""
     values = [1]
     source = collection(values)
 
@@ -78,7 +74,6 @@ def test_a_reader_resumed_anywhere_goes_on_exactly(
 
 
 def test_wrong_arguments_are_refused_when_they_are_written() -> None:
-    """A time given twice could be either."""
     with pytest.raises(ConfigError, match="leave out timestamp="):
         collection([Message("a", 5)], timestamp=lambda _: 1)
     with pytest.raises(ConfigError, match="partitions is 0"):
@@ -88,7 +83,6 @@ def test_wrong_arguments_are_refused_when_they_are_written() -> None:
 
 
 def test_a_value_without_a_time_is_named() -> None:
-    """The function raised."""
     reader = collection(["x"], timestamp=int).open("00000", None)
 
     with pytest.raises(OperatorError) as failed:
@@ -98,7 +92,6 @@ def test_a_value_without_a_time_is_named() -> None:
 
 
 def test_tasks_share_the_list_and_keep_their_batches_whole() -> None:
-    """No record is lost when they write at the same time."""
     results: list[tuple[int, int]] = []
     sink = to_list(results)
 

@@ -99,7 +99,6 @@ def refusal_of_row(sink: str, path: Path, value: Any, kind: pa.DataType) -> str:
 
 
 def schema_of(kind: pa.DataType) -> pa.Schema:
-    """Return the schema of a column of this type, and of one to partition by."""
     return pa.schema({"v": kind, "day": pa.string()})
 
 
@@ -160,7 +159,6 @@ def test_columns_that_come_as_columns_are_refused_like_rows(
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_numbers_in_a_file_are_no_times_either(form: str, tmp_path: Path) -> None:
-    """Nobody knows their unit."""
     table = pa.table({"v": [1_700_000_000_000]})
     path = tmp_path / f"times.{form}"
     if form == "parquet":

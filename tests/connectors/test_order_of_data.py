@@ -124,7 +124,6 @@ def _read_arrow(folder: Path, kind: str) -> list[Any]:
 
 @pytest.mark.parametrize("name", [name for name in CELLS if name not in NESTED])
 def test_cells_of_csv_are_alike(tmp_path: Path, name: str) -> None:
-    """By the csv module, which sees no types."""
     for number, values in enumerate(_orders(CELLS[name])):
         folder = tmp_path / str(number)
         writer = opened(gp.csv_folder(folder))
@@ -190,7 +189,6 @@ SOURCE = [gp.Message({"k": None, "j": 1, "v": 1}, 0), gp.Message({"k": "NA", "j"
 def test_the_plan_tells_that_there_is_a_key(
     tmp_path: Path, sink: Any, keys: tuple[str, ...], names: list[str]
 ) -> None:
-    """And its type, where the source has a schema."""
     kinds = {"k": pa.string(), "j": pa.int64(), "v": pa.int64()}
     made: Sink = sink(tmp_path / "out")
     app = gp.StreamApp("keys")

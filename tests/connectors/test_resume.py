@@ -27,12 +27,10 @@ LATE = {"windows", "marked", "follow", "collection", "messages", "generator", "e
 
 
 def time_of(line: str) -> int:
-    """Return the event time that a line begins with."""
     return int(line.split(" ", maxsplit=1)[0])
 
 
 def time_of_number(number: int) -> int:
-    """Return times that are out of order."""
     return number * 7 % 23
 
 
@@ -45,7 +43,6 @@ def followed(path: Path) -> Source:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with text files of all kinds."""
     folder = tmp_path_factory.mktemp("resume")
     (folder / "whole.txt").write_text("".join(f"{line}\n" for line in LINES))
     (folder / "windows.txt").write_bytes("\r\n".join(LINES).encode())

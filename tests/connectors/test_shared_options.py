@@ -21,7 +21,6 @@ import gearpy as gp
     ],
 )
 def test_each_function_shows_all_of_its_options(function: Any, name: str, default: object) -> None:
-    """`help` has them with their defaults, and what each does."""
     assert signature(function).parameters[name].default == default
     assert "options" not in signature(function).parameters
     assert f"    {name}: " in function.__doc__
@@ -44,7 +43,6 @@ def test_each_function_shows_all_of_its_options(function: Any, name: str, defaul
 def test_an_option_that_is_none_is_refused_under_the_name_that_was_called(
     function: Any, wrong: str, tmp_path: Path
 ) -> None:
-    """`gear` finds by it what was meant."""
     text = rf"^{function.__name__}\(\) got an unexpected keyword argument '{wrong}'"
 
     with pytest.raises(TypeError, match=text):

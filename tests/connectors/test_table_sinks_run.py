@@ -23,14 +23,12 @@ RECORDS = 3000
 
 
 def hive_numbers(path: Path) -> list[int]:
-    """Return what a reader of the folder sees."""
     table = pa_dataset.dataset(path, partitioning="hive").to_table(columns=["n"])
     found: list[int] = table["n"].to_pylist()
     return found
 
 
 def delta_numbers(path: Path) -> list[int]:
-    """Return what a reader of the table sees."""
     found: list[int] = DeltaTable(path).to_pyarrow_table()["n"].to_pylist()
     return found
 

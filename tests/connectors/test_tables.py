@@ -24,8 +24,6 @@ from gearpy.task.api.snapshots import decode_state, encode_state
 
 @dataclass
 class Reading:
-    """A row."""
-
     at: int
     value: float
 
@@ -35,7 +33,6 @@ BATCH = pa.RecordBatch.from_pylist([vars(row) for row in ROWS])
 
 
 def batches(part: int) -> Iterator[Any]:
-    """Yield the rows in batches of different sizes."""
     for start, length in ((0, 11), (11, 0), (11, 9), (20, 20)):
         yield BATCH.slice(start + part, length)
 
@@ -54,7 +51,6 @@ SOURCES: dict[str, Callable[[], Source]] = {
 
 
 def read(reader: SourceReader, size: int) -> list[Message]:
-    """Return what is there; only tables."""
     found: list[Message] = []
     while not reader.finished and (batch := reader.read_batch(size)) is not None:
         assert type(batch.values) is Table
@@ -83,7 +79,6 @@ def test_goes_on_at_any_place(name: str, before: list[int], size: int) -> None:
 
 @pytest.mark.parametrize(("name", "rows"), [("table", 40), ("rows", 40), ("made", 31)])
 def test_all_rows_are_given(name: str, rows: int) -> None:
-    """With their times, by the schema that the source tells."""
     source = SOURCES[name]()
     found = [each for part in source.partitions() for each in read(source.open(part, None), 7)]
 
@@ -130,7 +125,6 @@ def test_rate_and_end_of_made_tables() -> None:
     ],
 )
 def test_mistakes_are_told(make: Callable[[], Source], message: str) -> None:
-    """Before anything runs."""
     with pytest.raises(ConfigError, match=message):
         make()
 
@@ -140,7 +134,6 @@ def test_mistakes_are_told(make: Callable[[], Source], message: str) -> None:
     [({"n": 1}, "gave a dict"), (pa.RecordBatch.from_pydict({"m": [1]}), "there is no column 'n'")],
 )
 def test_what_is_made_has_to_fit(item: Any, message: str) -> None:
-    """The function is blamed."""
     reader = generate_tables(lambda: [item], schema={"n": int}).open("00000", None)
 
     with pytest.raises(OperatorError, match=message):

@@ -63,7 +63,6 @@ SINKS: Final[dict[str, Callable[[Path], gp.Sink[Any]]]] = {
 
 
 def tables(name: str, place: Path) -> list[pa.Table]:
-    """Return the written rows, by file, or as a whole."""
     if name == "delta":
         return [DeltaTable(str(place)).to_pyarrow_table()]
     if name == "window log":
@@ -77,7 +76,6 @@ def tables(name: str, place: Path) -> list[pa.Table]:
 def test_aggregates_have_the_types_of_their_fields(
     tmp_path: Path, name: str, *, is_columnar: bool
 ) -> None:
-    """Whatever the results of the first window are."""
     for row in ROWS:
         app = gp.StreamApp("told")
         rows = app.read(gp.rows([row], schema=SCHEMA, time="at"))
@@ -103,26 +101,21 @@ def test_aggregates_have_the_types_of_their_fields(
 
 @dataclass(frozen=True)
 class Price:
-    """What a function says that it returns."""
-
     name: str | None
     price: float | None
     count: int | None
 
 
 def priced(row: dict[str, Any]) -> Price:
-    """Return records whose types only the annotation tells at first."""
     return Price(row["s"], row["f"], row["i"])
 
 
 def wrongly_priced(row: dict[str, Any]) -> Price:
-    """Return other types than the annotation says."""
     return Price(row["at"], str(row["at"]), row["i"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", SINKS)
 def test_records_have_the_types_of_their_stream(tmp_path: Path, name: str) -> None:
-    """By the schema of the source, or by an annotation; one that does not hold changes nothing."""
     for row in ROWS:
         app = gp.StreamApp("told")
         rows = app.read(gp.rows([row], schema=SCHEMA, time="at")).filter(lambda _: True)

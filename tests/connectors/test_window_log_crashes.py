@@ -22,8 +22,6 @@ SCHEMA = pa.schema({"key": pa.int64(), "value": pa.int64()})
 
 
 class LogPlace(WriterPlace):
-    """A log that can lose power, and one who reads it."""
-
     def __init__(self, **options: Any) -> None:
         self.store = MemoryFolder()
         super().__init__(self.store)
@@ -33,7 +31,6 @@ class LogPlace(WriterPlace):
         self.read: list[int] = []
 
     def writer(self) -> WindowLogWriter:
-        """Return a writer of a new process."""
         return WindowLogWriter(self.options, WindowLog(self.store), task=0)
 
     def crash(self, rng: Random) -> None:
@@ -42,16 +39,13 @@ class LogPlace(WriterPlace):
         self.log = WindowLog(self.store)
 
     def read_to(self, end: dict[str, int]) -> None:
-        """Take some of what there is, and remember it."""
         self.read += self._keys(end)
         self.position = end
 
     def seen(self) -> list[int]:
-        """Return what was read and what is there to read, in order."""
         return sorted(self.read + self._keys(self.log.view().ends()))
 
     def _keys(self, end: dict[str, int]) -> list[int]:
-        """Return what is behind the reader."""
         if not self.log.exists:
             return []
         keys: list[int] = self.log.read_between(self.position, end)["key"].to_pylist()
@@ -74,11 +68,9 @@ class LogWorld(TaskWorld[LogPlace]):
         self.start()
 
     def rare(self) -> list[Callable[[], None]]:
-        """What others do, too."""
         return [*super().rare(), self.compact, self.read_on, self.purge]
 
     def finish(self) -> None:
-        """Come to the end of the stream."""
         self.restart()
         while len(self.live.records) <= self.most:
             self.write()
@@ -106,15 +98,12 @@ class LogWorld(TaskWorld[LogPlace]):
         live.records += numbers
 
     def forbidden(self) -> Batch:
-        """Return a window that has no place among the others."""
         return Batch([WindowResult(FORBIDDEN, 0, 0, 10)], [0])
 
     def note_shown(self, manifest: WriterManifest) -> None:
-        """What was shown stays, or is shown again."""
         self.shown = max(self.shown, len(manifest.records))
 
     def check(self) -> None:
-        """All that was shown, once, and no more than what was complete."""
         seen = self.place.seen()
 
         assert seen == sorted(set(seen))
@@ -130,7 +119,6 @@ class LogWorld(TaskWorld[LogPlace]):
         self.most = max(self.most, len(self.complete[-1].records))
 
     def go_back(self) -> None:
-        """Go on in the same run, or in a new one."""
         super().go_back()
         if self.rng.random() < 0.3 and self.complete[-1].epoch:  # Else it has nothing of the other.
             self.runs, self.incarnation = self.runs + 1, self.rng.randint(0, 3)
@@ -145,7 +133,6 @@ class LogWorld(TaskWorld[LogPlace]):
         self.place.on_step = lambda _: None
 
     def read_on(self) -> None:
-        """A reader takes some of what there is."""
         view = self.place.log.view()
         self.place.read_to(view.advance(self.place.position, max_rows=self.rng.randint(1, 20)))
 
@@ -161,7 +148,6 @@ PURGED = (1273, 1434, 1653, 1657, 2212, 2250, 2457, 2983)
 
 @pytest.mark.parametrize("seed", [*range(40), *PURGED])
 def test_a_log_has_each_window_once(seed: int) -> None:
-    """Between any two steps there may be a crash, a power cut, a compaction, or a zombie."""
     options = {"compact_files": 3} if seed % 2 else {"body": "auto"}
     world = LogWorld(Random(seed), **options)
 

@@ -20,14 +20,12 @@ from tests.eventually import DEADLINE_S
 
 
 def windows_of(app: gp.StreamApp, path: Any, **options: Any) -> None:
-    """Count numbers by their last digit, a window for each hundred."""
     numbers = app.read(gp.collection(range(2000), timestamp=lambda n: n * 10))
     counts = numbers.key_by(lambda n: n % 10).window(gp.tumbling("1s")).count()
     counts.write(gp.window_log_folder(path, key="digit", **options))
 
 
 def rows_in(path: Any) -> Counter[tuple[int, int, int]]:
-    """Return start, key and count of all windows in a log."""
     log = WindowLog(path)
     table = log.read_between({}, log.view().ends())
     starts = [int(each.timestamp() * 1000) for each in table["window_start"].to_pylist()]

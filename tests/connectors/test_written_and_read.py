@@ -66,8 +66,6 @@ MONEY = st.decimals(-(10**19), 10**19, places=18, allow_nan=False, allow_infinit
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its type, and values of it."""
-
     kind: Any
     values: st.SearchStrategy[Any]
     refused: frozenset[str] = frozenset()  #: Sinks that have no form for it.
@@ -143,7 +141,6 @@ def same(one: Any, other: Any) -> bool:
 
 
 def check(sink: str, kinds: dict[str, Any], rows: list[dict[str, Any]], *, is_given: bool) -> None:
-    """Write rows in two epochs, read them, compare."""
     make, read_from, options = PAIRS[sink]
     schema = pa.schema(kinds)
     with TemporaryDirectory() as folder:
@@ -166,8 +163,6 @@ def check(sink: str, kinds: dict[str, Any], rows: list[dict[str, Any]], *, is_gi
 @pytest.mark.parametrize("schema", ["given", "found"])
 @pytest.mark.parametrize("sink", PAIRS)
 def test_rows_come_back_as_they_were(sink: str, schema: str) -> None:
-    """By a schema, or by types that the sink has found out."""
-
     @given(tables(sink, is_given=schema == "given"))
     @settings(max_examples=15, deadline=None)
     def run(drawn: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
@@ -180,8 +175,6 @@ def test_rows_come_back_as_they_were(sink: str, schema: str) -> None:
 @pytest.mark.parametrize("schema", ["given", "found"])
 @pytest.mark.parametrize("sink", PAIRS)
 def test_very_many_rows_come_back(sink: str, schema: str) -> None:
-    """The same for many more tables."""
-
     @given(tables(sink, is_given=schema == "given"))
     @settings(max_examples=500, deadline=None)
     def run(drawn: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:

@@ -73,7 +73,6 @@ class Disk:
         return self.stored
 
     def has(self, index: int, term: int) -> bool:
-        """Whether an entry is on disk, or in a snapshot there."""
         stored = self.stored
         if index <= stored.base_index:
             return True
@@ -600,7 +599,5 @@ def run_consensus_seed(seed: int, events_max: int | None = None) -> ConsensusRes
 
 
 class FirstNumber(random.Random):
-    """Draws the first number of every range."""
-
     def randrange(self, *_: Any, **__: Any) -> int:
         return 0

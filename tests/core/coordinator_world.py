@@ -34,7 +34,6 @@ def a_message(
 def a_writer(
     launch: int = 1, *, nonce: str = "00000000", segments_max: int = 100, known_launch: int = 0
 ) -> CoordinatorLogWriter:
-    """Return a writer that has not opened the log yet."""
     return CoordinatorLogWriter(
         log=LOG,
         launch=launch,

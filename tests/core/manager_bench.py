@@ -180,7 +180,6 @@ class Bench:
     # -- what the surroundings do ----------------------------------------------------------
 
     def obey(self, commands: Sequence[Command]) -> list[Command]:
-        """Do what was decided; return all that this leads to."""
         first = len(self.done)
         waiting = list(commands)
         while waiting:
@@ -366,7 +365,6 @@ class Bench:
         return bool(begun) and (newest is None or newest.epoch < begun[-1])
 
     def end_epoch(self, region: int = 0) -> list[Command]:
-        """Let all executors store the epoch that was announced last."""
         of_region, first = self.manager.regions[region], len(self.done)
         for executor_id in sorted(of_region.executors):
             self.obey(self.store(of_region, executor_id))
@@ -390,13 +388,11 @@ def address(executor_id: ExecutorId, launch: int) -> str:
 
 
 def stopped(region: Region, executor_id: ExecutorId, *errors: ErrorCard) -> TasksStopped:
-    """Return an executor's answer to the stop of the present attempt."""
     attempt = region.attempt or 0
     return TasksStopped(executor_id=executor_id, version=0, attempt=attempt, errors=errors)
 
 
 def kinds(commands: Sequence[Command]) -> list[str]:
-    """Return what each command is; of messages, what is sent."""
     return [
         type(each.message).__name__ if isinstance(each, Send) else type(each).__name__
         for each in commands
@@ -408,5 +404,4 @@ def only(commands: Sequence[Command], kind: type[C]) -> list[C]:
 
 
 def sent(commands: Sequence[Command], kind: type[M]) -> list[M]:
-    """Return the messages of one kind that are sent."""
     return [each.message for each in only(commands, Send) if isinstance(each.message, kind)]

@@ -28,7 +28,6 @@ def some_epochs(
     limits: RecoveryLimits = LIMITS,
     owns: Callable[[str], bool] = lambda _: True,
 ) -> RegionEpochs:
-    """Return epochs of a region with a task on each of two executors."""
     return RegionEpochs(
         region=4,
         version=0,
@@ -44,7 +43,6 @@ def some_running(
     limits: RecoveryLimits = LIMITS,
     owns: Callable[[str], bool] = lambda _: True,
 ) -> RegionEpochs:
-    """Return epochs of a region whose attempt 7 runs since 0."""
     epochs = some_epochs(*manifests, limits=limits, owns=owns)
     epochs.on_deploy(7)
     epochs.on_ready(0)
@@ -89,7 +87,6 @@ def stored(
 
 
 def committed(executor: ExecutorId, epoch: int, attempt: int = 7) -> EpochCommitted:
-    """Return that the sinks of an executor show an epoch."""
     return EpochCommitted(executor_id=executor, attempt=attempt, epoch=epoch)
 
 
@@ -146,6 +143,5 @@ def begins(epoch: int, cut_time_ms: int | None = None) -> list[Command]:
 
 
 def commits(epoch: int, *executors: ExecutorId) -> list[Command]:
-    """Return what executors are told when an epoch is stored."""
     commit = CommitEpoch(version=0, attempt=7, epoch=epoch)
     return [Send(executor_id=each, message=commit) for each in executors or (ONE, TWO)]

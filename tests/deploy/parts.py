@@ -42,7 +42,6 @@ class Changes:
 
 
 def manifests() -> dict[str, list[dict[str, Any]]]:
-    """Return the documents of each file for Kubernetes."""
     return {
         path.name: list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
         for path in sorted(KUBERNETES.glob("*.yaml"))
@@ -106,7 +105,6 @@ def of_compose(change: Changes, *more: str) -> Iterator[Part]:
 
 
 def of_systemd(change: Changes) -> Iterator[Part]:
-    """Yield the commands of the units."""
     for path in sorted((DEPLOY / "systemd").glob("*.service")):
         unit = path.read_text(encoding="utf-8")
         (command,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)

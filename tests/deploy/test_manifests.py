@@ -29,7 +29,6 @@ _WITHIN_S: Final = 120
 
 @pytest.fixture(scope="module")
 def checkers() -> dict[str, str]:
-    """Return an environment in which the checkers are found."""
     try:
         folder = packages("checkers of manifests", _CHECKERS)
     except Unavailable as error:
@@ -41,7 +40,6 @@ def checkers() -> dict[str, str]:
 
 @pytest.mark.long
 def test_manifests_are_what_kubernetes_takes(checkers: dict[str, str]) -> None:
-    """Strictly: a field that is misspelt is a mistake."""
     documents = [
         each for name, some in manifests().items() if name != "kustomization.yaml" for each in some
     ]
@@ -85,7 +83,6 @@ def test_units_are_what_systemd_takes(tmp_path: Path) -> None:
 
 
 def test_all_keys_exist() -> None:
-    """Those of the environment, and those in files."""
     texts = {path: path.read_text() for path in DEPLOY.rglob("*") if path.is_file()}
     known = {env_name(key) for key in SETTINGS} | {"GEARPY_CONFIG"}
     for path, text in texts.items():
@@ -112,7 +109,6 @@ def test_all_manifests_are_applied() -> None:
 
 
 def test_the_image_has_what_the_wheel_is_made_of() -> None:
-    """All that the build of the wheel reads is let in by the ignore file."""
     allowed = set(
         re.findall(r"^!(\S+)$", (DEPLOY / "Dockerfile.dockerignore").read_text(), re.MULTILINE)
     )

@@ -40,8 +40,6 @@ app.read(gp.collection(range(9))).map(lambda n: n * n).write(gp.text_file("{}"))
 
 
 class Running:
-    """A part as a process of this machine."""
-
     def __init__(self, part: Part, folder: Path) -> None:
         self.part = part
         self.said = folder / f"{part.name}.said"
@@ -58,8 +56,6 @@ class Running:
             )
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """Wait until it has said this."""
-
         def found() -> re.Match[str] | None:
             has_ended = self.process.poll() is not None
             said = self.said.read_text(encoding="utf-8")
@@ -71,7 +67,6 @@ class Running:
         return match
 
     def stop(self) -> int:
-        """Ask it to end, as all of these ways do."""
         self.process.terminate()
         return self.process.wait(WITHIN_S)
 
@@ -83,7 +78,6 @@ class Running:
 
 @contextmanager
 def started(parts: Iterator[Part], folder: Path) -> Iterator[dict[str, Running]]:
-    """Start the masters, then all others; give them when they are ready."""
     with ExitStack() as stack:
         running: dict[str, Running] = {}
         for part in sorted(parts, key=lambda each: "master" not in each.name):
@@ -132,7 +126,6 @@ def a_token(file: Path) -> None:
 
 
 def test_pods(tmp_path: Path) -> None:
-    """With the configuration that they share; probes are asked as the kubelet does."""
     control = free_port()
     pods = {
         f"gearpy-master-{n}.gearpy-master.gearpy.svc.cluster.local": host
@@ -178,7 +171,6 @@ def test_pods(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("more", [(), ("compose.masters.yaml",)])
 def test_services_of_compose(tmp_path: Path, more: tuple[str, ...]) -> None:
-    """With one master, and with three."""
     control = free_port()
     names = dict(zip(("master", "master2", "master3"), HOSTS, strict=True))
     change = Changes(
@@ -208,7 +200,6 @@ def test_services_of_compose(tmp_path: Path, more: tuple[str, ...]) -> None:
 
 @pytest.mark.long
 def test_units_of_systemd(tmp_path: Path) -> None:
-    """On three machines, with certificates, which the configuration asks for."""
     control = free_port()
     machines = {f"machine{n + 1}.example.org": host for n, host in enumerate(HOSTS)}
     certs = [GEAR, "certs", "init", "--folder", str(tmp_path / "certs")]

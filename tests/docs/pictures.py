@@ -96,7 +96,6 @@ def firings_picture(title: str, variants: Mapping[str, gp.Windows]) -> str:
 
 
 def join_picture(title: str, streams: Mapping[str, Sequence[Record]], how: Any) -> str:
-    """Draw two streams, and a line for each pair that comes out."""
     (left_name, lefts), (right_name, rights) = streams.items()
     lines = ["---", f"title: {title}", "---", "flowchart LR"]
     for name, records in streams.items():
@@ -245,7 +244,6 @@ PICTURES: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def page_with_pictures(text: str) -> str:
-    """Return a page with its pictures as they are drawn today."""
     return _PLACE.sub(lambda found: f"<!-- picture: {found[1]} -->\n\n{PICTURES[found[1]]()}", text)
 
 

@@ -99,7 +99,6 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_a_page_prints_what_it_says(page: Path) -> None:
-    """Each program prints the text below it, and nothing if there is none."""
     namespace: dict[str, Any] = {}
     blocks = _blocks(page)
 
@@ -114,7 +113,6 @@ def test_a_page_prints_what_it_says(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_of_a_page_answer_as_it_says(page: Path, folder: Path) -> None:
-    """A command about a program of the page gives the lines below it."""
     for block in _blocks(page):
         if block.language == "python":
             _save(block)
@@ -132,7 +130,6 @@ def test_commands_of_a_page_answer_as_it_says(page: Path, folder: Path) -> None:
 
 
 def test_the_program_of_the_readme_counts_words(folder: Path) -> None:
-    """The first program that anybody sees gives a count for each word."""
     (folder / "books").mkdir()
     (folder / "books" / "one.txt").write_text("to be or not to be\n", encoding="utf-8")
     (program,) = (block for block in _blocks(README) if block.language == "python")
@@ -149,7 +146,6 @@ def test_the_program_of_the_readme_counts_words(folder: Path) -> None:
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files(page: Path) -> None:
-    """A relative link names a file or folder of the repository."""
     targets = [
         link for link in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link
     ]
@@ -160,7 +156,6 @@ def test_links_lead_to_files(page: Path) -> None:
 
 
 def test_contributing_names_files_that_are_there() -> None:
-    """A recipe whose files have moved helps nobody."""
     text = CONTRIBUTING.read_text(encoding="utf-8")
     named = set(re.findall(r"\b(?:conf|docs|gearpy|tests)/[\w/]+(?:\.\w+)?", text))
 
@@ -170,7 +165,6 @@ def test_contributing_names_files_that_are_there() -> None:
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_keys_of_the_configuration_exist(page: Path) -> None:
-    """A key that a page names can be set."""
     sections = {key.rpartition(".")[0] for key in SETTINGS}
 
     named = {key for key in _KEY.findall(page.read_text(encoding="utf-8")) if key not in _CODE}
@@ -181,7 +175,6 @@ def test_keys_of_the_configuration_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("key", ["checkpoint.cut", "state.backend"])
 def test_policies_are_explained(key: str) -> None:
-    """Each choice of a key has a row in the table that begins with the key."""
     pages = [ROOT / "docs/exactly-once.md", ROOT / "docs/state.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
 
@@ -197,7 +190,6 @@ def test_policies_are_explained(key: str) -> None:
     ("place", "policies"), [(2, SOURCE_LATE), (3, WINDOW_LATE)], ids=["source", "window"]
 )
 def test_policies_for_late_records_are_explained(place: int, policies: Sequence[str]) -> None:
-    """The table says for each of them what it does, and nothing for those that there are not."""
     text = (ROOT / "docs/exactly-once.md").read_text(encoding="utf-8")
 
     rows = [line.split("|") for line in re.findall(r'^\| `"[a-z]+"` \|.*$', text, re.MULTILINE)]
@@ -210,7 +202,6 @@ def test_policies_for_late_records_are_explained(place: int, policies: Sequence[
     "table", [deployment.TRANSITIONS, registry.TRANSITIONS], ids=["tasks", "app"]
 )
 def test_state_diagrams_are_those_of_the_code(table: Mapping[tuple[str, str], str]) -> None:
-    """The design page draws each transition of the table and no other."""
     drawn = [
         block.text for block in _blocks(ROOT / "docs/design.md") if block.language == "mermaid"
     ]

@@ -25,6 +25,5 @@ def test_the_table_is_the_catalogue() -> None:
 
 
 def test_the_rules_of_names_are_those_of_the_code() -> None:
-    """The prefix, and how many a task may have."""
     assert f"`{USER_PREFIX}" in PAGE
     assert f"{METRICS_MAX} metrics" in PAGE

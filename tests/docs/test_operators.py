@@ -44,13 +44,11 @@ CONNECTORS: Final = sorted(
 
 @pytest.mark.parametrize("name", STEPS)
 def test_every_step_is_explained(name: str) -> None:
-    """A method of a stream is in the running text or a table of a page."""
     assert re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", EVERYTHING)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_window_and_trigger_is_explained(name: str) -> None:
-    """So is what makes windows and triggers, and Gearpump's names."""
     if name in {"CountWindows", "TumblingWindows", "Windows"}:  # Types, for annotations.
         return
     text = TEXT["windows"] + TEXT["triggers"]
@@ -60,7 +58,6 @@ def test_every_window_and_trigger_is_explained(name: str) -> None:
 
 @pytest.mark.parametrize("name", gp.agg.__all__)
 def test_every_aggregate_is_explained(name: str) -> None:
-    """Users look `gp.agg` up on one page."""
     if name in {"TOP_MAX", "Aggregate", "Kind", "add_up", "check_aggregates"}:  # No aggregates.
         return
     assert re.search(rf"^\| .*`{name}\(", TEXT["aggregates"], re.MULTILINE)
@@ -68,7 +65,6 @@ def test_every_aggregate_is_explained(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONNECTORS)
 def test_every_source_and_sink_is_explained(name: str) -> None:
-    """Each has a row that says what it promises."""
     assert re.search(rf"^\| .*`gp\.{name}\b", TEXT["sources"], re.MULTILINE)
 
 

@@ -15,7 +15,6 @@ _HEAD = "| route | answer | scope |\n|---|---|---|\n"
 
 
 def rows() -> Iterator[str]:
-    """Yield a row for each route, by what it is about."""
     for router in ROUTERS:
         for route in router.routes:
             if isinstance(route, APIWebSocketRoute):

@@ -69,7 +69,6 @@ _LINE: Final = re.compile(
 
 
 def blocks() -> dict[str, list[str]]:
-    """Return the lines of the page's examples by their names."""
     found = re.findall(r"^```hex\n# ([^\n]+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     return {name: lines.splitlines() for name, lines in found}
 
@@ -113,7 +112,6 @@ def said_in_a_handshake() -> Iterator[tuple[str, bytes]]:
 
 
 def test_the_handshake_is_as_described() -> None:
-    """All four messages, with their sizes, to the byte."""
     said = dict(said_in_a_handshake())
 
     assert {name: bytes_of(name) for name in said} == said
@@ -121,7 +119,6 @@ def test_the_handshake_is_as_described() -> None:
 
 
 def test_purposes_and_roles_have_their_numbers() -> None:
-    """A server believes the number, so it is part of the protocol."""
     table = {(kind, name): int(number) for kind, name, number, _ in rows("Numbers in a handshake")}
 
     expected = {("purpose", purpose.name): purpose.value for purpose in Purpose}
@@ -182,19 +179,16 @@ def test_messages_of_peers_are_as_described(name: str) -> None:
 
 
 def test_a_receipt_is_as_described() -> None:
-    """The one frame that goes back on a link's connection."""
     assert b"".join(encode_receipt(1234, FrameLimits())) == bytes_of("RECEIPT")
 
 
 def test_every_example_of_the_page_is_held_to_the_code() -> None:
-    """None is there only to be read."""
     named = {name for name, _ in said_in_a_handshake()} | {"REFUSED", "RECEIPT"}
 
     assert blocks().keys() == named | LINK_EXAMPLES.keys() | PEER_EXAMPLES.keys()
 
 
 def test_frame_kinds_have_their_numbers_and_limits() -> None:
-    """Numbers are never used again for something else."""
     table = {name: (int(number), limit) for number, name, limit, _ in rows("Kinds of frames")}
 
     names = {16 << 20: "frame_bytes_max", 1 << 20: "control_frame_bytes_max", 64: "64"}
@@ -221,7 +215,6 @@ _NAMES: Final = {
 
 
 def test_values_are_as_described() -> None:
-    """Each example is encoded, and decoded to a value of the same type."""
     for number, _, example, expected in rows("Values"):
         value = eval(example, _NAMES)  # noqa: S307 - our own page
         data = encode_value(value)
@@ -237,7 +230,6 @@ def test_values_are_as_described() -> None:
 
 
 def test_every_control_message_is_listed_with_its_fields() -> None:
-    """In the order in which they are sent."""
     table = [(name, fields) for name, fields in rows("Control messages")]
 
     assert table == [(name, fields_of(cls)) for name, cls in sorted(CONTROL_CLASSES.items())]

@@ -24,7 +24,6 @@ KNOWN = {name for kind in KINDS for name in dir(kind)}
     ],
 )
 def test_a_name_of_another_library_is_answered_in_own_words(name: str, words: str) -> None:
-    """Whether it is written as in Scala or as in Python."""
     assert own_words(name, KNOWN) == words
 
 

@@ -44,7 +44,6 @@ def pyright() -> Iterator[tuple[Path, int, str]]:
 def test_a_checker_finds_the_mistakes_in_programs(
     checker: Callable[[], Iterator[tuple[Path, int, str]]],
 ) -> None:
-    """Wrong names of fields above all, wherever a function sees a record."""
     expected = _expected()
     found = defaultdict[tuple[str, int], str](str)
     for path, line, text in checker():

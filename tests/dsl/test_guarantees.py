@@ -24,7 +24,6 @@ def counting(sink: gp.Sink, source: gp.Source | None = None) -> gp.StreamApp:
 
 @pytest.mark.parametrize("make", [gp.jsonl_folder, gp.parquet_folder])
 def test_folders_are_exactly_once(make: Any) -> None:
-    """One line, and nothing else to say."""
     assert lines(counting(make("out"))) == ["exactly-once"]
 
 
@@ -39,7 +38,6 @@ def test_folders_are_exactly_once(make: Any) -> None:
     ],
 )
 def test_other_sinks_are_weaker(sink: gp.Sink, said: str) -> None:
-    """Each says what its readers may see."""
     (line,) = lines(counting(sink))
 
     assert line.startswith(said)
@@ -52,8 +50,6 @@ def test_a_source_that_cannot_be_read_again_loses(tmp_path: Path) -> None:
 
 
 def test_a_processor_between_flows_counts() -> None:
-    """A task of one's own, between a source and a sink."""
-
     class Total(gp.Task):
         total = 0
 

@@ -14,41 +14,29 @@ COUNT = 40
 
 
 class Wrapping(gp.Task[Any, Any]):
-    """Sends a message within a message."""
-
     def on_next(self, message: gp.Message[Any]) -> Iterator[gp.Message[Any]]:
-        """Wrap it twice."""
         yield gp.Message(message, message.timestamp)
 
 
 class Timed(gp.Task[Any, Any]):
-    """Gives back what a timer is about."""
-
     def on_next(self, message: gp.Message[Any]) -> None:
-        """Wait a little."""
         self.context.schedule(1, message)
 
     def on_timer(self, payload: Any) -> Iterator[gp.Message[Any]]:
-        """Give back messages, from a generator."""
         yield gp.Message(payload.value["v"], 7)
         yield gp.Message(payload.value["v"] + 100, 8)
 
 
 class TimedWrapping(Timed):
-    """The same within other messages."""
-
     def on_timer(self, payload: Any) -> Iterator[gp.Message[Any]]:
-        """Wrap it."""
         yield gp.Message(payload, 7)
 
 
 async def wrapped(record: Any) -> Any:
-    """Answer with a message."""
     return gp.Message(record, 1)
 
 
 def wrap(record: Any) -> Any:
-    """Return a message of a record."""
     return gp.Message(record, 1)
 
 
@@ -77,7 +65,6 @@ STEPS: dict[str, Callable[[Any], Any]] = {
 
 
 def results(step: Callable[[Any], Any]) -> list[Any]:
-    """Run a step over some rows."""
     app, found = gp.StreamApp("messages"), []  # type: ignore[var-annotated]
     rows = [{"k": v % 2, "v": v} for v in range(COUNT)]
     step(app.read(gp.collection(rows, timestamp=lambda row: row["v"]))).write(gp.to_list(found))
@@ -87,7 +74,6 @@ def results(step: Callable[[Any], Any]) -> list[Any]:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_message_is_no_record(name: str) -> None:
-    """The error names the step."""
     with pytest.raises(gp.OperatorError, match=r"gp\.Message|a Message: give") as raised:
         _ = results(STEPS[name])
 

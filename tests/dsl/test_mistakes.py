@@ -431,7 +431,6 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize(("build", "text"), AT_ONCE.values(), ids=AT_ONCE)
 def test_mistake_is_told_where_it_is_written(build: Callable[[], Any], text: str) -> None:
-    """So that the traceback has the line."""
     with pytest.raises(ConfigError, match=text):
         build()
 
@@ -455,7 +454,6 @@ def test_key_without_step_is_told() -> None:
 
 @pytest.mark.parametrize("offset", [0, 7])
 def test_windows_that_no_machine_could_hold_are_told(offset: int) -> None:
-    """How many hold a record is known before there is one."""
     for every, is_taken in (("100ms", True), ("99ms", False), ("1ms", False)):
         app = StreamApp("app")
         windows = gp.sliding("1000s", every=every, offset=offset)
@@ -468,7 +466,6 @@ def test_windows_that_no_machine_could_hold_are_told(offset: int) -> None:
 
 
 def test_unknown_field_is_told() -> None:
-    """Where a schema says which there are."""
     app = StreamApp("app")
     app.read(TableSource(EVENTS), name="sales").key_by("usr").count()
 
@@ -477,7 +474,6 @@ def test_unknown_field_is_told() -> None:
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """Those of the plan, of fields, and of the graph."""
     app = StreamApp("no name")
     sales = app.read(TableSource(EVENTS), parallelism=9, name="sales")
     sales.window(TUMBLING)
@@ -496,7 +492,6 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_functions_that_fit_are_taken() -> None:
-    """With more arguments that need not be given, or any; also where Python does not know."""
     stream = a_stream()
 
     for function in (
@@ -529,7 +524,6 @@ def test_an_application_of_which_nothing_comes_does_not_run() -> None:
 
 
 def test_nothing_is_told() -> None:
-    """An application needs a source."""
     with pytest.raises(GraphError, match=r"application 'app' has no steps: start with app.read"):
         StreamApp("app").build()
 
@@ -540,7 +534,6 @@ def test_nothing_is_told() -> None:
     ids=["key", "windows", "branches", "stream"],
 )
 def test_unknown_names_of_python_are_none(stream: Any) -> None:
-    """What looks for a special method finds none, and goes on."""
     assert not hasattr(stream, "_repr_latex_")
 
 
@@ -550,6 +543,5 @@ def test_unknown_names_of_python_are_none(stream: Any) -> None:
     ids=["key", "windows", "stream"],
 )
 def test_a_step_that_is_not_there_is_an_attribute_that_is_not_there(stream: Any) -> None:
-    """What asks whether something has a method gets an answer, and no mistake."""
     assert not hasattr(stream, "to_dask")
     assert getattr(stream, "mapp", None) is None

@@ -41,7 +41,6 @@ def by_user(sales: Stream[Any]) -> Any:
 
 
 def of_users(function: Callable[[list[Sale]], Any]) -> list[tuple[str, Any]]:
-    """Return what a function makes of the sales of each user."""
     return [(user, function([sale for sale in SALES if sale["user"] == user])) for user in "abc"]
 
 
@@ -317,7 +316,6 @@ def in_order(results: Iterable[Any]) -> list[str]:
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_step_on_rows(step: Step) -> None:
-    """What it comes to, with one task each."""
     app, results = an_app(gp.collection(EVENTS), step.build)
 
     Simulation(app).run()

@@ -17,7 +17,6 @@ def negate(row: dict[str, int]) -> dict[str, int]:
 
 
 def two_branches(tasks: int, *, first: bool) -> tuple[gp.StreamApp, list[Any], list[Any]]:
-    """Return a program of which one branch changes what the other one takes."""
     app, changed, kept = gp.StreamApp("shared"), list[Any](), list[Any]()
     rows = app.read(gp.generate(lambda: ({"x": i} for i in range(ROWS)), limit=ROWS))
 
@@ -37,7 +36,6 @@ def two_branches(tasks: int, *, first: bool) -> tuple[gp.StreamApp, list[Any], l
 @pytest.mark.parametrize("tasks", [1, 3])
 @pytest.mark.parametrize("first", [True, False])
 def test_branches_do_not_see_each_other(tasks: int, first: bool) -> None:  # noqa: FBT001
-    """Wherever they run, and whichever was written first."""
     app, changed, kept = two_branches(tasks, first=first)
 
     Simulation(app).run()
@@ -48,7 +46,6 @@ def test_branches_do_not_see_each_other(tasks: int, first: bool) -> None:  # noq
 
 @pytest.mark.parametrize("executors", [1, 3])
 def test_branches_in_several_executors_do_not_either(executors: int) -> None:
-    """There some records travel as bytes, and others do not."""
     app, _, kept = two_branches(3, first=True)
 
     _ = gp.run(app, executors=executors)
@@ -57,7 +54,6 @@ def test_branches_in_several_executors_do_not_either(executors: int) -> None:
 
 
 def test_a_program_has_its_own_values_after_a_run() -> None:
-    """So a second run, or a restart, reads the same."""
     values: list[dict[str, int]] = [{"x": 1}, {"x": 2}]
     app, results = gp.StreamApp("again"), list[Any]()
     app.read(gp.collection(values)).map(negate).write(gp.to_list(results))
@@ -90,7 +86,6 @@ def changed_by_a_later_step(
 
 
 def test_a_running_fold_may_add_in_place() -> None:
-    """Each result is what it was when it was given, whatever the batch."""
     app, results = gp.StreamApp("in_place"), list[Any]()
 
     def add(kept: list[int], n: int) -> list[int]:
@@ -105,7 +100,6 @@ def test_a_running_fold_may_add_in_place() -> None:
 
 
 def test_windows_that_fire_again_keep_what_they_have() -> None:
-    """An early result does not take the records from a later one."""
     windows = gp.tumbling(10).triggering(gp.after_watermark(early=gp.every(count=1))).accumulating()
     found = changed_by_a_later_step(
         lambda rows: rows.key_by("k").window(windows).top_n(5, by="at"),
@@ -116,7 +110,6 @@ def test_windows_that_fire_again_keep_what_they_have() -> None:
 
 
 def test_sliding_windows_do_not_share_records() -> None:
-    """A record is in several of them."""
     found = changed_by_a_later_step(
         lambda rows: rows.key_by("k").window(gp.sliding(10, every=5)).top_n(5, by="at"),
         lambda result: [row.clear() for row in result.value],
@@ -147,7 +140,6 @@ def test_a_join_keeps_what_it_has() -> None:
 
 
 def test_an_answer_that_is_kept_is_not_shared() -> None:
-    """The records of a key each get their own."""
     app, results = gp.StreamApp("asked"), list[Any]()
 
     async def ask(key: str) -> dict[str, str]:

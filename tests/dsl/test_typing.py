@@ -63,7 +63,6 @@ def tagged(sale: Sale, country: bytes) -> bytes:
 
 
 def test_a_predicate_that_narrows_types_narrows_the_stream() -> None:
-    """What a filter with a type guard lets through is of the guarded type."""
     names: gp.Stream[str | None] = gp.StreamApp("typed").read(gp.collection([]))
 
     assert_type(names.filter(is_named), gp.Stream[str])
@@ -71,7 +70,6 @@ def test_a_predicate_that_narrows_types_narrows_the_stream() -> None:
 
 
 def test_functions_of_records() -> None:
-    """The type of a function's result is that of the stream."""
     sales = read()
 
     assert_type(sales.map(price_of), gp.Stream[float])
@@ -97,7 +95,6 @@ def test_functions_of_records() -> None:
 
 
 def test_functions_of_batches() -> None:
-    """Rows are dicts, or what the schema says."""
     sales = read()
 
     assert_type(sales.map_batches(lambda batch: batch), gp.Stream[dict[str, Any]])
@@ -110,7 +107,6 @@ def test_functions_of_batches() -> None:
 
 
 def test_lookup() -> None:
-    """A pair, or what `combine` makes of it."""
     sales = read()
 
     assert_type(sales.lookup(country_of, key="user"), gp.Stream[tuple[Sale, bytes]])
@@ -134,7 +130,6 @@ def test_streams_come_together_and_part() -> None:
 
 
 def test_keys() -> None:
-    """Of a function its result; of a name anything; of names a tuple."""
     sales = read()
 
     assert_type(sales.key_by(user_of), gp.KeyedStream[str, Sale])
@@ -164,7 +159,6 @@ def max_price(a: Sale, b: Sale) -> Sale:
 
 
 def test_aggregates_in_windows() -> None:
-    """Results of windows, with the type of the key."""
     windows = windowed()
 
     assert_type(windows.count(), gp.Stream[gp.WindowResult[str, int]])
@@ -201,7 +195,6 @@ def test_windows_without_key() -> None:
 
 
 def test_state() -> None:
-    """What is kept, and what is given."""
     keyed = by_user()
 
     def number(count: int, sale: Sale) -> tuple[int, str]:
@@ -219,7 +212,6 @@ def user_or_none(_: Sale, row: Row | None) -> str | None:
 
 
 def test_joins() -> None:
-    """A side may be None as ``how`` says."""
     left = by_user()
     rows = left.process(Untyped).map_batches(len, schema=Row)
     right = rows.key_by(lambda row: row["user"])

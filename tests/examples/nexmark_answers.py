@@ -11,8 +11,6 @@ from typing import Any, Final
 
 
 class Site:
-    """All that has happened, as lists."""
-
     def __init__(self, events: Sequence[Any]) -> None:
         kinds: dict[str, list[Any]] = {"Person": [], "Auction": [], "Bid": []}
         for event in events:
@@ -85,7 +83,6 @@ def seller_prices(site: Site) -> Any:
 
 
 def hot_items(site: Site) -> Any:
-    """Return the auction with most bids of each window that has any."""
     windows: dict[int, Counter[int]] = defaultdict(Counter)
     for bid in site.bids:
         newest = bid.time_ms // 2000 * 2000
@@ -144,12 +141,10 @@ def all_of(rows: list[tuple[Any, ...]]) -> Any:
 
 
 def last_of(rows: list[tuple[Any, ...]]) -> Any:
-    """Return how many answers a key has, and the last one."""
     return {key: (len(values), values[-1]) for key, values in gathered(iter(rows)).items()}
 
 
 def sums_of(rows: list[tuple[Any, ...]]) -> Any:
-    """Return the sum of the values of a key, whatever their windows."""
     return Counter(
         {key: sum(values) for key, values in gathered((r[0], r[1]) for r in rows).items()}
     )

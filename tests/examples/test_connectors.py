@@ -25,12 +25,9 @@ EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """Knows one name; fails at first."""
-
     asked: Final[list[str]] = []
 
     def do_GET(self) -> None:
-        """Answer."""
         self.asked.append(self.path)
         status = 503 if self.asked.count(self.path) == 1 else 200 if self.path == "/ada" else 404
         self.send_response(status)
@@ -43,7 +40,6 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 def test_names_are_looked_up_over_http() -> None:
-    """A failure is tried again, each name asked for once, and the order is that of the input."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

@@ -64,7 +64,6 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_wordcount_counts_what_counter_counts(
     start: list[str], dashes: list[str], options: list[str], texts: list[str]
 ) -> None:
-    """The table has each word once, with the count that the standard library finds."""
     printed = _start(start, "wordcount", [*dashes, "--top", "0", *options, *texts])
 
     header, *rows = printed.splitlines()
@@ -73,7 +72,6 @@ def test_wordcount_counts_what_counter_counts(
 
 
 def test_wordcount_runs_embedded(texts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The function of the program makes an application that a test can run."""
     main = runpy.run_path(str(EXAMPLES / "wordcount.py"))["main"]
 
     summary = run(main(["--top", "0", *texts]))
@@ -87,7 +85,6 @@ def test_wordcount_runs_embedded(texts: list[str], capsys: pytest.CaptureFixture
 def test_wordcount_counts_by_the_hour(
     start: list[str], dashes: list[str], texts: list[str]
 ) -> None:
-    """With --window, words of files that were changed in different hours are counted apart."""
     older, newer = texts[:2]
     os.utime(older, (1800, 1800))
     os.utime(newer, (5400, 5400))
@@ -103,7 +100,6 @@ def test_wordcount_counts_by_the_hour(
 
 @pytest.mark.parametrize("options", [[], ["--parallelism", "3"]], ids=["one task", "three tasks"])
 def test_wordcount_prints_the_words_that_occur_most(options: list[str], texts: list[str]) -> None:
-    """Twenty rows, the most frequent word first, whatever the number of tasks."""
     printed = _start([sys.executable], "wordcount", [*options, *texts])
 
     counted = [(count, word) for word, count in _words(texts).items()]
@@ -113,7 +109,6 @@ def test_wordcount_prints_the_words_that_occur_most(options: list[str], texts: l
 
 @pytest.mark.parametrize(("start", "dashes"), SOME_STARTS)
 def test_sol_says_how_fast_it_is(start: list[str], dashes: list[str], texts: list[str]) -> None:
-    """Its last line has the messages per second."""
     printed = _start(start, "sol", [*dashes, "--seconds", "0.5"])
 
     match = re.fullmatch(r"task 1\.0: [\d,]+ messages in [\d.]+ s, ([\d,]+) msg/s\n", printed)
@@ -125,7 +120,6 @@ def test_sol_says_how_fast_it_is(start: list[str], dashes: list[str], texts: lis
 def test_low_level_counts_each_word_in_one_task(
     start: list[str], dashes: list[str], texts: list[str]
 ) -> None:
-    """What its two tasks print together is every word once, with its count."""
     text = runpy.run_path(str(EXAMPLES / "low_level.py"))["TEXT"]
     expected = {word: 1000 * count for word, count in Counter(text.split()).items()}
 
@@ -135,7 +129,6 @@ def test_low_level_counts_each_word_in_one_task(
 
 
 def test_low_level_has_a_graph_of_two_processors() -> None:
-    """The application can be looked at before it runs."""
     app = runpy.run_path(str(EXAMPLES / "low_level.py"))["app"]
 
     built: gp.StreamApplication = app.build()
@@ -148,7 +141,6 @@ def test_low_level_has_a_graph_of_two_processors() -> None:
 def test_carts_are_bought_or_left(
     start: list[str], dashes: list[str], options: list[str], texts: list[str]
 ) -> None:
-    """Each cart has one end: bought with what is in it, or left when the time was up."""
     actions = [
         (0, "ada", "tea"),
         (5, "bob", "jam"),
@@ -224,7 +216,6 @@ def _ends(folder: str) -> Counter[Any]:
 def _ends_of(
     actions: list[tuple[int, str, str | None]], *, patience: int
 ) -> Iterator[tuple[str, str, tuple[tuple[str, int], ...]]]:
-    """Find the ends of carts with nothing but a dict."""
     carts: dict[str, Counter[str]] = {}
     touched: dict[str, int] = {}
     for minute, user, item in actions:
@@ -239,7 +230,6 @@ def _ends_of(
 
 
 def test_orders_adds_up_what_was_ordered(tmp_path: Path) -> None:
-    """Over all windows, each country has the revenue of the orders that were made."""
     program = runpy.run_path(str(EXAMPLES / "orders.py"))
     out = tmp_path / "out"
     options = ["--limit", "4000", "--rate", "1e6", "--out", str(out)]

@@ -49,7 +49,6 @@ OUT_OF_ORDER: Final = {
 
 @pytest.fixture(scope="module")
 def modules() -> Iterator[dict[str, Any]]:
-    """Import the modules of the program as Python does when it is run."""
     with modules_of(FOLDER, MODULES) as modules:
         yield modules
 
@@ -65,7 +64,6 @@ def asked(modules: dict[str, Any], query: str, nexmark: Any, sink: gp.Sink) -> g
 
 
 def test_every_query_is_checked(modules: dict[str, Any]) -> None:
-    """Who adds a query writes down what is right."""
     assert list(modules["queries"].QUERIES) == list(ANSWERS)
 
 
@@ -76,7 +74,6 @@ def test_every_query_is_checked(modules: dict[str, Any]) -> None:
 def test_answers_are_those_of_plain_python(
     query: str, settings: dict[str, Any], modules: dict[str, Any]
 ) -> None:
-    """A query over streams and a loop over a list come to the same."""
     nexmark = modules["events"].Nexmark(events=3025 if query == "q2" else 1025, **settings)
     right, compared = ANSWERS[query]
     answers: list[Any] = []
@@ -91,7 +88,6 @@ def test_answers_are_those_of_plain_python(
 
 @pytest.mark.parametrize("query", ANSWERS)
 def test_answers_survive_crashes(query: str, modules: dict[str, Any]) -> None:
-    """Going back to the last epoch, whenever it is, neither loses nor doubles an answer."""
     nexmark = modules["events"].Nexmark(events=1000, **OUT_OF_ORDER)
     right, compared = ANSWERS[query]
     sink = MemoryTransactions()
@@ -110,7 +106,6 @@ def test_answers_survive_crashes(query: str, modules: dict[str, Any]) -> None:
 
 
 def test_of_fifty_events_one_is_a_person_and_three_are_auctions(modules: dict[str, Any]) -> None:
-    """Proportions are those of Nexmark, in every group of fifty."""
     nexmark = modules["events"].Nexmark(events=500)
 
     site = site_of(nexmark)
@@ -125,7 +120,6 @@ def test_of_fifty_events_one_is_a_person_and_three_are_auctions(modules: dict[st
 
 
 def test_events_are_about_people_and_auctions_that_are_there(modules: dict[str, Any]) -> None:
-    """Nobody sells before joining, and bids are on auctions that were opened, by number."""
     nexmark = modules["events"].Nexmark(events=20_000)
     people, auctions = set(), set()
 
@@ -145,7 +139,6 @@ def test_events_are_about_people_and_auctions_that_are_there(modules: dict[str, 
 
 
 def test_some_are_hot(modules: dict[str, Any]) -> None:
-    """Half of the bids are on a few auctions, three quarters by a few people."""
     site = site_of(modules["events"].Nexmark(events=20_000))
 
     on_hot = sum(bid.auction % 100 == 0 for bid in site.bids) / len(site.bids)
@@ -170,7 +163,6 @@ def test_events_are_no_later_than_they_may_be(late_ms: int, modules: dict[str, A
 
 
 def test_a_seed_gives_the_same_events_again(modules: dict[str, Any]) -> None:
-    """What was read once can be read again; another seed has other events."""
     make = modules["events"].Nexmark
 
     first, again, other = (
@@ -182,7 +174,6 @@ def test_a_seed_gives_the_same_events_again(modules: dict[str, Any]) -> None:
 
 
 def test_partitions_share_the_events(modules: dict[str, Any]) -> None:
-    """Three partitions have together what one has."""
     make = modules["events"].Nexmark
     shared = make(events=100, partitions=3)
 
@@ -196,7 +187,6 @@ def test_partitions_share_the_events(modules: dict[str, Any]) -> None:
 
 
 def test_a_rate_changes_no_answer(modules: dict[str, Any]) -> None:
-    """It says when events are read, not what is in them."""
     nexmark = modules["events"].Nexmark(events=300, rate=3000)
     rows: list[Any] = []
     columns: list[Any] = []
@@ -232,7 +222,6 @@ def test_the_program_prints_answers() -> None:
 def test_the_page_shows_what_the_program_prints(
     modules: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The answers in the documentation are the first ones of the command above them."""
     text = PAGE.read_text(encoding="utf-8")
     shown = re.findall(
         r"^\$ bin/gear run \S+ --quiet -- (.+)\n((?:.+\n)*?)\.\.\.$", text, re.MULTILINE
@@ -245,7 +234,6 @@ def test_the_page_shows_what_the_program_prints(
 
 
 def test_the_page_shows_the_query_as_it_is() -> None:
-    """The program in the documentation is that of the example."""
     program = (FOLDER / "queries.py").read_text(encoding="utf-8")
     shown = re.findall(
         r"^```text\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
@@ -257,7 +245,6 @@ def test_the_page_shows_the_query_as_it_is() -> None:
 
 
 def test_the_program_writes_answers(modules: dict[str, Any], tmp_path: Path) -> None:
-    """With --out they are rows of Parquet files, each once."""
     from pyarrow import dataset  # type: ignore[import-untyped]  # noqa: PLC0415 - takes its time
 
     args = ["q9", "--events", "2000", "--parallelism", "2", "--out", str(tmp_path)]
@@ -272,7 +259,6 @@ def test_the_program_writes_answers(modules: dict[str, Any], tmp_path: Path) -> 
 def test_the_program_lists_its_queries(
     modules: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its help says what each of them asks."""
     with pytest.raises(SystemExit):
         modules["run"].main(["--help"])
 

@@ -17,7 +17,6 @@ def test_late_ones_are_found_in_a_list() -> None:
 
 
 def test_column_of_times_keeps_promises() -> None:
-    """There and back, in parts, chosen and filtered."""
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - for this test alone
 
     times = Times.of([7, late_time(2, 5), 8, late_time(3, 8)])

@@ -14,7 +14,6 @@ _TIMES = st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=60)
 
 @given(_TIMES | _TIMES.map(sorted))
 def test_times_are_known_to_be_in_order_where_they_are(times: list[int]) -> None:
-    """Bounds are the same whatever is known, and no time is changed."""
     found = ordered(times)
 
     assert found == times
@@ -25,7 +24,6 @@ def test_times_are_known_to_be_in_order_where_they_are(times: list[int]) -> None
 
 @pytest.mark.parametrize("at", [3, 500, 999])
 def test_one_time_out_of_order_is_seen_anywhere(at: int) -> None:
-    """A look at the first few is a short cut, not the answer."""
     times = list(range(1000))
     times[at] = random.Random(at).randrange(-100, 0)
 

@@ -29,8 +29,6 @@ class Slotted:
 
 @dataclass(slots=True)
 class Longer(Slotted):
-    """Its text is in a slot of its base."""
-
     number: int = 0
 
 
@@ -54,7 +52,6 @@ class Longer(Slotted):
     ids=iter(range(13)),
 )
 def test_big_content_is_seen(value: Any) -> None:
-    """Whatever wraps it: the window is in bytes so that big records fill it."""
     assert len(BIG) <= estimate_bytes([value]) < 2 * len(BIG)
 
 
@@ -66,7 +63,6 @@ def test_batch_is_the_multiple_of_its_samples() -> None:
 
 
 def test_table_is_as_large_as_its_columns() -> None:
-    """With the times, and without what other parts of the same memory take."""
     table = Table(pa.record_batch({"n": pa.array(range(100), pa.int32()), "z": pa.nulls(100)}))
 
     assert estimate_bytes(table) == 100 * (4 + 8)

@@ -29,12 +29,10 @@ TIMES = st.lists(st.integers(MIN_MS, MAX_MS))
 
 
 def numbered(count: int) -> Table:
-    """Return a table of one column of numbers from 0."""
     return Table(pa.record_batch({"n": pa.array(range(count), pa.int64())}))
 
 
 def test_rows_are_dicts() -> None:
-    """Also those inside, and a missing value is None."""
     kind = pa.map_(pa.string(), pa.int64())
     table = Table(pa.record_batch({"n": pa.array([1, None]), "m": pa.array([{"a": 1}, {}], kind)}))
 
@@ -86,7 +84,6 @@ CELLS = [-9_223_372_036_854_775_807, -1001, -1000, -1, 0, 999, 1001, None, 17145
     ],
 )
 def test_nanoseconds_are_cut_towards_the_past(kind: pa.DataType, first: Any) -> None:
-    """By themselves, in lists, structs, maps and dictionaries; however a table is cut."""
     wanted = [None if ns is None else first + timedelta(microseconds=ns // 1000) for ns in CELLS]
     column = pa.array(CELLS, pa.int64()).cast(kind)
     count = len(CELLS)
@@ -115,7 +112,6 @@ def test_nanoseconds_are_cut_towards_the_past(kind: pa.DataType, first: Any) -> 
 
 
 def test_times_of_day_are_cut() -> None:
-    """To the microsecond, as in Python."""
     column = pa.array([999, 1500, None], pa.time64("ns"))
 
     assert cells_of(column) == [time(0), time(0, 0, 0, 1), None]
@@ -123,7 +119,6 @@ def test_times_of_day_are_cut() -> None:
 
 @given(st.integers(0, 10), st.integers(-12, 12), st.integers(-12, 12))
 def test_parts_are_those_of_a_list(count: int, start: int, stop: int) -> None:
-    """And share the memory of the whole."""
     table, times = numbered(count), Times.of(range(count))
     listed = list(range(count))
 
@@ -133,7 +128,6 @@ def test_parts_are_those_of_a_list(count: int, start: int, stop: int) -> None:
 
 
 def test_part_with_gaps_is_refused() -> None:
-    """It would be no part of the memory."""
     with pytest.raises(ValueError, match="a step of 2: columns are cut into parts without gaps"):
         numbered(3)[::2]
 
@@ -147,14 +141,12 @@ def test_place_outside_is_an_index_error() -> None:
 
 
 def test_empty_table_is_false() -> None:
-    """So that ``if batch.values`` asks the same as with a list."""
     assert not numbered(0)
     assert not Times.of([])
     assert numbered(1)
 
 
 def test_equal_columns_are_equal() -> None:
-    """A table and a list are not, and neither can be a key of a dict."""
     assert numbered(2) == numbered(2)
     assert numbered(2) != numbered(3)
     assert numbered(1) != [{"n": 0}]
@@ -216,7 +208,6 @@ def test_oldest_and_newest_are_those_of_a_list(times: list[int]) -> None:
 
 @pytest.mark.parametrize(("rows", "credit"), [(0, 0), (1, 1), (64, 1), (65, 2), (65_536, 1024)])
 def test_both_ends_count_the_same_for_flow_control(rows: int, credit: int) -> None:
-    """The receiver counts before it decodes. A record of its own counts as one."""
     batch = Batch(numbered(rows), Times.of(range(rows)))
 
     assert ROWS_PER_CREDIT == 64
@@ -226,12 +217,10 @@ def test_both_ends_count_the_same_for_flow_control(rows: int, credit: int) -> No
 
 
 def test_size_is_that_of_the_part() -> None:
-    """And not of the memory that it shares."""
     assert numbered(100)[:10].size_bytes == 80
 
 
 def test_arrow_is_loaded_by_the_first_table() -> None:
-    """A program of rows starts without it, which takes a tenth of a second."""
     code = (
         "import sys, gearpy.messages.table, gearpy.task.sources.task, gearpy.task.runtime.outlet, "
         "gearpy.wire.link_codec, gearpy.task.stages.tables; "

@@ -118,7 +118,6 @@ class Watched:
 
 
 def test_the_newest_measurements_of_all() -> None:
-    """Tasks in order, executors, names, and the application as a whole."""
     watched = Watched(parallelism=2)
     watched.report(records=5, busy_ms=7)
     watched.kept.note(START_MS, "restart", "region 0 failed")
@@ -134,7 +133,6 @@ def test_the_newest_measurements_of_all() -> None:
 
 
 def test_rates_and_shares_of_the_last_minutes() -> None:
-    """Sources by what they put out, all others by what they take."""
     watched = Watched(parallelism=2)
     watched.tick()
     watched.now_ms += 2000
@@ -159,7 +157,6 @@ def test_rates_and_shares_of_the_last_minutes() -> None:
 
 
 def test_a_source_that_drops_much_has_read_it_all_the_same() -> None:
-    """Also in a chain from source to sink, which is one processor."""
     outline = Outline(names={0: "read > write"}, sources=frozenset({0}), sinks=frozenset({0}))
     watched = Watched(outline=outline)
     watched.tick()
@@ -175,7 +172,6 @@ def test_a_source_that_drops_much_has_read_it_all_the_same() -> None:
 
 
 def test_the_latency_of_a_point_is_that_of_its_two_seconds() -> None:
-    """What was slow in the morning does not show in the evening."""
     watched = Watched()
     slow = [5.0] * 100
     watched.report(latency=latencies(*slow))
@@ -231,7 +227,6 @@ def test_all_columns_are_equally_long_whatever_is_asked(pauses: list[int], after
 
 
 def test_answers_about_very_large_applications_fit_into_messages() -> None:
-    """In several parts, which have all of it."""
     names = {pid: f"processor {pid}" for pid in range(100)}
     outline = Outline(names=names, sources=frozenset({0}), sinks=frozenset({99}))
     watched = Watched(parallelism=15, outline=outline)
@@ -268,7 +263,6 @@ def test_answers_about_very_large_applications_fit_into_messages() -> None:
 
 
 def test_the_names_of_gearpump() -> None:
-    """Executors have gauges, tasks meters and histograms."""
     watched = Watched()
     watched.report(records=50, latency=latencies(0.1))
 
@@ -285,7 +279,6 @@ def test_the_names_of_gearpump() -> None:
 
 
 def test_a_minute_of_the_same_rate_is_that_rate() -> None:
-    """As far as an exponential average knows."""
     watched = Watched()
     for second in range(0, 600, 2):
         watched.report(records=second * 100)
@@ -299,7 +292,6 @@ def test_a_minute_of_the_same_rate_is_that_rate() -> None:
 
 
 def test_five_minutes_and_three_days_are_kept() -> None:
-    """One point for each 15 seconds, and for each hour."""
     watched = Watched()
     path = "app1.executor0:thread.count"
     for _ in range(80 * 60):
@@ -317,7 +309,6 @@ def test_five_minutes_and_three_days_are_kept() -> None:
 
 
 def test_aggregators_add_tasks_up_or_choose_some() -> None:
-    """One that is not known gives nothing, as in Gearpump."""
     watched = Watched(parallelism=3)
     watched.report(records=50, latency=latencies(0.1))
     path = "app1.processor*"

@@ -36,7 +36,6 @@ def sampled(values: list[float]) -> HistogramSample:
 
 @given(ANY)
 def test_a_value_lies_within_the_bounds_of_its_bucket(value: float) -> None:
-    """But for the error of a floating point number."""
     bucket = bucket_of(value)
 
     assert BUCKET_MIN <= bucket <= BUCKET_MAX
@@ -55,13 +54,11 @@ def test_the_ends_take_all_that_is_beyond() -> None:
 
 @given(st.integers(-20, 39))
 def test_powers_of_two_are_bounds(power: int) -> None:
-    """So that what is not above one of them can be counted exactly."""
     assert bound_of(bucket_of(2.0**power)) == 2.0**power
 
 
 @given(st.lists(SECONDS, min_size=1), st.sampled_from([0.0, 0.5, 0.95, 0.99, 1.0]))
 def test_a_quantile_is_near_the_value_of_its_rank(values: list[float], share: float) -> None:
-    """Off by a tenth at most, as the buckets are a fifth wide."""
     true = sorted(values)[max(1, ceil(len(values) * share)) - 1]
 
     found = quantile_of(sampled(values), share)
@@ -71,7 +68,6 @@ def test_a_quantile_is_near_the_value_of_its_rank(values: list[float], share: fl
 
 @given(st.lists(SECONDS), st.lists(SECONDS))
 def test_merging_is_the_same_as_counting_together(some: list[float], others: list[float]) -> None:
-    """Tasks can be added to processors, and processors to applications."""
     together, both = sampled([*some, *others]), merged([sampled(some), sampled(others)])
 
     assert both.counts == together.counts
@@ -83,14 +79,12 @@ def test_merging_is_the_same_as_counting_together(some: list[float], others: lis
 def test_what_came_between_two_samples_is_what_was_observed(
     first: list[float], then: list[float]
 ) -> None:
-    """A series of a cumulative histogram shows each while by itself."""
     between = since(sampled([*first, *then]), sampled(first))
 
     assert between.counts == sampled(then).counts
 
 
 def test_a_histogram_that_began_anew_counts_as_a_whole() -> None:
-    """As when a task was started again: it has less than before."""
     later = sampled([5.0])
 
     assert since(later, sampled([5.0, 5.0])) == later
@@ -109,7 +103,6 @@ def test_cumulative_counts_are_exact_at_powers_of_two(values: list[float]) -> No
 
 @given(SECONDS, st.integers(1, 1000))
 def test_one_value_many_times(value: float, times: int) -> None:
-    """As the time of a record, averaged over its batch."""
     histogram = Histogram()
     histogram.observe(value, times)
 
@@ -121,5 +114,4 @@ def test_one_value_many_times(value: float, times: int) -> None:
 
 
 def test_nothing_observed_has_no_figures() -> None:
-    """They are unknown, and not 0."""
     assert [mean_of(EMPTY), stddev_of(EMPTY), quantile_of(EMPTY, 0.5)] == [None] * 3

@@ -20,7 +20,6 @@ _BY = re.compile(r"\b(?:by|on) \(([^)]*)\)|\{([^}]*)\}")
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_query_names_metrics_and_labels_of_the_catalogue(query: str) -> None:
-    """A name that nobody has gives no data, and no error either."""
     named = [each.removesuffix("_bucket") for each in _METRIC.findall(query)]
     labels = {label for name in named for label in CATALOGUE[name].labels} | {"le"}
 
@@ -29,7 +28,6 @@ def test_a_query_names_metrics_and_labels_of_the_catalogue(query: str) -> None:
 
 
 def test_a_dashboard_has_all_charts() -> None:
-    """Two in a row, each with its lines."""
     panels = json.loads(dashboard())["panels"]
 
     assert [each["title"] for each in panels] == [chart.title for chart in CHARTS]

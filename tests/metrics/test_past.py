@@ -14,7 +14,6 @@ _MINUTE_MS = 60_000
 
 
 def a_past(*, parallelism: int = 2, minutes: int = 130) -> Watched:
-    """Return an application that has run for a while."""
     watched = Watched(parallelism=parallelism)
     for minute in range(1, minutes):
         watched.report(records=minute * 100, busy_ms=minute)
@@ -24,7 +23,6 @@ def a_past(*, parallelism: int = 2, minutes: int = 130) -> Watched:
 
 @pytest.mark.parametrize("option", get_args(ReadOption))
 def test_history_is_answered_as_before_the_end(option: ReadOption) -> None:
-    """By path, by aggregator, and up to a limit."""
     watched = a_past()
     left = decode_control(encode_control(watched.points(option)))
     assert isinstance(left, HistoryPoints)
@@ -41,7 +39,6 @@ def test_history_is_answered_as_before_the_end(option: ReadOption) -> None:
 
 
 def test_of_very_many_tasks_the_newest_points_are_left() -> None:
-    """They fit into a message, which is what a master keeps of them."""
     names = {pid: str(pid) for pid in range(30)}
     watched = Watched(
         parallelism=10,

@@ -97,7 +97,6 @@ WHOLE: Final = ClusterSample(
 
 
 def test_every_metric_of_the_catalogue_is_on_the_page() -> None:
-    """With its kind, its labels and its text."""
     families = {each.name: each for each in text_string_to_metric_families(page_of(WHOLE).decode())}
 
     for info in CATALOGUE.values():
@@ -150,7 +149,6 @@ def test_what_is_not_known_is_left_out() -> None:
 
 
 def test_a_process_with_several_roles_is_told_once() -> None:
-    """As in an embedded run: the first of them has its name."""
     executors = [ExecutorSample(executor_id=ExecutorId(0), launch=1, process=process(12))]
     found = values(
         ClusterSample(
@@ -180,7 +178,6 @@ def test_programs_metrics_are_on_the_page() -> None:
 
 
 def test_a_thousand_tasks_make_a_page_of_moderate_size() -> None:
-    """Distributions, which are the large ones, are told per processor."""
     busy = seconds(*(2.0**power for power in range(-20, 10)))
     tasks = [task(0, index, processing=busy, latency=busy) for index in range(1000)]
 

@@ -31,7 +31,6 @@ def test_a_ring_keeps_the_first_point_of_each_of_the_last_intervals(
 
 
 def test_only_what_came_after_a_time() -> None:
-    """A viewer that was away gets what it has missed."""
     ring: Ring[str] = Ring(interval_ms=10, points=5)
     for at_ms in (0, 10, 20):
         ring.add(at_ms, f"at {at_ms}")

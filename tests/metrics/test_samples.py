@@ -20,7 +20,6 @@ def a_clock(**fields: int) -> TaskClock:
 
 
 def test_a_sample_has_what_both_reports_say() -> None:
-    """Counts come with the clock, times and sizes with the load."""
     clock = a_clock(records_in=10, records_out=9, late_records=1)
     load = TaskLoad(task_id=TASK, session=SESSION, busy_ms=40, queue_records=3)
 
@@ -84,7 +83,6 @@ SAMPLES = st.lists(
 
 @given(SAMPLES, st.integers(1, 5000))
 def test_pages_hold_all_tasks_in_order(samples: list[TaskSample], limit: int) -> None:
-    """Each holds one at least, and no more than fit."""
     pages: list[tuple[TaskSample, ...]] = []
     first = 0
     while True:
@@ -99,7 +97,6 @@ def test_pages_hold_all_tasks_in_order(samples: list[TaskSample], limit: int) ->
 
 @given(SAMPLES)
 def test_the_size_of_a_sample_is_estimated_rather_too_high(samples: list[TaskSample]) -> None:
-    """So a page fits a frame, whatever programs count."""
     empty = len(encode_control(_data([])))
 
     size = len(encode_control(_data(samples))) - empty
@@ -108,7 +105,6 @@ def test_the_size_of_a_sample_is_estimated_rather_too_high(samples: list[TaskSam
 
 
 def test_a_thousand_tasks_need_few_pages() -> None:
-    """Each page is half of a frame."""
     samples = [
         msgspec.structs.replace(sample_of(a_clock(), None), task_id=TaskId(0, at))
         for at in range(1000)

@@ -12,7 +12,6 @@ from gearpy.metrics.user import METRICS_MAX, UserMetrics, counter, gauge, histog
 
 
 def test_the_same_name_is_the_same_metric() -> None:
-    """A function may ask for it with each record."""
     metrics = UserMetrics()
 
     for amount in (1, 2.5):
@@ -30,7 +29,6 @@ def test_the_same_name_is_the_same_metric() -> None:
 
 @pytest.mark.parametrize("name", ["", "Orders", "1st", "a-b", "orders_total", "a" * 61, "ä"])
 def test_a_name_that_prometheus_would_not_take_is_refused(name: str) -> None:
-    """With the rule, where it is made."""
     with pytest.raises(ConfigError, match="is no name of a metric: begin with a letter"):
         UserMetrics().counter(name)
 
@@ -45,7 +43,6 @@ def test_a_name_has_one_kind() -> None:
 
 
 def test_names_made_of_keys_are_refused_before_they_are_many() -> None:
-    """Each of them would be a series for ever."""
     metrics = UserMetrics()
     for number in range(METRICS_MAX):
         metrics.gauge(f"of_key_{number}")
@@ -60,7 +57,6 @@ def test_a_counter_never_falls() -> None:
 
 
 def test_a_named_metric_is_that_of_the_task_at_work() -> None:
-    """Each task counts for itself, with the same function."""
     orders, price, opened = counter("orders"), histogram("price_euros"), gauge("open")
     one, other = UserMetrics(), UserMetrics()
 
@@ -78,8 +74,6 @@ def test_a_named_metric_is_that_of_the_task_at_work() -> None:
 
 
 def test_outside_of_a_task_nothing_is_counted_and_mistakes_are_still_told() -> None:
-    """So a test of a function need not prepare anything."""
-
     def work() -> None:
         for _ in range(METRICS_MAX + 1):
             counter("orders").add()
@@ -92,7 +86,6 @@ def test_outside_of_a_task_nothing_is_counted_and_mistakes_are_still_told() -> N
 
 
 def test_a_coroutine_finds_the_metrics_of_its_task() -> None:
-    """It runs on another thread, beside the calls of other tasks."""
     orders, metrics = counter("orders"), UserMetrics()
 
     async def call(amount: Any) -> Any:

@@ -64,7 +64,6 @@ class SharedClock:
         return self.now_ms
 
     def promised_ms(self, source: int) -> int:
-        """Return the promise of a source."""
         return self._promised[source]
 
 
@@ -75,8 +74,6 @@ def waits_for_order(app: StreamApp) -> bool:
 
 
 class _Driven:
-    """An application fed step by step."""
-
     def __init__(self, sources: int) -> None:
         self.app = StreamApp("oracle")
         self.sources = [ManualSource(f"source-{number}") for number in range(sources)]
@@ -85,15 +82,12 @@ class _Driven:
         self.flow: FlowDriver | None = None
 
     def read(self, at: int) -> Stream[Any]:
-        """Return the stream of a source."""
         return self.app.read(self.sources[at], parallelism=1)
 
     def start(self) -> None:
-        """Begin."""
         self.flow = FlowDriver(self.app)
 
     def do(self, step: Step) -> list[Message]:
-        """Let a step happen, return the results that it has."""
         assert self.flow is not None
         match step:
             case Records():
@@ -123,7 +117,6 @@ class _Driven:
 
 
 def driven_windows_problem(program: WindowProgram, steps: Sequence[Step]) -> str:
-    """Run a program over windows; return what is wrong, or nothing."""
     driven = _Driven(program.sources)
     streams = [driven.read(at) for at in range(program.sources)]
     stream = streams[0].merge(*streams[1:]) if len(streams) > 1 else streams[0]
@@ -142,8 +135,6 @@ def driven_windows_problem(program: WindowProgram, steps: Sequence[Step]) -> str
 
 
 class Expected:
-    """What a program over windows gives for each step."""
-
     def __init__(self, program: WindowProgram, *, is_ordered: bool) -> None:
         self._program = program
         self._is_ordered = is_ordered
@@ -155,7 +146,6 @@ class Expected:
         self._clock = SharedClock(program.sources)
 
     def on_step(self, step: Step) -> list[Firing]:
-        """Return what fires."""
         fired: list[Firing] = []
         if isinstance(step, Records):
             for row in (row for given in step.rows for row in changed(self._program, given)):
@@ -197,7 +187,6 @@ class Expected:
 
 
 def driven_join_problem(program: JoinProgram, steps: Sequence[Step]) -> str:
-    """Run a join; return what is wrong, or nothing."""
     driven = _Driven(2)
     joined_stream(program, driven.read(0), driven.read(1)).write(
         to_list(driven.results, messages=True)
@@ -226,7 +215,6 @@ def driven_join_problem(program: JoinProgram, steps: Sequence[Step]) -> str:
 
 
 def join_result(program: JoinProgram, each: tuple[Any, ...]) -> Shown:
-    """Return a result of a join as the program shows it."""
     if program.combines and program.plan.kind != "cogroup":
         return tuple(plain(each[1:3]))
     return in_sets(program, plain(each))

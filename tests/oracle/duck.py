@@ -88,7 +88,6 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 def by_duckdb(plan: JoinPlan, sides: Iterable[Side]) -> list[Shown]:
-    """Return all results, in no order."""
     database = _database()
     for side, name in enumerate(("lefts", "rights")):
         database.execute(_TABLE.format(name=name))
@@ -102,7 +101,6 @@ def by_duckdb(plan: JoinPlan, sides: Iterable[Side]) -> list[Shown]:
 
 
 def by_numbers(plan: JoinPlan, results: Iterable[Sequence[Any]]) -> list[Shown]:
-    """Return results in the form that `by_duckdb` has."""
     return [
         (_text(key), *(_told(plan, side, each) for side, each in enumerate(pair)), *bounds)
         for key, *rest in results
@@ -136,7 +134,6 @@ def _query(plan: JoinPlan) -> str:
 
 
 def _windowed(plan: JoinPlan) -> dict[str, str]:
-    """Return queries of the records of both sides, by window."""
     if plan.windows == "session":
         return {name: _SESSIONS.format(name=name, gap=plan.gap_ms) for name in ("lefts", "rights")}
     if plan.windows == "global":

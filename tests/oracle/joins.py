@@ -12,8 +12,6 @@ Joined: TypeAlias = tuple[Any, Any, Any, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinPlan:
-    """A join as plain data."""
-
     kind: Literal["window", "cogroup", "interval", "asof", "latest"]
     how: Literal["inner", "left", "right", "outer"] = "inner"
     windows: Literal["tumbling", "sliding", "session", "global"] = "tumbling"
@@ -39,7 +37,6 @@ class Side(NamedTuple):
 
 
 def accepted(plan: JoinPlan, sides: Sequence[Side]) -> list[Side]:
-    """Return the records that did not come too late."""
     if plan.kind in {"window", "cogroup"}:
         if plan.windows == "session":
             return _accepted_by_sessions(plan, sides)

@@ -77,7 +77,6 @@ class JoinProgram:
 
 
 def changed(program: WindowProgram, row: Row) -> list[Row]:
-    """Return what the steps before the key make of a record."""
     match program.change:
         case "none":
             return [row]
@@ -90,7 +89,6 @@ def changed(program: WindowProgram, row: Row) -> list[Row]:
 
 
 def key_of(program: WindowProgram | JoinProgram, row: Row) -> Any:
-    """Return the key of a record."""
     match program.key:
         case "none":
             return None
@@ -101,7 +99,6 @@ def key_of(program: WindowProgram | JoinProgram, row: Row) -> Any:
 
 
 def value_of(program: WindowProgram, arrivals: Sequence[Arrival]) -> Any:
-    """Return the value of a result about these records."""
     rows = [(each.time_ms, each.row) for each in arrivals]
     match program.value:
         case "count":
@@ -120,7 +117,6 @@ def value_of(program: WindowProgram, arrivals: Sequence[Arrival]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return the same of equal values, to be compared and counted."""
     if isinstance(value, float):
         return "nan" if math.isnan(value) else float(f"{value:.{_DIGITS}g}")
     if isinstance(value, dict):
@@ -136,7 +132,6 @@ def plain(value: Any) -> Any:
 def windowed_stream(
     program: WindowProgram, stream: Stream[Any], *, has_columns: bool = False
 ) -> Stream[Any]:
-    """Return the results of the windows over a stream, which may come in columns."""
     rows = _in_steps(program, stream)
     if program.columns and not (has_columns and program.change == "none"):
         columns = row_schema_of(COLUMNS).arrow
@@ -165,7 +160,6 @@ def windowed_stream(
 
 
 def joined_stream(program: JoinProgram, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
-    """Return the results of a join of two streams."""
     plan = program.plan
     lefts: KeyedStream[Any, Any] = _keyed(program, left)
     rights: KeyedStream[Any, Any] = _keyed(program, right)
@@ -193,7 +187,6 @@ def joined_stream(program: JoinProgram, left: Stream[Any], right: Stream[Any]) -
 
 
 def windows_of(plan: WindowPlan) -> window.Windows:
-    """Return the windows that a plan describes."""
     windows = _kind_of(plan)
     if plan.is_bare and plan.early is not None:
         windows = windows.triggering(_repeat(plan.early))

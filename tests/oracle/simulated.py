@@ -42,8 +42,6 @@ _NO_FAULTS: Final = EpochFaults()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What happens to a simulation."""
-
     seed: int
     crash_at_ms: tuple[int, ...] = ()
     cut_every_ms: int | None = None
@@ -52,7 +50,6 @@ class Trouble:
     pauses: int = 1  #: Of sources, where their pace is free.
 
     def run(self, app: StreamApp) -> None:
-        """Run an application to its end."""
         Simulation(
             app,
             seed=self.seed,
@@ -163,7 +160,6 @@ def _cut(shown: Shown) -> Shown:
 
 
 def _net(shown: Iterable[Shown]) -> Counter[Shown]:
-    """Return what was not retracted."""
     net = Counter[Shown]()
     for *result, retracts in shown:
         net[tuple(result)] += -1 if retracts else 1
@@ -235,7 +231,6 @@ def _can_be_late(plan: WindowPlan) -> bool:
 
 
 def _growth_problem(plan: WindowPlan, shown: list[Shown]) -> str:
-    """See that each firing has all records of those before."""
     if plan.kind in {"session", "count"}:
         return ""
     firings = defaultdict[Shown, dict[int, Counter[int]]](dict)
@@ -259,7 +254,6 @@ def joins_problem(program: JoinProgram, lefts: _Parts, rights: _Parts, trouble: 
 
 
 def duckdb_problem(program: JoinProgram, lefts: _Parts, rights: _Parts, trouble: Trouble) -> str:
-    """Do the same, compared with what DuckDB makes of the records."""
     from tests.oracle.duck import by_duckdb, by_numbers  # noqa: PLC0415 - only here
 
     shown = _run_join(replace(program, combines=False), lefts, rights, trouble)
@@ -290,7 +284,6 @@ def _inner(plan: JoinPlan) -> JoinPlan:
 
 
 def _run_join(program: JoinProgram, lefts: _Parts, rights: _Parts, trouble: Trouble) -> list[Any]:
-    """Return what the sink shows."""
     app = StreamApp("oracle", parallelism=program.parallelism)
     schema = row_schema_of(COLUMNS) if program.columns else None
     left, right = (

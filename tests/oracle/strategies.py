@@ -114,7 +114,6 @@ def _conditions(*, wall: bool, has_wall: bool) -> st.SearchStrategy[Condition]:
 
 @st.composite
 def window_plans(draw: st.DrawFn, *, clocks: tuple[str, ...], has_wall: bool) -> WindowPlan:
-    """Draw windows of any kind."""
     kind: Any = draw(st.sampled_from(["tumbling", "sliding", "session", "count", "global"]))
     policy: Any = draw(st.sampled_from(["drop", "restamp", "side"]))
     if kind == "count":
@@ -218,7 +217,6 @@ def _aggregates(
 
 @st.composite
 def join_plans(draw: st.DrawFn, *, latest: bool = True) -> JoinPlan:
-    """Draw a join of any kind."""
     kinds = ["window", "window", "cogroup", "interval", "asof", *["latest"] * latest]
     kind: Any = draw(st.sampled_from(kinds))
     hows = ["left", "inner"] if kind in {"asof", "latest"} else ["inner", "left", "right", "outer"]
@@ -236,7 +234,6 @@ def join_plans(draw: st.DrawFn, *, latest: bool = True) -> JoinPlan:
 
 @st.composite
 def join_programs(draw: st.DrawFn, *, latest: bool = True) -> JoinProgram:
-    """Draw a program with a join."""
     return JoinProgram(
         plan=draw(join_plans(latest=latest)),
         key=draw(st.sampled_from(["function", "name", "names"])),

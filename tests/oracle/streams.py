@@ -19,8 +19,6 @@ COLUMNS: Final = {"id": int, "k": str, "g": int, "v": int | None, "x": float | N
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A source gives some records at once."""
-
     source: int
     rows: tuple[Row, ...]
 
@@ -35,22 +33,16 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """A source has nothing for a while, and holds no clock back."""
-
     source: int
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Wall time passes."""
-
     duration_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A source has nothing any more."""
-
     source: int
 
 
@@ -82,15 +74,12 @@ class ScriptSource(Source):
 
     @property
     def schema(self) -> RowSchema | None:
-        """As given."""
         return self._schema
 
     def partitions(self) -> Sequence[str]:
-        """Return the numbers of the parts."""
         return [str(number) for number in range(len(self._partitions))]
 
     def open(self, partition: str, resume: int | None) -> SourceReader:
-        """Return a reader that goes on with a step."""
         return _ScriptReader(
             self._partitions[int(partition)], resume or 0, self._pauses, self._schema
         )
@@ -122,11 +111,9 @@ class _ScriptReader(SourceReader):
         return Batch(Table(self._schema.table(step.rows)), Times.of(times))
 
     def snapshot(self) -> int:
-        """Return the number of the next step."""
         return self._at
 
     @property
     def watermark_ms(self) -> int:
-        """What was promised so far."""
         promised = [step.time_ms for step in self._steps[: self._at] if isinstance(step, Promise)]
         return max(promised, default=MIN_MS)

@@ -17,8 +17,6 @@ EACH_RECORD: Final[Condition] = ("count", 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowPlan:
-    """Windows as plain data, with what belongs to them."""
-
     kind: Literal["tumbling", "sliding", "session", "count", "global"]
     size_ms: int = 10
     every_ms: int = 5
@@ -35,8 +33,6 @@ class WindowPlan:
 
 
 class Arrival(NamedTuple):
-    """A record that was taken."""
-
     number: int
     wall_ms: int
     time_ms: int
@@ -88,7 +84,6 @@ class WindowReplay:
     # -- steps -------------------------------------------------------------------------------
 
     def on_record(self, key: Any, row: Any, time_ms: int) -> list[Firing]:
-        """Take a record."""
         arrival = Arrival(self._arrived, self._wall_ms, time_ms, row)
         self._arrived += 1
         fired = self._add(key, arrival)
@@ -100,7 +95,6 @@ class WindowReplay:
         return fired
 
     def on_watermark(self, watermark_ms: int) -> list[Firing]:
-        """Let event time go on."""
         if watermark_ms <= self.watermark_ms:
             return []
         if self._plan.clock == "processing":
@@ -135,7 +129,6 @@ class WindowReplay:
         return self._step(MAX_MS if event_ms == MAX_MS else wall_ms)
 
     def pass_wall(self, wall_ms: int) -> None:
-        """Let wall time go on without a step."""
         self._wall_ms = wall_ms
 
     @property
@@ -302,7 +295,6 @@ class WindowReplay:
         return [*retractions, firing]
 
     def _due_events(self) -> Iterator[int]:
-        """Return the event times, after now, at which a trigger is asked."""
         for pane in self._panes:
             oldest_ms = min((each.time_ms for each in pane.fresh), default=MAX_MS)
             for delay_ms in _delays(self._condition_of(pane), "event"):

@@ -14,7 +14,6 @@ TASKS = [TaskId(0, each) for each in range(5)]
 
 
 def a_log() -> CoordinatorLog:
-    """Open a log in which five tasks have a partition each."""
     checkpoints = MemoryCheckpoints()
     log = CoordinatorLog(checkpoints, "app1", launch=1, source="test", wall_ms=lambda: 1)
     log.append(ChangelogPartitions(log.state).assign(TASKS))
@@ -22,7 +21,6 @@ def a_log() -> CoordinatorLog:
 
 
 def test_a_mapping_is_written_and_null_deletes() -> None:
-    """`TestChangelogStreamManager.testWritePartitionMapping`."""
     log = a_log()
     changelog = ChangelogPartitions(log.state)
     t0, t1, t2, t3, t4 = TASKS

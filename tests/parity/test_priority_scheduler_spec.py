@@ -73,7 +73,6 @@ def test_one_worker_request_is_granted_on_one_worker() -> None:
 
 
 def test_specific_worker_request_waits_for_its_worker() -> None:
-    """`PrioritySchedulerSpec`: only the worker named will do."""
     scheduler, ledger = a_cluster({ONE: 100})
     scheduler.request(
         ResourceRequest(

@@ -18,25 +18,20 @@ _KEY: Final = (
 
 
 class AzureAddress(NamedTuple):
-    """Where a server is."""
-
     endpoint: str
 
     @property
     def options(self) -> dict[str, Any]:
-        """What fsspec needs to use it."""
         return {"connection_string": self.connection}
 
     @property
     def connection(self) -> str:
-        """The same as Azure's own tools take it."""
         return (
             f"DefaultEndpointsProtocol=http;AccountName={_ACCOUNT};AccountKey={_KEY};"
             f"BlobEndpoint={self.endpoint}/{_ACCOUNT};"
         )
 
     def make_bucket(self) -> str:
-        """Make an empty container and return its URL."""
         url = f"abfs://gearpy-{uuid4().hex}"
         files, path = file_system_at(url, self.options)
         files.mkdir(path)

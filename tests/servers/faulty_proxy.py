@@ -46,7 +46,6 @@ class FaultyProxy:
 
     @property
     def endpoint(self) -> str:
-        """The URL to use in place of the server's."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def fail(
@@ -72,7 +71,6 @@ class FaultyProxy:
         self._server.server_close()
 
     def pass_on(self, request: BaseHTTPRequestHandler, target: str) -> None:
-        """Answer a request, or do not."""
         body = request.rfile.read(int(request.headers.get("content-length") or 0))
         fault = self._fault(request.command, request.path)
         if fault == "unavailable":

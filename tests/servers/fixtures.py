@@ -29,7 +29,6 @@ from tests.servers.yarn import Yarn
 
 @pytest.fixture(scope="session")
 def servers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of servers of the whole run, with what they say."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "servers"
     folder.mkdir(exist_ok=True)
@@ -38,8 +37,6 @@ def servers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def kafka(servers_folder: Path) -> KafkaAddress:
-    """Return the addresses of a broker that all tests share."""
-
     def start(folder: Path) -> dict[str, str]:
         cluster = Kafka(folder)
         cluster.start()
@@ -51,7 +48,6 @@ def kafka(servers_folder: Path) -> KafkaAddress:
 
 @pytest.fixture
 def own_kafka(tmp_path: Path) -> Iterator[Kafka]:
-    """Start one broker for one test, which may kill it."""
     with skipped_if_unavailable():
         cluster = Kafka(tmp_path / "kafka")
     with cluster:
@@ -60,7 +56,6 @@ def own_kafka(tmp_path: Path) -> Iterator[Kafka]:
 
 @pytest.fixture
 def own_yarn(tmp_path: Path) -> Iterator[Yarn]:
-    """Start a resource manager and a node manager for one test."""
     with skipped_if_unavailable():
         cluster = Yarn(tmp_path / "yarn")
     with cluster:
@@ -69,8 +64,6 @@ def own_yarn(tmp_path: Path) -> Iterator[Yarn]:
 
 @pytest.fixture(scope="session")
 def schema_registry(servers_folder: Path) -> str:
-    """Return the address of a schema registry that all tests share."""
-
     def start(folder: Path) -> dict[str, str]:
         registry = Registry(folder)
         registry.server.start()
@@ -82,8 +75,6 @@ def schema_registry(servers_folder: Path) -> str:
 
 @pytest.fixture(scope="session")
 def postgres(servers_folder: Path) -> PostgresAddress:
-    """Return the address of a database server that all tests share."""
-
     def start(folder: Path) -> dict[str, str]:
         database = Postgres(folder)
         database.server.start()
@@ -95,7 +86,6 @@ def postgres(servers_folder: Path) -> PostgresAddress:
 
 @pytest.fixture
 def own_postgres(tmp_path: Path) -> Iterator[Postgres]:
-    """Start a database server for one test, which may kill it."""
     with skipped_if_unavailable():
         database = Postgres(tmp_path / "postgres")
     with database:
@@ -104,8 +94,6 @@ def own_postgres(tmp_path: Path) -> Iterator[Postgres]:
 
 @pytest.fixture(scope="session")
 def hdfs(servers_folder: Path) -> HdfsAddress:
-    """Return the address of a cluster that all tests share."""
-
     def start(folder: Path) -> dict[str, str]:
         cluster = Hdfs(folder)
         cluster.start()
@@ -117,7 +105,6 @@ def hdfs(servers_folder: Path) -> HdfsAddress:
 
 @pytest.fixture
 def own_hdfs(tmp_path: Path) -> Iterator[Hdfs]:
-    """Start a cluster for one test, which may kill it."""
     with skipped_if_unavailable():
         cluster = Hdfs(tmp_path / "hdfs")
     with cluster:
@@ -126,8 +113,6 @@ def own_hdfs(tmp_path: Path) -> Iterator[Hdfs]:
 
 @pytest.fixture(scope="session")
 def s3(servers_folder: Path) -> S3Address:
-    """Return the address of an object store that all tests share."""
-
     def start(folder: Path) -> dict[str, str]:
         store = S3(folder)
         store.server.start()
@@ -172,28 +157,24 @@ def faulty_s3(s3: S3Address) -> Iterator[tuple[FaultyProxy, S3Address]]:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Return the path of a browser."""
     with skipped_if_unavailable():
         return programs.chromium()
 
 
 @pytest.fixture(scope="session")
 def promtool() -> str:
-    """Return the path of the tool that checks what Prometheus reads."""
     with skipped_if_unavailable():
         return programs.prometheus("promtool")
 
 
 @pytest.fixture(scope="session")
 def prometheus() -> str:
-    """Return the path of Prometheus."""
     with skipped_if_unavailable():
         return programs.prometheus()
 
 
 @pytest.fixture(scope="session")
 def history_checker() -> Path:
-    """Return the path of the program that judges histories."""
     with skipped_if_unavailable():
         return checker()
 

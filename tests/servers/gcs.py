@@ -18,17 +18,13 @@ _MODULE: Final = "github.com/fsouza/fake-gcs-server@v1.54.0"
 
 
 class GcsAddress(NamedTuple):
-    """Where a server is."""
-
     endpoint: str
 
     @property
     def options(self) -> dict[str, Any]:
-        """What fsspec needs to use it."""
         return {"endpoint_url": self.endpoint, "token": "anon", "project": "test"}
 
     def make_bucket(self) -> str:
-        """Make an empty bucket and return its URL."""
         name = f"gearpy-{uuid4().hex}"
         request = urllib.request.Request(  # noqa: S310 - of this machine
             f"{self.endpoint}/storage/v1/b?project=test",

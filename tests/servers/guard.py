@@ -19,7 +19,6 @@ _STOP_S = 10.0
 
 
 def main(owner: int, user: str, command: list[str]) -> int:
-    """Start the server; return 0 if it was started."""
     started, starting = os.pipe()
     if os.fork():
         os.close(starting)

@@ -98,7 +98,6 @@ class Hdfs:
         self.names.stop()
 
     def start(self) -> None:
-        """Start both and wait until files can be written."""
         self.names.begin()
         self.blocks.begin()
         self.names.wait_ready()
@@ -182,7 +181,6 @@ def _secure(kdc: Kdc) -> dict[str, str]:
 
 
 def site(settings: Mapping[str, str]) -> str:
-    """Return a file of settings of Hadoop."""
     properties = "".join(
         f"<property><name>{name}</name><value>{value}</value></property>"
         for name, value in settings.items()

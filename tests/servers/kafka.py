@@ -103,7 +103,6 @@ class Kafka:
         return self.brokers[0]
 
     def start(self) -> None:
-        """Start all brokers and wait until they can be used."""
         for each in self.brokers:
             each.begin()
         for each in self.brokers:

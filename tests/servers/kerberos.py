@@ -89,12 +89,10 @@ class Kdc:
         return env
 
     def without_ticket(self, name: str = "nobody") -> dict[str, str]:
-        """Return the environment of programs that have no ticket."""
         return {"KRB5_CONFIG": str(self.config), "KRB5CCNAME": f"FILE:{self._folder}/{name}.ticket"}
 
     @staticmethod
     def principal(name: str) -> str:
-        """Return the whole name of a principal."""
         return f"{name}@{_REALM}"
 
     def _run(self, *command: str) -> None:

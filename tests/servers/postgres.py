@@ -109,7 +109,6 @@ def _folders() -> str:
 
 
 def _user() -> str | None:
-    """Return the user to run it as: it refuses root."""
     if os.geteuid():
         return None
     _program("initdb")  # Its package makes the user.

@@ -104,7 +104,6 @@ class Server:
             time.sleep(_POLL_S)
 
     def stop(self) -> None:
-        """Ask it to end, and kill it if it does not."""
         self._signal(signal.SIGCONT)
         self._signal(signal.SIGTERM)
         with suppress(TimeoutError):
@@ -112,7 +111,6 @@ class Server:
         self.kill()
 
     def kill(self) -> None:
-        """Kill it with all its processes, and wait for its end."""
         children = [] if self.pid is None else children_of(self.pid)
         self._signal(signal.SIGKILL)
         for pid in children:  # Each of them may lead a group of its own.
@@ -151,7 +149,6 @@ class Server:
 
 
 def says(text: str) -> Callable[[str], bool]:
-    """Return a test of a server that says a text when it is ready."""
     return lambda said: text in said
 
 

@@ -16,18 +16,14 @@ SECRET: Final = "test-secret"
 
 
 class S3Address(NamedTuple):
-    """Where a server is."""
-
     endpoint: str
 
     @property
     def options(self) -> dict[str, Any]:
-        """What fsspec needs to use it."""
         return {"key": KEY, "secret": SECRET, "endpoint_url": self.endpoint}
 
     @property
     def env(self) -> dict[str, str]:
-        """The variables of the environment that say the same."""
         return {
             "AWS_ACCESS_KEY_ID": KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -37,7 +33,6 @@ class S3Address(NamedTuple):
         }
 
     def make_bucket(self) -> str:
-        """Make an empty bucket and return its URL."""
         name = f"gearpy-{uuid4().hex}"
         request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")  # noqa: S310
         with urllib.request.urlopen(request, timeout=30):  # noqa: S310 - of this machine

@@ -22,7 +22,6 @@ def test_a_shared_server_answers(postgres: PostgresAddress) -> None:
 
 @pytest.mark.long
 def test_a_server_of_a_test_is_killed_and_started_again(own_postgres: Postgres) -> None:
-    """It has the same address and content afterwards."""
     asked(own_postgres.address, "create table counts as select 17 as n")
 
     own_postgres.server.kill()

@@ -18,7 +18,6 @@ _SIGNED = (
 
 
 def got(url: str, method: str = "GET", data: bytes | None = None) -> bytes:
-    """Return what a server answers."""
     headers = {"Authorization": _SIGNED, "Content-Type": "application/octet-stream"}
     request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310
     with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
@@ -41,7 +40,6 @@ def test_a_name_node_is_killed_and_started_again(own_hdfs: Hdfs) -> None:
 
 
 def test_an_object_store_fails_as_told(faulty_s3: tuple[FaultyProxy, S3Address]) -> None:
-    """A lost answer is one of a request that was done."""
     proxy, store = faulty_s3
     bucket = store.make_bucket().removeprefix("s3:/")
 

@@ -114,20 +114,16 @@ class Yarn:
         return app_id
 
     def kill(self, app_id: str) -> None:
-        """End an application."""
         self._told("PUT", f"{app_id}/state", {"state": "KILLED"})
 
     def state(self, app_id: str) -> str:
-        """Return the state of an application, such as ``RUNNING``."""
         return str(self._told("GET", f"{app_id}/state")["state"])
 
     def applications(self) -> list[dict[str, Any]]:
-        """Return all that is known of each application."""
         found = self._told("GET", "")["apps"] or {}
         return list(found.get("app", ()))
 
     def _told(self, method: str, what: str, said: Mapping[str, Any] | None = None) -> Any:
-        """Return the answer of the resource manager about applications."""
         user = getpass.getuser()
         url = f"http://{self._web}/ws/v1/cluster/apps/{what}".rstrip("/")
         request = urllib.request.Request(  # noqa: S310 - it is ours
@@ -145,7 +141,6 @@ class Yarn:
         return Server(command, folder, is_ready=lambda _: self._nodes() > 0)
 
     def _nodes(self) -> int:
-        """Return how many nodes the resource manager has."""
         url = f"http://{self._web}/ws/v1/cluster/metrics"
         with suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:
             return int(json.load(answer)["clusterMetrics"]["activeNodes"])

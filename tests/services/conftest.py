@@ -27,15 +27,12 @@ _GOOD_FROM = 70
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """Services, what they serve, and a client of theirs."""
-
     cluster: LocalCluster
     services: Services
     http: httpx.Client
     running: RunningApplication
 
     def get(self, path: str, **params: str | int) -> httpx.Response:
-        """Ask for something below the API."""
         return self.http.get(f"{API}/{path}", params=params)
 
 
@@ -54,7 +51,6 @@ def _checked(number: int) -> int:
 
 
 def a_config(folder: Path, **overrides: str) -> Config:
-    """Return a configuration with all folders below one."""
     keys = {
         "transport.secret-file": f"{folder}/secret",
         "services.token-file": f"{folder}/tokens",

@@ -15,16 +15,11 @@ from tests.services.conftest import API, PLENTY, a_config
 
 @dataclass
 class Odd:
-    """A value that is no JSON."""
-
     name: str
 
 
 class Answers(gp.AppMaster):
-    """Answers with what it was asked, or as it was told to."""
-
     def on_question(self, question: object) -> object:
-        """Answer."""
         if question == "refuse":
             raise ValueError("not today")
         if question == "later":
@@ -34,7 +29,6 @@ class Answers(gp.AppMaster):
 
 @pytest.fixture(scope="module")
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """Serve a cluster with an application of actors, and a stream."""
     config = a_config(tmp_path_factory.mktemp("asking"))
     actors = gp.ActorApp("actors", master=Answers, executor=gp.AppExecutor)
     stream = gp.StreamApp("stream")
@@ -86,7 +80,6 @@ def test_what_cannot_be_answered_says_why(
 
 
 def test_the_view_says_that_it_is_of_actors(http: httpx.Client) -> None:
-    """The page shows a box for questions instead of a graph."""
     actors, stream = (http.get(f"appmaster/{number}/view").json() for number in (1, 2))
 
     assert (actors["of_actors"], actors["processors"]) == (True, [])

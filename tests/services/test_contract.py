@@ -81,7 +81,6 @@ def _kind(value: Any) -> str:
 
 @pytest.mark.parametrize("path", _OTHERS)
 def test_an_answer_has_the_fields_of_gearpump(served: Served, path: str) -> None:
-    """Field by field and type by type."""
     answer = served.http.get(f"/api/v1.0/{path}")
 
     assert answer.status_code == 200, answer.text
@@ -90,7 +89,6 @@ def test_an_answer_has_the_fields_of_gearpump(served: Served, path: str) -> None
 
 @pytest.mark.parametrize("path", _OF_METRICS)
 def test_measurements_have_the_fields_of_gearpump(served: Served, path: str) -> None:
-    """The same names, and for each kind the same fields, in each of the three options."""
     kinds, wanted = _WANTED[path]["kinds"], set(_WANTED[path]["names"]) - NOT_OF_PYTHON
     url = f"/api/v1.0/{path}{'&' if '?' in path else '?'}readOption="
     eventually(lambda: wanted <= _names(served.http.get(f"{url}readLatest").json()))
@@ -111,7 +109,6 @@ def _names(answer: Any) -> set[str]:
 
 
 def test_a_difference_is_found() -> None:
-    """In whatever depth."""
     wanted = {"a": [{"b": "text"}], "c": {"tuple": ["number", "text"]}}
 
     assert list(differences(wanted, {"a": [{"b": 1}], "c": [1, "x"], "d": 1})) == [

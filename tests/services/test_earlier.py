@@ -30,7 +30,6 @@ MOVING = {"aliveFor", "availableSlots", "executors"}
 
 
 def steady(answer: object) -> object:
-    """Return an answer without what moves."""
     if isinstance(answer, dict):
         return {key: steady(value) for key, value in answer.items() if key not in MOVING}
     return [steady(each) for each in answer] if isinstance(answer, list) else answer
@@ -61,7 +60,6 @@ def test_the_version_is_text_for_everybody(served: Served) -> None:
 
 
 def test_the_socket_sends_what_the_stream_of_events_does(served: Served) -> None:
-    """At the address that its route tells; what the client says changes nothing."""
     url = served.get("websocket/url").json()["url"]
     assert url == served.services.url.replace("http", "ws") + f"{API}/websocket"
 
@@ -81,7 +79,6 @@ def test_the_socket_sends_what_the_stream_of_events_does(served: Served) -> None
 
 
 def test_who_leaves_is_watched_for_no_more(served: Served) -> None:
-    """So that a place is free again, however a client has gone."""
     topics = served.services._deps.topics  # noqa: SLF001 - nobody else needs to know
     eventually(lambda: topics._viewers == 0)  # noqa: SLF001 - the same
     url = f"{served.services.url}{API}/websocket"
@@ -107,7 +104,6 @@ def test_a_socket_that_is_refused_says_why(served: Served) -> None:
 def test_a_socket_needs_a_token_where_all_do(
     served: Served, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """And ends when the services do."""
     config = a_config(tmp_path_factory.mktemp("sockets"))
     secret = TokenFile(config.services.token_file).add("ann", TokenScope.READ, now_ms=1)
     with Services(served.cluster.client, config) as services:

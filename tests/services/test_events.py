@@ -10,7 +10,6 @@ from tests.services.conftest import API, Served
 
 
 def events_of(answer: httpx.Response) -> Iterator[tuple[str, Any, str]]:
-    """Yield event, data and id as they come."""
     event, event_id = "", ""
     for line in answer.iter_lines():
         name, _, value = line.partition(": ")
@@ -23,7 +22,6 @@ def events_of(answer: httpx.Response) -> Iterator[tuple[str, Any, str]]:
 
 
 def test_an_application_is_sent_while_it_changes(served: Served) -> None:
-    """As the view that the route of the same name gives; its id is its time."""
     with served.http.stream("GET", f"{API}/events", params={"app": 1}) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert answer.headers["cache-control"] == "no-store"
@@ -38,7 +36,6 @@ def test_an_application_is_sent_while_it_changes(served: Served) -> None:
 
 
 def test_the_cluster_is_sent(served: Served) -> None:
-    """As the overview."""
     with served.http.stream("GET", f"{API}/events") as answer:
         event, view, _ = next(events_of(answer))
 
@@ -59,7 +56,6 @@ def test_who_comes_back_gets_what_was_missed(served: Served) -> None:
 
 
 def test_what_is_not_there_is_no_stream(served: Served) -> None:
-    """A problem, as of any other route."""
     answer = served.get("events", app=99)
 
     assert answer.status_code == 404
@@ -67,7 +63,6 @@ def test_what_is_not_there_is_no_stream(served: Served) -> None:
 
 
 def test_a_log_that_cannot_be_read_is_trouble(served: Served) -> None:
-    """The view comes all the same."""
     with served.http.stream("GET", f"{API}/events?app=1&executor=0") as answer:
         got = events_of(answer)
         events = {event: data for event, data, _ in (next(got), next(got), next(got))}

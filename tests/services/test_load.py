@@ -31,7 +31,6 @@ _SLOW_HEAD = (
 
 
 def connections(url: str, number: int, stack: ExitStack) -> list[socket.socket]:
-    """Open connections that ask for nothing."""
     parts = urlsplit(url)
     assert parts.hostname is not None
     return [
@@ -50,7 +49,6 @@ def limited(served: Served, tmp_path: Path) -> Iterator[Services]:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Tell whether the other end has closed a connection."""
     connection.settimeout(0.01)
     try:
         return connection.recv(65536) == b""
@@ -103,14 +101,12 @@ def test_others_are_answered_as_quickly(served: Served, tmp_path: Path) -> None:
 
 
 def seconds_of(client: httpx.Client) -> float:
-    """Return how long services take to tell about an application."""
     begun_s = time.perf_counter()
     assert client.get(f"{API}/appmaster/1").status_code == 200
     return time.perf_counter() - begun_s
 
 
 def test_idle_connections_end(limited: Services) -> None:
-    """Also those that send a head of which there is always one more byte."""
     with ExitStack() as stack:
         idle, dribbling = connections(limited.url, 2, stack)
 
@@ -125,8 +121,6 @@ def test_idle_connections_end(limited: Services) -> None:
 
 
 def test_a_slow_body_is_given_up(limited: Services) -> None:
-    """With a status that says so, unless even the head was too slow."""
-
     def is_told() -> bool:
         with ExitStack() as stack:
             (slow,) = connections(limited.url, 1, stack)
@@ -174,7 +168,6 @@ def test_there_are_so_many_connections_at_most(limited: Services) -> None:
 
 
 def test_bodies_have_a_size(served: Served, tmp_path: Path) -> None:
-    """A larger one is refused before it is kept."""
     with Services(
         served.cluster.client, a_config(tmp_path), limits=PLENTY, needs_token=False
     ) as services:
@@ -186,8 +179,6 @@ def test_bodies_have_a_size(served: Served, tmp_path: Path) -> None:
 
 
 def test_there_are_so_many_viewers_at_most(served: Served, tmp_path: Path) -> None:
-    """The next one is told to come later."""
-
     async def run(url: str) -> list[int]:
         async with (
             asyncio.timeout(2 * _TIMEOUT_S),
@@ -209,7 +200,6 @@ def test_there_are_so_many_viewers_at_most(served: Served, tmp_path: Path) -> No
 
 
 def test_too_many_requests_are_refused(served: Served, tmp_path: Path) -> None:
-    """With the time after which to ask again; others are not in their way."""
     limits = replace(PLENTY, changes_per_s=0.01, changes_burst=2)
     config = a_config(tmp_path)
     with Services(served.cluster.client, config, limits=limits, needs_token=False) as services:

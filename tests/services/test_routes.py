@@ -39,7 +39,6 @@ ANSWERS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @pytest.mark.parametrize(("path", "part"), ANSWERS, ids=[path for path, _ in ANSWERS])
 def test_a_route_answers(served: Served, path: str, part: dict[str, Any]) -> None:
-    """With JSON, and nobody may keep it."""
     answer = served.http.get(f"/api/v1.0/{path}")
 
     assert answer.status_code == 200, answer.text
@@ -52,7 +51,6 @@ def test_a_route_answers(served: Served, path: str, part: dict[str, Any]) -> Non
 
 
 def test_prometheus_is_told_what_to_read(served: Served) -> None:
-    """Executors that are threads have no page, so the services have all there is."""
     (target,) = served.get("prometheus/targets").json()
 
     assert target == {
@@ -66,7 +64,6 @@ def test_prometheus_is_told_what_to_read(served: Served) -> None:
 
 
 def test_prometheus_reads_the_whole_cluster(served: Served) -> None:
-    """At its usual path, with what all applications and processes measure."""
     count = 'gearpy_records_in_total{app="endless",processor="0",task="0.0"}'
     eventually(lambda: count in served.http.get("/metrics").text)  # From the first report on.
     answer = served.http.get("/metrics")
@@ -96,7 +93,6 @@ def test_prometheus_reads_the_whole_cluster(served: Served) -> None:
     ],
 )
 def test_what_is_not_there_is_told(served: Served, path: str, status: int, text: str) -> None:
-    """By its status, and by a sentence; never by a traceback."""
     answer = served.http.get(f"/api/v1.0/{path}")
 
     assert answer.status_code == status
@@ -105,7 +101,6 @@ def test_what_is_not_there_is_told(served: Served, path: str, status: int, text:
 
 
 def test_the_view_is_of_what_runs(served: Served) -> None:
-    """Its steps, its edges, and its rates at the second look."""
     view = served.get(f"{_APP}/view").json()
 
     assert [each["role"] for each in view["processors"]] == ["source", "sink"]
@@ -131,7 +126,6 @@ def test_epochs_and_quarantine_are_listed(served: Served) -> None:
 
 
 def test_a_record_is_given_back(served: Served) -> None:
-    """It fails again, is put aside under another number, and forgotten when an epoch has it."""
     first = served.get(f"{_APP}/quarantine").json()["records"][0]["number"]
 
     answer = served.http.post(f"/api/v1.0/{_APP}/quarantine/replay", json={"numbers": [first]})
@@ -146,7 +140,6 @@ def test_a_record_is_given_back(served: Served) -> None:
 
 
 def test_the_schema_is_whole(served: Served) -> None:
-    """It can be written as JSON, and every route of the API is in it."""
     schema = served.http.get("/openapi.json").json()
 
     told = {path for path, _ in ANSWERS}
@@ -155,14 +148,12 @@ def test_the_schema_is_whole(served: Served) -> None:
 
 
 def test_the_version_is_text(served: Served) -> None:
-    """As in Gearpump."""
     answer = served.http.get("/version")
 
     assert (answer.status_code, answer.text) == (200, gp.__version__)
 
 
 def test_state_is_shown_as_at_the_end_of_an_epoch(served: Served) -> None:
-    """All of it, or that of a key."""
     [listed] = served.get(f"{_APP}/state").json()["states"]
     assert (listed["name"], listed["state"], listed["cells"]) == ("count", "running", 5)
 
@@ -180,7 +171,6 @@ def test_state_is_shown_as_at_the_end_of_an_epoch(served: Served) -> None:
 
 
 def test_measurements_of_an_application_that_has_ended(served: Served) -> None:
-    """By the same routes as before, from what its app master has left."""
     app = gp.StreamApp("short")
     app.read(gp.collection([1, 2, 3])).write(gp.to_list([]))
     with served.cluster.submitted(app) as running:
@@ -200,7 +190,6 @@ def test_measurements_of_an_application_that_has_ended(served: Served) -> None:
 
 
 def test_an_aggregator_that_is_not_there_is_told(served: Served) -> None:
-    """With those that are; Gearpump's package in front of the name does not matter."""
     path = f"appmaster/{served.running.app_id}/metrics/app{served.running.app_id}"
     package = "org.apache.gearpump.streaming.metrics."
 

@@ -46,7 +46,6 @@ def trial() -> "SchemaTrial":
 
 
 def test_the_schema_has_every_route(trial: "SchemaTrial") -> None:
-    """All but the files of the page."""
     assert sorted(trial.operations) == OPERATIONS
 
 
@@ -54,7 +53,6 @@ def test_the_schema_has_every_route(trial: "SchemaTrial") -> None:
 def test_answers_are_as_the_schema_says(
     served: Served, trial: "SchemaTrial", operation: str
 ) -> None:
-    """A few requests for each route."""
     trial.run(operation, served.services.url, number=2)
 
 

@@ -14,7 +14,6 @@ FILES = sorted(path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*") if 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_file_of_the_page_is_served(served: Served, name: str) -> None:
-    """With its type; a second time it is not sent again."""
     if Path(name).suffix == ".md" or Path(name).name.startswith("LICENSE"):
         return
     answer = served.http.get(f"/{name}")
@@ -41,12 +40,10 @@ def test_the_page_is_at_the_top(served: Served) -> None:
     "path", ["/app", "/app/", "/page/index.html", "/../server.py", "/%2e%2e/server.py", "/.git"]
 )
 def test_nothing_else_is_served(served: Served, path: str) -> None:
-    """No listing, no other folder."""
     assert served.http.get(path).status_code == 404
 
 
 def test_it_travels_compressed(served: Served) -> None:
-    """Where the browser can take that."""
     answer = served.http.get("/app/early.js") if not FILES else served.http.get("/")
 
     assert answer.headers.get("content-encoding") == "gzip" or len(answer.content) < 1000

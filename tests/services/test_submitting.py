@@ -40,7 +40,6 @@ class Sink(gp.Task):
 
 
 def ended(served: Served, answer: httpx.Response) -> ApplicationSummary:
-    """Wait for the end of what was submitted; return its summary."""
     assert answer.status_code == 200, answer.text
     app_id = answer.json()["appId"]
     client = served.cluster.client
@@ -51,7 +50,6 @@ def ended(served: Served, answer: httpx.Response) -> ApplicationSummary:
 
 
 def zipped(**files: bytes) -> bytes:
-    """Return an archive."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for name, content in files.items():
@@ -60,7 +58,6 @@ def zipped(**files: bytes) -> bytes:
 
 
 def test_a_program_is_submitted_by_gearpumps_names(served: Served) -> None:
-    """With arguments and settings; its name is that of the file."""
     answer = served.http.post(
         f"{API}/master/submitapp",
         files={
@@ -85,7 +82,6 @@ def test_a_program_is_submitted_by_gearpumps_names(served: Served) -> None:
 
 
 def test_an_archive_is_submitted(served: Served) -> None:
-    """With a module and a name of its own."""
     answer = served.http.post(
         f"{API}/master/submitprogram",
         files={"file": ("shop.zip", zipped(jobs=_COUNTING, other=b"x = 1\n"))},
@@ -119,7 +115,6 @@ def test_an_archive_is_submitted(served: Served) -> None:
 def test_what_cannot_run_is_refused(
     served: Served, file: tuple[str, bytes], data: dict[str, str], status: int, text: str
 ) -> None:
-    """Before anything is started, as far as that shows without running it."""
     answer = served.http.post(f"{API}/master/submitprogram", files={"file": file}, data=data)
 
     assert answer.status_code == status
@@ -128,7 +123,6 @@ def test_what_cannot_run_is_refused(
 
 
 def test_an_archive_of_very_many_files_is_refused(served: Served) -> None:
-    """At once: it is not looked through."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for number in range(20_000):
@@ -151,7 +145,6 @@ def test_an_archive_of_very_many_files_is_refused(served: Served) -> None:
 def test_a_program_that_cannot_be_compiled_is_refused(
     served: Served, route: str, text: str
 ) -> None:
-    """With its name; however deeply it is nested."""
     answer = served.http.post(
         f"{API}/{route}", files={"file": ("deep.py", text.encode())}, data={"args": ""}
     )
@@ -161,7 +154,6 @@ def test_a_program_that_cannot_be_compiled_is_refused(
 
 
 def test_a_graph_is_submitted(served: Served) -> None:
-    """Of classes that were uploaded before."""
     jar = served.http.post(f"{API}/master/uploadjar", files={"jar": ("own.py", _TASKS)}).json()
     assert jar["name"] == "own.py"
     processors: dict[str, Any] = {
@@ -183,7 +175,6 @@ def test_a_graph_is_submitted(served: Served) -> None:
 
 
 def test_a_graph_of_nothing_fails_with_its_cause(served: Served) -> None:
-    """A class that is not there is found where it is imported."""
     graph = {
         "appName": "nothing",
         "processors": {"0": {"taskClass": "nowhere.Nothing"}},
@@ -199,7 +190,6 @@ def test_a_graph_of_nothing_fails_with_its_cause(served: Served) -> None:
 
 
 def test_an_upload_that_is_gone_is_told(served: Served) -> None:
-    """By its handle."""
     jar = {"name": "own.py", "filePath": {"path": "../../etc"}}
     graph = {
         "appName": "gone",
@@ -214,7 +204,6 @@ def test_an_upload_that_is_gone_is_told(served: Served) -> None:
 
 
 def test_an_application_is_killed_and_started_again(served: Served) -> None:
-    """The answer has the new number."""
     program = b"""
 import itertools
 import gearpy as gp

@@ -33,8 +33,6 @@ def program(*, step: int = 5, name: str = "total") -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """An application that is changed, by its routes."""
-
     http: httpx.Client
     path: str
 
@@ -63,7 +61,6 @@ class Changed:
         return found
 
     def steps(self) -> dict[int, int]:
-        """Return how many tasks each processor has."""
         plan = self.http.get(f"{self.path}/plan").json()
         return {each["number"]: each["parallelism"] for each in plan["processors"]}
 
@@ -109,7 +106,6 @@ def test_a_plan_changes_nothing(changed: Changed) -> None:
 
 
 def test_it_is_scaled_updated_and_rolled_back(changed: Changed) -> None:
-    """By gearpy's names and by Gearpump's; each is a version that stays."""
     scaled = changed.post("scale", json={"steps": {"total": 3}}).json()
     assert scaled["has_begun"]
     assert changed.newest()["state"] == "running"
@@ -169,7 +165,6 @@ def test_what_cannot_be_changed_is_told(
 
 
 def test_autoscale_gets_bounds(changed: Changed) -> None:
-    """The version stays; the view says what is chosen."""
     plan = changed.post("scale", json={"steps": {"total": "1..4@60%"}}).json()
 
     assert (plan["has_begun"], plan["refusal"]) == (False, "")
@@ -179,7 +174,6 @@ def test_autoscale_gets_bounds(changed: Changed) -> None:
 
 
 def test_a_program_without_a_place_for_what_is_kept_is_refused(changed: Changed) -> None:
-    """Unless that may be dropped; it says how."""
     answer = changed.post("update", files={"file": ("changed.py", program(name="other"))})
 
     assert answer.status_code == 409
@@ -189,7 +183,6 @@ def test_a_program_without_a_place_for_what_is_kept_is_refused(changed: Changed)
 def test_a_graph_may_be_changed_by_gearpumps_names_though_state_is_dropped(
     changed: Changed,
 ) -> None:
-    """As what a task of another class keeps is."""
     life = {"birth": str(10**14), "death": "9223372036854775807"}
     one = {"oldProcessorId": 1, "newProcessorDescription": {"life": life}}
     files = {"jar": ("changed.py", program(name="other"))}
@@ -207,7 +200,6 @@ _ONE: Final = {"parallelism": 2}
 
 
 def test_a_change_waits_for_its_event_time_and_is_called_off(changed: Changed) -> None:
-    """By gearpy's names and by Gearpump's; nothing else is changed meanwhile."""
     at_ms, far = 9_000_000_000_000, "2255-03-14T16:00:00Z"
     files = {"file": ("changed.py", program())}
     life = {"birth": str(at_ms), "death": "9223372036854775807"}
@@ -305,7 +297,6 @@ def test_a_change_waits_for_its_event_time_and_is_called_off(changed: Changed) -
 def test_what_cannot_be_had_of_gearpump_says_what_can(
     changed: Changed, args: object, status: int, text: str, fix: str | None
 ) -> None:
-    """Event times, classes and settings of a processor alone."""
     answer = changed.dynamicdag(args)
 
     assert answer.status_code == status, answer.text

@@ -8,7 +8,6 @@ import pytest
 
 @pytest.fixture
 def no_log() -> Iterator[None]:
-    """Let nobody format what goes wrong by the thousand."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

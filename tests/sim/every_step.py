@@ -272,8 +272,6 @@ STEPS: Final[dict[str, _Step]] = {
 
 
 class _Passing(gp.Task):
-    """A task of its own that sends what it gets."""
-
     def on_next(self, message: gp.Message) -> None:
         self.context.output(message)
 
@@ -443,7 +441,6 @@ class Outcome(NamedTuple):
     late: int
 
     def mistakes(self, names: Sequence[str], records: int) -> list[str]:
-        """Tell of the numbers that have come out too often or too seldom."""
         wanted = _expected(names, records)
         may_be_late = self.late > 0 and any(name in _OF_WALL_TIME for name in names)
         return [

@@ -46,7 +46,6 @@ class Watch(gp.Task[Event, Any]):
         self.seen: ValueState[list[int]] = self.context.state.value("seen", default=[])
 
     def on_next(self, message: gp.Message[Event]) -> Iterator[gp.Message[Any]]:
-        """Take it down; begin to wait anew."""
         seen = [*self.seen.get(), message.value.amount]
         if len(seen) == 3:
             yield gp.Message((message.value.user, "third", seen), message.timestamp)
@@ -59,10 +58,7 @@ class Watch(gp.Task[Event, Any]):
 
 
 class Later(gp.Task[Event, Event]):
-    """Gives records later event times, in another order."""
-
     def on_next(self, message: gp.Message[Event]) -> Iterator[gp.Message[Event]]:
-        """Send it on."""
         yield gp.Message(message.value, message.timestamp + message.value.amount * 7)
 
 
@@ -180,7 +176,6 @@ class RandomFlow:
         return app
 
     def shown(self) -> list[Any]:
-        """Return what has been shown, where order counts in that order."""
         shown = [repr(value) for value in self.sink.values]
         if self.kind in UNORDERED and not self.is_twice:
             return sorted(shown)

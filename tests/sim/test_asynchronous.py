@@ -33,7 +33,6 @@ async def name_of(key: int) -> str:
 
 
 def counted(records: list[gp.Message]) -> Counter[Any]:
-    """Return what the application must show."""
     counts = Counter((f"name {m.value % 5}", m.timestamp // 500 * 500) for m in records)
     return Counter((key, count, start) for (key, start), count in counts.items())
 
@@ -72,7 +71,6 @@ def run(seed: int, cut: EpochCut) -> tuple[MemoryTransactions, list[gp.Message],
 
 @pytest.mark.parametrize("cut", ["position", "event-time"])
 def test_results_are_right_whatever_fails(cut: EpochCut) -> None:
-    """No record in flight is lost or counted twice, none becomes late."""
     crashes = 0
     for seed in range(3):
         sink, records, simulation = run(seed, cut)
@@ -84,7 +82,6 @@ def test_results_are_right_whatever_fails(cut: EpochCut) -> None:
 
 
 async def fail_on_sevens(number: int) -> int:
-    """Raise on each seventh number, some time after it came."""
     await asyncio.sleep(number % 5 / 1000)
     if number % 7 == 0:
         raise ValueError(f"{number} is bad")
@@ -158,7 +155,6 @@ def is_app_master(process: Process) -> bool:
 
 
 def test_coroutines_go_on_in_a_simulated_cluster() -> None:
-    """In the processes of executors, which are killed."""
     records = some_records(3, 150)
     sink = MemoryTransactions()
 

@@ -37,7 +37,6 @@ pytestmark = pytest.mark.usefixtures("no_log")
 # its log cannot be written, and is refused; 24,644: a process starts as its version fails.
 @pytest.mark.parametrize("seed", [0, 20_765, 20_907, 22_828, 24_644])
 def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> None:
-    """Whatever fails meanwhile, and also if the new version does."""
     result = run_change_seed(seed)
 
     assert not result.problem, result
@@ -47,7 +46,6 @@ def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> Non
     "seed", [*range(20), *(pytest.param(each, marks=pytest.mark.long) for each in range(20, 200))]
 )
 def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
-    """In short runs, as there is time for many of them."""
     result = run_change_seed(seed, aimed=seed % 2 == 1, shorter=SHORTER)
 
     assert not result.problem, result
@@ -55,14 +53,12 @@ def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [6, 22])
 def test_an_application_that_the_cluster_has_divided_is_changed(seed: int) -> None:
-    """An executor of the next version took the place of one that ran, which nobody ended then."""
     result = run_change_seed(seed, divided=True, shorter=SHORTER)
 
     assert not result.problem, result
 
 
 def test_a_change_gives_way_to_a_process_that_starts_again() -> None:
-    """The slots that it had were given to the next version, which waited for them, in a moment."""
     result = run_change_seed(605_634, shorter=SHORTER)
 
     assert not result.problem, result
@@ -70,14 +66,12 @@ def test_a_change_gives_way_to_a_process_that_starts_again() -> None:
 
 
 def test_a_version_stays_in_preparation_where_an_application_ends_without_its_log() -> None:
-    """The log takes that it is prepared, and cannot be listed when it is given up."""
     result = run_change_seed(501_288, shorter=SHORTER)
 
     assert not result.problem, result
 
 
 def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
-    """Also while a version takes the place of another, which is over within one turn."""
     first = (50_011, 50_003, 50_001)  # They hit each phase as long as nothing changes what happens.
     seeds = (*first, *(seed for seed in range(50_003, 50_015) if seed not in first))
     results = (run_change_seed(seed, aimed=True) for seed in seeds)
@@ -86,7 +80,6 @@ def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
 
 
 def test_versions_run_are_replaced_and_fail() -> None:
-    """Without faults all of it happens, and nothing restarts but for changes."""
     results = [run_change_seed(seed, calm=True) for seed in (2, 3)]
 
     states = sum((each.versions for each in results), Counter[str]())
@@ -95,7 +88,6 @@ def test_versions_run_are_replaced_and_fail() -> None:
 
 
 def test_a_sink_keeps_what_versions_before_have_shown() -> None:
-    """Also where a task that has shown something was gone for a version, and is there again."""
     results = [run_change_seed(seed) for seed in (26, 33)]
 
     assert not [each for each in results if each.problem]
@@ -144,8 +136,6 @@ def _two_versions(beside: int) -> tuple[ChangingApp, Variant, Variant]:
 
 
 def _change_soon(cluster: ClusterSimulation, app_id: AppId, build: Callable[[], StreamApp]) -> None:
-    """Change an application as soon as it can be."""
-
     def update() -> None:
         if not isinstance(cluster.update(app_id, build), UpdatePlanned):
             cluster.world.later(50, update)
@@ -177,7 +167,6 @@ def test_a_first_epoch_that_may_be_in_the_log_leaves_it_when_the_trial_fails(
 def test_a_version_that_never_ran_as_its_application_ends_is_taken_out_of_the_log(
     *, stores: bool
 ) -> None:
-    """It may be there; what is stored is of the version that ran."""
     app, first, second = _two_versions(beside=900)
     store = _UnsureStore(stores=stores)
     soon = {"application.total-retries": "1"}
@@ -270,7 +259,6 @@ def test_a_version_on_trial_whose_program_is_gone_gives_way_under_another_app_ma
 
 @pytest.mark.parametrize("stores", [True, False])
 def test_a_drain_is_of_the_version_that_may_be_in_the_log(*, stores: bool) -> None:
-    """While nobody knows whether it is the version before cannot be gone on with."""
     app, first, second = _two_versions(beside=900)
     store = _UnsureStore(stores=stores)
     cluster = ClusterSimulation(7, slots=14, checkpoints=store, idle_poll_ms=PAUSE_MS)

@@ -45,7 +45,6 @@ class Tagging:
         return app
 
     def versions_of(self, at_ms: int) -> Counter[tuple[int, int]]:
-        """Return the records, each with the version that is to show it."""
         return Counter((n, int(event_time_of(n) >= at_ms)) for n in range(_RECORDS))
 
     def problem(self, at_ms: int) -> str:
@@ -132,12 +131,10 @@ def run(
     "seed", [0, 1, *(pytest.param(each, marks=pytest.mark.long) for each in range(2, 10))]
 )
 def test_each_record_is_shown_once_by_the_version_of_its_event_time(seed: int) -> None:
-    """Also out of order, and whatever fails meanwhile."""
     assert run(seed)[0] == ""
 
 
 def test_faults_in_each_phase_of_a_change_at_a_time_do_no_harm() -> None:
-    """While it waits, while its processes start, and until its trial is over."""
     first = (8, 3)  # They hit each phase as long as nothing changes what happens.
     seeds = (*first, *(seed for seed in range(4, 15) if seed not in first))
     see_fault_in_each(_PHASES, (run(seed, faults="aimed") for seed in seeds))
@@ -145,7 +142,6 @@ def test_faults_in_each_phase_of_a_change_at_a_time_do_no_harm() -> None:
 
 @pytest.mark.parametrize("cut", ["position", "event-time"])
 def test_without_faults_the_change_is_made_at_that_time(cut: str) -> None:
-    """Wherever other epochs end, and with other numbers of tasks."""
     assert run(100, faults="none", cut=cut, by_scale=True)[0] == ""
 
 
@@ -167,7 +163,6 @@ class _SilentStore(MemoryCheckpoints):
 
 
 def test_a_change_that_was_refused_is_not_made_by_the_next_app_master() -> None:
-    """Nor if it is in the log, and the app master dies before it can say there that it is not."""
     app, store = Tagging(), _SilentStore()
     answers: list[object] = []
     cluster = ClusterSimulation(5, slots=14, checkpoints=store)

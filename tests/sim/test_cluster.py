@@ -15,7 +15,6 @@ pytestmark = pytest.mark.usefixtures("no_log")
 
 @pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_answer_is_right_whatever_fails(block: int) -> None:
-    """No record is lost or counted twice, nothing that was shown vanishes, and everything ends."""
     for seed in range(block * 6, block * 6 + 6):
         result = run_seed(seed)
 
@@ -23,7 +22,6 @@ def test_answer_is_right_whatever_fails(block: int) -> None:
 
 
 def test_a_drain_shows_what_was_read() -> None:
-    """In order, without gaps; or it comes too late, when the streams have ended."""
     results = [run_seed(seed, "drain") for seed in range(5)]
 
     assert not [each for each in results if each.problem]
@@ -31,14 +29,12 @@ def test_a_drain_shows_what_was_read() -> None:
 
 
 def test_an_application_ends_when_its_budget_is_spent() -> None:
-    """Nothing is left behind, and nothing was shown that is wrong."""
     results = [run_seed(seed, "tight") for seed in range(4)]
 
     assert not [each for each in results if each.problem]
 
 
 def test_without_faults_nothing_restarts() -> None:
-    """And the application comes to its end."""
     results = [run_seed(seed, "calm") for seed in range(4)]
 
     assert not [each for each in results if each.problem or each.restarts]
@@ -83,7 +79,6 @@ def test_master_that_dies_while_an_application_begins_costs_it_nothing() -> None
 
 
 def test_application_that_finds_no_store_ends() -> None:
-    """At the first launch nothing is lost, and somebody waits to hear what is wrong."""
     app = SimulatedApp(10, ["numbered"])
     cluster = ClusterSimulation(1)
     cluster.checkpoints.fail(600_000)

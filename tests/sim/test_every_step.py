@@ -55,7 +55,6 @@ def pairs_with(first: str) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("first", NAMES)
 def test_each_step_and_some_others(first: str) -> None:
-    """With one task, or with three."""
     runs = [*pairs_with(first)]
 
     assert list(failures(*runs)) == []
@@ -63,7 +62,6 @@ def test_each_step_and_some_others(first: str) -> None:
 
 @pytest.mark.parametrize("block", range(2))
 def test_some_triples(block: int) -> None:
-    """With all sources and sinks, also when all tasks crash."""
     runs = [a_triple(block * SAMPLES + at) for at in range(SAMPLES)]
 
     assert list(failures(*runs)) == []
@@ -91,7 +89,6 @@ def test_all_pairs(first: str, tasks: int, sink: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("first", NAMES)
 def test_many_triples(first: str) -> None:
-    """Four of each pair."""
     start = 1000 + NAMES.index(first) * len(NAMES) * 4
     runs = [a_triple(start + at) for at in range(len(NAMES) * 4)]
     runs = [

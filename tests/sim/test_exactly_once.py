@@ -34,7 +34,6 @@ EVERYTHING = EpochFaults(
 def a_run(
     seed: int, *branches: str, cut: EpochCut = "position", faults: EpochFaults = EVERYTHING
 ) -> tuple[SimulatedApp, Simulation]:
-    """Run branches of the application to the end, with three crashes."""
     rng = Random(seed)
     app = SimulatedApp(rng.randrange(100, 300), branches, parallelism=3, by_bound=True)
     crashes = [rng.randrange(100, 700) for _ in range(3)]
@@ -82,7 +81,6 @@ def test_every_kind_of_state_survives_every_fault(branch: str) -> None:
 
 
 def kept_for_words(app: SimulatedApp, simulation: Simulation) -> Counter[str]:
-    """Return what the last epoch has of the number of each word."""
     places = layout_of(app.build().build().dag).values()
     (step,) = (place.step.id for place in places if place.step.kind == "map_with_state")
     kept = Counter[str]()
@@ -113,7 +111,6 @@ def test_state_of_each_key_is_that_of_its_records() -> None:
 
 
 def test_what_is_shown_stays_if_no_epoch_is_damaged() -> None:
-    """Readers then never see a record that vanishes, at no moment of the run."""
     for seed in range(2):
         rng = Random(seed)
         app = SimulatedApp(150, list(BRANCHES))
@@ -153,7 +150,6 @@ def a_writer(
 
 
 def test_sink_shows_what_is_committed_only() -> None:
-    """And the same again when it is committed twice."""
     sink = MemoryTransactions()
     writer = a_writer(sink)
     writer.write_batch(Batch(["a"], [0]))
@@ -169,7 +165,6 @@ def test_sink_shows_what_is_committed_only() -> None:
 
 
 def test_sink_goes_on_from_an_epoch_and_forgets_later_ones() -> None:
-    """What is prepared for it is shown; what was shown for later ones vanishes, which is noted."""
     sink = MemoryTransactions()
     writer = a_writer(sink)
     places = []
@@ -184,7 +179,6 @@ def test_sink_goes_on_from_an_epoch_and_forgets_later_ones() -> None:
 
 
 def test_writer_that_was_given_up_shows_nothing() -> None:
-    """It does not know that another goes on from before what it has prepared."""
     sink = MemoryTransactions()
     zombie = a_writer(sink)
     zombie.write_batch(Batch(["a"], [0]))
@@ -211,8 +205,6 @@ def test_task_that_was_given_up_before_it_began_takes_nothing_back() -> None:
 
 
 def test_simulation_raises_what_a_sink_raises() -> None:
-    """A commit that finds nothing is no matter to be passed over."""
-
     class Lossy(MemoryTransactions):
         def prepare(self, run: str, task_index: int, epoch: int, values: list[object]) -> int:
             return super().prepare(run, task_index, epoch, values) + 1000

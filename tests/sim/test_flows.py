@@ -57,7 +57,6 @@ def counted(sources: list[list[gp.Message]]) -> Counter[tuple[str, int]]:
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_word_count_is_right_in_every_order(parallelism: int) -> None:
-    """No record is lost, doubled or late, whatever comes first."""
     for seed in range(10):
         rng = Random(seed)
         sources = [some_words(rng, rng.randrange(40)) for _ in range(rng.randrange(1, 4))]
@@ -90,8 +89,6 @@ class Relay(gp.Task):
 
 
 class Numbers(gp.Task):
-    """Sends numbers with times that are never older than it promised."""
-
     def on_start(self, start_time_ms: int) -> None:
         self.sent = 0
         self.rng = Random(self.context.task_id.packed() + self.context.config["seed"])
@@ -130,7 +127,6 @@ class Watched(Simulation):
         self.next = cycle(self.runners)
 
     def step(self) -> bool:
-        """Make a step; no clock may go back."""
         went_on = super().step()
         task = next(self.next)
         clock_ms = self.runners[task].clock().clock_ms
@@ -140,7 +136,6 @@ class Watched(Simulation):
 
 
 def test_every_task_sees_each_record_once_and_in_order() -> None:
-    """Order of a link, watermarks that grow, clocks that grow, and an end, for any seed."""
     for seed in range(3):
         simulation = Watched(a_graph(seed), seed=seed, limits=TINY_LIMITS).run()
 
@@ -207,7 +202,6 @@ class Stuck(gp.Task):
 
 
 def test_run_that_does_not_end_names_its_seed_and_who_holds_it() -> None:
-    """There is a limit to the steps."""
     app = gp.StreamApplication("endless", gp.Graph().add(gp.Processor(Stuck)))
 
     with pytest.raises(ApplicationFailed, match=r"seed 5: not finished: .*task_id=TaskId"):
@@ -233,7 +227,6 @@ def test_exploding_record_stays_within_the_window() -> None:
 
 
 def test_exploding_records_on_a_chain_of_tasks_stay_within_the_windows() -> None:
-    """Pressure goes hop by hop to the source."""
     app = StreamApp("chain", parallelism=2)
     total: list[Any] = []
     stream = app.read(gp.collection(range(4), partitions=2))
@@ -261,7 +254,6 @@ class Silent(gp.Task):
 
 
 def test_idle_source_holds_nothing_back_and_its_records_are_not_late() -> None:
-    """While one source has ended and the other is idle, the stream has not ended."""
     for seed in range(8):
         silent, numbers = gp.Processor(Silent), gp.Processor(Numbers, config={"seed": seed})
         relay = gp.Processor(Relay)

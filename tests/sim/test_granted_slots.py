@@ -20,8 +20,6 @@ pytestmark = pytest.mark.usefixtures("no_log")
 
 
 class Striker:
-    """Strikes at app masters a moment after they were granted slots."""
-
     def __init__(self, cluster: ClusterSimulation, seed: int) -> None:
         self.cluster = cluster
         self.rng = Random(seed)
@@ -51,7 +49,6 @@ class Striker:
 def test_slots_that_were_granted_to_the_dead_are_there_for_the_next(
     block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else most of these runs wait for slots until they fail, or leave some taken."""
     tell = MasterContacts.tell
     for seed in range(block * 5, block * 5 + 5):
         cluster = ClusterSimulation(seed)
@@ -127,7 +124,6 @@ def test_a_worker_that_only_the_app_master_cannot_reach_is_used_again(
 
 
 def test_with_each_request_the_master_hears_what_all_executors_have_together() -> None:
-    """Also when one of them was lost: so it keeps no more for an application than that."""
     cluster, asked = ClusterSimulation(1), list[RequestResource]()
     tell = cluster.network.on_letter
 

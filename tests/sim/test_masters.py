@@ -12,7 +12,6 @@ from tests.world.cluster import ClusterSimulation
 # or are slow.
 @pytest.mark.parametrize("seed", [*range(4), 10_490, 11_010, 17_747, *range(100_000, 100_003)])
 def test_nothing_is_lost_with_a_minority_of_masters(seed: int) -> None:
-    """Nor twice there; what was acknowledged is known in the end."""
     assert problem_of(seed) == ""
 
 

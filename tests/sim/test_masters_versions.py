@@ -55,7 +55,6 @@ def versions_of_records(log: MemoryLog) -> list[int]:
 
 @pytest.mark.parametrize("old", range(3))
 def test_log_is_written_in_the_version_of_the_oldest_master(old: int) -> None:
-    """Until that one is upgraded, too; then everything is in the new one."""
     address = f"master{old}:1"
     SimulatedMasters.versions.update({f"master{each}:1": _NEW for each in range(3)})
     SimulatedMasters.versions[address] = _OLD

@@ -80,7 +80,6 @@ POOL: Final[list[Any]] = [
 
 
 def form(key: Any) -> Any:
-    """Return what keys have in common that are one."""
     match key:
         case str():
             found: Any = str.__str__(key)
@@ -120,8 +119,6 @@ def of_result(result: Any) -> tuple[Any, Any]:
 
 
 class Counting(gp.Task):
-    """Counts by keyed state of its own."""
-
     def on_next(self, message: gp.Message) -> list[gp.Message]:
         state = self.context.state.value("n", default=0)
         state.set(state.get() + 1)
@@ -183,7 +180,6 @@ def outcome(
 @pytest.mark.parametrize("place", ["heap", "disk"])
 @pytest.mark.parametrize("name", STEPS)
 def test_every_step_has_the_same_keys(name: str, place: str, tmp_path: Path) -> None:
-    """For any number of tasks, in memory or on disk, over crashes."""
     rng = Random(name + place)
     numbers = [rng.randrange(len(POOL)) for _ in range(RECORDS)]
     wanted = Counter(form(key_of(number)) for number in numbers)
@@ -210,7 +206,6 @@ JOINS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 @pytest.mark.parametrize("name", JOINS)
 def test_every_join_has_the_same_keys(name: str) -> None:
-    """Each record of the left meets those of the right whose keys have the same form."""
     rng = Random(name)
     lefts, rights = ([rng.randrange(len(POOL)) for _ in range(40)] for _ in "ab")
     pairs: list[tuple[int, int | None]] = [
@@ -278,7 +273,6 @@ def test_columns_have_the_same_keys(name: str, step: str) -> None:
 
 @pytest.mark.parametrize("is_columns", [True, False])
 def test_the_first_and_the_last_time_are_those_of_the_instants(is_columns: bool) -> None:  # noqa: FBT001
-    """By its clock the second of these hours is the earlier one."""
     early, late = ((FIRST + timedelta(minutes=minutes)).astimezone(BERLIN) for minutes in (10, 65))
     assert late.replace(tzinfo=None) < early.replace(tzinfo=None)
     table = pa.table(

@@ -45,14 +45,12 @@ def first_found(kind: str, *, seed: int = SEED, examples: int = 200) -> str:
 
 
 def test_a_count_trigger_that_waits_for_one_more_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Firings are compared one by one, not only what they come to in the end."""
     monkeypatch.setattr(EveryCount, "holds", lambda self, pending: pending.records > self.records)
 
     assert "missing" in first_found("windows")
 
 
 def test_a_window_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every record counts in all sliding windows that hold it."""
     starts_of = SlidingWindows.starts_of
     monkeypatch.setattr(
         SlidingWindows, "starts_of", lambda self, time_ms: starts_of(self, time_ms)[-1:]
@@ -62,7 +60,6 @@ def test_a_window_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_lateness_that_is_too_short_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records are taken until the lateness that is allowed has gone."""
     expiry_ms = AlignedPanes._expiry_ms  # noqa: SLF001 - the bug is planted there
     monkeypatch.setattr(
         AlignedPanes, "_expiry_ms", lambda self, bounds: (bounds[1] + expiry_ms(self, bounds)) // 2
@@ -81,7 +78,6 @@ def test_panes_that_do_not_come_back_are_found(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_interval_that_is_too_short_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ends of an interval belong to it."""
     create = IntervalJoin.__init__
 
     def shorter(self: IntervalJoin, *, after_ms: int, **others: Any) -> None:
@@ -108,7 +104,6 @@ def replayed(plan: WindowPlan, *steps: tuple[str, int] | int) -> list[tuple[Any,
 
 
 def test_a_retracting_window_takes_its_result_back() -> None:
-    """Before each result comes what it replaces, as it was sent."""
     plan = WindowPlan(kind="tumbling", accumulation="retracting", lateness_ms=5)
 
     assert replayed(plan, ("a", 1), 10, ("a", 2), 15, ("a", 3)) == [
@@ -143,7 +138,6 @@ def test_what_touches_a_session_is_another_one() -> None:
 
 
 def test_late_records_do_not_count_in_joins() -> None:
-    """A record whose window has closed is left out, and its partner is alone."""
     plan = JoinPlan(kind="window", how="left", size_ms=10)
     sides = [
         Side(0, 0, "a", {"id": 0}, 1, 0),
@@ -156,7 +150,6 @@ def test_late_records_do_not_count_in_joins() -> None:
 @pytest.mark.parametrize("how", ["inner", "left", "right", "outer"])
 @pytest.mark.parametrize("plan", [JoinPlan(kind="interval", after_ms=2), JoinPlan(kind="window")])
 def test_both_definitions_of_a_join_agree(plan: JoinPlan, how: Any) -> None:
-    """DuckDB gives what looking at all pairs gives."""
     plan = replace(plan, how=how)
     times = [(0, "a", 1), (0, "a", 12), (0, "b", 5), (1, "a", 3), (1, "a", 30), (1, "b", 8)]
     sides = [

@@ -45,7 +45,6 @@ def never_hold_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tasks_without_alignment_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Snapshots then hold records of the next epoch, which come again after a restart."""
     never_hold_back(monkeypatch)
 
     result = first_found(run_task_seed, seeds=100)
@@ -54,7 +53,6 @@ def test_tasks_without_alignment_are_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_cluster_without_alignment_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same, with all roles around the tasks."""
     never_hold_back(monkeypatch)
 
     result = first_found(run_seed, seeds=200)
@@ -63,7 +61,6 @@ def test_a_cluster_without_alignment_is_found(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_commit_before_the_manifest_is_stored_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader has then seen records of an epoch that a relaunched app master does not know."""
     on_stored = RegionEpochs.on_stored
 
     def and_commit(self: RegionEpochs, message: EpochStored, now_ms: int) -> list[Command]:
@@ -87,14 +84,11 @@ def test_a_commit_before_the_manifest_is_stored_is_found(monkeypatch: pytest.Mon
 
 
 class ForgetfulCheckpoints(MemoryCheckpoints):
-    """Says that it has saved what only the next save makes durable."""
-
     def __init__(self) -> None:
         super().__init__()
         self.last = ""
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
-        """Remember which one may be lost."""
         self.last = name
         return super().save(name, chunks)
 
@@ -120,7 +114,6 @@ def test_a_store_that_answers_before_it_has_synced_is_found(
 
 
 def test_a_master_log_that_is_not_synced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A master that is killed then forgets applications, or its log knows that it lacks some."""
     append = MemoryFolder.append
 
     def append_in_memory(self: MemoryFolder, name: str, data: bytes) -> None:

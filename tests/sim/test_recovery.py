@@ -179,7 +179,6 @@ def counted(sources: list[list[gp.Message]]) -> Counter[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_word_count_survives_crashes(parallelism: int) -> None:
-    """Exactly once, with a sink that takes back what came after the snapshot."""
     crashes = resumed = 0
     for seed in range(5):
         rng = Random(seed)
@@ -201,7 +200,6 @@ def test_word_count_survives_crashes(parallelism: int) -> None:
 
 
 def test_plain_sink_has_everything_at_least_once() -> None:
-    """What it has twice came after the newest complete epoch."""
     for seed in range(4):
         rng = Random(seed)
         sources = [some_words(rng, 40) for _ in range(2)]
@@ -213,7 +211,6 @@ def test_plain_sink_has_everything_at_least_once() -> None:
 
 @pytest.mark.filterwarnings("ignore:unclosed file")  # Who is killed closes nothing.
 def test_files_have_each_line_once(tmp_path: Path) -> None:
-    """From files to files, over a running fold and its state."""
     resumed = 0
     for seed in range(5):
         rng = Random(seed)
@@ -298,7 +295,6 @@ def test_bad_records_are_left_out_and_come_when_they_are_good() -> None:
 
 
 def test_quarantine_is_emptied_by_giving_records_again() -> None:
-    """What was repaired meanwhile gives the results that were missing, and nothing twice."""
     for seed in range(8):
         rng = Random(seed)
         words = [rng.choice(WORDS) for _ in range(60)]
@@ -420,7 +416,6 @@ def test_state_of_any_graph_survives_crashes() -> None:
 
 
 def test_epochs_end_also_when_all_sources_have_finished() -> None:
-    """A last epoch holds the end of the stream."""
     for seed in range(8):
         app, _ = a_graph(Random(seed))
         simulation = Simulation(app, seed=seed)
@@ -470,7 +465,6 @@ class Ticking(gp.Task):
 
 
 def test_timers_survive_crashes() -> None:
-    """Each of them fires, once as far as state can tell."""
     for seed in range(12):
         relay = gp.Processor(Relay)
         app = gp.StreamApplication("timers", gp.Graph().connect(gp.Processor(Ticking), relay))

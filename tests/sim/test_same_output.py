@@ -44,7 +44,6 @@ def config(batch: int) -> Any:
 @pytest.mark.parametrize("form", ["rows", "columns"])
 @pytest.mark.parametrize("kind", ["tumbling", "sliding"])
 def test_the_size_of_batches_decides_nothing(kind: str, form: str) -> None:
-    """Neither which records are late, nor what windows have; nor does the number of tasks."""
     windows = gp.tumbling("10s") if kind == "tumbling" else gp.sliding("10s", every="5s")
     schema = Event if form == "columns" else None
     found = set()
@@ -73,7 +72,6 @@ LATE_WINDOWS: dict[str, Callable[[], Windows]] = {
 @pytest.mark.parametrize("late", ["side", "drop", "restamp"])
 @pytest.mark.parametrize("windows", LATE_WINDOWS.values(), ids=LATE_WINDOWS)
 def test_late_firings_are_the_same(windows: Callable[[], Windows], late: WindowLate) -> None:
-    """And what goes to the side, with one partition or several that are read in turns."""
     for partitions in (1, 3):
         found = set()
         for batch, parallelism in ((1, 2), (65_536, 1)):
@@ -105,7 +103,6 @@ def test_late_firings_are_the_same(windows: Callable[[], Windows], late: WindowL
 
 @pytest.mark.parametrize("accumulation", ["discarding", "accumulating", "retracting"])
 def test_early_results_by_event_time_are_the_same(accumulation: str) -> None:
-    """A trigger is asked when event time is there, not when a batch has been read."""
     found = set()
     for batch, parallelism in ((1, 1), (7, 3), (1000, 1)):
         app, out = gp.StreamApp("early", parallelism=parallelism), list[Any]()
@@ -151,7 +148,6 @@ def test_paths_that_meet_again_are_in_order(way: str) -> None:
 
 @pytest.mark.parametrize("tasks", [1, 2])
 def test_records_without_event_times_wait_for_nothing_behind_repartition(tasks: int) -> None:
-    """They have no order but that of their arrival, whatever way they take."""
     app, source, out = gp.StreamApp("arrival"), ManualSource(), list[Any]()
     spread = app.read(source).repartition(tasks).map(lambda n: n).repartition(2)
     spread.key_by(lambda n: n % 2).enumerate().write(gp.to_list(out))
@@ -164,8 +160,6 @@ def test_records_without_event_times_wait_for_nothing_behind_repartition(tasks: 
 
 
 class Later(gp.Task[int, int]):
-    """Gives records other event times, in another order."""
-
     def on_next(self, message: gp.Message[int]) -> Iterator[gp.Message[int]]:
         yield gp.Message(message.value, later(message.value))
 
@@ -183,7 +177,6 @@ def all_later(batch: pa.RecordBatch) -> pa.RecordBatch:
 def test_ties_of_merged_sources_are_the_same_with_any_number_of_tasks(
     partitions: tuple[int, int],
 ) -> None:
-    """With one task the sources were known, with several only where they have equal partitions."""
     found = set()
     for parallelism in (1, 2, 3):
         app, out = gp.StreamApp("ties", parallelism=parallelism), list[Any]()
@@ -200,7 +193,6 @@ def test_ties_of_merged_sources_are_the_same_with_any_number_of_tasks(
 
 @pytest.mark.parametrize("step", ["process", "map_batches"])
 def test_records_with_new_times_are_in_their_order(step: str) -> None:
-    """One partition in order is in order no more behind a step that gives other times."""
     right = sorted(range(500), key=lambda n: (n % 5, later(n)))
     for batch, parallelism in ((1, 1), (7, 3), (1000, 1)):
         app, out = gp.StreamApp("new-times", parallelism=parallelism), list[Any]()
@@ -219,15 +211,12 @@ def test_records_with_new_times_are_in_their_order(step: str) -> None:
 
 
 class Postponed(gp.Task[Event, Event]):
-    """Gives each record a later event time."""
-
     def on_next(self, message: gp.Message[Event]) -> Iterator[gp.Message[Event]]:
         yield gp.Message(message.value, message.timestamp + 5 * SECOND)
 
 
 @pytest.mark.parametrize("step", ["process", "map_batches"])
 def test_late_records_are_late_behind_a_step_that_gives_times(step: str) -> None:
-    """So the size of batches does not decide, nor the number of tasks."""
     found = set()
     for batch, parallelism in ((1, 1), (10, 3), (1000, 1)):
         app, out = gp.StreamApp("late-times", parallelism=parallelism), list[Any]()
@@ -266,7 +255,6 @@ def one_run(flow: RandomFlow, rng: Random, *, crashes: bool = True) -> str:
 
 
 def check_flow(seed: int, runs: int) -> None:
-    """Check that all runs of a flow show the same."""
     rng, form = Random(seed), Random(seed).choice(["rows", "columns"])
     flow = RandomFlow(seed, form)
     chosen = one_run(flow, rng, crashes=False)
@@ -286,6 +274,5 @@ def test_random_flows_show_the_same_whatever_happens(block: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("block", range(40))
 def test_many_random_flows_show_the_same(block: int) -> None:
-    """The same, for as long as one has patience."""
     for seed in range(1000 + block * 25, 1025 + block * 25):
         check_flow(seed, runs=5)

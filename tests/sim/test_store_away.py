@@ -12,7 +12,6 @@ pytestmark = pytest.mark.usefixtures("no_log")
     "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.long) for n in range(4, 40))]
 )
 def test_nothing_is_lost_when_a_store_goes_and_comes_back(seed: int) -> None:
-    """In epochs, commits and restarts; beside all other faults."""
     result = run_seed(seed, more=STORE_AWAY)
 
     assert not result.problem, result
@@ -22,7 +21,6 @@ def test_nothing_is_lost_when_a_store_goes_and_comes_back(seed: int) -> None:
     "seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 20))]
 )
 def test_nothing_is_lost_in_changes_without_a_store(seed: int) -> None:
-    """A change that cannot be made then is given up, or made later."""
     result = run_change_seed(seed, more=STORE_AWAY, shorter=3)
 
     assert not result.problem, result

@@ -39,7 +39,6 @@ def failures(store: FaultyCheckpoints, name: str) -> int:
 
 
 def test_sound_store_does_what_it_is_asked_for() -> None:
-    """It is a store like others until something is done to it."""
     _, store = a_store()
 
     assert failures(store, NAME) == 0
@@ -74,7 +73,6 @@ def test_part_of_a_store_fails() -> None:
 
 
 def test_what_fails_may_have_been_done() -> None:
-    """As with a store on a network, whose answer is lost."""
     world, store = a_store()
     store.fail(1000)
     done = 0
@@ -104,7 +102,6 @@ def test_damaged_file_is_whole_again_after_a_time() -> None:
 
 @pytest.mark.parametrize("is_dropped", [True, False])
 def test_damage_that_is_gone_does_not_come_back(*, is_dropped: bool) -> None:
-    """What others did to the file meanwhile stays."""
     world, store = a_store()
     store.damage(NAME, 50)
     if is_dropped:
@@ -119,7 +116,6 @@ def test_damage_that_is_gone_does_not_come_back(*, is_dropped: bool) -> None:
 
 
 def test_slow_store_lets_wait() -> None:
-    """For a time; what it is made over is not its business."""
     world = World(0)
     store = FaultyCheckpoints(world, MemoryCheckpoints())
     store.be_slow(100)

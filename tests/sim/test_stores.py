@@ -20,8 +20,6 @@ pytestmark = pytest.mark.usefixtures("no_log")
 
 
 class Run:
-    """A cluster with an application, and what is stored of it."""
-
     def __init__(self, records: int = 600, **config: str) -> None:
         self.app = SimulatedApp(records, ["numbered"])
         self.cluster = ClusterSimulation(1)
@@ -49,7 +47,6 @@ class Run:
         return [each.epoch for region in view.regions() for each in view.manifests(region)]
 
     def config(self, app_id: int = 1) -> dict[str, str]:
-        """Return what the log of an application says of its configuration."""
         return ConfigView(read_log(self.stored, self.prefix(app_id)).state).read()
 
     def set_config(self, key: str, value: str | None) -> None:
@@ -88,7 +85,6 @@ class Run:
 
 @pytest.mark.parametrize("is_relaunched", [True, False])
 def test_an_application_waits_for_its_store(*, is_relaunched: bool) -> None:
-    """For as long as it takes: nothing is shown again, nothing stored anew, numbers stay."""
     run = Run()
     run.cluster.world.run(lambda: run.summary.progress.epoch > 0, within_ms=5_000)
     before = run.summary.progress
@@ -110,7 +106,6 @@ def test_an_application_waits_for_its_store(*, is_relaunched: bool) -> None:
 
 
 def test_an_application_that_is_started_again_without_its_store_waits_for_it() -> None:
-    """It makes no folder of its own meanwhile."""
     run = Run()
     run.cluster.checkpoints.be_away(30_000)
 
@@ -144,7 +139,6 @@ def test_an_older_copy_of_a_store_is_not_gone_on_from() -> None:
 
 @pytest.mark.parametrize("part", ["epochs", "coordinator"])
 def test_a_full_store_is_waited_for(part: str) -> None:
-    """Records flow meanwhile, and its reason is told."""
     run = Run(3_000)
     run.cluster.checkpoints.fail(30_000, part=part)
 
@@ -157,7 +151,6 @@ def test_a_full_store_is_waited_for(part: str) -> None:
 
 
 def test_a_first_launch_needs_no_store_that_knows_it() -> None:
-    """Also when its app master is lost before it has opened the log."""
     app, cluster = SimulatedApp(50, ["numbered"]), ClusterSimulation(3)
     running = cluster.submit(app.build)
     cluster.world.run(lambda: bool(cluster.launched(MASTER_EXECUTOR)), within_ms=5_000)
@@ -173,7 +166,6 @@ def test_a_first_launch_needs_no_store_that_knows_it() -> None:
 
 
 def test_configuration_is_read_from_the_log_at_each_launch() -> None:
-    """What was submitted is there; a change counts from the next launch on, and is kept."""
     run = Run(20_000, **{INTERVAL: "300"})
     assert run.config() == {INTERVAL: "300"}
     assert run.epochs_within(6_000) > 5
@@ -188,7 +180,6 @@ def test_configuration_is_read_from_the_log_at_each_launch() -> None:
 
 
 def test_a_deleted_key_is_as_the_cluster_has_it() -> None:
-    """As if the application had never set it."""
     run = Run(20_000, **{INTERVAL: "700"})
 
     run.set_config(INTERVAL, None)
@@ -199,7 +190,6 @@ def test_a_deleted_key_is_as_the_cluster_has_it() -> None:
 
 
 def test_configuration_that_is_wrong_ends_the_application() -> None:
-    """With the key, and how to change it; its epochs stay."""
     run = Run()
     run.set_config(INTERVAL, "soon")
     run.cluster.kill(run.cluster.launched(MASTER_EXECUTOR)[0])
@@ -234,7 +224,6 @@ def test_an_application_started_again_goes_on(*, is_stopped: bool) -> None:
 
 
 def test_what_is_started_again_completes_no_more_epochs() -> None:
-    """Its app master may be cut off, and go on for a while."""
     run = Run(2_000)
     old = run.cluster.launched(MASTER_EXECUTOR)[0]
     run.cluster.pause(old, 3_000)
@@ -249,7 +238,6 @@ def test_what_is_started_again_completes_no_more_epochs() -> None:
 
 
 def test_from_the_beginning_if_somebody_says_so() -> None:
-    """Then it is a new run: what was shown comes again."""
     run = Run(300)
 
     again = run.cluster.client.restart(AppId(1), from_beginning=True)
@@ -259,7 +247,6 @@ def test_from_the_beginning_if_somebody_says_so() -> None:
 
 
 def test_one_that_has_succeeded_begins_from_the_beginning() -> None:
-    """At its end there is nothing to do."""
     run = Run(100)
     assert run.end().status == "succeeded"
 
@@ -270,7 +257,6 @@ def test_one_that_has_succeeded_begins_from_the_beginning() -> None:
 
 
 def test_what_goes_on_takes_over_configuration_but_for_what_is_given_anew() -> None:
-    """New options, then the log of the one before, then the cluster."""
     run = Run(600, **{INTERVAL: "300", "streaming.stall-threshold-ms": "70000"})
     run.running.shutdown()
     point = f"{run.prefix()}@"
@@ -287,7 +273,6 @@ def test_what_goes_on_takes_over_configuration_but_for_what_is_given_anew() -> N
 
 
 def test_what_succeeded_is_kept_for_a_while() -> None:
-    """Then the next one that succeeds removes it."""
     run = Run(60)
     assert run.end().status == "succeeded"
     assert run.epochs()
@@ -307,7 +292,6 @@ def test_what_succeeded_is_kept_for_a_while() -> None:
 
 
 def test_what_succeeded_goes_at_once_if_nothing_is_to_be_kept() -> None:
-    """For those who have no room."""
     run = Run(600, **{"checkpoint.keep-succeeded": "0"})
 
     assert run.end().status == "succeeded"

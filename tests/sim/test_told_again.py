@@ -77,7 +77,6 @@ def _parted(cells: dict[bytes, bytes]) -> tuple[int, dict[bytes, bytes]]:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_all_that_a_step_keeps_is_told_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that was told before is left out, and nothing that is gone comes back."""
     compared = Compared(monkeypatch)
     app = gp.StreamApp("told_again")
     context = Context(app, _RECORDS, 1)

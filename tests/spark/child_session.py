@@ -65,7 +65,6 @@ def refusal_in_a_fork() -> str:
 
 
 def plus_one(spark: SparkSession) -> list[int]:
-    """Run a function of the user's, made once, in Python workers."""
     return [row[0] for row in spark.range(3).select(_plus_one("id")).collect()]
 
 
@@ -79,7 +78,6 @@ _plus_one = f.udf(lambda number: _checked(number), LongType())  # noqa: PLW0108
 
 
 def first_life(said: dict[str, Any]) -> SparkSession:
-    """Start a session on the main thread, and use it."""
     handler = signal.getsignal(signal.SIGINT)
     spark = gearpy.spark.session(master="local[2]", conf=CONF)
     jvm: Any = spark._jvm  # noqa: SLF001 - the only way to ask a JVM.
@@ -103,7 +101,6 @@ def first_life(said: dict[str, Any]) -> SparkSession:
 
 
 def kill() -> None:
-    """Kill the JVM of this process, and wait for its end."""
     pid = DRIVER.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -111,7 +108,6 @@ def kill() -> None:
 
 
 def look_at(dead: SparkSession, said: dict[str, Any]) -> None:
-    """See that a session is known to be dead, and forgotten."""
     said["alive after the kill"] = gearpy.spark.is_alive(dead)
     try:
         dead.range(3).count()
@@ -149,7 +145,6 @@ def other_lives(said: dict[str, Any], folder: Path) -> SparkSession:
 
 
 def last_life(said: dict[str, Any], spark: SparkSession, dead: SparkSession) -> None:
-    """Use the session that took the place of dead ones, and stop it."""
     said["second job"] = plus_one(spark)
     said["alive again"] = (gearpy.spark.is_alive(spark), gearpy.spark.is_alive(dead))
     pid = DRIVER.pid

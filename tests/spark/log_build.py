@@ -83,8 +83,6 @@ class FakeSession:
 
 
 class FakeTarget(SessionTarget):
-    """A Spark that is there, or not, as a test says."""
-
     def __init__(self, make: Callable[[], Any] = FakeSession) -> None:
         super().__init__(make)
         self.is_down = False

@@ -33,7 +33,6 @@ _TIMEOUT_S = 600  # Two servers, on a machine that does a lot besides.
 
 @pytest.mark.long
 def test_all_works_through_a_server_that_ends_and_comes_back(tmp_path: Path) -> None:
-    """In another process: one that was the client of a server cannot have a Spark of its own."""
     take_time(_TIMEOUT_S)
     script = "import sys; from tests.spark.test_connect import main; main(sys.argv[1])"
     ended = subprocess.run(
@@ -84,7 +83,6 @@ def read_and_write(spark: SparkSession, log: str, copy: str) -> None:
 
 
 def stream(spark: SparkSession, log: str, here: Path) -> None:
-    """Copy a log as it comes, and let gearpy know how far that is."""
     listener = gearpy.spark.listen(spark, log)
     windows = spark.readStream.format("gearpy").option("maxBatchesPerTrigger", 2).load(log)
     writing = windows.writeStream.format("gearpy").queryName("copying")
@@ -98,7 +96,6 @@ def stream(spark: SparkSession, log: str, here: Path) -> None:
 
 
 def query_of_a_program(spark: SparkSession) -> None:
-    """A program travels to the server, and its answer comes back."""
     app = gp.StreamApp("program")
     numbers = app.read(gp.collection(range(100), timestamp=lambda n: n))
     by_digit = numbers.key_by(lambda n: n % 10).window(gp.tumbling("100ms"))

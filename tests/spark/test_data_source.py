@@ -101,7 +101,6 @@ def test_from_gearpy_through_spark_and_back(spark: SparkSession, tmp_path: Path)
 
 
 def test_reading_once(spark: SparkSession, tmp_path: Path) -> None:
-    """SQL over all lanes and bodies, over a part, and with filters that pass over files."""
     build = LogBuilder(tmp_path / "log")
     for seq in range(1, 5):
         build.put(LANES[0], 10)
@@ -174,7 +173,6 @@ class Ended(StreamingQueryListener):
 
 
 def test_a_query_is_noted_beside_the_log(spark: SparkSession, tmp_path: Path) -> None:
-    """With batch id, rows and lag; and that it has ended. A failing batch is read again."""
     build = LogBuilder(tmp_path / "log")
     for _ in range(4):
         build.put(rows=5)

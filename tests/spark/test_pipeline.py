@@ -28,7 +28,6 @@ EVENTS: Final = 1500
 
 @pytest.fixture(scope="module")
 def modules() -> Iterator[dict[str, Any]]:
-    """Import the modules of the program as Python does when it is run."""
     with modules_of(FOLDER, MODULES) as modules:
         yield modules
 
@@ -55,7 +54,6 @@ def utc(spark: SparkSession) -> Iterator[SparkSession]:
 def test_tables_of_spark_are_what_plain_python_finds(
     modules: dict[str, Any], out: Path, utc: SparkSession
 ) -> None:
-    """Each row of each table agrees, and each line is somewhere."""
     modules["pipeline"].build(utc, out)
 
     right = modules["batch"].answers(out)
@@ -95,7 +93,6 @@ def test_nothing_is_written_of_logs_that_fail_a_check(
 def test_a_check_that_does_not_hold_says_so(
     damage: str, message: str, modules: dict[str, Any], spark: SparkSession
 ) -> None:
-    """Each kind of damage is found by the check that is meant for it."""
     bounds = "timestamp '2026-03-02 10:00:00' AS window_start, timestamp '2026-03-02 10:00:{}' AS"
     rest = "{} AS clicks, 1 AS purchases, 250 AS cents, 1 AS users, 0 AS firing"
     select = f"SELECT {bounds} window_end, 'p1' AS page, {rest}, 'on-time' AS timing"
@@ -113,7 +110,6 @@ def test_a_check_that_does_not_hold_says_so(
 def test_no_click_need_be_late(
     modules: dict[str, Any], spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A log that nobody has begun is one without rows."""
     late = modules["tables"].log(spark.read, tmp_path, "late_log")
 
     assert late.count() == 0
@@ -123,7 +119,6 @@ def test_no_click_need_be_late(
 def test_declarative_pipelines_find_every_table(
     modules: dict[str, Any], out: Path, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The definitions name the tables that the job writes, and those that it reads."""
     from pyspark.pipelines import graph_element_registry as registries  # noqa: PLC0415 - slow
 
     found: list[str] = []
@@ -174,7 +169,6 @@ def test_a_deployed_pipeline_has_its_own_folders(modules: dict[str, Any], tmp_pa
 
 
 def test_a_folder_of_something_else_is_left_alone(modules: dict[str, Any], tmp_path: Path) -> None:
-    """Who gives a folder with files of their own keeps them."""
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
 
     with pytest.raises(SystemExit, match="not of this program"):
@@ -231,7 +225,6 @@ def test_what_is_no_click_is_told_why(
 
 
 def test_the_page_shows_the_example_as_it_is() -> None:
-    """What the documentation quotes of the program and of its SQL is there."""
     files = [*FOLDER.glob("*.py"), *FOLDER.glob("transformations/*"), FOLDER / "spark-pipeline.yml"]
     programs = [file.read_text("utf-8") for file in files if file.is_file()]
     shown = re.findall(
@@ -244,7 +237,6 @@ def test_the_page_shows_the_example_as_it_is() -> None:
 
 
 def test_the_page_shows_what_the_command_prints(modules: dict[str, Any]) -> None:
-    """The numbers of clicks, tables and lines aside, the report looks as on the page."""
     text = PAGE.read_text("utf-8")
 
     for name in (*modules["pipeline"].TABLES, *modules["windows"].LOGS):

@@ -14,7 +14,6 @@ from gearpy.errors import ConfigError
 
 
 def test_a_session_is_made_once(spark: SparkSession) -> None:
-    """Whoever asks for a session gets the one of this process."""
     assert gearpy.spark.session() is spark
     assert gearpy.spark.session("other", master="local[2]") is spark
 
@@ -27,7 +26,6 @@ def test_a_session_has_the_settings_that_were_chosen(spark: SparkSession) -> Non
 
 
 def test_settings_that_may_change_are_changed(spark: SparkSession) -> None:
-    """As PySpark's builder does it with a session that exists."""
     name = "spark.sql.shuffle.partitions"
     try:
         gearpy.spark.session(conf={name: "5"})
@@ -75,7 +73,6 @@ def test_arguments_that_contradict_each_other_are_refused(
 def test_a_server_beside_a_session_is_refused(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PySpark has one or the other. The variable of PySpark counts like the argument."""
     monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
 
     with pytest.raises(ConfigError, match=r"cannot have one at sc://127\.0\.0\.1:1 beside it"):
@@ -137,7 +134,6 @@ def test_errors_that_refer_to_each_other_are_followed_once() -> None:
 
 
 def test_without_pyspark_the_error_says_what_to_install() -> None:
-    """The package is an extra of gearpy."""
     program = "import sys; sys.modules['pyspark'] = None; from gearpy.spark import session"
 
     done = subprocess.run(

@@ -74,7 +74,6 @@ def test_spark_reads_a_partitioned_folder(spark: SparkSession, tmp_path: Path) -
 
 
 def test_spark_reads_a_delta_table_without_its_jar(spark: SparkSession, tmp_path: Path) -> None:
-    """By its files; those of other runs and of uncommitted epochs are not among them."""
     path = tmp_path / "delta"
     written(
         delta_table(path, partition_by={"day": "date(window_start)", "page": "page"}, key="page")

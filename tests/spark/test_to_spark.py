@@ -63,7 +63,6 @@ EXPECTED = [(start, key, 10) for start in range(0, 1000, 100) for key in range(1
 
 @pytest.mark.smoke
 def test_application_ends_when_all_windows_are_handed_over(tmp_path: Path) -> None:
-    """Each once, the last ones too, which are shown only when the last epoch is complete."""
     go = Event()
     taken = Taken(before=lambda _: go.wait(0.5))  # Longer than epochs.
 
@@ -76,7 +75,6 @@ def test_application_ends_when_all_windows_are_handed_over(tmp_path: Path) -> No
 
 
 def test_another_run_goes_on_with_the_next_batch(tmp_path: Path) -> None:
-    """What the first one handed over does not come again; what it computes again is another run."""
     first, second = Taken(), Taken()
     run(counted(tmp_path / "log", first), a_config(tmp_path))
 
@@ -87,7 +85,6 @@ def test_another_run_goes_on_with_the_next_batch(tmp_path: Path) -> None:
 
 
 def test_function_that_keeps_raising_fails_the_application(tmp_path: Path) -> None:
-    """With its name and its line, and without trying for ever."""
     taken = Taken(failures=10**6)
 
     def load_into_table(frame: Any, batch: Any) -> None:
@@ -102,7 +99,6 @@ def test_function_that_keeps_raising_fails_the_application(tmp_path: Path) -> No
 
 
 def test_function_that_raised_in_one_start_is_called_again_in_the_next(tmp_path: Path) -> None:
-    """After a restart of the tasks, the same batch comes first."""
     taken = Taken(failures=3)
 
     summary = run(counted(tmp_path / "log", taken), a_config(tmp_path))
@@ -112,7 +108,6 @@ def test_function_that_raised_in_one_start_is_called_again_in_the_next(tmp_path:
 
 
 def test_application_that_is_stopped_does_not_wait(tmp_path: Path) -> None:
-    """The call that is under way is left alone."""
     called, go = Event(), Event()
 
     def wait(_: Any) -> None:
@@ -173,7 +168,6 @@ def test_description_has_who_takes_the_windows(tmp_path: Path) -> None:
 def test_wrong_use_is_refused_when_it_is_written(
     tmp_path: Path, arguments: dict[str, Any], mistake: str
 ) -> None:
-    """And not an hour later, when the first window closes."""
     app = gp.StreamApp("shop")
     stream = app.read(gp.collection([1]))
     given = {"function": Taken(), "path": str(tmp_path), **arguments}
@@ -213,7 +207,6 @@ def test_two_sinks_of_one_log_have_names_and_writers_of_their_own(
 
 
 def test_a_folder_of_windows_may_not_be_that_of_to_spark_too(tmp_path: Path) -> None:
-    """They would write one lane."""
     app = gp.StreamApp("shop")
     stream = app.read(gp.collection([1]))
     stream.to_spark(take, str(tmp_path / "log"))
@@ -224,7 +217,6 @@ def test_a_folder_of_windows_may_not_be_that_of_to_spark_too(tmp_path: Path) -> 
 
 
 def test_two_sinks_of_one_log_get_their_own_rows(tmp_path: Path) -> None:
-    """One function may be that of both."""
     first, second = Taken(), Taken()
     target = FakeTarget(RowSession)
     app = gp.StreamApp("shop")

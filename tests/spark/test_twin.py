@@ -47,7 +47,6 @@ def _agrees(app: gp.StreamApp, spark: "SparkSession", **options: Any) -> int:
 
 @pytest.mark.parametrize(("query", "records"), [("q1", 1), ("q2", 1), ("q5", 1), ("q7", 1)])
 def test_nexmark_agrees(spark: "SparkSession", nexmark: Any, query: str, records: int) -> None:
-    """Functions over columns, sliding windows over windows, and the greatest of all."""
     app = gp.StreamApp(query)
     events = nexmark.Nexmark(events=EVENTS, partitions=2)
     nexmark.QUERIES[query](nexmark.Streams(app, events)).write(gp.to_list([]))
@@ -109,7 +108,6 @@ def _read(app: gp.StreamApp) -> gp.Stream[Any]:
 
 
 def test_sql_says_what_windows_and_aggregates_say(spark: "SparkSession") -> None:
-    """Of every kind of windows: with negative times, offsets, None, NaN and sums beyond 64 bits."""
     app = gp.StreamApp("columns")
     sales = _read(app)
     windows = [
@@ -130,7 +128,6 @@ def test_sql_says_what_windows_and_aggregates_say(spark: "SparkSession") -> None
 
 
 def test_python_does_what_sql_cannot(spark: "SparkSession") -> None:
-    """Functions of the record, lists, the user's own aggregates, sessions of rows."""
     app = gp.StreamApp("rows")
     sales = _read(app).filter(lambda sale: sale["price"] is not None)
     by_shop = sales.key_by(lambda sale: (sale["shop"], sale["paid"]))
@@ -171,7 +168,6 @@ def test_late_records_are_told_apart(spark: "SparkSession") -> None:
 
 
 def test_a_query_is_a_table_with_the_columns_of_a_window_log(spark: "SparkSession") -> None:
-    """So what reads one reads the other."""
     app = gp.StreamApp("table")
     sales = _read(app)
     sales.key_by("shop").window(gp.tumbling("10s")).aggregate(n=gp.agg.count()).write(
@@ -193,7 +189,6 @@ def test_a_query_is_a_table_with_the_columns_of_a_window_log(spark: "SparkSessio
 
 
 def test_a_table_without_records_has_no_columns(spark: "SparkSession") -> None:
-    """Spark needs them before it runs, and records alone tell what they are."""
     app = gp.StreamApp("empty")
     app.read(gp.collection([1])).filter(lambda n: n > 1).write(gp.to_list([]))
 
@@ -202,7 +197,6 @@ def test_a_table_without_records_has_no_columns(spark: "SparkSession") -> None:
 
 
 def test_what_user_code_raises_is_told(spark: "SparkSession") -> None:
-    """Of a long traceback of Spark's only the line that says what happened."""
     app = gp.StreamApp("raises")
     app.read(gp.collection([1, 0])).map(lambda n: 1 // n, name="divided").write(gp.to_list([]))
     (plan,) = linear_plans(app.name, app.plan)

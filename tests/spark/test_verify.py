@@ -33,7 +33,6 @@ def _verify(folder: Path, *args: str, steps: str, rows: str = "1, 2, 3") -> Resu
 
 
 def test_a_program_without_a_query_is_refused_at_once(folder: Path) -> None:
-    """No Spark is started to find that out."""
     result = _verify(folder, steps=".distinct()")
 
     assert result.exit_code == 2
@@ -41,7 +40,6 @@ def test_a_program_without_a_query_is_refused_at_once(folder: Path) -> None:
 
 
 def test_a_graph_by_hand_is_refused(folder: Path) -> None:
-    """It has no steps that could be translated."""
     path = folder / "by_hand.py"
     path.write_text(
         "import gearpy as gp\n"
@@ -69,7 +67,6 @@ def test_answers_that_agree_are_told_in_a_table(spark: Any, folder: Path) -> Non
 
 
 def test_differences_are_shown_and_end_with_1(spark: Any, folder: Path) -> None:
-    """So many of each kind as were asked for."""
     result = _verify(folder, "--show", "2", steps=".map(lambda n: (n, random.random()))")
 
     assert result.exit_code == 1
@@ -79,7 +76,6 @@ def test_differences_are_shown_and_end_with_1(spark: Any, folder: Path) -> None:
 
 
 def test_late_records_end_with_1_unless_they_are_allowed(spark: Any, folder: Path) -> None:
-    """The stream leaves them out, so its answer is not that of all records."""
     steps = ".window(gp.tumbling(10)).count()"
     rows = f"0, *[25] * {_RECORDS}, 3"
 

@@ -74,18 +74,15 @@ def test_nothing_is_said_that_is_not_raised(said: dict[str, Any]) -> None:
 
 
 def test_ctrl_c_stays_with_the_program(said: dict[str, Any]) -> None:
-    """PySpark sets its own handler when a session is made on the main thread."""
     assert said["sigint kept"]
 
 
 def test_no_secret_stays_in_the_environment(said: dict[str, Any]) -> None:
-    """Programs that are started later have no part in the JVM."""
     assert said["left in the environment"] == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_local_session_listens_on_loopback_only(said: dict[str, Any]) -> None:
-    """Whoever reaches a driver can run code there."""
     assert said["outside"] == []
 
 
@@ -95,14 +92,12 @@ def test_a_fork_may_not_use_the_session(said: dict[str, Any]) -> None:
 
 
 def test_a_session_whose_jvm_was_killed_is_known_to_be_dead(said: dict[str, Any]) -> None:
-    """By a question, and by the error of the next job."""
     assert said["alive"]
     assert not said["alive after the kill"]
     assert said["error after the kill"]
 
 
 def test_windows_survive_the_death_of_the_jvm(said: dict[str, Any]) -> None:
-    """In the middle of a write, and between the write and its end: the same batch again."""
     assert said["windows"] == [list(each) for each in EXPECTED]
     assert said["attempts"] == [[1, 1], [1, 2], [1, 3]]
     assert said["sessions"] == 3
@@ -116,12 +111,10 @@ def test_a_new_session_takes_the_place_of_a_dead_one(said: dict[str, Any]) -> No
 
 
 def test_a_session_that_was_stopped_leaves_no_process(said: dict[str, Any]) -> None:
-    """`stop` ends the JVM, unlike PySpark's own."""
     assert said["ended"] == [True, False]
 
 
 def test_a_server_without_its_packages_is_refused_with_their_name(said: dict[str, Any]) -> None:
-    """PySpark's own error names one package of five."""
     assert said["connect"] == (
         f"Spark Connect needs grpc, not installed here: {pip_install('spark-connect')}"
     )

@@ -22,18 +22,14 @@ _folders: Final = count()
 
 
 class WallClock:
-    """Wall time that a test sets."""
-
     def __init__(self, now_ms: int = 0) -> None:
         self.now_ms = now_ms
 
     def __call__(self) -> int:
-        """Return the time."""
         return self.now_ms
 
 
 def a_store(backend: Backend, folder: Path, max_bytes: int = MAX_BYTES) -> CellStore:
-    """Return an empty store."""
     if backend == "heap":
         return HeapStore()
     # It moves a few cells at a time, so that reads meet changes that are half moved.
@@ -47,7 +43,6 @@ def a_state(
     clock: WallClock | None = None,
     watermark_ms: int = MIN_MS,
 ) -> KeyedState:
-    """Return the state of a task that goes on from these sections."""
     state = KeyedState(store or HeapStore(), now_ms=clock or WallClock(), watermark_ms=watermark_ms)
     for section in sections:
         state.load(section)
@@ -55,25 +50,21 @@ def a_state(
 
 
 def put(kept: BulkState, pairs: dict[Any, Any], namespace: Any = None) -> None:
-    """Set the values of keys, as they are now."""
     values, _ = kept.isolated(pairs.values())
     kept.put_all([*pairs], values, namespace, before=[], is_last=True)
 
 
 def changes_of(state: KeyedState) -> list[Section]:
-    """Return what has changed, stored at once."""
     return stored(state.snapshot())
 
 
 def after_a_restart(state: KeyedState) -> KeyedState:
-    """Return what goes on from a checkpoint, at the same key."""
     again = a_state(sections=changes_of(state))
     again.key, again.namespace = state.key, state.namespace
     return again
 
 
 def stored(delta: StateDelta | None) -> list[Section]:
-    """Return what a delta holds, and release it."""
     if delta is None:
         return []
     sections = list(delta.sections())
@@ -84,5 +75,4 @@ def stored(delta: StateDelta | None) -> list[Section]:
 def a_table(
     name: str = "total", kind: str = "value", namespace: bytes = b"", *, expires: bool = False
 ) -> bytes:
-    """Return the name of a table."""
     return Tag((name,), kind, "msgpack", expires).encode() + namespace_part(namespace)

@@ -12,7 +12,6 @@ from tests.state.build import BACKENDS, MakeStore, a_state, a_store
 
 @pytest.fixture(params=BACKENDS)
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
-    """Give empty stores of one backend."""
     made: list[CellStore] = []
 
     def make_store() -> CellStore:
@@ -26,7 +25,6 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
 
 @pytest.fixture
 def state(make: MakeStore) -> Iterator[KeyedState]:
-    """Give empty state at a key, of each backend."""
     made = a_state(make())
     made.key = "ada"
     yield made

@@ -19,7 +19,6 @@ from tests.state.build import a_state, changes_of
     "name", [module.name for module in pkgutil.iter_modules(gearpy.state.__path__, "gearpy.state.")]
 )
 def test_examples_in_docstrings_are_right(name: str) -> None:
-    """What `help()` shows is what happens."""
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
@@ -28,7 +27,6 @@ def test_examples_in_docstrings_are_right(name: str) -> None:
 
 @pytest.mark.parametrize("place", ["key", "namespace"])
 def test_what_can_be_no_key_is_refused(place: str) -> None:
-    """And the current one stays."""
     state = a_state()
     state.key = state.namespace = "before"
 
@@ -39,7 +37,6 @@ def test_what_can_be_no_key_is_refused(place: str) -> None:
 
 
 def test_scopes_have_tags_of_their_own() -> None:
-    """Stages of a chain do not know each other's."""
     state = a_state()
     outer = state.value("total", coder="int")
     first = state.scope("first").value("total", coder="str")
@@ -54,7 +51,6 @@ def test_scopes_have_tags_of_their_own() -> None:
 
 
 def test_scopes_follow_the_key_and_may_leave_it() -> None:
-    """A stage behind a change of key has another one."""
     state = a_state()
     state.key = "before"
     scope = state.scope("second")
@@ -105,7 +101,6 @@ def test_scopes_follow_the_key_and_may_leave_it() -> None:
     ids=count(),
 )
 def test_declaring_what_cannot_be_is_refused(declare: Any, fault: str) -> None:
-    """With both sides where two do not agree."""
     state = a_state()
     state.value("total", coder="int")
 
@@ -119,7 +114,6 @@ def test_declaring_what_cannot_be_is_refused(declare: Any, fault: str) -> None:
     ids=str,
 )
 def test_a_checkpoint_of_another_state_is_refused(kind: str, options: dict[str, Any]) -> None:
-    """A program that was changed must not misread what an older one has kept."""
     before = a_state()
     before.value("total", ttl="1s").set(1)
     after = a_state(sections=changes_of(before))
@@ -133,7 +127,6 @@ def test_a_checkpoint_of_another_state_is_refused(kind: str, options: dict[str, 
 
 
 def test_leaving_a_time_to_live_out_is_refused() -> None:
-    """What has expired would be there again."""
     before = a_state()
     before.value("total", ttl="1s").set(1)
 
@@ -142,7 +135,6 @@ def test_leaving_a_time_to_live_out_is_refused() -> None:
 
 
 def test_a_checkpoint_with_another_kind_of_cell_is_refused() -> None:
-    """One that a newer gearpy has written, for example."""
     before = a_state()
     before.value("total").set(1)
     (section,) = changes_of(before)
@@ -153,7 +145,6 @@ def test_a_checkpoint_with_another_kind_of_cell_is_refused() -> None:
 
 
 def test_state_is_not_loaded_behind_what_was_declared() -> None:
-    """What was declared has already looked at what was kept."""
     state = a_state()
     state.value("total")
 
@@ -165,7 +156,6 @@ def test_state_is_not_loaded_behind_what_was_declared() -> None:
 
 
 def test_all_of_a_key_is_cleared() -> None:
-    """In the namespace at hand, in scopes too, and timers; other keys stay."""
     state = a_state()
     scope = state.scope("stage")
     states: list[Any] = [
@@ -194,7 +184,6 @@ def test_all_of_a_key_is_cleared() -> None:
 
 
 def test_what_is_no_longer_declared_is_cleared_as_well() -> None:
-    """A state that the program has given up does not stay for ever."""
     before = a_state()
     before.key = "ada"
     before.list("given up").add(1)
@@ -215,7 +204,6 @@ def test_what_is_no_longer_declared_is_cleared_as_well() -> None:
 
 
 def test_the_time_of_a_record_ends_with_the_next_watermark() -> None:
-    """What is written then is as old as the watermark."""
     state = a_state()
     assert state.time_ms == MIN_MS
     state.time_ms = 5

@@ -62,7 +62,6 @@ class Machine(RuleBasedStateMachine):
         self._released = 0
 
     def teardown(self) -> None:
-        """Close what is open."""
         self.state.close()
         self._temporary.cleanup()
 
@@ -93,7 +92,6 @@ class Machine(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 2), namespace=NAMESPACES)
     def go_to(self, number: int, namespace: Any) -> None:
-        """Go to another key."""
         key = self._keys[number % len(self._keys)]
         self._at = (key, namespace)
         self.state.key = key
@@ -101,92 +99,78 @@ class Machine(RuleBasedStateMachine):
 
     @rule(time_ms=TIMES)
     def take_record(self, time_ms: int) -> None:
-        """Begin with a record."""
         self._time_ms = self.state.time_ms = time_ms
 
     # -- states -------------------------------------------------------------------------------
 
     @rule(value=VALUES)
     def set_value(self, value: Any) -> None:
-        """Set a value, and change it afterwards."""
         self._values[self._at] = _copy(value)
         self.value.set(value)
         _spoil(value)
 
     @rule()
     def clear_value(self) -> None:
-        """Clear a value."""
         self._values.pop(self._at, None)
         self.value.clear()
 
     @rule(values=st.lists(VALUES, max_size=3))
     def extend_list(self, values: list[Any]) -> None:
-        """Put values at the end."""
         self._lists.setdefault(self._at, []).extend(map(_copy, values))
         self.list.extend(values)
         _spoil(values)
 
     @rule()
     def clear_list(self) -> None:
-        """Clear a list."""
         self._lists.pop(self._at, None)
         self.list.clear()
 
     @rule(entry=ENTRIES)
     def add_to_set(self, entry: Any) -> None:
-        """Put a value into a set."""
         kept = self._sets.setdefault(self._at, {})
         assert self.set.add(entry) == (entry not in kept)
         kept.setdefault(entry, entry)
 
     @rule(entry=ENTRIES)
     def discard_from_set(self, entry: Any) -> None:
-        """Take a value out of a set."""
         self._sets.setdefault(self._at, {}).pop(entry, None)
         self.set.discard(entry)
 
     @rule(entry=ENTRIES, value=VALUES)
     def put_into_map(self, entry: Any, value: Any) -> None:
-        """Set an entry of a map."""
         self._maps.setdefault(self._at, {})[entry] = _copy(value)
         self.map[entry] = value
         _spoil(value)
 
     @rule(entry=ENTRIES)
     def remove_from_map(self, entry: Any) -> None:
-        """Take an entry of a map away."""
         expected = self._maps.setdefault(self._at, {}).pop(entry, None)
         assert self.map.pop(entry) == expected
 
     @rule()
     def clear_map(self) -> None:
-        """Clear a map."""
         self._maps.pop(self._at, None)
         self.map.clear()
 
     @rule(value=st.integers(-5, 5))
     def add_to_sum(self, value: int) -> None:
-        """Fold a value in."""
         self._sums[self._at] = self._sums.get(self._at, 0) + value
         assert self.sum.add(value) == self._sums[self._at]
 
     @rule(entry=ENTRIES, value=VALUES)
     def put_into_expiring_map(self, entry: Any, value: Any) -> None:
-        """Set an entry that expires."""
         written_ms = self._time_ms if self._time_ms > MIN_MS else self._watermark_ms
         self._event.setdefault(self._at, {})[entry] = (written_ms + TTL_MS, _copy(value))
         self.event[entry] = value
 
     @rule(value=VALUES)
     def add_to_expiring_list(self, value: Any) -> None:
-        """Put a value that expires at the end."""
         expires_ms = self._clock.now_ms + TTL_MS
         self._wall.setdefault(self._at, []).append((expires_ms, _copy(value)))
         self.wall.add(value)
 
     @rule()
     def clear_key(self) -> None:
-        """Clear all of a key."""
         for states in (self._values, self._lists, self._sets, self._maps, self._sums):
             states.pop(self._at, None)
         self._event.pop(self._at, None)
@@ -199,19 +183,16 @@ class Machine(RuleBasedStateMachine):
 
     @rule(at_ms=TIMES, tag=TAGS)
     def set_event_timer(self, at_ms: int, tag: str) -> None:
-        """Set a timer on event time."""
         self._timers[*self._at, tag, "event"] = at_ms
         self.state.timers.event_time(at_ms, tag)
 
     @rule(at_ms=TIMES, tag=TAGS)
     def set_processing_timer(self, at_ms: int, tag: str) -> None:
-        """Set a timer on wall time."""
         self._timers[*self._at, tag, "processing"] = at_ms
         self.state.timers.processing_time(at_ms, tag)
 
     @rule(tag=TAGS)
     def delete_timers(self, tag: str) -> None:
-        """Delete timers of both domains."""
         self._timers.pop((*self._at, tag, "event"), None)
         self._timers.pop((*self._at, tag, "processing"), None)
         self.state.timers.delete_event_time(tag)
@@ -219,7 +200,6 @@ class Machine(RuleBasedStateMachine):
 
     @rule(by_ms=TIMES)
     def pass_event_time(self, by_ms: int) -> None:
-        """Let event time go on."""
         self._watermark_ms = max(self._watermark_ms, 0) + by_ms
         fired = list(self.state.timers.due_event(self._watermark_ms))
         self.state.advance(self._watermark_ms)
@@ -228,7 +208,6 @@ class Machine(RuleBasedStateMachine):
 
     @rule(by_ms=TIMES)
     def pass_wall_time(self, by_ms: int) -> None:
-        """Let wall time go on."""
         self._clock.now_ms += by_ms
         fired = list(self.state.timers.due_processing(self._clock.now_ms))
         self._compare_fired(fired, "processing", self._clock.now_ms)
@@ -285,7 +264,6 @@ class Machine(RuleBasedStateMachine):
 
     @rule(backend=st.sampled_from(BACKENDS))
     def restart(self, backend: Backend) -> None:
-        """Go on in a new store from all that was stored."""
         self.snapshot()
         for delta in self._deltas:
             self._sections += delta.sections()
@@ -297,7 +275,6 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def says_what_the_model_says(self) -> None:
-        """Compare all that is kept at the key and namespace."""
         at = self._at
         assert self.value.get() == self._values.get(at, [0])
         assert self.value.is_empty == (at not in self._values)
@@ -312,7 +289,6 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def lists_its_keys(self) -> None:
-        """Compare the keys that have something in the namespace."""
         for tag, states in (
             ("value", self._values),
             ("list", {at: each for at, each in self._lists.items() if each}),
@@ -326,7 +302,6 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def goes_through_collections_in_a_fixed_order(self) -> None:
-        """Both backends give entries in the order of their bytes."""
         for entries in (list(self.map), list(self.event)):
             assert entries == sorted(entries, key=encode_key)
 
@@ -350,7 +325,6 @@ def _spoil(value: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [(150, 30), (20, 200)], ids=["many short", "few long"])
 def test_state_is_what_dicts_would_be(steps: tuple[int, int]) -> None:
-    """Whatever is done, also across restarts in the other backend."""
     examples, length = steps
     run_state_machine_as_test(
         Machine,

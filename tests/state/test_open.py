@@ -13,7 +13,6 @@ from tests.state.build import WallClock, changes_of
 
 
 def test_state_in_memory_is_opened() -> None:
-    """Without settings."""
     state = open_state(StateSettings(), "app/1.0", WallClock(5), lambda: MIN_MS)
     state.value("total").set(1)
 
@@ -22,7 +21,6 @@ def test_state_in_memory_is_opened() -> None:
 
 
 def test_state_on_disk_is_opened_when_it_is_needed(tmp_path: Path) -> None:
-    """A task that never touches its state pays nothing."""
     settings = StateSettings(backend="disk", folder=str(tmp_path))
     state = open_state(settings, "app/1.0", WallClock(), lambda: 0)
     total = state.value("total", ttl=10)
@@ -35,13 +33,11 @@ def test_state_on_disk_is_opened_when_it_is_needed(tmp_path: Path) -> None:
 
 
 def test_state_on_disk_needs_a_folder() -> None:
-    """It must not be the one where the program was started."""
     with pytest.raises(ConfigError, match=r"set state\.folder"):
         open_state(StateSettings(backend="disk"), "app/1.0", WallClock(), lambda: 0)
 
 
 def test_time_goes_on_from_the_watermark() -> None:
-    """Of the epoch that the task goes on from."""
     state = open_state(StateSettings(), "app/1.0", WallClock(), lambda: 100)
     seen = state.value("seen", ttl=10)
     state.time_ms = 50
@@ -51,7 +47,6 @@ def test_time_goes_on_from_the_watermark() -> None:
 
 
 def test_examples_know_the_time() -> None:
-    """State for tests has the clock of the machine, if no other is given."""
     state = heap_state()
     state.value("seen", ttl="1h", clock="processing").set(1)
 
@@ -59,7 +54,6 @@ def test_examples_know_the_time() -> None:
 
 
 def test_the_library_of_the_disk_backend_is_not_loaded_for_the_other_one() -> None:
-    """Starting a process takes long enough."""
     code = "import sys, gearpy.state.open; sys.exit('lmdb' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

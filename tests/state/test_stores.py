@@ -19,7 +19,6 @@ LONG = [b"s" + b"x" * 600 + bytes((each,)) for each in range(3)]
 
 
 def restored(make: MakeStore, *chain: list[Section]) -> CellStore:
-    """Return a new store with what a checkpoint holds."""
     store = make()
     for sections in chain:
         for section in sections:
@@ -28,13 +27,11 @@ def restored(make: MakeStore, *chain: list[Section]) -> CellStore:
 
 
 def content_of(store: CellStore) -> dict[Any, Any]:
-    """Return all that is in the two tables, packed."""
     values: dict[Any, Any] = {key: store.get(VALUES, key) for key in store.keys(VALUES)}
     return values | {(key, "map"): store.entries(MAPS, key) for key in store.keys(MAPS)}
 
 
 def test_a_delta_holds_what_has_changed_since_the_last_one(make: MakeStore) -> None:
-    """And nothing else: an epoch costs what it has changed."""
     store = make()
     store.put(VALUES, encode_key("a"), b"1")
     store.put(VALUES, encode_key("b"), b"2")
@@ -69,7 +66,6 @@ def test_what_was_deleted_is_told(make: MakeStore) -> None:
 
 
 def test_a_released_delta_is_not_asked_for_again(make: MakeStore) -> None:
-    """Its memory is gone."""
     store = make()
     store.put(VALUES, b"", b"1")
     delta = store.snapshot()
@@ -82,7 +78,6 @@ def test_a_released_delta_is_not_asked_for_again(make: MakeStore) -> None:
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_deltas_may_be_released_in_any_order(make: MakeStore, order: tuple[int, ...]) -> None:
-    """One that could not be stored is stored with a later one."""
     store = make()
     deltas = []
     for number in range(3):
@@ -101,7 +96,6 @@ def test_deltas_may_be_released_in_any_order(make: MakeStore, order: tuple[int, 
 
 
 def test_cells_longer_than_a_key_of_a_database_are_told_apart(make: MakeStore) -> None:
-    """Addresses of pages, for example, which begin alike."""
     store = make()
     for number, key in enumerate(LONG):
         store.put(VALUES, key, b"%d" % number)
@@ -124,7 +118,6 @@ def test_cells_longer_than_a_key_of_a_database_are_told_apart(make: MakeStore) -
 
 
 def test_a_delta_is_encoded_while_the_task_writes(make: MakeStore) -> None:
-    """On another thread, with the same result."""
     store = make()
     for epoch in range(5):
         for number in range(2000):
@@ -145,7 +138,6 @@ def test_a_delta_is_encoded_while_the_task_writes(make: MakeStore) -> None:
 
 
 def test_queues_give_cells_in_the_order_of_time(make: MakeStore) -> None:
-    """And cells of one time in theirs; queues do not mix."""
     store = make()
     queue, other = store.time_queue("one"), store.time_queue("other")
     cells = [(5, b"b"), (-3, b"z"), (5, b"a"), (9, LONG[0]), (5, LONG[2]), (9, b"c"), (5, LONG[1])]

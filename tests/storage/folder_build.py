@@ -26,7 +26,6 @@ _Address: TypeAlias = S3Address | GcsAddress | AzureAddress | HdfsAddress | Kafk
 
 
 def url_folder(url: str, **options: Any) -> UrlFolder:
-    """Return the folder at a URL, also at one of a file."""
     files, path = url_to_fs(url)
     return UrlFolder(files, path, **options)
 
@@ -42,12 +41,10 @@ def real_url(server: str, request: pytest.FixtureRequest) -> tuple[str, dict[str
 
 
 def real_folder(server: str, request: pytest.FixtureRequest) -> UrlFolder:
-    """Return a new folder on a real server."""
     return folder_at_url(*real_url(server, request))
 
 
 def folder_at_url(url: str, options: dict[str, Any]) -> UrlFolder:
-    """Return the folder at a URL, as gearpy opens it."""
     made = folder_at(url, options, key="folder")
     assert isinstance(made, UrlFolder)
     return made

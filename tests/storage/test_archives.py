@@ -23,7 +23,6 @@ Add = Callable[[zipfile.ZipFile], None]
 
 
 def a_zip(*entries: tuple[str | zipfile.ZipInfo, bytes]) -> bytes:
-    """Return an archive with these entries, whatever they are."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in entries:
@@ -48,7 +47,6 @@ def unpacked(
 def refusal(
     tmp_path: Path, data: bytes, filename: str = "app.zip", limits: ArtifactLimits = LIMITS
 ) -> str:
-    """Return why an archive is refused."""
     with pytest.raises(ConfigError) as caught:
         unpacked(tmp_path, data, filename, limits)
     return str(caught.value)
@@ -56,7 +54,6 @@ def refusal(
 
 @pytest.mark.parametrize("filename", ["shop.zip", "shop-1.0-py3-none-any.whl"])
 def test_an_archive_is_unpacked_for_its_owner_only(tmp_path: Path, filename: str) -> None:
-    """Others on the machine must not read, let alone change, what runs."""
     data = a_zip(("shop/", b""), ("shop/__init__.py", b""), ("shop/jobs/daily.py", b"x = 1\n"))
 
     folder = unpacked(tmp_path, data, filename)
@@ -76,7 +73,6 @@ def test_an_archive_is_unpacked_for_its_owner_only(tmp_path: Path, filename: str
 
 
 def test_a_file_is_copied_under_its_name(tmp_path: Path) -> None:
-    """The name is that of the module."""
     folder = unpacked(tmp_path, b"x = 1\n", "jobs.py")
 
     assert (folder / "jobs.py").read_bytes() == b"x = 1\n"
@@ -97,7 +93,6 @@ def test_a_file_is_copied_under_its_name(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_name_is_a_plain_name(tmp_path: Path, filename: str) -> None:
-    """It comes from the network."""
     assert "is no plain file name" in refusal(tmp_path, b"", filename)
 
 
@@ -129,7 +124,6 @@ def test_only_programs_are_unpacked(tmp_path: Path, filename: str) -> None:
     ],
 )
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
-    """All are refused before anything is written, wherever in the archive they stand."""
     entry = zipfile.ZipInfo("placeholder")
     entry.filename = name
 
@@ -163,12 +157,10 @@ def test_links_and_devices_are_refused(tmp_path: Path, kind: int) -> None:
     ],
 )
 def test_names_that_clash_are_refused(tmp_path: Path, names: tuple[str, ...], said: str) -> None:
-    """What is checked must be what is imported, on every file system."""
     assert said in refusal(tmp_path, a_zip(*((name, b"") for name in names)))
 
 
 def test_folders_may_be_listed_more_than_once(tmp_path: Path) -> None:
-    """Some tools do; nothing depends on it."""
     with pytest.warns(UserWarning, match="Duplicate name"):
         data = a_zip(("shop/", b""), ("shop/", b""), ("shop/app.py", b""))
 
@@ -176,7 +168,6 @@ def test_folders_may_be_listed_more_than_once(tmp_path: Path) -> None:
 
 
 def test_encrypted_entries_are_refused(tmp_path: Path) -> None:
-    """Nobody could give the password."""
     data = bytearray(a_zip(("app.py", b"x")))
     for sign, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         data[data.index(sign) + place] |= 1
@@ -186,7 +177,6 @@ def test_encrypted_entries_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_other_compressions_are_refused(tmp_path: Path, method: int) -> None:
-    """They unpack a million to one, or ask for gigabytes of memory first."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         archive.writestr("app.py", "x")
@@ -195,7 +185,6 @@ def test_other_compressions_are_refused(tmp_path: Path, method: int) -> None:
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
-    """But not thousands of them."""
     entries = [(f"../evil{number}.py", b"") for number in range(15)]
 
     assert len(refusal(tmp_path, a_zip(*entries)).splitlines()) == 10
@@ -205,21 +194,18 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_refused_by_its_ratio(tmp_path: Path) -> None:
-    """20 MB of zeros are 20 kB of archive."""
     text = refusal(tmp_path, a_zip(("zeros", bytes(20 * MIB))))
 
     assert "unpacks to more than 100 times its size" in text
 
 
 def test_many_small_bombs_are_one(tmp_path: Path) -> None:
-    """The ratio counts for the archive as a whole."""
     text = refusal(tmp_path, a_zip(*((f"zeros{n}", bytes(5 * MIB)) for n in range(5))))
 
     assert "100 times its size" in text
 
 
 def test_what_claims_to_be_too_large_is_not_begun(tmp_path: Path) -> None:
-    """Before anything is written."""
     limits = ArtifactLimits(bytes_max=10**9, unpacked_bytes_max=1000, files_max=20)
 
     assert "more than 1000 bytes: see artifact.max-bytes" in refusal(
@@ -230,7 +216,6 @@ def test_what_claims_to_be_too_large_is_not_begun(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("claimed", [0, 10, 1_000_000])
 def test_a_size_that_is_a_lie_is_found(tmp_path: Path, claimed: int) -> None:
-    """The header says less or more than comes out."""
     data = bytearray(a_zip(("zeros", bytes(40 * MIB))))
     for sign, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         struct.pack_into("<I", data, data.index(sign) + place, claimed)
@@ -239,7 +224,6 @@ def test_a_size_that_is_a_lie_is_found(tmp_path: Path, claimed: int) -> None:
 
 
 def test_entries_that_share_their_bytes_are_counted_each(tmp_path: Path) -> None:
-    """A listing that names one compressed block many times makes much of little."""
     entries = [(f"{number:02}", bytes(3 * MIB)) for number in range(15)]
     one, many = a_zip(entries[0]), a_zip(*entries)
     listing = bytearray(many[many.index(b"PK\x01\x02") :])
@@ -267,7 +251,6 @@ def test_a_long_listing_is_refused_before_it_is_read(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_the_64_bit_form_is_refused(tmp_path: Path) -> None:
-    """Its listing is larger than the limit, or lies about its size elsewhere."""
     data = a_zip(("app.py", b""))
     end = data.index(b"PK\x05\x06")
     locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 1)
@@ -276,7 +259,6 @@ def test_an_archive_of_the_64_bit_form_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_changed_byte_of_an_archive_is_refused_or_harmless(tmp_path: Path) -> None:
-    """No byte of it makes unpacking fail in another way than by the refusal."""
     whole = a_zip(("shop/__init__.py", b"x = 1"), ("app.py", b""))
 
     for at in range(len(whole)):
@@ -289,7 +271,6 @@ def test_every_changed_byte_of_an_archive_is_refused_or_harmless(tmp_path: Path)
 
 
 def test_an_archive_inside_stays_packed(tmp_path: Path) -> None:
-    """Bombs within bombs never go off."""
     inner = a_zip(("zeros", bytes(40 * MIB)))
 
     folder = unpacked(tmp_path, a_zip(("inner.zip", inner)))

@@ -29,7 +29,6 @@ DATA: Final = b"print('hello')\n" * 100
 
 
 def sha_of(data: bytes) -> str:
-    """Return the name of some bytes."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -38,17 +37,14 @@ SHA: Final = sha_of(DATA)
 
 @pytest.fixture
 def store(tmp_path: Path) -> ArtifactStore:
-    """Return a store that is empty."""
     return ArtifactStore(tmp_path / "artifacts", 1_000_000)
 
 
 def files_of(folder: Path) -> list[str]:
-    """Return the names of all that is in the store's folder."""
     return sorted(path.name for path in (folder / "artifacts").iterdir())
 
 
 def test_what_was_uploaded_in_parts_is_stored_whole(store: ArtifactStore, tmp_path: Path) -> None:
-    """It counts with the last part, and not before."""
     assert not store.write(SHA, offset=0, data=DATA[:700], last=False)
     assert store.received(SHA) == 700
     assert not store.has(SHA)
@@ -63,7 +59,6 @@ def test_what_was_uploaded_in_parts_is_stored_whole(store: ArtifactStore, tmp_pa
 
 
 def test_an_upload_goes_on_where_it_stopped(store: ArtifactStore) -> None:
-    """A client that lost its connection does not know how much has arrived."""
     store.write(SHA, offset=0, data=DATA[:700], last=False)
 
     assert not store.write(SHA, offset=900, data=DATA[900:], last=True)  # A gap: not taken.
@@ -91,7 +86,6 @@ def test_other_bytes_than_announced_are_not_kept(store: ArtifactStore, tmp_path:
 def test_what_is_too_large_is_refused_at_once(
     store: ArtifactStore, offset: int, data: bytes
 ) -> None:
-    """The limit holds for the whole, before anything is written."""
     with pytest.raises(ConfigError, match=r"at most 1000000 are taken: raise artifact\.max-bytes"):
         store.write(SHA, offset=offset, data=data, last=False)
 
@@ -100,7 +94,6 @@ def test_what_is_too_large_is_refused_at_once(
     "name", ["", "../../etc/passwd", SHA.upper(), SHA + "0", SHA[:-1] + "/", "\0" * 64, SHA + "\n"]
 )
 def test_only_a_sha_names_an_artifact(store: ArtifactStore, name: str) -> None:
-    """Names come from the network and become names of files."""
     for use in (
         store.has,
         store.size,
@@ -113,7 +106,6 @@ def test_only_a_sha_names_an_artifact(store: ArtifactStore, name: str) -> None:
 
 
 def test_a_restart_keeps_what_is_stored_and_nothing_else(tmp_path: Path) -> None:
-    """A master that was killed in an upload leaves no rubbish."""
     before = ArtifactStore(tmp_path / "artifacts", 1_000_000)
     before.write(SHA, offset=0, data=DATA, last=True)
     before.write(sha_of(b"other"), offset=0, data=b"oth", last=False)
@@ -139,7 +131,6 @@ def test_what_has_rotted_is_dropped_so_that_it_can_come_again(tmp_path: Path) ->
 def test_an_upload_that_others_meddle_with_is_given_up(
     store: ArtifactStore, tmp_path: Path
 ) -> None:
-    """As when a second master was started on the same folder."""
     store.write(SHA, offset=0, data=DATA[:700], last=False)
     ArtifactStore(tmp_path / "artifacts", 1_000_000)
 
@@ -150,7 +141,6 @@ def test_an_upload_that_others_meddle_with_is_given_up(
 
 
 def test_dropping_removes_an_artifact_and_an_upload(store: ArtifactStore, tmp_path: Path) -> None:
-    """Nothing of it is left; dropping again is no harm."""
     store.write(SHA, offset=0, data=DATA, last=True)
     store.write(sha_of(b"other"), offset=0, data=b"oth", last=False)
 
@@ -174,7 +164,6 @@ def test_abandoned_uploads_give_way(store: ArtifactStore, tmp_path: Path) -> Non
 
 
 def test_clients_may_upload_the_same_at_the_same_time(store: ArtifactStore, tmp_path: Path) -> None:
-    """Each may have sent any part of it."""
     go, size = threading.Barrier(4), 50
 
     def client() -> None:
@@ -221,7 +210,6 @@ def test_whatever_arrives_only_the_right_bytes_are_stored(
 
 
 def test_desk_answers_an_upload_and_a_fetch(store: ArtifactStore) -> None:
-    """The messages of a client and a worker, in their order."""
     desk, data = ArtifactDesk(store), b"x" * (PART_BYTES + 1)
     sha = sha_of(data)
 
@@ -264,7 +252,6 @@ def test_an_empty_artifact_has_one_empty_part(store: ArtifactStore) -> None:
 def test_desk_refuses_and_never_raises(
     store: ArtifactStore, message: HasArtifact | UploadArtifact | GetArtifactPart, reason: str
 ) -> None:
-    """What a client does wrong must not end the master."""
     answer = ArtifactDesk(store).answer(message)
 
     assert isinstance(answer, Refused)
@@ -281,7 +268,6 @@ def test_desk_refuses_a_part_behind_the_end(store: ArtifactStore) -> None:
 
 
 def test_desk_refuses_when_the_disk_fails(tmp_path: Path) -> None:
-    """A full disk is told to the client."""
     store = ArtifactStore(tmp_path / "artifacts", 1_000_000)
     (tmp_path / "artifacts").rmdir()
 
@@ -303,7 +289,6 @@ def put(store: ArtifactStore, data: bytes) -> str:
 
 
 def test_a_sweep_removes_what_nobody_needs_for_long_enough(tmp_path: Path) -> None:
-    """What an application needs stays however old it is; what was asked for stays a while."""
     store = ArtifactStore(tmp_path / "artifacts", 1000, grace_ms=10)
     needed, gone, asked = put(store, b"needed"), put(store, b"gone"), put(store, b"asked")
     users = {needed: USER}
@@ -332,7 +317,6 @@ def test_an_upload_that_does_not_go_on_is_given_up(tmp_path: Path) -> None:
 
 
 def test_what_would_go_beyond_the_quota_is_refused(tmp_path: Path) -> None:
-    """It counts what others are uploading, and leaves no part of its own behind."""
     store = ArtifactStore(tmp_path / "artifacts", 1000, quota_bytes=100)
     kept = put(store, b"x" * 60)
     store.sweep({kept: USER}, 0)
@@ -378,7 +362,6 @@ def test_whatever_is_asked_for_meanwhile_nothing_needed_goes(
 
 
 def test_desk_says_which_program_is_missing(store: ArtifactStore) -> None:
-    """A program of a path of this machine needs no upload."""
     desk = ArtifactDesk(store)
     missing = Artifact(kind="stored", location=SHA)
     assert "has no artifact" in desk.why_not(missing)

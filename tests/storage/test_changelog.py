@@ -36,7 +36,6 @@ PREFIX = "k/app1/changelog"
 def a_changelog(
     *tasks: TaskId, files: Sequence[SnapshotFile] = (), most: int = 4, suffix: str = "attempt1"
 ) -> Changelog:
-    """Return the changelog of tasks; partitions are 3, 4 and so on."""
     return Changelog(
         partitions={task: 3 + at for at, task in enumerate(tasks or (A,))},
         prefix=PREFIX,
@@ -77,7 +76,6 @@ def store(
     chain: Sequence[SnapshotFile] = (),
     **changes: Cells,
 ) -> list[NextSegment]:
-    """Store an epoch in which tasks A and B have changed; return the segments of it."""
     changed = {{"a": A, "b": B}[name]: cells for name, cells in changes.items()}
     segments = changelog.next_segments(epoch, changed.keys())
     changelog.on_stored(
@@ -92,18 +90,15 @@ def store(
 
 
 def cells_of(checkpoints: MemoryCheckpoints, files: Sequence[SnapshotFile], task: TaskId) -> Cells:
-    """Return what a task has by these segments."""
     with SnapshotChain(checkpoints, files) as chain:
         return chain.cells(task, 0)
 
 
 def harm(checkpoints: MemoryCheckpoints, file: SnapshotFile) -> None:
-    """Let a file be another one."""
     checkpoints.save(file.location, [b"something else"])
 
 
 def test_every_task_has_a_segment_from_its_first_epoch_on() -> None:
-    """Also without any state: only then nothing in the changelog means nothing at all."""
     checkpoints, changelog = MemoryCheckpoints(), a_changelog(A, B)
     was_complete = changelog.is_complete
 
@@ -141,7 +136,6 @@ def test_segments_are_merged_when_they_are_many() -> None:
 
 
 def test_changelog_goes_on_from_the_segments_of_an_attempt_before() -> None:
-    """Of its own tasks; files of epochs, and what other executors have, are not touched."""
     checkpoints = MemoryCheckpoints()
     before, other = a_changelog(A), a_changelog(B)
     store(checkpoints, before, 1, a={b"x": b"1"})
@@ -162,7 +156,6 @@ def test_changelog_goes_on_from_the_segments_of_an_attempt_before() -> None:
 def test_damaged_segment_is_written_anew_from_the_files_of_epochs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As soon as somebody notices, which is when it should be merged."""
     checkpoints, changelog = MemoryCheckpoints(), a_changelog(most=1)
     store(checkpoints, changelog, 1, a={b"x": b"1"})
     chain = [a_file(checkpoints, "one", a={b"x": b"1"})]
@@ -176,7 +169,6 @@ def test_damaged_segment_is_written_anew_from_the_files_of_epochs(
 
 
 def test_segment_cannot_be_stored_when_all_is_damaged() -> None:
-    """Neither what it is to be merged from nor the files of epochs are whole."""
     checkpoints, changelog = MemoryCheckpoints(), a_changelog(most=1)
     store(checkpoints, changelog, 1, a={b"x": b"1"})
     chain = [a_file(checkpoints, "one", a={b"x": b"1"})]
@@ -203,7 +195,6 @@ MB = 1 << 20
     ],
 )
 def test_segments_are_merged_when_they_are_large(sizes: list[int], kept: int) -> None:
-    """What is behind the first one is at most as large as that; a little may always be there."""
     assert kept_segments(sizes, 16) == kept
 
 
@@ -221,7 +212,6 @@ def test_bytes_on_disk_follow_those_of_the_state(changes: list[int]) -> None:
 
 @given(st.lists(st.integers(1, 1000), max_size=40), st.integers(1, 10))
 def test_so_many_segments_at_most(sizes: list[int], most: int) -> None:
-    """With the next one never more than allowed; none is merged before it has to be."""
     kept = kept_segments(sizes, most)
 
     assert kept + 1 <= most
@@ -270,7 +260,6 @@ GONE = SnapshotDamaged(location="one", reason="it is not there")
 def test_head_of_a_task_may_be_in_an_older_file(
     lost: tuple[MemoryCheckpoints, list[SnapshotFile]],
 ) -> None:
-    """Executors have files of their own, and those of one may be older."""
     checkpoints, files = lost
     three = a_file(checkpoints, "three", a={})
     only_b = [replace(each, tasks=(B,)) if each.location == "two" else each for each in files]
@@ -283,7 +272,6 @@ def test_head_of_a_task_may_be_in_an_older_file(
 def test_without_a_head_nothing_can_be_rebuilt(
     lost: tuple[MemoryCheckpoints, list[SnapshotFile]],
 ) -> None:
-    """The file to go back behind is the one with the head."""
     checkpoints, files = lost
     checkpoints.drop("two")
 
@@ -310,7 +298,6 @@ def test_without_a_segment_nothing_can_be_rebuilt(
 def test_newer_one_may_be_the_file_of_the_epoch(
     lost: tuple[MemoryCheckpoints, list[SnapshotFile]],
 ) -> None:
-    """Also then it is the one that is named."""
     checkpoints, files = lost
     oldest = files[1]
     harm(checkpoints, oldest)
@@ -339,7 +326,6 @@ def test_task_without_segments_cannot_be_rebuilt(
 def test_without_a_changelog_only_the_damage_is_told(
     lost: tuple[MemoryCheckpoints, list[SnapshotFile]],
 ) -> None:
-    """Of a changelog that is off nobody wants to hear what it lacks."""
     checkpoints, files = lost
 
     with pytest.raises(SnapshotDamaged) as caught:
@@ -365,7 +351,6 @@ def test_store_out_of_reach_is_no_damage(
 
 
 def replace_location(damage: SnapshotDamaged, location: str) -> SnapshotDamaged:
-    """Return the same of another file."""
     return SnapshotDamaged(location=location, reason=damage.reason)
 
 

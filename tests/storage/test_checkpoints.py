@@ -32,7 +32,6 @@ STORES: dict[str, Callable[[Path], Checkpoints]] = {
 
 @pytest.fixture(params=[*STORES, *REAL_CHECKPOINTS])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpoints:
-    """Return an empty store of each kind."""
     if request.param in STORES:
         return STORES[request.param](tmp_path / "checkpoints")
     return FolderCheckpoints(real_folder(request.param, request))
@@ -49,7 +48,6 @@ def test_the_last_of_a_name_counts(store: Checkpoints) -> None:
 
 
 def test_a_missing_one_is_damage(store: Checkpoints) -> None:
-    """The restart goes back to an older epoch."""
     store.save("app3/attempt2", [b"a file where a folder is looked for"])
     for missing in (NAME, "app4"):
         with pytest.raises(SnapshotDamaged, match=missing) as damage:
@@ -60,7 +58,6 @@ def test_a_missing_one_is_damage(store: Checkpoints) -> None:
 
 
 def test_a_save_that_breaks_off_changes_nothing(store: Checkpoints) -> None:
-    """What is stored may turn out to be damaged half way through."""
     stored = store.save(NAME, [b"before"])
 
     for name in (NAME, "new/one"):
@@ -72,13 +69,11 @@ def test_a_save_that_breaks_off_changes_nothing(store: Checkpoints) -> None:
 
 
 def breaking_off(data: bytes) -> Iterator[bytes]:
-    """Yield some bytes, then find out that there are no more."""
     yield data
     raise SnapshotDamaged(location="elsewhere", reason="broken")
 
 
 def test_dropping_is_repeatable(store: Checkpoints) -> None:
-    """After a crash nobody knows whether it was done."""
     stored = store.save(NAME, [b"state"])
 
     store.drop(stored.location)
@@ -89,7 +84,6 @@ def test_dropping_is_repeatable(store: Checkpoints) -> None:
 
 
 def test_drop_all_takes_what_is_below_and_nothing_beside(store: Checkpoints) -> None:
-    """Application 3 is not application 30."""
     kept = [store.save(name, [b"x"])[:2] for name in ("app30/attempt1/a", "app3/attempt10/a", "b")]
     gone = [store.save(name, [b"x"])[:2] for name in ("app3/attempt1/a", "app3/attempt1/b/c")]
 
@@ -109,7 +103,6 @@ def test_drop_all_takes_what_is_below_and_nothing_beside(store: Checkpoints) -> 
 
 
 def test_what_nobody_needs_is_an_orphan(store: Checkpoints) -> None:
-    """A crash between storing a file and saying so leaves one behind."""
     for name in ("app3/a", "app3/b", "app4/c"):
         store.save(name, [b"x"])
 
@@ -126,7 +119,6 @@ def test_what_nobody_needs_is_an_orphan(store: Checkpoints) -> None:
 )
 @pytest.mark.parametrize("store", ["folder", "memory", "memory-url", "put"], indirect=True)
 def test_no_name_leads_out(store: Checkpoints, name: str) -> None:
-    """Locations come from other processes."""
     with pytest.raises(ConfigError, match="is not allowed"):
         store.save(name, [b"x"])
     with pytest.raises(SnapshotDamaged):
@@ -144,7 +136,6 @@ def test_no_name_leads_out(store: Checkpoints, name: str) -> None:
 
 
 def test_a_truncated_or_changed_file_is_never_loaded(tmp_path: Path) -> None:
-    """At every byte."""
     store = checkpoints_at(tmp_path)
     location, checksum, _ = store.save(NAME, [b"state of a task"])
     path = tmp_path / NAME
@@ -177,7 +168,6 @@ def test_leftovers_of_crashed_processes_are_removed(
 
 
 def test_a_save_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
-    """And no leftover."""
     store = checkpoints_at(tmp_path)
     (tmp_path / NAME).mkdir(parents=True)
 
@@ -200,7 +190,6 @@ def test_what_cannot_be_told_is_no_damage(tmp_path: Path) -> None:
 
 
 def test_empty_folders_go_with_their_last_file(tmp_path: Path) -> None:
-    """Thousands of epochs leave no thousands of folders."""
     store = checkpoints_at(tmp_path)
     for name in ("a/b/c", "a/d", "e/f/g"):
         store.save(name, [b"x"])
@@ -236,7 +225,6 @@ def test_saving_beside_a_drop_never_fails(tmp_path: Path) -> None:
 
 
 def test_links_do_not_lead_out(tmp_path: Path) -> None:
-    """What a link points to is not removed with it."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("x")
     (tmp_path / "store").mkdir()
@@ -250,7 +238,6 @@ def test_links_do_not_lead_out(tmp_path: Path) -> None:
 
 
 def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
-    """State of users' data."""
     checkpoints_at(tmp_path / "store").save(NAME, [b"state"])
 
     everything = [tmp_path / "store", *(tmp_path / "store").rglob("*")]
@@ -267,7 +254,6 @@ def test_a_folder_that_cannot_be_listed_is_not_taken_for_empty(tmp_path: Path) -
 
 
 def test_a_large_file_comes_back_as_it_was(store: Checkpoints) -> None:
-    """Also where it has to be stored in pieces; one that takes its place has others."""
     large = bytes(range(256)) * 10_000
     store.save(NAME, [b"before"])
     for data in (large, large[::-1], b"small"):

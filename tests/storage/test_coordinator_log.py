@@ -27,7 +27,6 @@ PREFIX = "k3f9a1c2/app3"
 
 @pytest.fixture(params=["folder", "url", "memory", "kafka"])
 def checkpoints(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpoints:
-    """Return an empty store of each kind."""
     if request.param == "folder":
         return checkpoints_at(tmp_path)
     if request.param == "url":
@@ -38,18 +37,15 @@ def checkpoints(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpoints:
 
 
 def a_log(checkpoints: Checkpoints, launch: int | None = 1, **settings: Any) -> CoordinatorLog:
-    """Open the log."""
     given = {"source": "app master", "wall_ms": lambda: 7, "host": "one", "username": "ada"}
     return CoordinatorLog(checkpoints, PREFIX, launch=launch, **{**given, **settings})
 
 
 def a_draft(key: str = "k", value: str = "v") -> CoordinatorMessage:
-    """Return what a message is to say."""
     return draft("set-config", key, {"value": value})
 
 
 def keys(log: CoordinatorLog) -> list[str]:
-    """Return the keys of all messages."""
     return [each.key for each in log.state.messages()]
 
 
@@ -80,7 +76,6 @@ def test_a_later_launch_fences_an_earlier_one(checkpoints: Checkpoints) -> None:
 
 
 def test_logs_of_applications_do_not_meet(checkpoints: Checkpoints) -> None:
-    """Application 3 is not application 30; and what else an application stores is no log."""
     a_log(checkpoints).append([a_draft()])
     other = CoordinatorLog(
         checkpoints, f"{PREFIX}0", launch=1, source="app master", wall_ms=lambda: 0
@@ -92,14 +87,12 @@ def test_logs_of_applications_do_not_meet(checkpoints: Checkpoints) -> None:
 
 
 def test_the_newest_launch_is_known(checkpoints: Checkpoints) -> None:
-    """Tools open the log with it."""
     assert newest_launch(checkpoints, PREFIX) == 0
     a_log(checkpoints, 4)
     assert newest_launch(checkpoints, PREFIX) == 4
 
 
 def test_values_that_cannot_be_stored_are_refused() -> None:
-    """All of the append, and the log goes on."""
     log = a_log(MemoryCheckpoints())
 
     with pytest.raises(ConfigError, match=r"message set-config k holds '\(1, 2\)' \(tuple\)"):
@@ -119,29 +112,23 @@ def test_who_only_reads_does_not_append() -> None:
 
 
 class Failing(MemoryCheckpoints):
-    """Fails where it is told to."""
-
     def __init__(self) -> None:
         super().__init__()
         self.broken = ""
 
     def save(self, name: str, chunks: Any) -> Any:
-        """See `Checkpoints`."""
         self._fail("save")
         return super().save(name, chunks)
 
     def names(self, prefix: str) -> list[str]:
-        """See `Checkpoints`."""
         self._fail("names")
         return super().names(prefix)
 
     def open(self, location: str) -> Any:
-        """See `Checkpoints`."""
         self._fail("open")
         return super().open(location)
 
     def drop(self, location: str) -> None:
-        """See `Checkpoints`."""
         self._fail("drop")
         super().drop(location)
 
@@ -152,7 +139,6 @@ class Failing(MemoryCheckpoints):
 
 @pytest.mark.parametrize("broken", ["save", "names", "open"])
 def test_a_store_that_cannot_be_used_is_told(broken: str) -> None:
-    """With the folder and the cause; later it goes on as if nothing had been."""
     checkpoints = Failing()
     a_log(checkpoints).append([a_draft("a")])
     checkpoints.broken = broken
@@ -166,7 +152,6 @@ def test_a_store_that_cannot_be_used_is_told(broken: str) -> None:
 
 @pytest.mark.parametrize("use", [newest_launch, read_log, survey_log])
 def test_a_store_that_cannot_be_listed_is_told(use: Callable[..., object]) -> None:
-    """To tools, too."""
     checkpoints = Failing()
     checkpoints.broken = "names"
 
@@ -175,7 +160,6 @@ def test_a_store_that_cannot_be_listed_is_told(use: Callable[..., object]) -> No
 
 
 def test_what_cannot_be_dropped_hurts_nobody() -> None:
-    """It does not count any more."""
     checkpoints = Failing()
     checkpoints.broken = "drop"
     log = a_log(checkpoints, segments_max=1)
@@ -202,7 +186,6 @@ def a_damaged_log(folder: Path) -> tuple[Checkpoints, list[str]]:
 
 
 def test_a_damaged_log_is_not_opened(tmp_path: Path) -> None:
-    """The text names the file, what is wrong, and what to do."""
     checkpoints, names = a_damaged_log(tmp_path)
 
     for open_it in (a_log, lambda it: a_log(it, None), lambda it: read_log(it, PREFIX)):
@@ -222,7 +205,6 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 
 def test_what_is_readable_of_a_damaged_log_is_shown(tmp_path: Path) -> None:
-    """And what is not, with the reason."""
     checkpoints, names = a_damaged_log(tmp_path)
 
     reports = survey_log(checkpoints, PREFIX)

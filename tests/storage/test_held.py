@@ -70,7 +70,6 @@ def test_what_is_away_is_not_empty(
 def test_a_folder_that_goes_in_the_middle_of_a_write_is_not_made_anew(
     held: HeldCheckpoints, tmp_path: Path, part: str
 ) -> None:
-    """The write fails, whether its folder is there before it or not."""
     folder, away = tmp_path / "store" / part, tmp_path / "away"
 
     def chunks() -> Iterator[bytes]:
@@ -90,7 +89,6 @@ def test_a_folder_that_goes_in_the_middle_of_a_write_is_not_made_anew(
 def test_a_folder_that_goes_before_the_file_is_begun_is_not_made_anew(
     held: HeldCheckpoints, store: FolderCheckpoints, tmp_path: Path
 ) -> None:
-    """Nothing was wrong when the mark was looked for."""
     (tmp_path / "store").rename(tmp_path / "away")
 
     with pytest.raises(FileNotFoundError):
@@ -118,7 +116,6 @@ def test_a_store_of_former_times_gets_its_mark(store: FolderCheckpoints) -> None
 def test_who_goes_on_from_another_one_begins_where_that_is(
     held: HeldCheckpoints, store: FolderCheckpoints, tmp_path: Path
 ) -> None:
-    """In an empty folder it makes nothing."""
     again = HeldCheckpoints(store, "k3f9/app2")
     (tmp_path / "store").rename(tmp_path / "away")
     with pytest.raises(StoreAway, match=f"nothing of {PREFIX} "):

@@ -23,7 +23,6 @@ Opener: TypeAlias = Callable[[], Log]
 
 @pytest.fixture(params=["folder", "memory"])
 def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    """Return a function that opens the log of this test."""
     if request.param == "folder":
         return lambda: FileLog(tmp_path / "log")
     folder = MemoryFolder()
@@ -34,7 +33,6 @@ def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
 
 
 def test_appending_nothing_changes_nothing(reopened: Opener) -> None:
-    """The number of records stays."""
     log = reopened()
     log.append([b"one"])
 
@@ -43,7 +41,6 @@ def test_appending_nothing_changes_nothing(reopened: Opener) -> None:
 
 
 def test_newest_snapshot_counts(reopened: Opener) -> None:
-    """Also one at the same place, and an empty one."""
     log = reopened()
     for state in (b"first", b"second"):
         log.snapshot(state)
@@ -68,7 +65,6 @@ def test_a_log_is_open_once(reopened: Opener) -> None:
 
 
 def test_a_closed_log_takes_nothing(reopened: Opener) -> None:
-    """Another process may have it by now."""
     log = reopened()
     log.close()
 
@@ -82,7 +78,6 @@ def test_a_closed_log_takes_nothing(reopened: Opener) -> None:
 
 
 def test_lock_names_folder_and_process(tmp_path: Path) -> None:
-    """What a person needs to find the other master."""
     log = FileLog(tmp_path / "log")
     (tmp_path / "log" / "lock").write_text("4711\n")
 
@@ -92,7 +87,6 @@ def test_lock_names_folder_and_process(tmp_path: Path) -> None:
 
 
 def test_folder_is_for_its_owner_only(tmp_path: Path) -> None:
-    """Whoever can write there decides what the cluster runs."""
     log = FileLog(tmp_path / "a" / "log")
     log.append([b"one"])
     log.close()
@@ -138,7 +132,6 @@ def forget_the_last_mark(segment: Path) -> None:
 
 
 def test_an_append_that_a_crash_cut_off_at_any_byte_is_torn(tmp_path: Path) -> None:
-    """Every whole append is there, and the log goes on behind it."""
     ends, whole = frame_ends(tmp_path), filled(tmp_path / "whole").read_bytes()
     assert len(whole) == ends[-1]
 
@@ -158,7 +151,6 @@ def test_an_append_that_a_crash_cut_off_at_any_byte_is_torn(tmp_path: Path) -> N
 
 
 def test_an_acknowledged_end_that_is_cut_is_damage(tmp_path: Path) -> None:
-    """At every length: what was promised is never dropped with a warning."""
     ends, segment = frame_ends(tmp_path), filled(tmp_path / "log")
     whole = segment.read_bytes()
 
@@ -175,7 +167,6 @@ def test_an_acknowledged_end_that_is_cut_is_damage(tmp_path: Path) -> None:
 
 
 def test_a_damaged_end_can_be_given_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """As the error says; nothing else is lost, and the log tells what it did."""
     segment = filled(tmp_path)
     segment.write_bytes(segment.read_bytes()[:-1])
     head = tmp_path / f"head-{1:020d}"
@@ -192,7 +183,6 @@ def test_a_damaged_end_can_be_given_up(tmp_path: Path, caplog: pytest.LogCapture
 
 
 def test_a_flipped_bit_anywhere_is_never_data(tmp_path: Path) -> None:
-    """In the segment it is damage; in the head it promises nothing that is not there."""
     ends = frame_ends(tmp_path)
     segment = filled(tmp_path / "log")
     whole, head = segment.read_bytes(), segment.with_name(f"head-{1:020d}")
@@ -220,7 +210,6 @@ def flipped(data: bytes, at: int) -> bytes:
 
 @pytest.mark.parametrize("gone", [["segment"], ["segment", "snapshot"]])
 def test_a_log_that_lost_its_newest_files_is_not_a_new_one(tmp_path: Path, gone: list[str]) -> None:
-    """The head that is left says that there was something."""
     filled(tmp_path)
     for kind in gone:
         (tmp_path / f"{kind}-{1:020d}").unlink()
@@ -230,7 +219,6 @@ def test_a_log_that_lost_its_newest_files_is_not_a_new_one(tmp_path: Path, gone:
 
 
 def test_a_snapshot_that_is_not_whole_is_damage(tmp_path: Path) -> None:
-    """At every length, and with every byte changed; the file is named, nothing is changed."""
     filled(tmp_path)
     snapshot = tmp_path / f"snapshot-{1:020d}"
     whole = snapshot.read_bytes()
@@ -247,7 +235,6 @@ def test_a_snapshot_that_is_not_whole_is_damage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["segment", "snapshot"])
 def test_a_missing_file_is_damage(tmp_path: Path, kind: str) -> None:
-    """Half of the state is worse than none."""
     filled(tmp_path)
     (tmp_path / f"{kind}-{1:020d}").unlink()
 
@@ -256,7 +243,6 @@ def test_a_missing_file_is_damage(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_record_cannot_look_like_a_frame(tmp_path: Path) -> None:
-    """What is cut off may hold the bytes of a segment; it is torn all the same."""
     segment = filled(tmp_path / "log")
     log = FileLog(tmp_path / "other")
     log.append([segment.read_bytes()])
@@ -290,13 +276,10 @@ def script(log: Log, acknowledged: list[bytes], asked: list[bytes]) -> None:
 
 
 class StepsUntilACrash:
-    """Power that is lost after so many steps of a folder."""
-
     def __init__(self, steps: int) -> None:
         self.steps = steps
 
     def __call__(self, _: str) -> None:
-        """Count a step."""
         self.steps -= 1
         if self.steps < 0:
             raise Crash
@@ -329,13 +312,11 @@ def check(log: MemoryLog, acknowledged: list[bytes], asked: list[bytes]) -> None
 
 
 def records_of(log: Log) -> list[bytes]:
-    """Return the records behind the snapshot, and those after it."""
     snapshot, records = log.replay()
     return [*(snapshot.split(b",") if snapshot else []), *records]
 
 
 def test_a_crash_at_any_step_loses_nothing_that_was_promised() -> None:
-    """Every step of opening, appending and snapshots, with all that was not synced lost."""
     steps = 0
     while crash_at(steps, None):
         steps += 1
@@ -344,7 +325,6 @@ def test_a_crash_at_any_step_loses_nothing_that_was_promised() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_crash_that_keeps_some_of_what_was_not_synced_is_harmless(seed: int) -> None:
-    """Names may be older than content, files may be longer than what was written."""
     steps = 0
     while crash_at(steps, random.Random(f"{seed}.{steps}")):
         steps += 1
@@ -358,7 +338,6 @@ def test_a_crash_during_recovery_is_harmless() -> None:
 
 
 def crash_twice(first: int, second: int) -> None:
-    """Lose power at a step, and at a step of what follows."""
     rng = random.Random(f"{first}.{second}")
     left = StepsUntilACrash(first)
     folder = MemoryFolder(left)
@@ -403,7 +382,6 @@ def kill_then_lose_power(step: int, *, is_used: bool) -> None:
 
 
 def test_an_append_costs_one_sync() -> None:
-    """The mark of what was acknowledged waits for the system, and for each hundredth append."""
     steps = list[str]()
     folder = MemoryFolder(steps.append)
     log = MemoryLog(folder)
@@ -463,7 +441,6 @@ def test_after_an_error_the_log_takes_nothing_more(failing: str) -> None:
     )
 )
 def test_a_log_is_a_list_that_survives(steps: list[list[bytes] | str]) -> None:
-    """Whatever is done in whatever order, all records are there."""
     log, taken, since = MemoryLog(), list[bytes](), list[bytes]()
     for step in steps:
         if isinstance(step, list):
@@ -482,7 +459,6 @@ def test_a_log_is_a_list_that_survives(steps: list[list[bytes] | str]) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) -> None:
-    """The daemon says so and ends."""
     (tmp_path / "file").write_text("x")
 
     with pytest.raises(OSError, match="file"):

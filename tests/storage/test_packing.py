@@ -15,13 +15,11 @@ LIMITS: Final = ArtifactLimits(bytes_max=10**6, unpacked_bytes_max=10**6, files_
 
 
 def packed(folder: Path, target: Path) -> bytes:
-    """Return the archive of a folder."""
     pack(files_in(folder, LIMITS), target, LIMITS)
     return target.read_bytes()
 
 
 def test_the_same_content_is_the_same_archive(tmp_path: Path) -> None:
-    """Dates, modes and the order of making do not count, so nothing is uploaded twice."""
     files = {"b.py": "b", "a/__init__.py": "", "a/x.py": "x"}
     one = write(tmp_path / "one", files)
     other = write(tmp_path / "other", dict(reversed(files.items())))
@@ -32,7 +30,6 @@ def test_the_same_content_is_the_same_archive(tmp_path: Path) -> None:
 
 
 def test_what_was_packed_can_be_unpacked(tmp_path: Path) -> None:
-    """Our own archives pass our own checks."""
     files = {"b.py": "b" * 1000, "a/__init__.py": "", "a/x.py": "x"}
     packed(write(tmp_path / "one", files), tmp_path / "1.zip")
 
@@ -42,7 +39,6 @@ def test_what_was_packed_can_be_unpacked(tmp_path: Path) -> None:
 
 
 def test_what_is_no_program_is_left_out(tmp_path: Path) -> None:
-    """Hidden files may be secrets, and an environment is of no use elsewhere."""
     names = ["app.py", "data.csv", "shop/app.py", ".env", ".git/config", "__pycache__/app.pyc"]
     names += ["shop/__pycache__/x.pyc", "old.pyc", "env/pyvenv.cfg", "env/lib/x.py"]
     folder = write(tmp_path / "one", dict.fromkeys(names, ""))
@@ -51,7 +47,6 @@ def test_what_is_no_program_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_link_to_a_file_is_the_file(tmp_path: Path) -> None:
-    """The cluster does not have what it leads to."""
     folder = write(tmp_path / "one", {"app.py": "x"})
     (folder / "link.py").symlink_to(write(tmp_path, {"far.py": "far"}) / "far.py")
 
@@ -75,7 +70,6 @@ def test_what_cannot_be_packed_is_told(tmp_path: Path) -> None:
 
 
 def test_limits_hold_before_the_upload(tmp_path: Path) -> None:
-    """A folder given by mistake is found here."""
     many = write(tmp_path / "many", {f"{number}.py": "" for number in range(11)})
     with pytest.raises(ConfigError, match="more than 10 files"):
         files_in(many, LIMITS)

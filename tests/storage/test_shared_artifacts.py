@@ -29,7 +29,6 @@ FOLDERS: dict[str, Callable[[Path], Folder]] = {
 
 @pytest.fixture(params=[*FOLDERS, *REAL])
 def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
-    """Return an empty folder that others see, too."""
     if request.param in FOLDERS:
         made = FOLDERS[request.param](tmp_path / "shared")
     else:
@@ -39,7 +38,6 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
 
 
 def a_store(tmp_path: Path, name: str, shared: Folder) -> ArtifactStore:
-    """Return the store of one master."""
     return ArtifactStore(tmp_path / name, LIMIT, shared)
 
 
@@ -61,7 +59,6 @@ def test_a_master_elsewhere_finds_a_program(tmp_path: Path, shared: Folder) -> N
 def test_programs_of_before_are_shared_when_they_are_asked_for(
     tmp_path: Path, shared: Folder
 ) -> None:
-    """The folder was configured later."""
     ArtifactStore(tmp_path / "one", LIMIT).write(SHA, offset=0, data=DATA, last=True)
     assert a_store(tmp_path, "one", shared).has(SHA)
     assert shared.read(SHA) == DATA
@@ -70,7 +67,6 @@ def test_programs_of_before_are_shared_when_they_are_asked_for(
 def test_a_damaged_program_is_not_used_and_mended_by_the_next_upload(
     tmp_path: Path, shared: Folder
 ) -> None:
-    """What runs is what was announced, whoever wrote there."""
     shared.put(SHA, b"import evil")
     store = a_store(tmp_path, "one", shared)
     assert not store.has(SHA)
@@ -104,7 +100,6 @@ class _Away(MemoryFolder):
 
 
 def test_a_shared_folder_that_is_away_refuses_new_programs_only(tmp_path: Path) -> None:
-    """What runs already can be fetched; a part of an upload asks nobody."""
     away = _Away()
     desk = ArtifactDesk(ArtifactStore(tmp_path / "one", LIMIT, away))
     other = hashlib.sha256(b"other").hexdigest()
@@ -125,7 +120,6 @@ def test_a_shared_folder_that_is_away_refuses_new_programs_only(tmp_path: Path) 
 
 
 def test_the_folder_is_configured(tmp_path: Path) -> None:
-    """By a path or a URL; one that cannot be used is told when the master begins."""
     url = f"memory://{uuid4().hex}/programs"
     for name in ("one", "other"):
         store = ArtifactStore.configured(tmp_path / name, ArtifactConfig(folder=url))
@@ -138,7 +132,6 @@ def test_the_folder_is_configured(tmp_path: Path) -> None:
 
 
 def test_a_shared_folder_that_was_moved_away_is_not_made_anew(tmp_path: Path) -> None:
-    """A new program is refused until it is back."""
     config = ArtifactConfig(folder=str(tmp_path / "shared"))
     desk = ArtifactDesk(ArtifactStore.configured(tmp_path / "one", config))
     upload = UploadArtifact(sha256=SHA, offset=0, data=DATA, last=True)

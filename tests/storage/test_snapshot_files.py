@@ -33,8 +33,6 @@ Delta = list[tuple[int, Changes]]
 
 
 def a_part(task: TaskId = ONE, head: bytes = b"head", *deltas: Delta) -> TaskPart:
-    """Return what is to be stored of a task; each delta can be read only once."""
-
     def once(delta: Delta) -> Callable[[], Iterable[tuple[int, bytes]]]:
         left = iter([(group, msgspec.msgpack.encode(changes)) for group, changes in delta])
         return lambda: left
@@ -49,13 +47,11 @@ def stored(
     name: str = "f",
     tasks: tuple[TaskId, ...] = (ONE,),
 ) -> SnapshotFile:
-    """Store a file; return what a manifest says of it."""
     location, checksum, size = store.save(name, chunks)
     return SnapshotFile(location=location, sha256=checksum, tasks=tasks, size_bytes=size)
 
 
 def a_file(store: Checkpoints, *parts: TaskPart, name: str = "f") -> SnapshotFile:
-    """Store a file with tasks."""
     tasks = tuple(part.task for part in parts)
     return stored(store, snapshot_chunks(parts), name=name, tasks=tasks)
 
@@ -77,7 +73,6 @@ def contents(checkpoints: Checkpoints, files: Sequence[SnapshotFile]) -> dict[Ta
 
 
 def at_once(checkpoints: Checkpoints, files: Sequence[SnapshotFile]) -> dict[TaskId, Any]:
-    """Return the same of files that are read once each, one after the other."""
     heads, groups = dict[TaskId, bytes](), dict[TaskId, dict[int, Changes]]()
     for section in (each for file in files for each in sections_once(checkpoints, file)):
         if section.kind == HEAD:
@@ -94,7 +89,6 @@ def at_once(checkpoints: Checkpoints, files: Sequence[SnapshotFile]) -> dict[Tas
 
 
 def plain(sections: Iterable[tuple[int, bytes]]) -> Delta:
-    """Return sections with what is in them."""
     return [(group, msgspec.msgpack.decode(body)) for group, body in sections]
 
 
@@ -102,7 +96,6 @@ def plain(sections: Iterable[tuple[int, bytes]]) -> Delta:
 
 
 def test_heads_and_cells_come_back() -> None:
-    """Of each task by itself, and of a task without cells its head."""
     store = MemoryCheckpoints()
     file = a_file(
         store,
@@ -144,7 +137,6 @@ def test_of_two_files_the_later_counts() -> None:
 
 
 def test_a_file_counts_for_the_tasks_that_it_is_listed_with() -> None:
-    """After a task has moved, files of its old executor go on to hold what is of others."""
     store = MemoryCheckpoints()
     both = a_file(store, a_part(ONE, b"1", [(0, {b"a": b"1"})]), a_part(TWO, b"2"), name="1")
     newer = a_file(store, a_part(ONE, b"3"), a_part(TWO, b"3", [(0, {b"b": b"3"})]), name="2")
@@ -181,7 +173,6 @@ def test_key_groups_that_were_taken_over_count_as_those_of_their_taker() -> None
 
 
 def test_a_file_that_is_read_once_is_verified_in_the_end() -> None:
-    """What it gave before that does not count."""
     store = MemoryCheckpoints()
     file = a_file(store, a_part(ONE, b"1", [(0, {b"a": b"1"})]), a_part(TWO, b"2"))
     other = replace(file, sha256=sha256(b"other").hexdigest())
@@ -216,7 +207,6 @@ def test_a_file_without_the_task_that_something_is_taken_from_is_damage() -> Non
 
 
 def test_files_that_are_skimmed_are_verified_as_far_as_they_are_read() -> None:
-    """So the heads of large files are soon there; a file that is cut off is noticed at once."""
     store = MemoryCheckpoints()
     parts = [a_part(ONE, b"one", [(0, {b"a": b"11111"})]), a_part(TWO, b"two", [(3, {b"b": b"2"})])]
     file = a_file(store, *parts)
@@ -258,7 +248,6 @@ def test_no_label_of_a_skimmed_file_is_taken_for_another(bit: int) -> None:
 
 
 def test_a_reader_of_some_tasks_verifies_the_rest_of_the_files_at_once() -> None:
-    """What is read is verified then; a section that became one of another task is not left out."""
     store = MemoryCheckpoints()
     cells: list[Delta] = [[(0, {b"a": b"1"})], [(0, {b"b": b"22222"})]]
     file = a_file(store, a_part(ONE, b"one", cells[0]), a_part(TWO, b"two", cells[1]))
@@ -278,7 +267,6 @@ def test_a_reader_of_some_tasks_verifies_the_rest_of_the_files_at_once() -> None
 
 
 def test_a_chain_longer_than_files_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each open file takes memory for what is read ahead."""
     monkeypatch.setattr(snapshot_files, "_OPEN_MAX", 2)
     store = MemoryCheckpoints()
     files = [
@@ -290,7 +278,6 @@ def test_a_chain_longer_than_files_may_be_open(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_portions_are_worth_a_write_each() -> None:
-    """Ten thousand small tasks are not ten thousand writes, nor is much copied together."""
     big = bytes(snapshot_format.PORTION_BYTES)
     parts = [*(a_part(TaskId(1, at), b"x" * 100) for at in range(20_000)), a_part(TWO, big)]
 
@@ -306,7 +293,6 @@ def test_portions_are_worth_a_write_each() -> None:
 
 @pytest.fixture
 def whole() -> bytes:
-    """Return a small file with all kinds of sections."""
     parts = [a_part(ONE, b"one", [(1, {b"a": b"1"})], [(2, {b"b": None})]), a_part(TWO, b"")]
     return b"".join(snapshot_chunks(parts))
 
@@ -330,7 +316,6 @@ def is_refused(data: bytes, file: SnapshotFile) -> bool:
 
 
 def test_a_file_that_was_cut_off_is_refused(whole: bytes) -> None:
-    """At every byte; and by itself, if what cut it off also made the manifest."""
     for size in range(len(whole)):
         cut = whole[:size]
         for claim in (*claims(whole), *claims(cut)):
@@ -348,14 +333,12 @@ def test_a_file_with_a_changed_byte_is_refused(whole: bytes, pattern: int) -> No
 
 
 def test_a_file_that_goes_on_behind_its_end_is_refused(whole: bytes) -> None:
-    """Also when it is another whole file."""
     for more in (b"\0", whole):
         for claim in (*claims(whole), *claims(whole + more)):
             assert is_refused(whole + more, claim)
 
 
 def test_a_file_with_other_sections_than_its_end_says_is_refused(whole: bytes) -> None:
-    """A block of a disk may come back from an earlier file, with checksums that are right."""
     store = MemoryCheckpoints()
     header, section = 14, 21
     head = section + len(b"one")
@@ -381,7 +364,6 @@ def test_a_file_of_another_version_is_refused(
 
 
 def test_a_file_without_a_task_that_it_should_have_is_refused(whole: bytes) -> None:
-    """The task would begin from nothing."""
     claim = next(claims(whole))
     wanted = SnapshotFile(location="f", sha256=claim.sha256, tasks=(ONE, TaskId(3, 0)))
     store = MemoryCheckpoints()
@@ -392,7 +374,6 @@ def test_a_file_without_a_task_that_it_should_have_is_refused(whole: bytes) -> N
 
 
 def test_what_changes_after_it_was_verified_is_found(tmp_path: Path) -> None:
-    """What is read must be what was verified; every byte of it, and nothing that is missing."""
     store = checkpoints_at(tmp_path)
     file = a_file(store, a_part(ONE, b"head", [(1, {b"a": b"1"})]))
     path, whole = tmp_path / "f", (tmp_path / "f").read_bytes()
@@ -408,7 +389,6 @@ def test_what_changes_after_it_was_verified_is_found(tmp_path: Path) -> None:
 
 
 def test_a_section_that_cannot_fit_is_refused_before_memory_is_taken(whole: bytes) -> None:
-    """A flipped bit in a size must not ask for a gigabyte."""
     size_at = 14 + 13
     huge = whole[:size_at] + (1 << 31).to_bytes(4, "big") + whole[size_at + 4 :]
     store = MemoryCheckpoints()
@@ -432,7 +412,6 @@ def test_too_much_in_one_piece_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_rebased_file_stands_for_a_chain_and_the_changes_behind_it() -> None:
-    """Deleted cells are left out, tasks that have not changed stay."""
     store = MemoryCheckpoints()
     files = [
         a_file(store, a_part(ONE, b"1", [(0, {b"a": b"1", b"b": b"1"})]), a_part(TWO), name="1"),
@@ -452,7 +431,6 @@ def test_a_rebased_file_stands_for_a_chain_and_the_changes_behind_it() -> None:
 
 
 def test_what_holds_no_cells_cannot_be_rebased() -> None:
-    """Checksums are right, but nobody knows what it means."""
     store = MemoryCheckpoints()
     odd = TaskPart(task=ONE, head=b"", deltas=[lambda: [(0, b"\x93\x01\x02\x03")]])
     file = a_file(store, odd)
@@ -463,7 +441,6 @@ def test_what_holds_no_cells_cannot_be_rebased() -> None:
 
 
 def test_a_large_key_group_is_rebased_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step is over in a few ms."""
     monkeypatch.setattr(snapshot_files, "PORTION_BYTES", 1000)
     store = MemoryCheckpoints()
     cells: Changes = {b"%d" % at: bytes(100) for at in range(100)}
@@ -479,7 +456,6 @@ def test_a_large_key_group_is_rebased_in_portions(monkeypatch: pytest.MonkeyPatc
 
 
 def test_large_changes_are_put_aside_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They come in any order of key groups, and need not fit into memory."""
     monkeypatch.setattr(snapshot_files, "_SPOOL_BYTES", 100)
     store = MemoryCheckpoints()
     deltas: list[Delta] = [[(at % 3, {b"%d" % at: bytes(50)})] for at in range(30)]
@@ -492,8 +468,6 @@ def test_large_changes_are_put_aside_in_a_file(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_changes_that_fail_half_way_leave_nothing_open() -> None:
-    """A database that was closed meanwhile, for one."""
-
     def failing() -> Iterator[tuple[int, bytes]]:
         yield 0, b"\x80"
         raise OSError("no more")
@@ -543,5 +517,4 @@ def test_a_chain_is_what_its_changes_add_up_to(
 
 
 def living(cells: Changes) -> Changes:
-    """Leave out what was deleted."""
     return {cell: value for cell, value in cells.items() if value is not None}

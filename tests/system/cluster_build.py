@@ -192,7 +192,6 @@ class Scene:
         return json.loads(self.gear(*args, "--json"))
 
     def submit(self, *args: str) -> int:
-        """Submit a program; return its number."""
         place = args.index("--") if "--" in args else len(args)
         words = ("app", "submit", *args[:place], "--json", *args[place:])
         number: int = json.loads(self.gear(*words))["app_id"]
@@ -205,7 +204,6 @@ class Scene:
             return found
 
     def detail(self, app_id: int) -> dict[str, Any] | None:
-        """Return what the app master tells, if there is one."""
         with connected(self.cluster.config) as client:
             try:
                 found: dict[str, Any] = to_builtins(
@@ -224,7 +222,6 @@ class Scene:
         return last
 
     def has_nothing_left(self) -> bool:
-        """Whether no application has a slot, a snapshot or a folder."""
         with connected(self.cluster.config) as client:
             workers = client.ask(ListWorkers()).workers
         base = self.folder / "cluster"
@@ -260,7 +257,6 @@ def _variables(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Yield all that a process has started, and what those have."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
             for child in map(int, task.read_text().split()):

@@ -10,7 +10,6 @@ from tests.system.cluster_build import Scene
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Scene]:
-    """Return a cluster with one worker that a test may break."""
     made = Scene(tmp_path, workers=1)
     with made.cluster:
         yield made

@@ -25,7 +25,6 @@ _Known: TypeAlias = dict[str, Any]
 
 
 def main(folder: Path) -> None:
-    """Go on until all epochs are shown in both tables."""
     file = folder / "complete.json"
     known = _changed(file, lambda known: {**known, "incarnation": known.get("incarnation", 0) + 1})
     epoch, incarnation = known.get("epoch", 0), known["incarnation"]

@@ -63,7 +63,6 @@ def noted(folder: Path) -> Counter[str]:
 
 
 def install(environ: Mapping[str, str] = os.environ) -> None:
-    """Stand between this process and all others from now on."""
     if "worker" in sys.argv:  # It is told the true address of the master.
         sys.argv[:] = [
             arg.replace("cluster.masters=127.0.0.1:", f"cluster.masters={ELSEWHERE}:")
@@ -85,8 +84,6 @@ def install(environ: Mapping[str, str] = os.environ) -> None:
 
 
 class _Faults:
-    """The network of this process, and the thread that harms it."""
-
     def __init__(self, folder: Path, until_s: float) -> None:
         self._until_s = until_s
         self._file, number = _new_file(folder)

@@ -42,7 +42,6 @@ class Faults:
         return not self._plan
 
     def at(self, point: Point) -> None:
-        """Do what is to be done here, if it is time."""
         with self._lock:
             self._commits += point == "committed"
             in_recovery = point in {"recover", "recovered"}
@@ -70,7 +69,6 @@ class Faults:
         return record
 
     def sink(self, folder: Path) -> Sink:
-        """Return a sink of a folder in which it happens."""
         return _FaultySink(gp.jsonl_folder(folder), self)
 
 

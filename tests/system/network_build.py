@@ -170,8 +170,6 @@ class Host:
 
 
 class ProxiedTransport:
-    """A transport that others reach through a proxy."""
-
     def __init__(self, transport: Transport, network: Network) -> None:
         self._transport = transport
         self._network = network

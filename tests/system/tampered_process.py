@@ -29,7 +29,6 @@ install()
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return what a process must find in its environment."""
     site = folder / "site"
     site.mkdir(parents=True)
     (site / "sitecustomize.py").write_text(_SITE.format(root=str(_ROOT)), encoding="utf-8")
@@ -44,7 +43,6 @@ def tamper(folder: Path, role: str, *, wrong_s: int = 0, sync_s: float = 0.0) ->
 
 
 def install(environ: Mapping[str, str] = os.environ) -> None:
-    """Do to this process what the file of its role says, from now on."""
     tampered = _Tampered(Path(environ[_FOLDER]) / _role(sys.orig_argv))
     true_ns, true_sync = time.time_ns, os.fsync
 
@@ -58,8 +56,6 @@ def install(environ: Mapping[str, str] = os.environ) -> None:
 
 
 class _Tampered:
-    """The content of a file, at any time."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self.wrong_ns, self.sync_s = 0, 0.0

@@ -20,14 +20,12 @@ EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Return a cluster with two workers."""
     made = Scene(tmp_path_factory.mktemp("scene"))
     with made.cluster:
         yield made
 
 
 def ask(scene: Scene, app_id: int, question: str) -> Any:
-    """Ask the app master by the command line."""
     return scene.ask("app", "ask", str(app_id), question)
 
 
@@ -45,7 +43,6 @@ def pids(scene: Scene, app_id: int, number: int) -> dict[int, int]:
 
 
 def test_a_command_runs_on_every_machine(scene: Scene) -> None:
-    """Also after an executor was killed, and a wrong command is an answer, too."""
     app_id = scene.submit(str(EXAMPLES / "distributed_shell.py"))
     before = pids(scene, app_id, 2)
     outputs = ask(scene, app_id, "echo hello")
@@ -63,7 +60,6 @@ def test_a_command_runs_on_every_machine(scene: Scene) -> None:
 
 
 def test_a_service_is_kept_running_on_every_machine(scene: Scene) -> None:
-    """One that dies, one whose executor dies, and all of them when the app master dies."""
     app_id = scene.submit(str(EXAMPLES / "distribute_service"))
     pids(scene, app_id, 2)
     first = eventually(lambda: len(found := ask(scene, app_id, "where")) == 2 and found)
@@ -92,7 +88,6 @@ def test_a_service_is_kept_running_on_every_machine(scene: Scene) -> None:
 
 
 def test_a_sweep_ends_with_all_trials_also_when_the_app_master_is_killed(scene: Scene) -> None:
-    """It goes on from the results that are stored."""
     app_id = scene.submit(str(EXAMPLES / "sweep.py"), "--", "--executors", "2", "--trials", "300")
     eventually(lambda: ask(scene, app_id, "progress")["done"] > 3)
     os.kill(app_master_pid(scene, app_id), signal.SIGKILL)
@@ -104,12 +99,10 @@ def test_a_sweep_ends_with_all_trials_also_when_the_app_master_is_killed(scene: 
 
 
 def app_master_pid(scene: Scene, app_id: int) -> int:
-    """Return the process of an app master, as its log tells it."""
     text = scene.gear("app", "logs", str(app_id), "--appmaster")
     return int(text.split("runs as process ")[1].split(",")[0])
 
 
 def greeting(port: int) -> str:
-    """Return what a service says."""
     with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S) as connection:
         return connection.makefile().readline()

@@ -14,7 +14,6 @@ from tests.bench.process_cluster import ProcessCluster
 
 @pytest.mark.long
 def test_update_and_scale_under_flow_with_an_executor_killed(tmp_path: Path) -> None:
-    """Each number is counted once, by the version that read it."""
     with ProcessCluster(tmp_path, workers=2, slots=8, settings=SETTINGS) as cluster:
         scene = Scene(cluster, tmp_path)
         scene.submit()
@@ -49,7 +48,6 @@ def kill_an_executor(cluster: ProcessCluster) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_a_change_with_a_process_killed_in_the_middle(tmp_path: Path, victim: str) -> None:
-    """Whatever is killed, and whenever: each number is counted once, also beside the change."""
     *told, summary = change_crash(tmp_path, kills=3, seed=1, victims=[victim])
 
     assert len(told) == 3

@@ -54,8 +54,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 class Job:
-    """The program, submitted again and again, and what it has written."""
-
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.out = scene.folder / "results"
@@ -78,7 +76,6 @@ class Job:
         return self.place(app_id)
 
     def place(self, app_id: int) -> int:
-        """Return where the newest epoch of an application begins to read."""
         (epoch,) = self.scene.ask("checkpoint", "show", str(app_id))["epochs"]
         place = epoch["offsets"][_SOURCE][_PARTITION]
         position: int = place["position"]
@@ -104,7 +101,6 @@ def check(records: list[dict[str, int]], numbers: list[int]) -> None:
 
 @pytest.mark.long  # Each command: `tests/cli/stored/test_checkpoint_commands`.
 def test_a_user_goes_on_from_checkpoints(scene: Scene) -> None:
-    """Lists, shows, verifies, kills, goes on, goes on from another place, finds damage, drops."""
     job = Job(scene)
 
     first = job.submit()
@@ -178,7 +174,6 @@ def _skip(scene: Scene, app_id: int, place: int) -> None:
 
 
 def _find_damage(scene: Scene, app_id: int) -> None:
-    """A byte is flipped in a file that only the newest epoch needs."""
     ref = str(app_id)
     older, newest = (
         scene.ask("checkpoint", "show", ref, str(each["epoch"]))["epochs"][0]

@@ -171,14 +171,12 @@ def assert_that_strangers_are_told(cluster: Cluster, folder: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_cluster_stops_when_it_is_told_to(cluster: Cluster, number: int) -> None:
-    """With an application on it, in time, and without a word."""
     cluster.gear("app", "submit", "endless.py")
 
     assert end(cluster.process, number) == (SUCCESS, "")
 
 
 def test_a_failing_application_shows_a_card() -> None:
-    """The user's line and record, nothing of ours, and soon."""
     result = gear("run", "failing.py")
 
     assert result.returncode == FAILED
@@ -206,7 +204,6 @@ def test_run_tells_what_a_source_leaves_out(folder: Path, start: Start) -> None:
 
 
 def test_a_reader_that_leaves_ends_the_run_in_silence(start: Start) -> None:
-    """`gear run app.py | head -1` is no error."""
     process = start("run", "endless.py")
     first_line(process)
     assert process.stdout is not None
@@ -223,7 +220,6 @@ def test_a_reader_that_leaves_ends_the_run_in_silence(start: Start) -> None:
     ("number", "expected"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, SUCCESS)]
 )
 def test_a_signal_drains_a_run_and_sums_up(start: Start, number: int, expected: int) -> None:
-    """What was done until then is worth a line; a traceback is not."""
     process = start("run", "endless.py")
     first_line(process)
 
@@ -237,7 +233,6 @@ def test_a_signal_drains_a_run_and_sums_up(start: Start, number: int, expected: 
 
 
 def test_a_terminal_shows_a_bar_and_a_pipe_stays_clean() -> None:
-    """Progress is for eyes; output may be for programs."""
     terminal, ours = pty.openpty()
     with subprocess.Popen(
         [*GEAR, "run", "short.py"], stdout=subprocess.PIPE, stderr=ours, text=True

@@ -24,7 +24,6 @@ WITHIN_S: Final = 60.0
 def test_clocks_that_jump_by_an_hour_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of each role, to and fro; then what is killed begins again with clocks two hours apart."""
     clocks, results = tmp_path / "clocks", tmp_path / "results"
     results.mkdir()
     with monkeypatch.context() as patch:  # Daemons get it, and what they start.

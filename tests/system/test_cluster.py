@@ -105,7 +105,6 @@ def test_branches_of_one_stream_do_not_see_each_other(scene: Scene) -> None:
 
 
 def test_a_table_is_joined_in_each_process(scene: Scene) -> None:
-    """Each executor reads it by itself."""
     (scene.folder / "named.py").write_text(_NAMED)
     (scene.folder / "names.csv").write_text("id,name\n" + "".join(f"{n},n{n}\n" for n in range(6)))
     out = scene.folder / "named"
@@ -163,7 +162,6 @@ def test_a_program_that_builds_another_graph_elsewhere_is_told_the_difference(
 
 
 def test_every_command_tells_of_a_living_application(own: Scene) -> None:
-    """By number and by name, for people and for programs; also after the master was killed."""
     out = own.folder / "out"
     for mark in (".raised", ".good"):
         Path(f"{out}{mark}").touch()
@@ -216,7 +214,6 @@ def assert_that_all_commands_tell(scene: Scene, *options: str) -> None:
 
 
 def test_what_fails_once_restarts_and_what_is_put_aside_comes_back(scene: Scene) -> None:
-    """Every number is in the file once in the end, and what happened meanwhile is told."""
     out = scene.folder / "counted"
     quarantine = ("--set", "application.on-error=quarantine")
     number = scene.submit(*quarantine, "count.py", "--", "counted", str(out))
@@ -280,7 +277,6 @@ def put_aside(scene: Scene, app: str) -> list[Any]:
 
 
 def test_an_exception_restarts_the_tasks_and_no_line_is_written_twice(scene: Scene) -> None:
-    """The restart is counted, and told with its cause."""
     out = scene.folder / "once"
     out.with_name("once.good").touch()
     number = scene.submit("count.py", "--", "once", str(out))
@@ -331,7 +327,6 @@ def test_a_record_that_always_fails_ends_its_application_or_is_skipped(scene: Sc
     ],
 )
 def test_what_a_process_died_of_is_told(scene: Scene, what: str, cause: str) -> None:
-    """In the words of the process, with the user's line where there is one."""
     number = scene.submit(*NO_RETRIES, "dies.py", "--", what)
     last = scene.ends(number)
 
@@ -403,7 +398,6 @@ def test_nothing_outlives_a_worker_and_its_work_goes_on_elsewhere(own: Scene) ->
 
 
 def test_a_local_cluster_of_processes_runs_what_another_shell_submits(tmp_path: Path) -> None:
-    """Until Ctrl-C; a second one begins afresh, with logs of its own."""
     settings = {
         "transport.secret-file": str(tmp_path / "secret"),
         "log.folder": str(tmp_path / "logs"),
@@ -451,7 +445,6 @@ def printed_by(settings: dict[str, str], *words: str) -> str:
 
 
 def test_a_cluster_with_certificates_takes_nobody_without(tmp_path: Path) -> None:
-    """And tells in a line what is missing."""
     folder = str(tmp_path / "certs")
     tls = {"transport.tls": "on", "transport.tls-folder": folder}
     made = Scene(tmp_path, workers=1, more=tls)

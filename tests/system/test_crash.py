@@ -104,7 +104,6 @@ def _run(
 
 
 def test_a_report_counts_blows_by_kind_and_phase() -> None:
-    """In the order of phases; then what was found."""
     blows: list[tuple[str, Phase]] = [
         ("worker", "running"),
         ("master", "commit"),
@@ -142,13 +141,11 @@ def test_a_run_is_good_only_if_all_is(
     lost: int,
     good: bool,  # noqa: FBT001 - of the cases above
 ) -> None:
-    """Results alone are not enough, nor is the end."""
     report = CrashReport(problems=problems, status=status, outcome=Verdict(lost=lost))
     assert report.is_good == good
 
 
 def test_a_blow_is_reported_and_said() -> None:
-    """With its number and time; not if there was nobody."""
     said: list[str] = []
     run = _run(_Signs(), say=said.append)
 
@@ -181,7 +178,6 @@ def test_a_plan_is_followed_as_often_as_is_asked() -> None:
 
 
 def _moment(phase: Phase, before: Phase, after: Callable[[_Signs], object]) -> Phase:
-    """Return the phase of a blow that was asked for in one, and before and after which was what."""
     signs = _Signs(stored=1)
     run = _run(signs)
     steps = iter(("prepare", "snapshot", "commit"))
@@ -205,7 +201,6 @@ def _moment(phase: Phase, before: Phase, after: Callable[[_Signs], object]) -> P
 
 @pytest.mark.parametrize("phase", ["prepare", "snapshot"])
 def test_the_phase_of_a_blow_is_the_one_that_files_show_after_it(phase: Phase) -> None:
-    """Whatever was asked for."""
     assert _moment(phase, phase, lambda _: None) == phase
     assert _moment(phase, phase, lambda signs: setattr(signs, "log", frozenset({"b"}))) == "commit"
     assert _moment(phase, phase, lambda signs: setattr(signs, "prepared", frozenset())) == "running"
@@ -223,7 +218,6 @@ def test_an_application_is_healthy_when_an_epoch_is_shown_that_was_not_stored() 
 
 
 def test_an_application_that_does_not_recover_is_a_problem() -> None:
-    """It is told from which epoch on."""
     run = _run(_Signs(shown=4, grows=False), healthy_s=0.0)
 
     assert not run.wait_healthy()
@@ -232,7 +226,6 @@ def test_an_application_that_does_not_recover_is_a_problem() -> None:
 
 
 def test_what_is_waited_for_comes_or_does_not() -> None:
-    """Meanwhile somebody tends to what must live."""
     tended: list[Any] = []
     run = _run(_Signs())
     run.at_look = lambda: tended.append(1)
@@ -245,7 +238,6 @@ def test_what_is_waited_for_comes_or_does_not() -> None:
 
 
 def test_the_end_of_the_stream_is_waited_for(tmp_path: Path) -> None:
-    """Also while the master is away."""
     run = _run(_Signs(shown=8), None, "active", None, "succeeded", results=tmp_path)
 
     run.end_stream(150)
@@ -257,7 +249,6 @@ def test_the_end_of_the_stream_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_the_end_of_the_stream_is_behind_what_the_sources_have_given(tmp_path: Path) -> None:
-    """Whatever is shown of that: on a busy machine results come late."""
     partitions = [numbered.numbers(partition, tmp_path) for partition in range(2)]
     for _ in range(3_210):
         next(partitions[0])

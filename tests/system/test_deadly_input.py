@@ -145,7 +145,6 @@ def test_the_second_death_names_file_and_place(program: Path) -> None:
 def test_all_other_records_arrive_once(
     program: Path, attr: str, files: int, executors: int, place: str
 ) -> None:
-    """Also of two tasks, of several partitions, and where another process reads."""
     write_numbers(program, files)
 
     failure, restarts, quarantined = run(program, attr, "quarantine", executors=executors)

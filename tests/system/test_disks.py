@@ -53,7 +53,6 @@ class Scene:
         return gear(*args, settings=self.cluster.settings, code=code)
 
     def says(self, text: str, *args: str) -> None:
-        """Wait until a command says this."""
         eventually(lambda: text in self.gear(*args), f"{args} says {text!r}", within_s=WITHIN_S)
 
 
@@ -120,7 +119,6 @@ def test_each_daemon_says_what_it_cannot_write_and_goes_on_later(scene: Scene, f
 def test_a_master_whose_disk_is_slow_lets_another_one_lead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It claims nothing that it has not written, and is a follower when it is quick again."""
     slowness, masters = tmp_path / "slowness", ("master", "master1", "master2")
     with monkeypatch.context() as patch:
         for name, value in environment(slowness).items():
@@ -130,7 +128,6 @@ def test_a_master_whose_disk_is_slow_lets_another_one_lead(
     accepted, numbers = set[str](), count()
 
     def another_leads() -> bool:
-        """Submit something, which the leader has to write; tell whether it is another one."""
         name = f"app{next(numbers)}"
         with suppress(GearpyError):  # It may have been done.
             cluster.client.submit(name, _NOWHERE, config=_WAITS)

@@ -32,7 +32,6 @@ def main(args):
 
 
 def written(folder: Path) -> list[str]:
-    """Return the lines that readers see."""
     files = [path for path in folder.glob("*") if path.is_file() and path.name[0] not in "_."]
     rows = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     return [f"{row['n']} {row['seen']}" for row in rows]

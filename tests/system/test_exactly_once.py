@@ -113,7 +113,6 @@ _FAILINGS: Final[dict[str, Callable[[list[str], Path], list[str]]]] = {
 
 @pytest.mark.parametrize("failing", _FAILINGS)
 def test_the_checker_finds_each_failing(tmp_path: Path, failing: str) -> None:
-    """One record that is missing, there again or in the wrong place, or a file left behind."""
     numbered.set_end(tmp_path, _END)
     gp.run(numbered.numbered_app(tmp_path, rate=1e6))
     before = numbered.check(tmp_path, _END)
@@ -132,7 +131,6 @@ def test_the_checker_finds_each_failing(tmp_path: Path, failing: str) -> None:
 
 
 def test_the_checker_finds_a_wrong_result(tmp_path: Path) -> None:
-    """A sum that is too great, say."""
     numbered.set_end(tmp_path, _END)
     gp.run(numbered.numbered_app(tmp_path, rate=1e6))
     path = next((tmp_path / "sums").glob("*.jsonl"))

@@ -36,7 +36,6 @@ FILES: Final = 24
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the run a program, and folders to follow."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     for name in ("csv", "jsonl", "log"):
@@ -48,7 +47,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_no_row_is_lost_in_silence_and_none_is_shown_twice(folder: Path, seed: int) -> None:
-    """Whatever the writer does, and whenever."""
     rng, writer = Random(seed), Writer(folder)
     run = (sys.executable, "-m", "gearpy", "run", "followed.py")
     with subprocess.Popen(run, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as running:
@@ -91,25 +89,21 @@ class Writer:
         self._rotated = 0
 
     def put(self, ending: str, number: int) -> Path:
-        """Write a file at once, under a name that does not count before."""
         file = self._folder / ending / f"{number:03}.{ending}"
         self._put(file, self._content(file, "a", 50))
         return file
 
     def shown(self) -> Counter[str]:
-        """Return the ids that were shown, and how often."""
         files = [file.read_text().splitlines() for file in (self._folder / "out").glob("*.jsonl")]
         return Counter(json.loads(line)["id"] for lines in files for line in lines)
 
     def is_shown(self, file: Path) -> bool:
-        """Tell whether all that is in a file was shown."""
         return self.wanted[file] <= self.shown().keys()
 
     def leave(self, file: Path, rng: Random) -> None:
         """Do nothing."""
 
     def pack(self, file: Path, rng: Random) -> None:
-        """Put a packed file in the place of it, as gzip and zstd do."""
         ending = rng.choice([".gz", ".zst"])
         data = file.read_bytes()
         packed = gzip.compress(data) if ending == ".gz" else pa.compress(data, "zstd", asbytes=True)
@@ -121,7 +115,6 @@ class Writer:
         self._put(file, self._content(file, "b", rng.choice([20, 50, 80])))
 
     def cut(self, file: Path, rng: Random) -> None:
-        """Cut it within a row, or write it anew from the beginning."""
         if rng.random() < 0.5:
             left = file.read_bytes()[: file.stat().st_size // 2]
             os.truncate(file, len(left))
@@ -131,7 +124,6 @@ class Writer:
             file.write_bytes(self._content(file, "c", rng.choice([20, 50, 80])))
 
     def grow(self, file: Path, rng: Random) -> None:
-        """Add rows."""
         before = self.wanted[file]
         with file.open("ab") as added:
             added.write(self._content(file, "d", 10).removeprefix(b"id\n"))

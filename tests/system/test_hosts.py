@@ -44,7 +44,6 @@ with Hosts(Path(sys.argv[1]), ["one"]) as hosts:
 def test_nothing_is_left_of_machines_whose_maker_is_ended(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    """By SIGTERM at once; else the next one that makes some cleans up."""
     if reason := why_no_hosts():
         pytest.skip(reason)
     command = [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, '')\n{_MAKE}"]

@@ -23,7 +23,6 @@ _PLAN: Final = (
 
 @pytest.mark.long
 def test_results_are_in_topics_once_whoever_is_killed(tmp_path: Path) -> None:
-    """From a topic through state and windows into topics, as a reader outside sees them."""
     report = crash(tmp_path, KAFKA, _PLAN, seed=1, rate=500)
 
     assert report.outcome is not None
@@ -33,7 +32,6 @@ def test_results_are_in_topics_once_whoever_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_plan_strikes_the_broker_too() -> None:
-    """In the middle of transactions and besides; each seed has a plan of its own."""
     plan = [*islice(kafka_plan(random.Random(1)), 200)]
 
     struck = {(blow.kind, blow.phase) for blow in plan}

@@ -84,7 +84,6 @@ def test_a_record_that_is_too_large_goes_to_quarantine_alone(program: Path, attr
 
 
 def test_a_record_that_is_too_large_is_no_reason_for_a_restart(program: Path) -> None:
-    """It would be as large again."""
     config = load(env={}, overrides={"transport.frame-max-bytes": str(FRAME_BYTES)})
     with LocalCluster(config, executors="process") as cluster:
         running = cluster.client.submit("rows", artifact_of(program, "rows"), executors=2)

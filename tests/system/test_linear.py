@@ -24,7 +24,6 @@ def test_what_struck_masters_say_fits_one_order(history_checker: Path, tmp_path:
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_masters_with_a_bug_are_found(history_checker: Path, tmp_path: Path, bug: Bug) -> None:
-    """A checker that finds nothing may be blind."""
     kinds = ("leader cut off", "leader killed")
     for seed in range(_SEEDS):
         (folder := tmp_path / str(seed)).mkdir()

@@ -95,7 +95,6 @@ def test_losing_one_of_three_costs_nothing_that_was_acknowledged(tmp_path: Path)
 
 
 def test_masters_are_restarted_one_after_the_other_without_a_stop(tmp_path: Path) -> None:
-    """As for an upgrade; each is waited for, and something is submitted while it is away."""
     scene = Scene(tmp_path)
     with scene.cluster as cluster:
         first = scene.submit("first")
@@ -120,7 +119,6 @@ def test_masters_are_restarted_one_after_the_other_without_a_stop(tmp_path: Path
 
 
 def test_all_masters_are_exchanged_while_everything_runs(tmp_path: Path) -> None:
-    """Workers, applications and clients that were given the old list follow to the new ones."""
     scene = Scene(tmp_path)
     with scene.cluster as cluster:
         first = scene.submit("first")
@@ -147,7 +145,6 @@ def test_all_masters_are_exchanged_while_everything_runs(tmp_path: Path) -> None
 
 
 def test_what_clients_have_seen_under_blows_fits_one_order(tmp_path: Path) -> None:
-    """No acknowledged submission is lost, no list is old, and what runs is not touched."""
     result = measure_masters(tmp_path, rounds=8)
 
     assert len(result.blows) == 8

@@ -81,7 +81,6 @@ def has_arrived(data: MetricsData) -> bool:
 
 
 def test_measurements_of_two_executors_add_up(tmp_path: Path) -> None:
-    """What one processor puts out the next one takes; nobody is busy for longer than there is."""
     program, stop = tmp_path / "measured.py", tmp_path / "stop"
     program.write_text(PROGRAM, encoding="utf-8")
     config = load(

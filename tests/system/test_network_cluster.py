@@ -40,7 +40,6 @@ SETTINGS: Final = {
 
 
 def status(client: ClusterClient, app_id: AppId) -> str:
-    """Return how an application is, "" while that cannot be asked."""
     try:
         return client.ask(GetApplication(app_id=app_id)).status
     except GearpyError:
@@ -84,7 +83,6 @@ class Proxied:
         return True
 
     def wait_noticed(self, proxy: FaultProxy, what: str) -> None:
-        """Wait until somebody has lost the link to a proxy."""
         until_s = time.monotonic() + DEADLINE_S
         address = ""
         while address != proxy.address:

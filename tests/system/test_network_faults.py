@@ -35,7 +35,6 @@ HALF_A_MBIT_PER_S: Final = 62_500
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
-    """What it is given is closed at the end, last first."""
     with ExitStack() as stack:
         yield stack
 
@@ -47,7 +46,6 @@ def stack() -> Iterator[ExitStack]:
 @pytest.mark.parametrize("on", ["data", "acks"])
 @pytest.mark.parametrize("fault", list(Fault))
 def test_no_fault_on_a_link_is_silent(stack: ExitStack, fault: Fault, on: str, way: Way) -> None:
-    """All records arrive once and in order, or those that did are followed by an error."""
     network = stack.enter_context(Network(seed=fault.value))
     pair = Pair(stack, network, Flow())
     pair.start()
@@ -66,7 +64,6 @@ def test_no_fault_on_a_link_is_silent(stack: ExitStack, fault: Fault, on: str, w
 
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault in SILENT])
 def test_what_waits_for_a_silent_link_is_bounded(stack: ExitStack, fault: Fault) -> None:
-    """At no time more records are on their way than the window of the task allows."""
     network = stack.enter_context(Network(seed=1))
     pair = Pair(stack, network, Flow(pad=1000))
     pair.start()
@@ -85,7 +82,6 @@ def test_what_waits_for_a_silent_link_is_bounded(stack: ExitStack, fault: Fault)
 def test_no_fault_in_the_handshake_of_a_link_is_silent(
     stack: ExitStack, fault: Fault, way: Way
 ) -> None:
-    """Another attempt succeeds, or the link is lost at once."""
     network = stack.enter_context(Network(seed=fault.value))
     pair = Pair(stack, network, Flow(), limits=replace(WIRE, handshake_timeout_ms=150))
     done = pair.data.inject(fault, way, handshake=True)
@@ -100,7 +96,6 @@ def test_no_fault_in_the_handshake_of_a_link_is_silent(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_with_tls_no_fault_is_silent_either(stack: ExitStack, tmp_path: Path, seed: int) -> None:
-    """The records of TLS have sums of their own, and lost ones leave no gap unseen."""
     make_authority_and_node(tmp_path / "tls", [], days=10)
     shown = Credentials(keys=KEYS, tls=load_contexts(tmp_path / "tls"))
     network = stack.enter_context(Network(seed))
@@ -123,7 +118,6 @@ def test_with_tls_no_fault_is_silent_either(stack: ExitStack, tmp_path: Path, se
 def test_a_client_gets_the_answer_or_an_error_in_time(
     stack: ExitStack, way: Way, *, handshake: bool
 ) -> None:
-    """Whatever happens on its connection; on the next one it is answered."""
     network = stack.enter_context(Network(seed=way.value))
     server = TcpTransport(SECRET, limits=replace(LETTER_WIRE, handshake_timeout_ms=3000))
     stack.callback(server.stop)
@@ -219,7 +213,6 @@ def test_letters_survive_every_fault_of_a_connection(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_letters_survive_many_faults(stack: ExitStack, seed: int) -> None:
-    """In both directions of both connections, also while they are made again."""
     network = stack.enter_context(Network(seed))
     rng, pair = random.Random(seed), Correspondents(stack, network)
     kinds = [fault for fault in Fault if fault not in SILENT | {Fault.DELAY}]
@@ -236,7 +229,6 @@ def test_letters_survive_many_faults(stack: ExitStack, seed: int) -> None:
 
 
 def test_a_cut_cable_is_noticed_at_both_ends_in_time(stack: ExitStack) -> None:
-    """No packet passes and nobody is told, as when a machine has lost its power."""
     network = stack.enter_context(Network(seed=1))
     pair = Correspondents(stack, network)
     pair.write()
@@ -261,7 +253,6 @@ def test_a_cut_cable_is_noticed_at_both_ends_in_time(stack: ExitStack) -> None:
 def test_a_cable_that_is_cut_in_one_direction_is_noticed_by_who_is_not_answered(
     stack: ExitStack, way: Way
 ) -> None:
-    """What was written is taken or not, but it never comes later."""
     network = stack.enter_context(Network(seed=1))
     pair = Correspondents(stack, network)
     pair.write()
@@ -277,7 +268,6 @@ def test_a_cable_that_is_cut_in_one_direction_is_noticed_by_who_is_not_answered(
 
 
 def test_a_cable_that_is_plugged_in_again_in_time_costs_nothing(stack: ExitStack) -> None:
-    """Letters that were written meanwhile arrive."""
     network = stack.enter_context(Network(seed=1))
     pair = Correspondents(stack, network, replace(LETTER_WIRE, heartbeat_timeout_ms=3000))
     pair.write()

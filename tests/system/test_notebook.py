@@ -35,15 +35,12 @@ class Shown:
 
 
 class Notebook:
-    """Runs cells in a kernel."""
-
     def __init__(self, manager: KernelManager, client: Any) -> None:
         self.manager = manager
         self._client = client
         self._displays: dict[str, str] = {}
 
     def run(self, cell: str) -> Shown:
-        """Run a cell to its end; return what it has shown."""
         shown, number = Shown(), self._client.execute(cell, allow_stdin=False)
         while True:
             message = self._next()
@@ -108,7 +105,6 @@ def test_a_user_tries_a_stream_and_runs_it_again(notebook: Notebook) -> None:
 
 
 def test_an_error_is_shown_without_the_frames_of_gearpy(notebook: Notebook) -> None:
-    """The cell, the line of the user's function, and the record."""
     shown = notebook.run(
         "import gearpy as gp\n"
         "gp.StreamApp('bad').read(gp.collection([1, 0])).map(lambda n: 1 // n).to_list()"
@@ -121,7 +117,6 @@ def test_an_error_is_shown_without_the_frames_of_gearpy(notebook: Notebook) -> N
 
 
 def test_a_kernel_that_is_shut_down_ends_its_runs(notebook: Notebook, tmp_path: Path) -> None:
-    """They show what they have read, and do not hold the kernel up."""
     notebook.run(STREAM.replace("gp.to_list(results)", "gp.jsonl_folder('out')"))
     notebook.run("while not run.summary.progress.records_in: run.wait(0.05)")
 

@@ -36,7 +36,6 @@ def without_files(pid: int) -> Iterator[None]:
 
 
 def of_worker(cluster: ProcessCluster, says: Callable[[], bool]) -> None:
-    """Kill an executor while its worker can start no process."""
     pid, victim = cluster.workers[0].pid, cluster.launched("executor")[0]
     assert pid is not None
     with without_files(pid):
@@ -45,7 +44,6 @@ def of_worker(cluster: ProcessCluster, says: Callable[[], bool]) -> None:
 
 
 def of_executor(cluster: ProcessCluster, says: Callable[[], bool]) -> None:
-    """Let an executor store nothing, and write no result."""
     with without_files(cluster.launched("executor")[0]):
         eventually(says, "somebody says so")
 
@@ -55,7 +53,6 @@ def of_executor(cluster: ProcessCluster, says: Callable[[], bool]) -> None:
 def test_an_application_goes_on_when_its_processes_may_open_files_again(
     tmp_path: Path, strike: Callable[[ProcessCluster, Callable[[], bool]], None]
 ) -> None:
-    """Until then those who look are told what is wrong; each result is there once."""
     results = tmp_path / "results"
     results.mkdir()
     with ProcessCluster(tmp_path, workers=1, slots=32, settings=EPOCHS_OFTEN) as cluster:

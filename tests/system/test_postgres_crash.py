@@ -21,7 +21,6 @@ _PLANS: Final = {
 @pytest.mark.usefixtures("postgres")  # It is skipped where there is none.
 @pytest.mark.parametrize("struck", _PLANS)
 def test_results_are_in_tables_once_whoever_is_killed(tmp_path: Path, struck: str) -> None:
-    """Added rows and replaced ones, as a reader outside sees them."""
     plan = _PLANS[struck]
 
     report = crash(tmp_path, POSTGRES, plan, seed=1, rate=200)

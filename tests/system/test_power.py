@@ -19,7 +19,6 @@ _TIMES = 3
 def test_all_processes_are_killed_at_once_and_started_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:
-    """At each step of an epoch, and while the time before is recovered from; over twenty in all."""
     phases = cycle([*_PHASES[seed:], *_PHASES[:seed]])
     plan = (Blow("machine SIGKILL", phase) for phase in phases)
     target = replace(TARGETS["numbered"], healthy_s=100.0)

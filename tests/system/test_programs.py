@@ -50,7 +50,6 @@ class Scene:
         return gear(*args, settings=self.cluster.settings, code=code)
 
     def stored(self) -> set[str]:
-        """Return the names of the programs in the folders of all masters."""
         return {each.name for each in self.folder.glob("master*/artifacts/*")}
 
     def told(self) -> int:

@@ -86,7 +86,6 @@ def got(url: str) -> bytes:
 
 
 def test_promtool_finds_nothing_wrong_with_the_page(page: str, promtool: str) -> None:
-    """Names, units, kinds and texts follow its conventions."""
     until_s = time.monotonic() + DEADLINE_S
     executor = b'process_resident_memory_bytes{app="numbers",process="executor0"}'
     made = b'gearpy_user_slow_records_total{app="numbers",processor="'
@@ -104,7 +103,6 @@ def test_promtool_finds_nothing_wrong_with_the_page(page: str, promtool: str) ->
 
 
 def test_promtool_takes_the_rules(promtool: str, tmp_path: Path) -> None:
-    """All of them."""
     (tmp_path / "rules.yml").write_text(rule_file(), encoding="utf-8")
 
     done = subprocess.run(
@@ -238,7 +236,6 @@ def with_pages(cluster: ProcessCluster, app_id: AppId, number: int) -> list[Exec
 
 
 def counts(url: str, address: str) -> list[float]:
-    """Return the counts of records of the tasks behind one page."""
     return numbers(url, f'gearpy_records_in_total{{instance="{address}"}}')
 
 

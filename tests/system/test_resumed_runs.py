@@ -36,7 +36,6 @@ RUN: Final = (sys.executable, "-m", "gearpy", "run", "--quiet", "--resume", "./r
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the runs a program, and a folder for temporary files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     (tmp_path / "temporary").mkdir()
@@ -51,7 +50,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_each_number_is_shown_once_over_runs_that_are_killed(
     folder: Path, rounds: int, seed: int
 ) -> None:
-    """With the sum of all before it; and nothing is left of those that were killed."""
     rng = Random(seed)
     for _ in range(rounds):
         before = len(_shown(folder))

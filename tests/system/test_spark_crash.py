@@ -41,7 +41,6 @@ def test_windows_are_in_every_table_once_whoever_is_killed(tmp_path: Path) -> No
 
 
 def test_a_plan_has_every_phase() -> None:
-    """As many executors and JVMs as were asked for, each phase often, and some of the others."""
     plan = plan_of(100, 30, random.Random(1))
 
     kinds = Counter(blow.kind for blow in plan)
@@ -88,7 +87,6 @@ _FAILINGS: Final[dict[str, tuple[Callable[[list[dict[str, object]]], object], tu
 
 @pytest.mark.parametrize("failing", _FAILINGS)
 def test_the_checker_finds_each_failing(failing: str) -> None:
-    """A window that is missing, there again, of other values, or of none."""
     harm, counts = _FAILINGS[failing]
     rows = _right_rows()
     harm(rows)
@@ -101,7 +99,6 @@ def test_the_checker_finds_each_failing(failing: str) -> None:
 
 
 def test_times_are_taken_as_spark_writes_them() -> None:
-    """Microseconds with a zone, and a shard as the text that a folder's name is."""
     rows = _table(_right_rows())
     for name in ("window_start", "window_end"):
         at = rows.schema.get_field_index(name)
@@ -114,7 +111,6 @@ def test_times_are_taken_as_spark_writes_them() -> None:
 
 
 def test_a_plan_is_done_again_in_another_order() -> None:
-    """For some minutes; else once."""
     plan = plan_of(10, 4, random.Random(1))
     endless = again(plan, random.Random(1), minutes=1000)
 
@@ -143,7 +139,6 @@ _BAD: Final[dict[str, Callable[[list[TableVerdict]], object]]] = {
 
 @pytest.mark.parametrize("bad", _BAD)
 def test_a_run_is_good_only_if_all_tables_are(bad: str) -> None:
-    """Also the naive table must show that something was put to the test."""
     tables = _tables()
     assert TablesVerdict(tables).is_exact
 
@@ -153,7 +148,6 @@ def test_a_run_is_good_only_if_all_tables_are(bad: str) -> None:
 
 
 def test_a_report_has_a_row_for_each_table() -> None:
-    """And says what the naive one is for."""
     report = CrashReport(
         struck=[Struck(1.0, "executor SIGKILL", "commit"), Struck(2.0, SINK, "written")],
         status="succeeded",

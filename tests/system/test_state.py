@@ -63,7 +63,6 @@ def counts_of(rows: list[dict[str, Any]]) -> dict[Any, Any]:
 
 
 def shown_in(folder: Path) -> list[int]:
-    """Return the numbers that a sink has shown."""
     lines = [line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
     return sorted(json.loads(line)[0] for line in lines)
 
@@ -125,7 +124,6 @@ def test_state_is_looked_at_savepoints_are_made_and_gone_on_from(scene: Scene) -
 
 
 def test_a_drain_goes_on_when_the_app_master_dies(scene: Scene) -> None:
-    """The one that takes its place knows of it, and of the savepoint."""
     app_id = started(scene, "drained")
     executors = scene.cluster.launched("executor")
     for pid in executors:  # So that the drain does not end before.
@@ -196,6 +194,5 @@ def test_a_failure_is_repeated_by_the_command_on_its_card(scene: Scene) -> None:
 
 
 def _command(card: str) -> list[str]:
-    """Return the command of a card that runs the task again."""
     _, _, command = card.partition("again   gear ")
     return command.partition("\n")[0].split()

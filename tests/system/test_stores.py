@@ -57,7 +57,6 @@ class Results:
         self._read: dict[str, list[dict[str, Any]]] = {}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the rows of all files that are shown now."""
         names = self._folder.walk(into=lambda each: not each.startswith("_"))
         for name in set(names) - self._read.keys():
             with self._folder.open(name) as file:
@@ -90,7 +89,6 @@ def running(
 
 
 def kill_an_executor(cluster: ProcessCluster) -> None:
-    """Kill one of those that run."""
     (*_, newest) = eventually(lambda: cluster.launched("executor"), within_s=DEADLINE_S)
     os.kill(newest, signal.SIGKILL)
 
@@ -131,7 +129,6 @@ def test_checkpoints_and_results_in_s3(
 
 @pytest.mark.long
 def test_checkpoints_and_results_in_hdfs(tmp_path: Path, own_hdfs: Hdfs) -> None:
-    """An executor is killed, and the name node is away for a while."""
     store = f"webhdfs://root@{own_hdfs.address.web}/gearpy"
     results = Results(folder_at(f"{store}/out", key="out"))
 

@@ -64,7 +64,6 @@ def emptied(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def covered(folder: Path) -> Iterator[None]:
-    """Mount an empty disk over it."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)], check=True)
     try:
         yield
@@ -123,7 +122,6 @@ class Scene:
         return self.app_id
 
     def note(self, *lines: str) -> None:
-        """Keep what was done, also in a file for people."""
         self.done += lines
         (self.cluster.folder / "done").write_text("\n".join(self.done), encoding="utf-8")
 
@@ -132,7 +130,6 @@ class Scene:
         eventually(lambda: self.signs.newest_shown() > shown + 2, within_s=WITHIN_S)
 
     def says(self, text: str, *args: str) -> None:
-        """Wait until a command says this."""
         eventually(
             lambda: text in gear(*args, settings=self.cluster.settings),
             f"{args} says {text!r}",
@@ -189,7 +186,6 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a
 @needs_root
 @pytest.mark.parametrize("scene", range(6), indirect=True)
 def test_folders_are_taken_away_and_given_back(scene: Scene) -> None:
-    """In the middle of epochs, commits, restarts and changes: each result is there once."""
     app_id = scene.begin()
     for _ in range(FAULTS):
         scene.note(scene.strike())
@@ -210,7 +206,6 @@ def test_folders_are_taken_away_and_given_back(scene: Scene) -> None:
 @pytest.mark.long
 @needs_root
 def test_what_is_away_is_said_and_moved_checkpoints_are_gone_on_from(scene: Scene) -> None:
-    """Where people look; numbers that were known stay."""
     app_id, client = scene.begin(), scene.cluster.client
     moved_to = scene.checkpoints.with_name("elsewhere")
     scene.checkpoints.rename(moved_to)
@@ -239,7 +234,6 @@ def test_what_is_away_is_said_and_moved_checkpoints_are_gone_on_from(scene: Scen
 @pytest.mark.long
 @needs_root
 def test_a_sink_that_finds_no_folder_costs_no_restart(scene: Scene) -> None:
-    """At the first start the application ends at once, and says what to do."""
     (scene.results / "records").unlink()
     (scene.results / "records").symlink_to(scene.results / "no" / "such")
     program = Path(numbered.__file__)

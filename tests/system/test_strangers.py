@@ -33,7 +33,6 @@ def main(args):
 
 @pytest.mark.long
 def test_a_thousand_connections_keep_nobody_out(own: Scene) -> None:
-    """At a worker and at an executor, while another executor is killed and has to come back."""
     out = own.folder / "numbers"
     (own.folder / "numbers.py").write_text(PROGRAM, encoding="utf-8")
     app = own.submit("--executors", "2", "numbers.py", "--", str(out))

@@ -29,7 +29,6 @@ _POINTS: Final[tuple[Point, ...]] = ("prepared", "recovered")
 def test_windows_joins_and_columns_are_exact_whatever_fails(
     tmp_path: Path, cut: str, backend: str
 ) -> None:
-    """Panes, partners that wait, tables and records in flight come back as they were."""
     plan = [(point, act) for act in ACTS for point in _POINTS]
     config = load(env={}, overrides={"transport.secret-file": str(tmp_path / "secret")})
     settings = {
@@ -57,7 +56,6 @@ def test_windows_joins_and_columns_are_exact_whatever_fails(
 
 
 def test_the_checker_finds_what_is_there_again(tmp_path: Path) -> None:
-    """In each of the folders; of sessions a result that nothing takes back."""
     numbered.set_end(tmp_path, _END)
     gp.run(stream_language.language_app(tmp_path, rate=1e6))
     before = stream_language.check(tmp_path, _END)

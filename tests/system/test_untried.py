@@ -43,8 +43,6 @@ _SETTINGS: Final = {
 
 
 class Beside:
-    """An application that runs, and programs that it is to be changed to."""
-
     def __init__(self, scene: Scene, client: ClusterClient) -> None:
         self.scene = scene
         self.client = client
@@ -98,7 +96,6 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
 def test_a_change_to_a_program_that_cannot_be_loaded_is_refused(
     beside: Beside, last: str, *, is_trial_run: bool
 ) -> None:
-    """What runs loses no process and no epoch by it, whether it was only planned or not."""
     with pytest.raises(SubmitRefused) as refused:
         beside.client.change(beside.message(_BAD[last], is_trial_run=is_trial_run))
 
@@ -108,7 +105,6 @@ def test_a_change_to_a_program_that_cannot_be_loaded_is_refused(
 
 
 def test_epochs_are_stored_and_questions_answered_while_a_program_hangs(beside: Beside) -> None:
-    """For as long as that may take: the deadline is not here yet."""
     beside.note.unlink(missing_ok=True)
     message = beside.message(_BAD["while True: pass"], is_trial_run=True)
     asked: list[object] = []
@@ -154,7 +150,6 @@ def test_commands_tell_of_such_a_program_before_it_is_uploaded(
 def test_an_application_whose_program_cannot_be_loaded_fails_with_its_name(
     beside: Beside,
 ) -> None:
-    """It is submitted without having been loaded anywhere, as by REST."""
     artifact = beside.message(_BAD["os._exit(3)"]).artifact
     assert artifact is not None
 
@@ -168,7 +163,6 @@ def test_an_application_whose_program_cannot_be_loaded_fails_with_its_name(
 
 
 def test_what_runs_is_scaled_and_gone_back_to_without_being_loaded_there(beside: Beside) -> None:
-    """A program that ends its process the second time is refused, too."""
     lines = "import os\nif os.path.exists(NOTE + '2'):\n    os._exit(3)\n"
     running = beside.client.running(AppId(beside.app_id))
     begun = beside.client.change(beside.message(lines))

@@ -70,7 +70,6 @@ def test_processes_of_two_versions_are_one_cluster(
 
 @pytest.mark.long
 def test_a_cluster_is_upgraded_and_downgraded_process_by_process(tmp_path: Path) -> None:
-    """Each result is there once, nobody is refused, and submissions are accepted all the time."""
     older = Gearpy("older", sys.executable, environment(tmp_path / "older"))
     newer = Gearpy("newer", sys.executable)
     (tmp_path / "cluster").mkdir()

@@ -146,7 +146,6 @@ def shown_in(folder: Path) -> list[Any]:
 
 
 def test_values_of_every_kind_travel_and_are_kept_without_registration(tmp_path: Path) -> None:
-    """From task to task in other processes, and in state."""
     assert submitted(tmp_path, "all_kinds").status == "succeeded"
 
     found = shown_in(tmp_path / "out")
@@ -170,7 +169,6 @@ def test_what_cannot_travel_fails_the_application_at_once(tmp_path: Path) -> Non
 
 
 def test_a_serializer_of_the_configuration_is_used(tmp_path: Path) -> None:
-    """Both classes are found in the program."""
     entry = "shop:Money=shop:MoneySerializer"
 
     assert submitted(tmp_path, "money", serializers=entry).status == "succeeded"
@@ -197,7 +195,6 @@ def test_what_cannot_travel_is_refused_also_where_nothing_travels(
 
 
 def test_programs_of_one_process_do_not_mix_their_classes(tmp_path: Path) -> None:
-    """Both have a module of one name, and in it a class of one name."""
     running = []
     with LocalCluster(load(env={}), data="tcp") as cluster:
         for member in ("RED", "BLUE"):
@@ -237,7 +234,6 @@ print(sorted(each.n for each in found))
     ids=["standard input", "-c", "prompt", "prompt of asyncio", "prompt of code"],
 )
 def test_classes_that_are_in_no_file_are_records_and_state(given: list[str]) -> None:
-    """Python has other names for the module of each."""
     typed = TYPED.replace("n: int\n", "n: int\n\n")  # An empty line ends a class at a prompt.
     done = subprocess.run(
         [sys.executable, *given],

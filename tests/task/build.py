@@ -201,7 +201,6 @@ class Bench:
         )
 
     def open(self) -> "Bench":
-        """Open the links on both sides and start the task."""
         for source in self.sources:
             self.runner.receive(InitialAckRequest(UPSTREAM_SESSION, source, TASK))
         self.runner.open(MIN_MS)
@@ -259,12 +258,10 @@ class Bench:
                 return wake_ms
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time pass at one go, then give a turn."""
         self.now_ms += duration_ms
         self.turn()
 
     def snapshot(self, epoch: int) -> TaskResume:
-        """Return what the task was at the end of an epoch, to go on from."""
         resume = self._resume
         for snapshot in self.runner.snapshots:
             if snapshot.epoch <= epoch:
@@ -362,8 +359,6 @@ def source_of(produce: Callable[[Task], Any]) -> type[Task]:
 
 
 def on_next_of(function: Callable[[Message], Any]) -> type[Task]:
-    """Return a task that answers a message by a function."""
-
     class Answering(Task):
         def on_next(self, message: Message) -> Any:
             return function(message)

@@ -218,7 +218,6 @@ class Delayed(Stage):
             yield Batch([value], [time])
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
-        """Nothing waits for it, but at the end all comes."""
         if watermark_ms == MAX_MS:
             for _, value, time in self.waiting:
                 yield Batch([value], [time])
@@ -308,7 +307,6 @@ def columns_of(batches: Iterable[Batch]) -> Iterator[Columns]:
 
 
 def results_of(stage: Stage, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-    """Yield the results of a stage for some records."""
     return columns_of(stage.process(Batch(values, timestamps, has_late(timestamps))))
 
 
@@ -321,5 +319,4 @@ def chained(*stages: Stage) -> Callable[[TaskContext], ChainTask]:
 
 
 def chained_sink(sink: Sink, *stages: Stage) -> Callable[[TaskContext], ChainTask]:
-    """Return what makes a chain that ends in a sink."""
     return lambda context: ChainTask(context, lambda _: [*stages, SinkStage(context, sink, "out")])

@@ -100,8 +100,6 @@ def a_join(context: TaskContext, spec: JoinSpec) -> "Joining":
 
 
 class Joining(JoinStage):
-    """A join of odd numbers with even ones."""
-
     def process(self, batch: Batch) -> Iterator[Batch]:
         values = [(each % 2, key_of(each // 2), each) for each in batch.values]
         return super().process(batch.giving(values, batch.timestamps))
@@ -113,7 +111,6 @@ def a_window(context: TaskContext, fold: Fold) -> WindowFold:
 
 @pytest.fixture(autouse=True, scope="module")
 def tiny_steps() -> Iterator[None]:
-    """Copy and take over a key or two at a time."""
     with (
         tiny_pieces(),
         patch("gearpy.core.base.key_copy.STEPS_FROM", 1),
@@ -140,7 +137,6 @@ class Life:
         self.start()
 
     def start(self) -> None:
-        """Begin, or go on from the last snapshot."""
         self.context = a_context()
         assert self.context.keyed is not None
         self.context.keyed.load(self.sections)
@@ -150,7 +146,6 @@ class Life:
         self._delta: Any = None
 
     def end_epoch(self) -> None:
-        """Begin a snapshot, when the one before is whole."""
         assert self.context.keyed is not None
         self.go_on(None)
         self.head = decode_state(encode_state("fold", self.stage.snapshot()))
@@ -158,7 +153,6 @@ class Life:
         self._steps = steps or iter(())
 
     def go_on(self, steps: int | None) -> None:
-        """Do so many steps, or all."""
         for is_copying in islice(self._steps, steps):
             if not is_copying:
                 self._store()
@@ -200,7 +194,6 @@ _ALL: Final = [(number, number % 9) for number in range(20)]
 @pytest.mark.parametrize("steps", [0, 1])
 @pytest.mark.parametrize("name", STAGES)
 def test_all_keys_may_change_while_they_are_copied(name: str, steps: int) -> None:
-    """In place, and as time passes; keys may go, and come again."""
     later = [(value, time_ms + 12) for value, time_ms in _ALL]
     for passed in ([], [5], [21], [41, later]):
         check_results([_ALL, "end", _ALL, *passed, "restart", later], steps, name)
@@ -249,7 +242,6 @@ def outcome(stage: Any, event: Any, between: Callable[[], None] = lambda: None) 
 
 
 def test_parts_of_counts_are_merged_beside() -> None:
-    """The loop that merges partial counts takes the dict that stands still."""
     life = Life(
         lambda context: WindowFold(
             context,

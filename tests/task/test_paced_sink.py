@@ -65,8 +65,6 @@ class Desk(Sink, PacedWriter):
 
 
 def a_bench(desk: Sink, *before: Stage, **kwargs: Any) -> Bench:
-    """Return a chain that ends in a paced sink, on a bench."""
-
     def make(context: Any) -> ChainTask:
         return ChainTask(context, lambda of: [*before, sink_stage(of, desk, "desk")])
 
@@ -74,7 +72,6 @@ def a_bench(desk: Sink, *before: Stage, **kwargs: Any) -> Bench:
 
 
 def test_records_wait_while_there_is_no_room() -> None:
-    """And go on when there is, without another message."""
     desk = Desk()
     bench = a_bench(desk)
     bench.send("a")
@@ -132,7 +129,6 @@ def test_what_was_prepared_is_shown_while_there_is_no_room() -> None:
 
 
 def test_an_epoch_without_records_ends_while_there_is_no_room() -> None:
-    """So does a drain of a stream of which nothing was read; records wait as ever."""
     desk = Desk()
     bench = a_bench(desk)
     desk.has_room = False
@@ -150,7 +146,6 @@ def test_an_epoch_without_records_ends_while_there_is_no_room() -> None:
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_records_and_what_is_behind_them_wait_for_room(epoch: int) -> None:
-    """Also what a source had begun to send, and the end of the epoch that it belongs to."""
     desk = Desk()
     bench = a_bench(desk)
     desk.has_room = False
@@ -207,8 +202,6 @@ def test_end_that_waits_comes_when_the_hand_over_fails() -> None:
 
 
 def test_a_source_waits_with_the_end_of_its_epoch() -> None:
-    """It sends nothing of the next one before."""
-
     class Waiting(Task):
         may_end_epoch = False
         sent = 0
@@ -231,7 +224,6 @@ def test_a_source_waits_with_the_end_of_its_epoch() -> None:
 
 
 def test_failed_hand_over_fails_the_task() -> None:
-    """In its next turn, whether or not a record comes; it names the sink."""
     desk = Desk()
     bench = a_bench(desk)
     bench.run()
@@ -272,7 +264,6 @@ def test_end_of_the_stream_waits_until_all_is_handed_over() -> None:
 
 
 def test_hand_over_that_fails_at_the_end_fails_the_task() -> None:
-    """An application is no success that has left rows behind."""
     desk = Desk()
     bench = an_ended(desk)
     desk.is_delivered = False
@@ -303,8 +294,6 @@ def test_restart_from_the_end_waits_too() -> None:
 
 
 class Desks(Sink):
-    """One desk for each task."""
-
     transactional = True
     paced = True
 
@@ -322,19 +311,16 @@ def shared(states: list[Any], parallelism: int) -> list[Any]:
 
 
 def resumed(state: Any) -> TaskResume:
-    """Return what a chain goes on from whose sink has a state."""
     task = {STEPS: {"0": encode_state("desk", state)}}
     of_task = TaskState(task=task, counters={}, watermark_ms=0, clock_ms=0)
     return TaskResume(head=of_task.encode("desk"))
 
 
 def kept(resume: TaskResume) -> Any:
-    """Return the state of the sink of a chain."""
     return decode_state(TaskState.decode(resume.head).task[STEPS]["0"])
 
 
 def test_tasks_that_are_no_more_hand_over_what_they_had() -> None:
-    """One that is left opens their writers, and keeps what they have until it is handed over."""
     desks = Desks()
     bench = a_bench(desks, epoch=2, resume=resumed(shared([["a"], ["b"]], 1)[0]))
     desks.of[1].is_delivered = False
@@ -362,7 +348,6 @@ def test_states_of_tasks_that_are_no_more_go_back_to_those_that_are_there_again(
 
 
 def test_report_has_who_takes_what_was_shown() -> None:
-    """With the clock, as people ask for both."""
     bench = an_ended(Desk())
     bench.runner.commit(1)
     bench.run()

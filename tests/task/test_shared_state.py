@@ -19,7 +19,6 @@ from gearpy.task.aggregates.fold import shared_state
 def test_tasks_of_another_number_go_on_from_the_least_event_time(
     states: list[Any], shared: Any
 ) -> None:
-    """What has closed in all tasks has closed; more is not sure."""
     assert shared_state(states) == shared
 
 

@@ -55,7 +55,6 @@ def test_partition_that_is_gone_is_an_error() -> None:
 
 
 def test_places_set_by_hand_count_more_than_those_of_the_snapshot() -> None:
-    """Also where a partition has finished, and for what waited of it."""
     source = replayable(
         a=[[("a1", 1)], "end"], b=[[("b1", 1), ("b2", 90)], 90], c=[[("c1", 1)], "idle"]
     )
@@ -107,7 +106,6 @@ def a_cut_bench(
 
 
 def test_epoch_has_all_that_is_older_than_the_cut() -> None:
-    """Of every partition; newer records follow in the next one."""
     bench = a_cut_bench(
         [("a1", 1), ("a2", 22), ("a3", 9), ("a4", 36)],
         [("b1", 3), ("b2", 8), ("b3", 12), ("b4", 40)],
@@ -126,7 +124,6 @@ def test_epoch_has_all_that_is_older_than_the_cut() -> None:
 
 @pytest.mark.parametrize("script", [["idle"] * 9, [[("a1", 1)], "end"]], ids=["idle", "finished"])
 def test_partition_that_gives_nothing_does_not_hold_up_the_cut(script: list[Any]) -> None:
-    """It may never give again."""
     source = ScriptedSource(a=script, b=[[("b1", 1), ("b2", 30)], 30])
     bench = a_source_bench(source, poll_ms=1000)
     bench.runner.cut(1, 20)
@@ -141,7 +138,6 @@ def test_partition_that_gives_nothing_does_not_hold_up_the_cut(script: list[Any]
 
 
 def test_held_records_survive_a_restart() -> None:
-    """They were read, and are not in the epoch."""
     source = BoundedSource([("a", 1), ("b", 25), ("c", 9), ("d", 40)], out_of_order_ms=15)
     bench = a_source_bench(source, poll_ms=1000, read=4)
     bench.runner.cut(1, 20)
@@ -156,7 +152,6 @@ def test_held_records_survive_a_restart() -> None:
 
 
 def test_span_is_how_far_records_are_ahead_of_the_promise() -> None:
-    """At most; a cut is best so far ahead."""
     bench = a_source_bench(
         BoundedSource([("a", 10), ("b", 35)], [("c", 20)], out_of_order_ms=5, ends=False), read=1
     ).run()

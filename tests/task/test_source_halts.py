@@ -31,7 +31,6 @@ def state_of(bench: Bench) -> HaltState | None:
 
 
 def test_it_sends_what_is_older_and_then_waits() -> None:
-    """With all that came before its partition had promised the time, wherever it stood."""
     bench = halting([("a", 1), ("b", 25), ("c", 9), ("d", 40)], [("e", 19), ("f", 36)], bound=15)
 
     assert sorted(bench.target.values) == ["a", "c", "e"]
@@ -40,7 +39,6 @@ def test_it_sends_what_is_older_and_then_waits() -> None:
 
 
 def test_it_goes_on_with_what_it_has_held_back() -> None:
-    """Each partition in its order."""
     bench = halting([("a", 1), ("b", 25), ("c", 9), ("d", 40)], bound=15)
 
     bench.runner.halt(MAX_MS)
@@ -52,7 +50,6 @@ def test_it_goes_on_with_what_it_has_held_back() -> None:
 
 @pytest.mark.parametrize("cut_ms", [None, 10, 20, 30])
 def test_epochs_end_meanwhile(cut_ms: int | None) -> None:
-    """By position and by event time; what is held back stays so."""
     bench = halting([("a", 1), ("b", 12), ("c", 25)])
 
     bench.runner.cut(1, cut_ms)
@@ -117,7 +114,6 @@ def test_it_tells_that_too_many_records_wait() -> None:
 
 
 def test_silence_does_not_bring_it_there() -> None:
-    """Older records may come as soon as it speaks again."""
     source = ScriptedSource(a=[[("a1", 1)], *["idle"] * 9])
     bench = a_source_bench(source, poll_ms=1000)
     bench.runner.halt(_AT_MS)
@@ -128,7 +124,6 @@ def test_silence_does_not_bring_it_there() -> None:
 
 
 def test_the_end_brings_it_there_with_what_it_holds_back() -> None:
-    """It has not ended before that was sent."""
     bench = halting([("a", 1), ("b", 25)], ends=True)
 
     assert state_of(bench) == "reached"

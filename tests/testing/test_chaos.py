@@ -19,8 +19,6 @@ NUMBERS = [n % 7 for n in range(70)]
 
 
 class Forgets(gp.Task):
-    """Counts in an attribute."""
-
     count = 0
 
     def on_next(self, message: gp.Message) -> list[gp.Message]:
@@ -94,7 +92,6 @@ def verdict_of(
     ids=["task", "keyed task", "closure", "callable"],
 )
 def test_a_step_that_forgets_is_found(build: Build, step: str, tmp_path: Path) -> None:
-    """Wherever it keeps what it forgets; steps behind it only pass its mistakes on."""
     verdict = verdict_of(build, tmp_path)
 
     assert (verdict.reason, verdict.seed) == ("crash", 1)
@@ -123,8 +120,6 @@ def test_a_program_that_keeps_its_state_is_alike(build: Build, tmp_path: Path) -
 
 
 def test_the_smallest_seed_is_told_and_can_be_repeated(tmp_path: Path) -> None:
-    """One alone gives what it gave among others."""
-
     def load() -> StreamApplication:
         app = gp.StreamApp("tried")
         app.read(gp.collection(range(70))).process(Forgets).write(gp.stdout())
@@ -149,7 +144,6 @@ def test_the_smallest_seed_is_told_and_can_be_repeated(tmp_path: Path) -> None:
 def test_a_program_that_differs_by_itself_is_told_so(
     build: Build, reason: str, step: str, tmp_path: Path
 ) -> None:
-    """Crashes have nothing to do with it."""
     verdict = verdict_of(build, tmp_path)
 
     assert (verdict.reason, verdict.crashes) == (reason, 0)
@@ -165,7 +159,6 @@ def test_a_step_that_cannot_go_on_is_told_with_its_error(tmp_path: Path) -> None
 
 
 def test_what_cannot_go_from_task_to_task_is_no_obstacle_within_one(tmp_path: Path) -> None:
-    """Only to find the step, records of all steps are laid by."""
     verdict = verdict_of(
         lambda s: s.map(lambda n: (n for _ in range(1))).map(list).repartition(1).process(Forgets),
         tmp_path,
@@ -180,7 +173,6 @@ def test_a_program_that_fails_by_itself_is_an_error(tmp_path: Path) -> None:
 
 
 def test_sources_without_an_end_need_a_limit(tmp_path: Path) -> None:
-    """Of records, or of time."""
     source = gp.generate(lambda: iter(range(10**9)))
     with pytest.raises(ConfigError, match="has no end: say how many records"):
         verdict_of(lambda s: s, tmp_path / "none", source=source, tasks=1)
@@ -194,8 +186,6 @@ def test_sources_without_an_end_need_a_limit(tmp_path: Path) -> None:
 
 
 class Found(gp.Source):
-    """Finds its two partitions one after the other."""
-
     discovers = True
     replayable = True
 
@@ -239,7 +229,6 @@ def test_too_few_records_for_a_crash_between_them_are_told(tmp_path: Path) -> No
 
 
 def test_a_graph_made_by_hand_is_refused(tmp_path: Path) -> None:
-    """What it writes nobody knows."""
     graph = Graph().connect(
         Processor(gp.Task, name="one"),
         Processor(gp.Task, name="two"),

@@ -20,7 +20,6 @@ class Recorder(gp.Task):
         self.calls: list[Any] = []
 
     def on_next(self, message: gp.Message) -> None:
-        """Note it; some values are orders."""
         self.calls.append(message)
         if message.value == "schedule":
             self.context.schedule(100, "alarm")
@@ -68,7 +67,6 @@ def test_kit_is_loaded_when_it_is_used() -> None:
 
 
 def test_task_gets_messages_and_watermarks() -> None:
-    """Times may be given as people have them."""
     task = TaskDriver(Recorder)
 
     task.send("a", 5)
@@ -87,7 +85,6 @@ def test_task_gets_messages_and_watermarks() -> None:
 
 
 def test_stop_tells_how_it_came_about() -> None:
-    """A sink commits only what has ended well."""
     task = TaskDriver(Recorder)
 
     task.stop(completed=False)
@@ -111,8 +108,6 @@ def test_timers_fire_when_their_time_has_come() -> None:
 
 
 def test_task_sees_the_context_that_was_asked_for() -> None:
-    """Its place among others, and its configuration."""
-
     class Where(gp.Task):
         def on_next(self, message: gp.Message) -> None:
             context = self.context
@@ -126,7 +121,6 @@ def test_task_sees_the_context_that_was_asked_for() -> None:
 
 
 def test_values_outside_of_flow_control_are_kept_apart() -> None:
-    """They are no output."""
     task = TaskDriver(Recorder)
 
     task.send("whisper")
@@ -136,8 +130,6 @@ def test_values_outside_of_flow_control_are_kept_apart() -> None:
 
 
 def test_large_output_passes_the_window() -> None:
-    """What the task sends is acknowledged as it comes."""
-
     class Many(gp.Task):
         def on_next(self, message: gp.Message) -> Iterator[gp.Message]:
             return (gp.Message(n) for n in range(5000))
@@ -215,7 +207,6 @@ def test_source_task_takes_nothing() -> None:
 
 
 def two_sources() -> tuple[FlowDriver, ManualSource, ManualSource, list[Any]]:
-    """Return an application that counts what comes from two sources."""
     app = gp.StreamApp("app")
     left, right = ManualSource("left"), ManualSource("right")
     results: list[Any] = []
@@ -251,7 +242,6 @@ def test_idle_source_holds_no_window() -> None:
 
 
 def test_late_records_are_counted() -> None:
-    """And dropped, when event time has passed what they were late against."""
     flow, left, right, results = two_sources()
     for source in (left, right):
         flow.watermark(source, 10)
@@ -279,7 +269,6 @@ def test_application_ends_with_its_sources() -> None:
 
 
 def test_timers_of_an_application_fire_in_virtual_time() -> None:
-    """An hour passes in no time."""
     app, source, results = gp.StreamApp("timers"), ManualSource(), []  # type: ignore[var-annotated]
     app.read(source).process(Recorder).map(lambda payload: payload).write(gp.to_list(results))
     flow = FlowDriver(app)
@@ -292,7 +281,6 @@ def test_timers_of_an_application_fire_in_virtual_time() -> None:
 
 
 def test_source_that_never_rests_does_not_hang_the_driver() -> None:
-    """There is a limit to what one call waits for."""
     app, source, results = gp.StreamApp("busy"), ManualSource(), []  # type: ignore[var-annotated]
     app.read(source).write(gp.to_list(results))
     graph = gp.Graph()
@@ -308,7 +296,6 @@ def test_source_that_never_rests_does_not_hang_the_driver() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_large_answer_is_complete_when_the_call_returns(seed: int) -> None:
-    """However many windows of credit it takes."""
     app, source, results = gp.StreamApp("large"), ManualSource(), []  # type: ignore[var-annotated]
     app.read(source).flat_map(range).key_by(lambda n: n % 3).count().write(gp.to_list(results))
     flow = FlowDriver(app, seed=seed)
@@ -328,7 +315,6 @@ def test_user_code_that_raises_is_told_by_the_call() -> None:
 
 
 def test_wrong_source_is_told() -> None:
-    """Never read, read by another application, or ended."""
     flow, left, right, _ = two_sources()
     other, other_source, _, _ = two_sources()
     flow.end(right)
@@ -356,7 +342,6 @@ class Total(gp.Task):
 
 
 def test_task_can_be_restarted_from_where_it_was() -> None:
-    """So that a test sees whether a task keeps all that it needs."""
     driver = TaskDriver(Total)
     driver.send(1)
     driver.send(2)
@@ -372,8 +357,6 @@ def test_task_can_be_restarted_from_where_it_was() -> None:
 
 
 def test_source_can_be_restarted_from_where_it_was() -> None:
-    """The same for a task without inputs."""
-
     class Counting(Total):
         def produce(self) -> int:
             self.total += 1

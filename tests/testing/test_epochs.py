@@ -62,7 +62,6 @@ def test_epoch_is_complete_when_all_have_ended_it_and_it_is_stored() -> None:
 
 
 def test_epoch_that_was_given_up_is_never_complete() -> None:
-    """What was handed over for it is part of the next; the last head counts."""
     epochs = some_epochs()
     epochs.begin([])
     epochs.on_snapshots(A, [a_snapshot(1)])
@@ -79,7 +78,6 @@ def test_epoch_that_was_given_up_is_never_complete() -> None:
 
 
 def test_who_does_not_know_of_an_epoch_is_to_be_told() -> None:
-    """Until all do, or a newer one is complete."""
     epochs = some_epochs()
     complete(epochs)
 
@@ -107,7 +105,6 @@ def test_crash_goes_back_to_the_newest_complete_epoch(seed: int) -> None:
 
 
 def test_crash_goes_further_back_when_an_epoch_is_damaged() -> None:
-    """But never behind the oldest: there must be one."""
     epochs = some_epochs(damaged=1.0)
     complete(epochs)
     complete(epochs)
@@ -119,7 +116,6 @@ def test_crash_goes_further_back_when_an_epoch_is_damaged() -> None:
 
 
 def test_epochs_end_by_event_time() -> None:
-    """At a time that no source has read yet; unless all have finished."""
     epochs = some_epochs(cut="event-time")
 
     cut = epochs.begin([a_clock(1000)])

@@ -26,7 +26,6 @@ def run(seed: int, *, records: int = 600, **crashes: Any) -> tuple[Simulation, l
 
 @pytest.mark.parametrize("seed", range(10))
 def test_crashes_after_epochs_find_a_step_that_forgets(seed: int) -> None:
-    """They go back to an epoch that has records before it, and more come behind it."""
     simulation, values = run(seed, cut_every_ms=10, crashes_after_epochs=2)
 
     assert 1 <= simulation.restored <= simulation.crashes
@@ -59,7 +58,6 @@ def test_a_recipe_whose_crashes_find_nothing_is_refused(crashes: dict[str, Any])
 
 
 def test_what_a_program_keeps_beside_its_state_is_gone_where_it_is_renewed() -> None:
-    """As with a process; functions of the same application keep it."""
     shown: dict[bool, list[int]] = {}
     for renews in (False, True):
         sink = MemoryTransactions()

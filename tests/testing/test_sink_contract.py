@@ -23,26 +23,21 @@ class Shelf(gp.Sink[Any]):
         self.transactional = broken != "plain writer"
 
     def open(self, task_index: int, parallelism: int) -> "ShelfWriter":
-        """Return a writer."""
         return ShelfWriter(self.store, task_index, self.broken)
 
 
 class ShelfWriter(gp.EpochWriter[Any]):
-    """An epoch is an entry of a dict."""
-
     def __init__(self, store: dict[str, Any], task: int, broken: str) -> None:
         super().__init__("shelf", 0 if broken == "one task" else task)
         self.store = store
         self.broken = broken
 
     def row_of(self, record: Any) -> Any:
-        """Refuse text."""
         if isinstance(record, str) and self.broken != "takes all":
             raise TypeError("" if self.broken == "no text" else "text is no number")
         return record
 
     def take_over(self, owner: EpochOwner, epoch: int) -> None:
-        """Note the owner, forget later epochs."""
         key = owner[:3]
         owners, shown = self.store.setdefault("owners", {}), self.store.setdefault("shown", {})
         if owners.get(key, 0) > owner.incarnation and self.broken != "no fence":
@@ -53,7 +48,6 @@ class ShelfWriter(gp.EpochWriter[Any]):
                 del shown[each]
 
     def write_epoch(self, owner: EpochOwner, epoch: int, batch: gp.Batch[Any]) -> None:
-        """Show an epoch."""
         if self.store["owners"][owner[:3]] != owner.incarnation and self.broken != "no fence":
             raise GearpyError("another owner")
         shown = self.store["shown"]
@@ -64,7 +58,6 @@ class ShelfWriter(gp.EpochWriter[Any]):
         shown[key] = list(batch.values)
 
     def prepare(self, epoch: int) -> Any:
-        """Return the records, or a mistake."""
         prepared = super().prepare(epoch)
         if self.broken == "early" and prepared:
             owner = EpochOwner(prepared["run"], "shelf", self._task, self._incarnation)
@@ -72,17 +65,14 @@ class ShelfWriter(gp.EpochWriter[Any]):
         return object() if self.broken == "odd" and prepared else prepared
 
     def recover(self, prepared: Mapping[int, Any], **given: Any) -> None:
-        """Take over, perhaps not all."""
         super().recover({} if self.broken == "forgets" else prepared, **given)
 
 
 def seen(store: dict[str, Any]) -> Iterable[Any]:
-    """Return what readers see."""
     return [value for values in store.get("shown", {}).values() for value in values]
 
 
 def check(broken: str = "") -> None:
-    """Check the sink with a broken promise."""
     places: dict[str, dict[str, Any]] = defaultdict(dict)
     check_sink(
         lambda name: Shelf(places[name], broken),
@@ -107,11 +97,9 @@ def check(broken: str = "") -> None:
     ],
 )
 def test_a_broken_promise_is_found(broken: str, text: str) -> None:
-    """The text says what readers see, and what they should."""
     with pytest.raises(ContractBroken, match=text):
         check(broken)
 
 
 def test_a_writer_that_keeps_its_promises_passes() -> None:
-    """Whatever line it is killed at."""
     check()

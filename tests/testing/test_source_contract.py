@@ -33,54 +33,41 @@ class Numbers(gp.Source[int]):
             setattr(self, name, wrong.get(name, True))
 
     def partitions(self) -> Sequence[str]:
-        """Return two names."""
         names: Sequence[str] = self.wrong.get("partitions", ["a", "b"])
         return names
 
     def open(self, partition: str, resume: Any) -> "NumbersReader":
-        """Return a reader that goes on at a number."""
         reader: Callable[..., NumbersReader] = self.wrong.get("reader", NumbersReader)
         return reader(resume or 0)
 
 
 class NumbersReader(gp.SourceReader[int]):
-    """Reads the numbers up to 20."""
-
     out_of_order_ms = 0
 
     def __init__(self, at: int) -> None:
         self.at = at
 
     def read_batch(self, max_records: int) -> gp.Batch[int] | None:
-        """Return the next ones."""
         numbers = list(range(self.at, min(20, self.at + max_records)))
         self.at += len(numbers)
         self.finished = self.at >= 20
         return gp.Batch(numbers, numbers) if numbers else None
 
     def snapshot(self) -> Any:
-        """Return the next number."""
         return self.at
 
     @property
     def watermark_ms(self) -> int:
-        """Nothing older comes."""
         return self.at - 1 if self.at else gp.MIN_MS
 
 
 class Forgets(NumbersReader):
-    """Begins too late after a restart."""
-
     def snapshot(self) -> Any:
-        """Return the number behind the next."""
         return self.at + 1
 
 
 class Repeats(NumbersReader):
-    """Gives the last record again after a restart."""
-
     def snapshot(self) -> Any:
-        """Return the last number."""
         return max(0, self.at - 1)
 
 
@@ -93,90 +80,61 @@ class ForgetsTime(NumbersReader):
 
     @property
     def watermark_ms(self) -> int:
-        """Know nothing at the beginning."""
         return self.at - 1 if self.at > self.first else gp.MIN_MS
 
 
 class Odd(NumbersReader):
-    """Has a place that is no plain data."""
-
     def snapshot(self) -> Any:
-        """Return an object."""
         return object()
 
 
 class TooMany(NumbersReader):
-    """Gives more than it is asked for."""
-
     def read_batch(self, max_records: int) -> gp.Batch[int] | None:
-        """Return one more."""
         return super().read_batch(max_records + 1)
 
 
 class Uneven(NumbersReader):
-    """Loses an event time."""
-
     def read_batch(self, max_records: int) -> gp.Batch[int] | None:
-        """Return one time less than there are values."""
         batch = super().read_batch(max_records)
         return batch and gp.Batch(batch.values, batch.timestamps[1:])
 
 
 class Seconds(NumbersReader):
-    """Gives times in seconds."""
-
     def read_batch(self, max_records: int) -> gp.Batch[int] | None:
-        """Return fractions."""
         batch = super().read_batch(max_records)
         return batch and gp.Batch(batch.values, [each / 1000 for each in batch.timestamps])  # type: ignore[misc]
 
 
 class Hasty(NumbersReader):
-    """Promises too much."""
-
     @property
     def watermark_ms(self) -> int:
-        """Return a time of which more comes."""
         return self.at + 3
 
 
 class GoesBack(NumbersReader):
-    """Takes a promise back."""
-
     @property
     def watermark_ms(self) -> int:
-        """Go up, then down."""
         return min(self.at, 20 - self.at) - 10
 
 
 class Idle(NumbersReader):
-    """Says that nothing comes while it gives."""
-
     idle = True
 
 
 class Stuck(NumbersReader):
-    """Never comes to its end."""
-
     waits_for = "rain"
 
     def read_batch(self, max_records: int) -> gp.Batch[int] | None:
-        """Return nothing from the middle on."""
         return super().read_batch(max_records) if self.at < 10 else None
 
 
 class Backwards(NumbersReader):
-    """Shows progress that goes back."""
-
     @property
     def progress(self) -> tuple[int, int]:
-        """Return less and less."""
         return 20 - self.at, 20
 
 
 class Leaks(NumbersReader):
-    """Leaves a thread behind."""
-
     stop = threading.Event()
 
     def __init__(self, at: int) -> None:
@@ -207,7 +165,6 @@ class Leaks(NumbersReader):
 def test_a_broken_promise_is_found(
     wrong: dict[str, Any], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The text says where, what, and what to do."""
     monkeypatch.setattr(contract, "_CLOSED_WITHIN_S", 0.2)  # A thread that stays, stays.
     Leaks.stop.clear()
     try:
@@ -226,14 +183,12 @@ def test_a_read_that_waits_is_found() -> None:
 
 
 def test_a_source_that_keeps_its_promises_passes() -> None:
-    """Also one without an end, and one that cannot be read again."""
     check_source(Numbers)
     check_source(lambda: Numbers(bounded=False), records=33, seeds=2)
     check_source(lambda: Numbers(replayable=False, reader=lambda _: NumbersReader(0)), seeds=2)
 
 
 def test_a_source_is_alike_in_every_process() -> None:
-    """Partitions are found again by their names."""
     names = iter("abcdefgh")
 
     with pytest.raises(ContractBroken, match=r"of a source made anew .*the names must stay"):
@@ -241,16 +196,11 @@ def test_a_source_is_alike_in_every_process() -> None:
 
 
 class Refuses(NumbersReader):
-    """Cannot reach its server."""
-
     def read_batch(self, max_records: int) -> gp.Batch[int] | None:
-        """Fail."""
         raise OSError("cannot reach 127.0.0.1:1")
 
 
 class Waits(NumbersReader):
-    """Waits for its server, and says so."""
-
     waits_for = "127.0.0.1:1"
 
     def read_batch(self, max_records: int) -> None:
@@ -258,13 +208,10 @@ class Waits(NumbersReader):
 
 
 class Mute(Waits):
-    """Does not say so."""
-
     waits_for = ""
 
 
 def test_a_source_whose_server_is_away_says_so() -> None:
-    """It fails with a text, or names what it waits for."""
     for reader in (Refuses, Waits):
         check_source(Numbers, away=partial(Numbers, reader=reader), quiet_s=0.2, seeds=1)
 

@@ -143,18 +143,15 @@ class _Application:
         yield from ()
 
     def wait(self, words: Words) -> Iterator[str]:
-        """Let time pass, in steps of 100 ms."""
         return _decided(self._bench.tick(int(words.plain[0])))
 
     def grant(self, words: Words) -> Iterator[str]:
-        """Let the master grant slots, each a number of them on a worker."""
         given = [allocation(int(each)) for each in words.plain]
         return _decided(
             self._bench.obey(self._bench.manager.on_allocated(given, self._bench.now_ms))
         )
 
     def lose(self, words: Words) -> Iterator[str]:
-        """Let a worker tell that the process of an executor is gone."""
         return _decided(self._bench.lose(ExecutorId(int(words.plain[0])), "signal 9"))
 
     def fail(self, words: Words) -> Iterator[str]:
@@ -182,7 +179,6 @@ class _Application:
         return _decided(self._bench.damage(executor, location))
 
     def finish(self, words: Words) -> Iterator[str]:
-        """Let all tasks of a region come to the end of their streams."""
         return _decided(self._bench.finish(words.number("region", 0)))
 
     def relaunch(self, words: Words) -> Iterator[str]:

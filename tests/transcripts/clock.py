@@ -27,7 +27,6 @@ class _Clock:
         self._now_ms = 0
 
     def chain(self, words: Words) -> Iterator[str]:
-        """Begin with processors in a row, each with so many tasks."""
         ids = [ProcessorId(each) for each in range(len(words.plain))]
         processors = [
             ProcessorSpec(id=each, name=f"p{each}", parallelism=int(words.plain[each]))
@@ -57,7 +56,6 @@ class _Clock:
         yield f"clock {_shown(self._clock.global_min_ms)}{'' if moved else ', as before'}"
 
     def restart(self, words: Words) -> Iterator[str]:
-        """Let all tasks begin again at a time, with new sessions."""
         self._sessions = {each: SessionId(session + 1) for each, session in self._sessions.items()}
         self._clock.on_restart(self._sessions, start_ms=_time(words.plain[0]), now_ms=self._now_ms)
         yield f"clock {_shown(self._clock.global_min_ms)}, as before"

@@ -82,8 +82,6 @@ def _write(write: DiskWrite) -> str:
 
 
 class _Members:
-    """Members with a disk each, and the messages that are under way."""
-
     def __init__(self) -> None:
         self._now_ms = 0
         self._replicas: dict[str, Replica] = {}
@@ -108,19 +106,16 @@ class _Members:
             yield from self._begin(name)
 
     def wait(self, words: Words) -> Iterator[str]:
-        """Let so many ms pass, and this member see it."""
         name, ms = words.plain
         self._now_ms += int(ms)
         yield from self._said(name, self._replicas[name].on_tick(self._now_ms))
 
     def write(self, words: Words) -> Iterator[str]:
-        """Let the disks of members finish what they write."""
         for name in words.plain:
             self._disks[name].apply(self._writes.pop(name))
             yield from self._said(name, self._replicas[name].on_written(self._now_ms))
 
     def deliver(self, words: Words) -> Iterator[str]:
-        """Deliver what is under way, from or to some if they are named."""
         due, self._wire = self._chosen(words)
         for sender, to, message in due:
             if to in self._replicas:
@@ -129,7 +124,6 @@ class _Members:
                 )
 
     def lose(self, words: Words) -> Iterator[str]:
-        """Lose what is under way, from or to some if they are named."""
         _, self._wire = self._chosen(words)
         yield from ()
 
@@ -157,7 +151,6 @@ class _Members:
         yield from self._said(name, self._replicas[name].transfer(to, self._now_ms))
 
     def change(self, words: Words) -> Iterator[str]:
-        """Let a leader change the members to these, if it may."""
         name, *members = words.plain
         replica = self._replicas[name]
         if replica.can_change(members):
@@ -166,7 +159,6 @@ class _Members:
             yield "refused"
 
     def snapshot(self, words: Words) -> Iterator[str]:
-        """Let members keep their state instead of entries."""
         for name in words.plain:
             state = " ".join(self._states[name]).encode()
             replica = self._replicas[name]

@@ -12,8 +12,6 @@ _SOURCE = TaskId(0, 0)
 
 
 class _Link:
-    """One link, with all that is under way on it in order."""
-
     def __init__(self) -> None:
         self._now_ms = 0
         self._session = SessionId(0)
@@ -21,7 +19,6 @@ class _Link:
         self._counts = ReceiverCounts()
 
     def limits(self, words: Words) -> Iterator[str]:
-        """Begin a session of the sender, with an empty window."""
         self._limits = FlowLimits(
             window_records=words.number("window", 10),
             window_bytes=words.number("bytes", 10_000),

@@ -23,7 +23,6 @@ PLAYERS: Final[dict[str, Callable[[], Player]]] = {
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in HERE.glob("*.txt")))
 def test_decisions_are_as_written(name: str, request: pytest.FixtureRequest) -> None:
-    """A change of behaviour is a change of a file that people read."""
     file = HERE / f"{name}.txt"
     written = file.read_text(encoding="utf-8")
     player = PLAYERS.get(name.split("-", maxsplit=1)[0], application_player)()
@@ -37,7 +36,6 @@ def test_decisions_are_as_written(name: str, request: pytest.FixtureRequest) -> 
 
 
 def test_an_answer_is_replaced_and_the_story_is_kept() -> None:
-    """What is written by hand stays: comments, and blocks without commands."""
     text = "# A story.\n\n# It begins.\nsay a b=c\n----\nold\n\nsay\n----\n"
     player: Player = {"say": lambda words: [*words.plain, *words.settings]}
 

@@ -36,6 +36,5 @@ def shown(contexts: TlsContexts) -> Credentials:
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
-    """What it is given is closed at the end, last first."""
     with ExitStack() as stack:
         yield stack

@@ -58,8 +58,6 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How fast a network is, in each direction of each connection."""
-
     latency_ms: int = 0
     bytes_per_s: int = 0  #: 0: as fast as it can.
 
@@ -323,7 +321,6 @@ class _Carried:
                 await asyncio.sleep(max(0.0, due_s - loop.time()))
 
     def _harmed(self, way: Way, unit: bytes, *, is_frame: bool) -> "list[_Item]":
-        """Return what of a unit, and when, is carried on."""
         if way in self._swallows | self._proxy.swallowed:
             return []
         armed = (self._proxy.armed if is_frame else self._proxy.early)[way]

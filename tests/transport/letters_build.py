@@ -29,8 +29,6 @@ QUICK = replace(PATIENT, heartbeat_interval_ms=50, heartbeat_timeout_ms=400)
 
 
 class Process:
-    """A node, what it was written and what it lost."""
-
     def __init__(
         self,
         limits: TransportLimits = PATIENT,
@@ -57,14 +55,12 @@ class Process:
         return self.nodes.send(node, to="x", body=body)
 
     def take(self, wanted: int = 1) -> list[bytes]:
-        """Wait for letters; return what they say."""
         return [self.letters.get(timeout=PATIENCE_S)[1].body for _ in range(wanted)]
 
     def watch(self, node: str, key: object = "watcher") -> None:
         self.nodes.watch(node, key, self.losses.put)
 
     def lost(self) -> str:
-        """Wait for a loss; return the reason."""
         return self.losses.get(timeout=PATIENCE_S)
 
     def freeze(self) -> threading.Event:

@@ -64,7 +64,6 @@ def test_messages_of_a_link_arrive_in_order(make: Make) -> None:
 
 
 def test_messages_of_several_senders_keep_the_order_of_each(make: Make) -> None:
-    """Threads share a connection but not an order."""
     sender, _, inboxes = connected(make, TARGET)
     sources = [TaskId(0, n) for n in range(4)]
 
@@ -98,7 +97,6 @@ def test_a_task_of_the_same_transport_gets_messages_by_reference(make: Make) -> 
 
 
 def test_a_large_batch_arrives_whole(make: Make) -> None:
-    """It spans many reads of a socket."""
     sender, _, inboxes = connected(make, TARGET)
     values = [bytes([n % 256]) * 100 for n in range(80_000)]
 
@@ -134,7 +132,6 @@ def test_messages_to_a_task_that_moved_away_are_counted_by_the_receiver(make: Ma
 
 
 def test_stop_while_threads_send_does_not_hang(make: Make) -> None:
-    """An executor that is shut down has tasks in the middle of a send."""
     sender, receiver, _ = connected(make, TARGET)
     stopped, running = threading.Event(), threading.Event()
 
@@ -160,7 +157,6 @@ def test_stop_while_threads_send_does_not_hang(make: Make) -> None:
 
 
 def test_stop_may_come_twice_or_before_start(make: Make) -> None:
-    """A shut-down that is repeated, or comes early, is no failure."""
     started, never_started = make(), make()
     started.start()
 
@@ -173,7 +169,6 @@ def test_stop_may_come_twice_or_before_start(make: Make) -> None:
 
 
 def test_a_peer_that_comes_back_at_its_address_is_reached_again(make: Make) -> None:
-    """What was sent while it was away is dropped or delivered once, and never out of order."""
     losses, inbox = Losses(), Inbox()
     sender, first = make(on_link_lost=losses), make()
     first.register(TARGET, Inbox())
@@ -199,7 +194,6 @@ def test_a_peer_that_comes_back_at_its_address_is_reached_again(make: Make) -> N
 
 
 def test_a_peer_that_never_comes_is_given_up(make: Make) -> None:
-    """After the configured attempts what waits for it is dropped, counted and reported."""
     losses = Losses()
     sender, peer = make(on_link_lost=losses), make()
     sender.start()

@@ -175,7 +175,6 @@ def proved(
     ids=lambda garbage: garbage[:12].hex() + f"-{len(garbage)}",
 )
 def test_garbage_is_cut_off_and_nothing_is_delivered(port: Port, garbage: bytes) -> None:
-    """An unauthenticated byte reaches no decoder."""
     with port.connect() as sock:
         with suppress(ConnectionError):
             sock.sendall(garbage)
@@ -204,7 +203,6 @@ def test_random_bytes_are_cut_off(stack: ExitStack) -> None:
 def test_a_wrong_secret_is_refused_and_what_follows_is_not_read(
     port: Port, purpose: Purpose
 ) -> None:
-    """The frames behind the proof are perfectly good."""
     with port.connect() as sock:
         client = as_client(sock, OTHER_CLUSTER, purpose)
         sock.sendall(GOOD_FRAME + GOOD_QUESTION + GOOD_LETTER)
@@ -230,7 +228,6 @@ def test_the_key_of_an_application_of_another_cluster_is_refused(
 
 @pytest.mark.parametrize("purpose", Purpose)
 def test_one_application_is_not_let_in_by_another(stack: ExitStack, purpose: Purpose) -> None:
-    """Not under its own name, and not under that of the other or of the cluster."""
     port = a_port(stack, keys_of(2))
     key = application_key(SECRET, AppId(1))
     for keys in (keys_of(1), KeyRing(Principal(AppId(2)), key), KeyRing.of_cluster(key)):
@@ -246,7 +243,6 @@ def test_one_application_is_not_let_in_by_another(stack: ExitStack, purpose: Pur
 
 @pytest.mark.parametrize("purpose", Purpose)
 def test_a_recorded_handshake_is_refused(port: Port, purpose: Purpose) -> None:
-    """It was good once, for another nonce of the server."""
     with port.connect() as sock:
         said = bytearray()
         client = Connection(
@@ -283,7 +279,6 @@ def test_half_a_handshake_is_closed_at_its_deadline(stack: ExitStack, sent: byte
 
 
 def test_a_stranger_that_hangs_up_half_way_is_forgotten(port: Port) -> None:
-    """Its place is free again at once."""
     for _ in range(LIMITS.unauthenticated_max * 10):
         with port.connect() as sock:
             sock.sendall(hello(Purpose.LINK, bytes(NONCE_BYTES)))
@@ -296,7 +291,6 @@ def test_a_stranger_that_hangs_up_half_way_is_forgotten(port: Port) -> None:
 
 
 def test_strangers_that_say_nothing_keep_nobody_out(stack: ExitStack, port: Port) -> None:
-    """Of too many the oldest goes; a peer that had proved itself before stays."""
     known = stack.enter_context(port.connect())
     proved(known)
     strangers = [stack.enter_context(port.connect()) for _ in range(LIMITS.unauthenticated_max)]
@@ -359,7 +353,6 @@ def surplus() -> bytes:
 def test_a_peer_that_speaks_nonsense_on_a_link_is_cut_off(
     port: Port, nonsense: Callable[[], bytes]
 ) -> None:
-    """Knowing the secret does not lift the limits."""
     with port.connect() as sock:
         proved(sock)
         sock.sendall(nonsense())
@@ -370,22 +363,18 @@ def test_a_peer_that_speaks_nonsense_on_a_link_is_cut_off(
 
 
 def stranger() -> bytes:
-    """Return a letter of a node that has not said who it is."""
     return GOOD_LETTER
 
 
 def ping() -> bytes:
-    """Return another message that is not the first."""
     return b"".join(encode_peer(Ping(number=1), FrameLimits()))
 
 
 def greeting() -> bytes:
-    """Return a greeting that is no node message at all."""
     return b"".join(encode_frame(FrameKind.PEER, [b"\x93\x01\xa8Greeting"], FrameLimits()))
 
 
 def not_for_nodes() -> bytes:
-    """Return a control message that nodes do not send each other."""
     return b"".join(encode_frame(FrameKind.PEER, [encode_control(ListWorkers())], FrameLimits()))
 
 
@@ -397,7 +386,6 @@ def not_for_nodes() -> bytes:
 def test_a_process_that_speaks_nonsense_is_cut_off(
     port: Port, nonsense: Callable[[], bytes], purpose: Purpose
 ) -> None:
-    """No letter is handed on, and nobody is asked anything."""
     with port.connect() as sock:
         proved(sock, purpose=purpose)
         sock.sendall(nonsense() + GOOD_LETTER)
@@ -434,7 +422,6 @@ def test_a_frame_that_never_ends_holds_what_came_of_it_and_no_more(port: Port) -
 
 
 def test_a_control_connection_needs_somebody_to_answer() -> None:
-    """A data listener without control handler takes no questions."""
     transport = TcpTransport(SECRET, limits=LIMITS)
     with socket.create_connection(split_address(transport.start()), PATIENCE_S) as sock:
         proved(sock, purpose=Purpose.CLIENT)
@@ -448,7 +435,6 @@ def test_a_control_connection_needs_somebody_to_answer() -> None:
 
 
 def test_an_application_sends_no_records_into_the_cluster(port: Port) -> None:
-    """It is known, but links are between processes of one principal."""
     with port.connect() as sock:
         proved(sock, keys_of(1))
         with suppress(ConnectionError):
@@ -459,7 +445,6 @@ def test_an_application_sends_no_records_into_the_cluster(port: Port) -> None:
 
 
 def test_an_application_asks_nothing_of_the_cluster_unless_it_may(port: Port) -> None:
-    """User code must not kill the application of another user."""
     with (
         ControlClient(port.address, keys_of(1)) as client,
         pytest.raises(GearpyError, match="application 1 may not send ListWorkers"),
@@ -470,7 +455,6 @@ def test_an_application_asks_nothing_of_the_cluster_unless_it_may(port: Port) ->
 
 
 def test_a_handler_can_let_an_application_ask() -> None:
-    """What it may ask is decided for each message."""
     server = TcpTransport(SECRET)
     server.serve_control(
         lambda _: WorkerList(workers=()),
@@ -484,7 +468,6 @@ def test_a_handler_can_let_an_application_ask() -> None:
 
 
 def test_user_code_at_the_address_of_a_master_is_not_taken_for_it(stack: ExitStack) -> None:
-    """A process of an application may bind a port that a master has left."""
     impostor = a_port(stack, keys_of(1))
 
     with (
@@ -499,7 +482,6 @@ def test_user_code_at_the_address_of_a_master_is_not_taken_for_it(stack: ExitSta
 def test_an_application_does_not_take_the_name_of_a_node_of_the_cluster(
     stack: ExitStack, port: Port
 ) -> None:
-    """What it writes would be believed."""
     master = TcpTransport(KEYS)
     master.start()
     stack.callback(master.stop)
@@ -519,7 +501,6 @@ def test_an_application_does_not_take_the_name_of_a_node_of_the_cluster(
 
 
 def test_processes_of_one_application_send_each_other_records(stack: ExitStack) -> None:
-    """They need no secret for it but their own key."""
     a_port(stack, keys_of(7)).assert_serves_good_peers()
 
 

@@ -37,7 +37,6 @@ def a_view(at_s: float = 0, **totals: Any) -> AppView:
 
 
 def held_back(share: float, at_s: float) -> AppView:
-    """Return a view in which the source is held back for a share of its time."""
     view = a_view(at_s)
     source, *others = view.processors
     return replace(view, processors=(replace(source, backpressured=share), *others))
@@ -60,8 +59,6 @@ def test_a_healthy_application_rings_never() -> None:
 
 
 def test_back_pressure_fires_after_minutes_and_is_resolved_after_one() -> None:
-    """A burst is no reason to get up."""
-
     def view_of(second: int) -> AppView:
         return held_back(0.9 if 100 <= second < 400 or 10 <= second < 50 else 0.0, second)
 
@@ -72,7 +69,6 @@ def test_back_pressure_fires_after_minutes_and_is_resolved_after_one() -> None:
 
 
 def test_a_value_that_swings_around_the_threshold_rings_once() -> None:
-    """It has to fall below a lower one before it is over."""
     alerts = AppAlerts()
 
     changes = run(
@@ -86,8 +82,6 @@ def test_a_value_that_swings_around_the_threshold_rings_once() -> None:
 
 
 def test_event_time_that_stands_while_records_come_is_a_stalled_clock() -> None:
-    """It is not when the source is silent, nor when nothing is promised."""
-
     def stands(second: int) -> AppView:
         return a_view(second, watermark_ms=NOW_MS)
 
@@ -113,8 +107,6 @@ def test_a_clock_that_moves_again_is_resolved() -> None:
 def test_counts_that_grow_fire_and_are_forgotten_after_ten_minutes(
     rule: str, name: str, each: int
 ) -> None:
-    """Old ones do not count."""
-
     def view_of(second: int) -> AppView:
         return a_view(second, **{name: 100 + each * min(3, second // 60)})
 
@@ -145,8 +137,6 @@ def test_epochs_that_are_given_up_fire() -> None:
 
 
 def test_late_records_fire_by_their_share() -> None:
-    """One in a hundred, for a minute."""
-
     def view_of(second: int) -> AppView:
         return a_view(second, late=second // 5)
 
@@ -157,7 +147,6 @@ def test_late_records_fire_by_their_share() -> None:
 
 
 def test_memory_counts_where_there_is_a_limit() -> None:
-    """Of the executor that is nearest to it."""
     view = a_view()
     full = replace(view, executors=tuple(replace(e, rss_bytes=95) for e in view.executors))
 
@@ -171,7 +160,6 @@ def test_memory_counts_where_there_is_a_limit() -> None:
 
 
 def test_what_has_failed_is_told_at_once_and_nothing_else_of_it() -> None:
-    """What it was held up by does not matter any more."""
     alerts = AppAlerts()
 
     def view_of(second: int) -> AppView:
@@ -198,7 +186,6 @@ def test_what_waits_to_run_for_five_minutes_is_told() -> None:
 
 
 def test_a_book_keeps_the_alerts_of_all_applications() -> None:
-    """And resolves those of one that is gone."""
     book = AlertBook()
     other = replace(QUIET, app_id=8, name="other")
     for second in range(0, 185, 5):
@@ -227,7 +214,6 @@ def test_firing_and_resolved_come_in_turns(steps: list[tuple[int, float]]) -> No
 
 
 def test_every_rule_is_measured_and_can_be_told() -> None:
-    """A table of rules is worth what it says."""
     assert [each.name for each in RULES] == list(MEASURES)
     for each in RULES:
         assert each.level in get_args(Level)
@@ -237,7 +223,6 @@ def test_every_rule_is_measured_and_can_be_told() -> None:
 
 
 def test_the_configuration_has_the_same_rules_and_thresholds() -> None:
-    """Each key is one of the table, and says what the table says."""
     known = {each.name: each for each in RULES}
     choices = SETTINGS["alerts.off"].choices
 

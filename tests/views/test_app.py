@@ -30,7 +30,6 @@ def moved(look: Look, by: int, after_ms: int) -> Look:
 
 
 def test_the_view_has_the_graph_with_its_roles_and_steps() -> None:
-    """Left to right, as the data flows."""
     view = app_view(a_look())
 
     assert [each.role for each in view.processors] == ["source", "step", "sink"]
@@ -42,7 +41,6 @@ def test_the_view_has_the_graph_with_its_roles_and_steps() -> None:
 
 
 def test_the_path_to_the_holder_of_the_clock_is_marked() -> None:
-    """Its last task, and the edges that lead to it."""
     view = app_view(a_look())
 
     assert [each.holds_clock for each in view.processors] == [False, True, False]
@@ -50,7 +48,6 @@ def test_the_path_to_the_holder_of_the_clock_is_marked() -> None:
 
 
 def test_rates_follow_from_two_looks() -> None:
-    """In records per second, of all and of each; the rate of an edge is what its source gives."""
     view = app_view(moved(a_look(), 500, 2_000), a_look())
 
     assert (view.totals.records_in_rate, view.totals.records_out_rate) == (250.0, 0.0)
@@ -60,7 +57,6 @@ def test_rates_follow_from_two_looks() -> None:
 
 @pytest.mark.parametrize(("by", "after_ms"), [(-500, 2_000), (500, 100), (0, 0)])
 def test_there_is_no_rate_over_a_restart_or_no_time(by: int, after_ms: int) -> None:
-    """Unknown is not zero."""
     view = app_view(moved(a_look(), by, after_ms), a_look())
 
     assert view.totals.records_in_rate is None
@@ -68,7 +64,6 @@ def test_there_is_no_rate_over_a_restart_or_no_time(by: int, after_ms: int) -> N
 
 
 def test_an_application_without_app_master_has_a_view() -> None:
-    """Such as one that has ended, or waits for slots."""
     view = app_view(a_look(detail=None, summary=a_summary(stall="waits for slots: needs 4: add")))
 
     assert (view.processors, view.edges, view.waits) == ((), (), "waits for slots: needs 4: add")
@@ -78,7 +73,6 @@ def test_an_application_without_app_master_has_a_view() -> None:
 
 @pytest.mark.parametrize(("lag_ms", "why"), [(200, None), (2_000, "unacknowledged output")])
 def test_a_processor_has_its_tasks(lag_ms: int, why: str | None) -> None:
-    """With where they run, and why the clock waits for them, unless it only does for a moment."""
     view = processor_view(a_look(detail=a_detail(lag_ms=lag_ms)), 1)
 
     assert view is not None
@@ -91,12 +85,10 @@ def test_a_processor_has_its_tasks(lag_ms: int, why: str | None) -> None:
 
 @pytest.mark.parametrize("answers", [{}, {"detail": None}])
 def test_an_unknown_processor_has_no_view(answers: dict[str, Any]) -> None:
-    """Also while nobody knows any."""
     assert processor_view(a_look(**answers), 9) is None
 
 
 def test_a_view_goes_through_json() -> None:
-    """Whoever reads it has the same view again."""
     view, tasks = app_view(a_look()), processor_view(a_look(), 1)
 
     assert msgspec.json.decode(msgspec.json.encode(view), type=AppView) == view
@@ -104,7 +96,6 @@ def test_a_view_goes_through_json() -> None:
 
 
 def test_a_processor_alone_is_a_source() -> None:
-    """A program of one chain has no edges."""
     alone = (ProcessorSummary(processor_id=0, name="all", parallelism=1, clock_ms=None),)
 
     view = app_view(a_look(detail=a_detail(processors=alone, edges=())))
@@ -123,7 +114,6 @@ def test_looks_are_kept_as_long_as_rates_need_them() -> None:
 
 
 def test_looks_that_are_far_apart_are_compared_too() -> None:
-    """A rate over a minute is better than none."""
     looks = Looks()
     known = []
     for at_ms in (0, 60_000):

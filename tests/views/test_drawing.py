@@ -35,7 +35,6 @@ def titles_of(svg: str) -> list[str]:
 
 
 def test_the_graph_has_names_roles_and_rates() -> None:
-    """As the page and the notebook show it."""
     words = words_of(graph_svg(a_view(records_out_rate=48_200.0, busy=0.4)))
 
     assert [each for each in words if each.isidentifier()] == ["orders", "join", "to_spark"]
@@ -53,7 +52,6 @@ def test_back_pressure_and_the_path_of_the_clock_are_said_in_words_too() -> None
 
 
 def test_one_box_at_most_has_the_accent() -> None:
-    """The one that the headline is about, when it is a warning."""
     headline = Headline(level="bad", text="", processor=1)
 
     assert graph_svg(replace(a_view(), headline=headline)).count(f'stroke="{RED}"') == 1
@@ -69,5 +67,4 @@ def test_text_of_users_is_text(name: str, step: str) -> None:
 
 
 def test_an_application_that_begins_has_no_graph() -> None:
-    """The page says what it waits for instead."""
     assert graph_svg(app_view(a_look(detail=a_detail(processors=(), edges=())))) == ""

@@ -53,7 +53,6 @@ def test_nobody_is_told_to_restart_what_ends_with_its_process() -> None:
 
 @pytest.mark.parametrize("waits_for", [each for each in WAITS if each != "upstream"])
 def test_there_is_advice_on_everything_that_a_task_may_wait_for(waits_for: str) -> None:
-    """Who reads it has a running application that stands still, and little time."""
     advice = sentence(clock_finding(a_detail("upstream", waits_for)))
 
     assert advice.startswith("p1 (task 1.0) ")
@@ -61,7 +60,6 @@ def test_there_is_advice_on_everything_that_a_task_may_wait_for(waits_for: str) 
 
 
 def test_who_waits_for_another_is_not_to_blame() -> None:
-    """The nearest to the holder that waits for nobody is."""
     detail = a_detail("source has not advanced", "unacknowledged output", "upstream", "upstream")
 
     assert clock_finding(detail).task == "1.0"
@@ -73,7 +71,6 @@ def test_when_everybody_waits_the_source_is_to_blame() -> None:
 
 
 def test_what_a_newer_cluster_waits_for_is_told_as_it_is() -> None:
-    """The words come from the cluster, whose version may be another."""
     assert sentence(clock_finding(a_detail("the moon"))) == "p0 (task 0.0) waits for: the moon"
 
 
@@ -88,7 +85,6 @@ def test_nobody_is_to_blame_while_the_clock_keeps_up() -> None:
 
 
 def test_who_is_hardly_behind_only_keeps_up() -> None:
-    """0.0 s is no news."""
     detail = a_detail("upstream", "unacknowledged output", lag_ms=49)
 
     said = sentence(clock_finding(detail))
@@ -96,7 +92,6 @@ def test_who_is_hardly_behind_only_keeps_up() -> None:
 
 
 def test_a_source_without_event_time_is_as_it_should_be() -> None:
-    """Its records have none, or it has read none yet."""
     detail = a_detail("source has not advanced")
     [link] = detail.why
     finding = clock_finding(replace(detail, why=(replace(link, watermark_ms=MIN_MS),)))
@@ -120,7 +115,6 @@ def test_a_source_without_event_time_is_as_it_should_be() -> None:
 def test_an_application_of_actors_is_told_by_its_executors(
     statuses: tuple[Literal["launching", "running"], ...], level: str, said: str
 ) -> None:
-    """It has no clock and no records."""
     executors = tuple(
         ExecutorSummary(
             executor_id=ExecutorId(number), launch=1, worker_id=WorkerId(0), slots=1, status=status
@@ -136,7 +130,6 @@ def test_an_application_of_actors_is_told_by_its_executors(
 
 
 def test_open_windows_hold_the_clock_of_an_application_that_keeps_up() -> None:
-    """Their task is named, and there is nothing to do."""
     finding = clock_finding(a_detail("upstream", "open windows or state", lag_ms=230))
 
     assert (finding.level, finding.task) == ("ok", None)
@@ -153,7 +146,6 @@ def a_processor(number: int, *, idle_ms: int = 0) -> ProcessorSummary:
 
 
 def test_a_source_that_is_idle_says_for_how_long() -> None:
-    """Whoever looks at it sees whether that is as it should be."""
     detail = a_detail("idle", processors=(a_processor(0, idle_ms=64_000),))
 
     assert sentence(clock_finding(detail)) == (
@@ -166,7 +158,6 @@ def test_a_source_that_is_idle_says_for_how_long() -> None:
 def test_state_that_waits_for_a_source_that_is_idle_is_told_with_that(
     stall: str, level: str
 ) -> None:
-    """Nothing is kept up with where nothing comes."""
     detail = a_detail("idle", "open windows or state", lag_ms=0)
 
     finding = clock_finding(detail, stall=stall)
@@ -179,7 +170,6 @@ def test_state_that_waits_for_a_source_that_is_idle_is_told_with_that(
 
 
 def test_sources_that_are_idle_beside_those_that_are_not_are_named() -> None:
-    """Else half of the input may be missed and nobody sees it. A moment is no news."""
     detail = a_detail(
         "upstream",
         "unacknowledged output",
@@ -206,7 +196,6 @@ def test_sources_that_are_idle_beside_those_that_are_not_are_named() -> None:
 
 
 def test_a_clock_that_stalls_has_a_holder_however_small_the_lag() -> None:
-    """State that is never let go of stops no record, and all that waits for the clock."""
     detail = a_detail("upstream", "open windows or state", lag_ms=230)
 
     assert clock_finding(detail, stall="p1 holds it").task == "1.0"
@@ -217,7 +206,6 @@ def test_source_that_reads_nothing_is_named() -> None:
 
 
 def test_task_in_user_code_is_named_with_its_line() -> None:
-    """And not those that wait for it."""
     turn = LongTurnSummary(
         task="0.1", step="map(f)", lasts_ms=34_000, source="/a/app.py:17", source_line="sleep(9)"
     )
@@ -284,7 +272,6 @@ def test_a_server_that_is_away_is_the_cause_of_what_waits_before_it(chain: tuple
 
 
 def test_a_source_that_waits_does_not_excuse_a_step_behind_it() -> None:
-    """Both are told."""
     found = findings_while("upstream", "unprocessed input", outside="p0")
 
     assert [(level, processor) for level, _, processor in found] == [
@@ -323,7 +310,6 @@ def test_stuck_consumer_is_named_with_its_trouble() -> None:
 
 
 def test_stuck_consumer_that_says_nothing_may_have_ended() -> None:
-    """A query that was killed cannot tell why."""
     advice = sentence(stuck_finding(a_stuck(), 43_000))
 
     assert "for 42.0 s so far; 120,000 rows wait for it: it says nothing: see whether" in advice

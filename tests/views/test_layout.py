@@ -19,7 +19,6 @@ def graphs(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, int]]]:
 def test_boxes_do_not_overlap_and_edges_go_to_the_right(
     graph: tuple[list[int], list[tuple[int, int]]],
 ) -> None:
-    """The invariants of a drawing that can be read."""
     processors, edges = graph
 
     layout = layout_of(processors, edges)
@@ -44,7 +43,6 @@ def test_boxes_do_not_overlap_and_edges_go_to_the_right(
 def test_an_edge_over_a_column_goes_around_its_boxes(
     graph: tuple[list[int], list[tuple[int, int]]],
 ) -> None:
-    """Where it passes a column it has a bend, which is in no box."""
     layout = layout_of(*graph)
 
     for points in layout.lines.values():
@@ -56,7 +54,6 @@ def test_an_edge_over_a_column_goes_around_its_boxes(
 
 
 def test_branches_that_cross_are_put_right() -> None:
-    """Two sources, each with the step that was given in the other order."""
     layout = layout_of([0, 1, 2, 3], [(0, 3), (1, 2)])
 
     tops = {each: top for each, (_, top) in layout.boxes.items()}
@@ -64,7 +61,6 @@ def test_branches_that_cross_are_put_right() -> None:
 
 
 def test_an_empty_graph_has_no_places() -> None:
-    """An application that begins has no processors yet."""
     assert layout_of([], []).boxes == {}
 
 

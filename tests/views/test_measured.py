@@ -28,7 +28,6 @@ PROCESS = ProcessSample(pid=4711, started_ms=0, rss_bytes=200_000_000, cpu_s=10.
 
 
 def a_task(processor: int, index: int, **values: Any) -> TaskSample:
-    """Return the measurements of a task in its first session."""
     known = {"session": SessionId(1), **values}
     return TaskSample(task_id=TaskId(processor, index), **known)
 
@@ -47,7 +46,6 @@ def two_looks(was: MetricsData, now: MetricsData) -> tuple[Look, Look]:
 
 
 def test_shares_and_rates_are_of_the_time_between() -> None:
-    """Of both tasks of a processor together, and of each."""
     was = measured(
         NOW_MS, a_task(1, 0, records_in=100), a_task(1, 1, records_in=100, busy_ms=1_000)
     )
@@ -80,7 +78,6 @@ def test_a_task_that_was_restarted_has_no_rate_yet() -> None:
 
 
 def test_latency_is_that_of_the_time_between() -> None:
-    """A slow hour long ago is over."""
     was = measured(NOW_MS, a_task(2, 0, latency=HistogramSample(counts=((40, 1_000),))))
     now = measured(
         NOW_MS + 1_000, a_task(2, 0, latency=HistogramSample(counts=((0, 10), (40, 1_000))))
@@ -116,7 +113,6 @@ def test_metrics_of_the_program_are_added_up_over_tasks() -> None:
 
 
 def test_the_watermark_of_a_processor_is_the_oldest_of_its_tasks() -> None:
-    """Those that have promised nothing do not count."""
     now = measured(NOW_MS, a_task(1, 0, watermark_ms=NOW_MS - 500), a_task(1, 1, watermark_ms=None))
 
     join = app_view(a_look(metrics=now)).processors[1]
@@ -125,7 +121,6 @@ def test_the_watermark_of_a_processor_is_the_oldest_of_its_tasks() -> None:
 
 
 def test_executors_have_memory_and_cores() -> None:
-    """Of the same process; a new one begins anew."""
     was = measured(NOW_MS, a_task(0, 0))
     later = replace(PROCESS, cpu_s=13.0, gc_pause_s=1.5)
     now = measured(NOW_MS + 2_000, a_task(0, 0), executors=(an_executor(later),))
@@ -139,7 +134,6 @@ def test_executors_have_memory_and_cores() -> None:
 
 
 def test_one_look_has_rates_when_there_is_a_series() -> None:
-    """The mean of the newest points, as batches come in bursts."""
     series = SeriesData(
         app_id=APP,
         at_ms=(1, 2, 3),
@@ -194,7 +188,6 @@ def test_back_pressure_is_told_with_the_processor_behind_it() -> None:
 
 
 def test_a_hot_task_is_named_as_more_of_them_would_not_help() -> None:
-    """The records of a key all go to one task."""
     was = measured(NOW_MS, a_task(0, 0), *(a_task(1, index) for index in range(4)))
     now = measured(
         NOW_MS + 1_000,

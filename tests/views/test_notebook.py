@@ -83,7 +83,6 @@ def test_records_are_a_table(records: list[Any], rows: list[list[str]]) -> None:
 
 
 def test_a_long_table_is_cut() -> None:
-    """Its rows, its columns, its cells; it says so."""
     page = Page(records_html([{str(n): "x" * 1000 for n in range(30)}] * 150))
 
     assert len(page.rows) == 101
@@ -99,7 +98,6 @@ def test_a_long_table_is_cut() -> None:
     )
 )
 def test_nothing_of_a_record_is_taken_for_html(value: Any) -> None:
-    """Whatever it is, the page keeps its form."""
     page = Page(records_html([value, {"name": value}]))
 
     assert not page.open
@@ -107,7 +105,6 @@ def test_nothing_of_a_record_is_taken_for_html(value: Any) -> None:
 
 
 def test_nothing_of_an_application_is_taken_for_html() -> None:
-    """Names and texts of errors are those of users."""
     summary = ApplicationSummary(app_id=AppId(1), name=SCRIPT, status="active")
     detail = ApplicationDetail(
         app_id=AppId(1),

@@ -20,7 +20,6 @@ def an_overview(*rows: AppRow) -> OverviewView:
 
 
 def test_what_runs_well_needs_no_attention() -> None:
-    """Nor does what has ended, however it did."""
     failed = a_summary(status="failed", finished_ms=NOW_MS)
 
     view = an_overview(row_of(app_view(a_look())), row_of_summary(failed, NOW_MS))
@@ -41,7 +40,6 @@ def test_what_waits_for_slots_needs_attention() -> None:
 
 
 def test_workers_have_memory_and_cores() -> None:
-    """Cores follow from two measurements of the same process."""
     was = ProcessMetricsData(
         name="worker0", at_ms=NOW_MS, process=ProcessSample(pid=1, started_ms=0, cpu_s=1.0)
     )

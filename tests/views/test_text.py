@@ -33,7 +33,6 @@ def a_summary(*, submitted_ms: int = 0, finished_ms: int = 0) -> ApplicationSumm
     ],
 )
 def test_a_time_span_has_two_units_at_most(span_ms: int, shown: str) -> None:
-    """Seconds do not matter once it takes hours."""
     assert text.duration(span_ms) == shown
 
 
@@ -54,7 +53,6 @@ def test_a_watermark_is_a_time_or_one_of_the_ends(watermark_ms: int | None, show
 
 
 def test_what_runs_is_timed_to_now_and_what_has_ended_to_its_end() -> None:
-    """The duration of an ended application must not grow."""
     running, ended = a_summary(submitted_ms=100), a_summary(submitted_ms=100, finished_ms=250)
 
     assert text.duration_ms_of(running, 1_100) == 1_000
@@ -62,12 +60,10 @@ def test_what_runs_is_timed_to_now_and_what_has_ended_to_its_end() -> None:
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_duration() -> None:
-    """The master's clock may be ahead of ours."""
     assert text.duration_ms_of(a_summary(submitted_ms=100), 50) == 0
 
 
 def test_one_of_a_kind_is_singular() -> None:
-    """One worker is no workers."""
     assert (text.plural(1, "worker"), text.plural(1000, "slot")) == ("1 worker", "1,000 slots")
 
 
@@ -80,7 +76,6 @@ def test_no_text_can_steer_the_terminal(foreign: str) -> None:
 
 
 def test_ordinary_text_is_shown_as_it_is() -> None:
-    """Escapes are for control characters only."""
     assert text.printable("[red]ünïcödé 词[/red]\n\tend") == "[red]ünïcödé 词[/red]\n\tend"
 
 
@@ -102,7 +97,6 @@ def test_a_short_number_has_four_figures_at_most(number: float, shown: str) -> N
 
 
 def test_figures_have_their_units_and_unknown_ones_are_empty() -> None:
-    """Unknown is not zero."""
     assert [text.rate(48_210), text.rate(3.2), text.rate(None)] == ["48.2 k/s", "3.2 /s", ""]
     assert [text.size(14_000_000), text.size(12), text.size(None)] == ["14.0 MB", "12 B", ""]
     assert [text.share(0.97), text.share(None)] == ["97 %", ""]

@@ -46,7 +46,6 @@ def a_lane(log: WindowLog, run: str = "r", incarnation: int = 1, **changes: Any)
 def prepared(
     lane: LaneWriter, epoch: int, *keys: int, body: Body = "parquet", **about: Any
 ) -> PreparedBatch:
-    """Write a batch that nobody sees."""
     lane.add(rows_of(*keys))
     found = lane.prepare(epoch, body=body, about=about)
     assert found is not None

@@ -26,7 +26,6 @@ def batch_of(windows: list[tuple[Any, ...]]) -> pa.RecordBatch:
 
 @given(st.lists(st.one_of(st.lists(WINDOWS, max_size=4), st.lists(WINDOWS, max_size=1))))
 def test_windows_are_counted_once_however_they_came(parts: list[list[tuple[Any, ...]]]) -> None:
-    """One window of a part, as most parts have, is the same as among others of another part."""
     notes = BatchNotes()
 
     for part in parts:
@@ -47,7 +46,6 @@ def test_windows_are_counted_once_however_they_came(parts: list[list[tuple[Any, 
     ],
 )
 def test_records_without_windows_have_rows_only(schema: pa.Schema) -> None:
-    """Columns of these names may be of the user, and no times."""
     notes = BatchNotes()
 
     notes.add(pa.RecordBatch.from_pydict({name: [1, 2] for name in schema.names}, schema=schema))
@@ -57,7 +55,6 @@ def test_records_without_windows_have_rows_only(schema: pa.Schema) -> None:
 
 
 def test_firings_that_are_no_numbers_do_not_count() -> None:
-    """A column of that name may be of the user."""
     notes = BatchNotes()
     schema = SCHEMA.set(2, pa.field("firing", pa.string()))
     cells = {"window_start": [0, 0], "window_end": [10, 10], "firing": ["x", "y"]}

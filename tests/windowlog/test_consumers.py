@@ -47,7 +47,6 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_reader_is_told_with_how_far_it_is_behind(bench: Bench) -> None:
-    """In rows, and with what it says of itself."""
     for seq in (1, 2, 3):
         bench.show(seq)
     bench.read("query", 1, batch_id=7, rows_per_s=12.5, more={"trouble": "no such table"})
@@ -74,7 +73,6 @@ def test_reader_that_stands_still_waits_longer_and_longer(bench: Bench) -> None:
 
 
 def test_a_moment_later_nobody_looks_again(bench: Bench) -> None:
-    """Reports of tasks are made several times a second."""
     bench.look()
     bench.read("query", 0)
 
@@ -127,7 +125,6 @@ def test_what_is_no_report_is_passed_over(bench: Bench, tmp_path: Path, text: st
 
 
 def test_a_report_that_cannot_be_read_changes_nothing(bench: Bench, tmp_path: Path) -> None:
-    """The task goes on, and looks again."""
     bench.read("query", 0)
     known = bench.look()
     (tmp_path / "log" / "_readers" / "x.json").mkdir()

@@ -16,7 +16,6 @@ LANE = "windows-00000"
 
 
 def test_nothing_is_seen_before_it_is_shown() -> None:
-    """Neither what waits nor what is prepared; showing it again changes nothing."""
     log = a_log(MemoryFolder())
     lane = a_lane(log)
 
@@ -30,7 +29,6 @@ def test_nothing_is_seen_before_it_is_shown() -> None:
 
 
 def test_a_file_notes_what_is_in_it() -> None:
-    """Readers, and people, need not read the rows."""
     log = a_log(MemoryFolder())
     lane = a_lane(log)
     lane.add(rows_of(1, 1))
@@ -52,7 +50,6 @@ def test_a_file_notes_what_is_in_it() -> None:
 
 
 def test_an_epoch_without_rows_has_no_number() -> None:
-    """No file for each second of silence."""
     log = a_log(MemoryFolder())
     lane = a_lane(log)
 
@@ -80,7 +77,6 @@ def test_many_rows_do_not_wait_in_memory(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_closing_removes_what_is_not_prepared_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is prepared belongs to whoever comes next."""
     monkeypatch.setattr(lane_module, "_GROUP_ROWS", 1)
     log = a_log(MemoryFolder())
     lane = a_lane(log)
@@ -97,7 +93,6 @@ def test_closing_removes_what_is_not_prepared_only(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_successor_shows_what_was_prepared_and_removes_the_rest() -> None:
-    """In this order: what it removes nobody can show any more."""
     log = a_log(MemoryFolder())
     zombie = a_lane(log)
     told, untold = prepared(zombie, 1, 1), prepared(zombie, 2, 2)
@@ -157,7 +152,6 @@ def test_without_an_owner_nothing_is_shown() -> None:
 
 
 def test_other_lanes_are_left_alone() -> None:
-    """Those of other tasks, and of writers whose names begin alike."""
     log = a_log(MemoryFolder())
     others = [a_lane(log, task=1), a_lane(log, writer="window"), a_lane(log, task=10)]
     for lane in others:
@@ -192,7 +186,6 @@ def test_a_batch_that_is_neither_pending_nor_shown_is_an_error() -> None:
 
 
 def test_a_batch_whose_number_another_run_has_is_an_error() -> None:
-    """It had begun meanwhile, and has removed what was prepared."""
     log = a_log(MemoryFolder())
     batch = prepared(a_lane(log), 1, 1)
     shown(a_lane(log, "s"), 1, 2)
@@ -204,7 +197,6 @@ def test_a_batch_whose_number_another_run_has_is_an_error() -> None:
 
 
 def test_a_pending_file_of_another_size_is_an_error() -> None:
-    """Half a file must not be shown."""
     store = MemoryFolder()
     log = a_log(store)
     lane = a_lane(log)
@@ -216,7 +208,6 @@ def test_a_pending_file_of_another_size_is_an_error() -> None:
 
 
 def test_a_batch_that_is_compacted_or_purged_was_shown() -> None:
-    """A restart shows again what may not be shown yet."""
     log = a_log(MemoryFolder())
     lane = a_lane(log)
     first, second = shown(lane, 1, 1), shown(lane, 2, 2)
@@ -234,7 +225,6 @@ def test_a_batch_that_is_compacted_or_purged_was_shown() -> None:
 def test_a_batch_of_another_folder_is_none_of_its_business(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A new run goes on from a checkpoint, and writes elsewhere."""
     batch = prepared(a_lane(a_log(MemoryFolder())), 1, 1)
     log = a_log(MemoryFolder())
     lane = a_lane(log, "s")

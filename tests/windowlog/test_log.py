@@ -16,7 +16,6 @@ LANE = "windows-00000"
 
 
 def test_a_folder_that_is_no_log_says_so(tmp_path: Path) -> None:
-    """A wrong path is the likeliest mistake."""
     log = WindowLog(tmp_path / "x")
 
     assert not log.exists
@@ -36,7 +35,6 @@ def test_a_log_that_is_begun_later_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", ["parquet", "arrow"])
 def test_rows_are_read_as_they_were_written(tmp_path: Path, body: str) -> None:
-    """With exactly the columns of the schema, whatever the files are."""
     log = a_log(tmp_path)
     lane = a_lane(log)
     shown(lane, 1, 1, 2, body=body)  # type: ignore[arg-type]
@@ -50,7 +48,6 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path, body: str) -> None:
 
 
 def test_a_url_is_read_like_a_folder() -> None:
-    """In any file system that fsspec knows."""
     log = a_log_of("memory://read-like-a-folder/log", [[1], [2, 3]])
 
     assert keys_in(WindowLog("memory://read-like-a-folder/log")) == [1, 2, 3]
@@ -58,7 +55,6 @@ def test_a_url_is_read_like_a_folder() -> None:
 
 
 def test_a_file_that_was_compacted_meanwhile_is_found_again() -> None:
-    """A reader had planned to read it."""
     log = a_log_of(MemoryFolder(), [[1], [2], [3]])
     pieces = log.view().between({}, {LANE: 3})
     compact_all(WindowLog(log.store))
@@ -67,7 +63,6 @@ def test_a_file_that_was_compacted_meanwhile_is_found_again() -> None:
 
 
 def test_a_file_that_was_purged_meanwhile_is_a_gap() -> None:
-    """Not a file that happens to be missing."""
     log = a_log_of(MemoryFolder(), [[1], [2], [3]])
     (piece, *_) = log.view().between({}, {LANE: 3})
     WindowLog(log.store).purge({LANE: 2})
@@ -77,7 +72,6 @@ def test_a_file_that_was_purged_meanwhile_is_a_gap() -> None:
 
 
 def test_a_listing_that_misses_files_is_made_again() -> None:
-    """A folder that changes while it is listed may show neither the old file nor the new."""
     store = MemoryFolder()
     log = a_log_of(store, [[1], [2], [3]])
     everything = store.names()
@@ -93,7 +87,6 @@ def test_a_listing_that_misses_files_is_made_again() -> None:
 
 
 def test_a_file_that_was_removed_by_hand_is_a_hole() -> None:
-    """It stays one, however often one looks."""
     store = MemoryFolder()
     log = a_log_of(store, [[1], [2], [3]])
     store.remove(log.segments()[1].name)
@@ -117,7 +110,6 @@ def test_a_damaged_file_is_named(data: bytes, body: str) -> None:
 
 
 def test_a_file_that_is_not_what_its_name_says_is_damaged() -> None:
-    """Rows and batches are noted twice, and must agree."""
     store = MemoryFolder()
     log = a_log_of(store, [[1], [2, 3]])
     first, second = sorted(log.segments())
@@ -173,6 +165,5 @@ def test_readers_say_how_far_they_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".a", "a" * 101])
 def test_a_reader_has_a_name_for_a_file(name: str) -> None:
-    """It must not lead out of the folder."""
     with pytest.raises(ConfigError, match="letters, digits"):
         a_log(MemoryFolder()).report(ReaderReport(name=name, lanes={}, at_ms=1))

@@ -13,12 +13,10 @@ LANE = "windows-00000"
 
 @pytest.fixture(params=REAL)
 def store(request: pytest.FixtureRequest) -> Folder:
-    """Return a new folder on each server."""
     return real_folder(request.param, request)
 
 
 def test_batches_come_back_in_order(store: Folder) -> None:
-    """Also when many small files have become one."""
     log = a_log_of(store, [[1], [2], [3]])
     before = keys_in(WindowLog(store))
     compact_all(WindowLog(store))
@@ -28,7 +26,6 @@ def test_batches_come_back_in_order(store: Folder) -> None:
 
 
 def test_what_was_purged_is_gone(store: Folder) -> None:
-    """The rest stays where it was."""
     log = a_log_of(store, [[1], [2], [3]])
     log.purge({LANE: 2})
 

@@ -16,7 +16,6 @@ FILE = f"_owners/{LANE}.again.json"
 
 
 def left_of(log: WindowLog, since: int, *keys: int) -> list[int]:
-    """Return which keys are new to who goes back behind a batch."""
     replays = Replays(SCHEMA.identity)
     for rows in recalled(log, log.view(), LANE, since=since, identity=SCHEMA.identity):
         replays.restore(rows)
@@ -25,7 +24,6 @@ def left_of(log: WindowLog, since: int, *keys: int) -> list[int]:
 
 
 def a_log_to_go_back_in() -> WindowLog:
-    """Return one with a key in each batch, the same number."""
     return a_log_of(MemoryFolder(), [[1], [2], [3], [4]])
 
 
@@ -57,7 +55,6 @@ def test_what_is_compacted_and_purged_is_known_once() -> None:
     [b"", b"{", b"[]", b'{"batches": 5}', b'{"batches": [[1]]}', b'{"batches": [[1, 1, 5]]}'],
 )
 def test_a_damaged_note_is_none(text: Any) -> None:
-    """What is there is read, and noted anew."""
     log = a_log_to_go_back_in()
     log.store.put(FILE, text)
 

@@ -31,7 +31,6 @@ def expecting(rows: list[Row], identity: tuple[str, ...] = ("key",)) -> Replays:
 
 
 def written(replays: Replays, parts: list[list[Row]]) -> list[Row]:
-    """Return what is written of an epoch that comes in some parts."""
     rows = [row for part in parts for row in rows_of(replays.without(batch_of(part)))]
     return rows + rows_of(replays.settle())
 
@@ -40,7 +39,6 @@ def written(replays: Replays, parts: list[list[Row]]) -> list[Row]:
 def test_what_comes_again_in_any_order_is_there_as_often_as_it_came(
     data: st.DataObject, shown: list[Row], others: list[Row], identity: tuple[str, ...]
 ) -> None:
-    """Also where streams that were merged have rows of one identity; nothing is lost or doubled."""
     epoch = data.draw(st.permutations(shown + others))
     cut = data.draw(st.integers(0, len(epoch)))
     replays = expecting(shown, identity)
@@ -68,7 +66,6 @@ def test_rows_with_other_values_are_left_out_as_often_as_they_were_shown(
 def test_a_restart_between_epochs_changes_nothing(
     shown: list[Row], first: list[Row], second: list[Row]
 ) -> None:
-    """What is still expected is in the checkpoint."""
     replays, restarted = expecting(shown), Replays(("key",))
     assert rows_of(replays.settle()) == []
     written(replays, [first])

@@ -75,7 +75,6 @@ def test_a_type_becomes_what_spark_has(kind: Any, exact: Any, spark: Any) -> Non
     ],
 )
 def test_what_spark_has_nothing_like_is_refused_with_the_fix(kind: Any, fix: str) -> None:
-    """Before anything is written; all columns at once."""
     schema = pa.schema([("a", kind), ("b", kind), ("c", pa.int8())])
 
     with pytest.raises(ConfigError, match=fix) as caught:
@@ -84,7 +83,6 @@ def test_what_spark_has_nothing_like_is_refused_with_the_fix(kind: Any, fix: str
 
 
 def test_names_that_spark_takes_for_one_are_refused() -> None:
-    """It does not tell upper from lower case."""
     with pytest.raises(ConfigError, match="two columns 'User'"):
         exact_schema(pa.schema([("user", pa.int8()), ("User", pa.int8())]))
 
@@ -126,5 +124,4 @@ def test_a_difference_names_the_column(other: list[Any], difference: str) -> Non
 
 
 def test_a_part_of_a_schema_need_not_have_all_columns() -> None:
-    """A sink is given those of keys and values."""
     assert schema_difference(KEPT, pa.schema([("b", pa.string())]), partly=True) == ""

@@ -13,7 +13,6 @@ LANE = "windows-00000"
 
 
 def test_many_files_become_few() -> None:
-    """All batches are there, with what was noted of them, and who has written them."""
     log = a_log_of(MemoryFolder(), [[1], [2, 3], [4]])
     shown(a_lane(log, "s"), 9, 5)
 
@@ -32,7 +31,6 @@ def test_many_files_become_few() -> None:
 
 
 def test_what_a_crash_has_left_is_removed_by_the_next_one() -> None:
-    """Files that were compacted, and were not removed yet."""
     store = MemoryFolder()
     log = a_log_of(store, [[1], [2]])
     left = dict(store.files)
@@ -71,7 +69,6 @@ def test_files_that_are_purged_meanwhile_are_not_compacted() -> None:
 
 
 def test_a_writer_compacts_its_newest_files() -> None:
-    """When there are so many; others are left alone."""
     log = a_log_of(MemoryFolder(), [[1], [2], [3]])
     shown(a_lane(log, task=1), 1, 4)
 
@@ -99,7 +96,6 @@ def test_old_files_expire() -> None:
 
 
 def test_a_batch_that_was_not_taken_stays_however_old_it_is() -> None:
-    """A Spark that was away for longer than files are kept finds them all."""
     log = a_log_of(MemoryFolder(), [[1], [2], [3]])
 
     assert log.expire({}, before_ms=9999) == []
@@ -117,7 +113,6 @@ def test_a_file_whose_age_nobody_knows_stays() -> None:
 
 
 def test_a_window_that_is_there_twice_is_found() -> None:
-    """In one batch, or in several; in any lane, also when it was compacted."""
     log = a_log_of(MemoryFolder(), [[1], [2, 2]])
     shown(a_lane(log, task=1), 1, 1)
     before = [finding.problem[:35] for finding in verify(log).findings]
@@ -161,7 +156,6 @@ def test_rows_that_come_again_are_left_out_as_often_as_they_were_shown() -> None
 
 
 def test_without_an_identity_a_row_is_all_its_columns() -> None:
-    """Records that are no results of windows."""
     replays = Replays()
     replays.expect(rows_of(1))
 

@@ -42,12 +42,10 @@ from gearpy.wire.connection.frames import (
 
 
 def envelope(name: str, fields: Any, version: Any = NEWEST) -> bytes:
-    """Return a message that may be wrong."""
     return msgspec.msgpack.encode((version, name, fields))
 
 
 def test_the_public_dataclasses_of_both_message_modules_can_travel() -> None:
-    """A class is registered by being listed in its module, no other step."""
     assert {"SubmitApplication", "ErrorCard", "LaunchTasks", "TaskClock"} <= CONTROL_CLASSES.keys()
     assert "MasterMessage" not in CONTROL_CLASSES
 
@@ -80,13 +78,11 @@ def test_whatever_an_actor_is_told_can_travel(union: Any) -> None:
     ],
 )
 def test_a_message_in_any_other_form_is_refused_by_class_and_field(data: bytes, text: str) -> None:
-    """Two versions of a program must notice each other, not guess."""
     with pytest.raises(ProtocolError, match=text):
         decode_control(data)
 
 
 def test_an_unknown_field_of_a_nested_value_is_found() -> None:
-    """Strictness does not end at the first level."""
     artifact = {"kind": "file", "location": "", "attr": "", "args": [], "sudo": True}
     texts = {"name": "", "user": "", "resume_from": "", "checkpoints": "", "key": ""}
     fields = {**texts, "artifact": artifact, "executors": 1, "launches": 0, "config": {}}
@@ -96,7 +92,6 @@ def test_an_unknown_field_of_a_nested_value_is_found() -> None:
 
 
 def test_another_value_of_a_literal_is_refused() -> None:
-    """States outside the table do not enter."""
     fields = {"kind": "pickle", "location": "", "attr": "", "args": []}
 
     with pytest.raises(ProtocolError, match=r"Artifact: Invalid enum value 'pickle'.*\$\.kind"):
@@ -104,7 +99,6 @@ def test_another_value_of_a_literal_is_refused() -> None:
 
 
 def test_text_that_is_no_unicode_is_escaped_and_not_lost() -> None:
-    """An error card about a strange file name must still arrive."""
     arrived = decode_control(encode_control(ErrorCard(cause="no file \udcff")))
 
     assert arrived == ErrorCard(cause="no file \\udcff")
@@ -118,14 +112,12 @@ def test_only_control_messages_can_be_encoded() -> None:
 
 @given(st.binary(max_size=200))
 def test_random_bytes_are_protocol_errors(data: bytes) -> None:
-    """And nothing else."""
     with pytest.raises(ProtocolError):
         decode_control(data)
 
 
 @given(st.integers(0, 200), st.integers(0, 255))
 def test_damaged_bytes_are_protocol_errors_or_messages(at: int, byte: int) -> None:
-    """Nearly right bytes reach deeper than random ones."""
     data = bytearray(encode_control(ErrorCard(cause="cause", operator="op")))
     data[at % len(data)] = byte
 
@@ -147,7 +139,6 @@ def test_an_answer_arrives(answer: object) -> None:
 
 @pytest.mark.parametrize("error", [SubmitRefused("name taken"), ConfigError("one\ntwo")])
 def test_an_error_of_ours_arrives_as_its_class(error: GearpyError) -> None:
-    """The asker can catch it by class."""
     arrived = decode_answer(encode_answer(error))
 
     assert type(arrived) is type(error)
@@ -156,7 +147,6 @@ def test_an_error_of_ours_arrives_as_its_class(error: GearpyError) -> None:
 
 @pytest.mark.parametrize("error", [KeyError("k"), ApplicationFailed("app", "it broke")])
 def test_another_error_arrives_with_its_name_and_text(error: Exception) -> None:
-    """No class is looked up by a name from the network."""
     arrived = decode_answer(encode_answer(error))
 
     assert type(arrived) is GearpyError
@@ -164,7 +154,6 @@ def test_another_error_arrives_with_its_name_and_text(error: Exception) -> None:
 
 
 def test_a_huge_error_is_cut_to_fit() -> None:
-    """The answer must not be refused for its size."""
     assert len(str(decode_answer(encode_answer(ConfigError("x" * 10_000_000))))) == 100_000
 
 
@@ -172,7 +161,6 @@ def test_a_huge_error_is_cut_to_fit() -> None:
     "body", [b"", b"\x00", b"\x01surplus", b"\x02", b"\x02\x91", b"\x07", bytes(9)]
 )
 def test_a_malformed_answer_is_refused(body: bytes) -> None:
-    """It fails the question, not the process."""
     with pytest.raises(ProtocolError, match="malformed"):
         decode_answer(body)
 
@@ -198,6 +186,5 @@ def test_a_letter_arrives() -> None:
     ids=["another frame", "another message", "no message"],
 )
 def test_nodes_say_nothing_else(frame: list[bytes | memoryview]) -> None:
-    """A message for an actor comes in a letter."""
     with pytest.raises(ProtocolError):
         decode_peer(only_frame(frame))

@@ -55,7 +55,6 @@ MESSAGES: st.SearchStrategy[LinkMessage] = st.one_of(
 
 
 def test_a_peer_of_the_version_before_is_told_no_room() -> None:
-    """It knows one form of the answer only."""
     ack = Ack(SessionId(1), TaskId(1, 0), TaskId(0, 0), 9, 9, room=70)
 
     old, without = CODEC.encode(ack, version=1), CODEC.encode(replace(ack, room=0))
@@ -86,7 +85,6 @@ def test_a_message_arrives_as_it_was_sent(message: LinkMessage) -> None:
 
 
 def test_records_that_are_already_encoded_pass_through() -> None:
-    """A relay does not decode what is not for it."""
     first = over_the_wire(a_data_message(["a", ("b", 1)]))
 
     second = over_the_wire(first)
@@ -96,14 +94,12 @@ def test_records_that_are_already_encoded_pass_through() -> None:
 
 
 def test_a_decoded_batch_is_left_as_it_is() -> None:
-    """Within a process batches are handed over by reference."""
     batch = Batch([1], [2])
 
     assert CODEC.decode_batch(batch) is batch
 
 
 def test_a_small_body_does_not_keep_its_receive_buffer_alive() -> None:
-    """A queued punctuation must not hold a quarter of a megabyte."""
     small, large = (over_the_wire(a_data_message([b"x" * n])) for n in (10, 10_000))
 
     assert isinstance(small, DataMessage)
@@ -126,7 +122,6 @@ def test_a_batch_over_the_frame_limit_is_refused_by_its_sender() -> None:
 def test_a_malformed_frame_is_a_protocol_error_and_nothing_else(
     kind: FrameKind, body: bytes
 ) -> None:
-    """Whatever the bytes are; for data also when the records are decoded."""
     try:
         message = CODEC.decode(Frame(kind, memoryview(body)))
         if isinstance(message, DataMessage):
@@ -136,7 +131,6 @@ def test_a_malformed_frame_is_a_protocol_error_and_nothing_else(
 
 
 def test_unknown_flags_are_refused() -> None:
-    """They might change what the frame means."""
     (frame,) = FrameDecoder(FrameLimits()).feed(b"".join(CODEC.encode(a_data_message([]))))
     body = bytearray(frame.body)
     body[48] = 0x80
@@ -154,7 +148,6 @@ def test_unknown_flags_are_refused() -> None:
     ],
 )
 def test_partition_of_records_arrives(origin: Origin) -> None:
-    """Records are told by it what comes first at one time."""
     message = a_data_message([1, 2])
     assert isinstance(message.batch, Batch)
     message.batch.origin = origin

@@ -71,7 +71,6 @@ def test_messages_are_those_of_the_version_before_but_for_what_is_listed() -> No
 
 
 def test_what_is_listed_is_there_and_has_a_default() -> None:
-    """The default is what an older process means, as it says nothing."""
     for name, added in ADDED.items():
         fields = {each.name: each for each in msgspec.structs.fields(CONTROL_CLASSES[name])}
         for field in added:
@@ -133,7 +132,6 @@ def test_added_fields_are_left_out_at_any_depth() -> None:
 
 
 def test_each_version_is_strict() -> None:
-    """What a version does not have is refused in it, and what it has must be there."""
     message = RegisterWorker(worker=ActorPath("a:1#0", "w"), slots=1, version="9.9")
     newer = msgspec.msgpack.decode(encode_control(message))[2]
     older = msgspec.msgpack.decode(encode_control(message, OLDER))[2]
@@ -154,7 +152,6 @@ def test_text_that_is_no_unicode_is_escaped_for_older_processes_too() -> None:
 
 
 def through(letter: Letter, version: int) -> Letter:
-    """Send a letter over a connection of a version."""
     (frame,) = FrameDecoder(FrameLimits()).feed(
         b"".join(encode_peer(letter, FrameLimits(), version))
     )
@@ -165,7 +162,6 @@ def through(letter: Letter, version: int) -> Letter:
 
 
 def test_letters_and_what_is_in_them_are_of_the_version_of_their_connection() -> None:
-    """A letter waits for a connection, and may have to leave on one of another version."""
     answer = LastAnswer(
         app_id=AppId(1), launch=1, kind="WorkerList", answer=encode_control(WORKERS)
     )

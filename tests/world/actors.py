@@ -76,7 +76,6 @@ class WorldActorSystem(LocalActorSystem):
         return is_done
 
     def _go_on(self) -> None:
-        """Do what a pause has held back, in the order in which it came."""
         while self._held and not self.is_paused:
             self._held.popleft()()
 
@@ -89,8 +88,6 @@ class WorldActorSystem(LocalActorSystem):
 
 
 class _WorldDispatcher:
-    """Gives one actor its turns, a moment later than asked for."""
-
     threads = 1
 
     def __init__(self, name: str, system: WorldActorSystem) -> None:

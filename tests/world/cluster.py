@@ -118,7 +118,6 @@ class _WatchedWorld(World):
         self.on_act: Callable[[], object] | None = None
 
     def step(self) -> bool:
-        """Let the next act happen, and have it looked at."""
         is_done = super().step()
         if self.on_act is not None:
             self.on_act()
@@ -195,7 +194,6 @@ class ClusterSimulation:
         config: Mapping[str, str] | None = None,
         resume_from: str = "",
     ) -> RunningApplication:
-        """Submit an application; ``app`` is called in each process."""
         name = app().build().name
         self._apps[name] = app
         self.world.run(lambda: bool(self.client.ask(ListWorkers()).workers), within_ms=10_000)
@@ -336,7 +334,6 @@ class ClusterSimulation:
         )
 
     def new_process(self, name: str, address: str) -> Process:
-        """Add a process at an address."""
         return self._process(name, address)
 
     def start_worker(self, number: int) -> Process:
@@ -377,7 +374,6 @@ class ClusterSimulation:
         self._tell_parent(process, "killed by signal 9 (SIGKILL)")
 
     def pause(self, process: Process, duration_ms: int) -> None:
-        """Stop a process as SIGSTOP does, and let it go on after a time."""
         if process.is_alive and not process.system.is_paused:
             process.system.pause()
             self.network.on_silent(process.nodes)
@@ -396,7 +392,6 @@ class ClusterSimulation:
     def launch(
         self, parent: Process, message: LaunchExecutor, on_exit: Callable[[str], None]
     ) -> Process:
-        """Start an executor or app master as a worker does."""
         role = "appmaster" if message.executor_id == MASTER_EXECUTOR else "executor"
         name = f"app{message.app_id}-{role}{message.executor_id}-{message.launch}"
         child = self._process(name, parent=parent)
@@ -413,7 +408,6 @@ class ClusterSimulation:
         return child
 
     def stop(self, child: Process, *, kill: bool) -> None:
-        """Ask a process to end; it is killed if it does not."""
         told = child.on_exit
         if told is not None:
             child.on_exit = lambda _: told("")

@@ -80,17 +80,14 @@ class SimulatedMasters:
 
     @property
     def standings(self) -> list[Standing]:
-        """How each master stands, as it sees it."""
         return [each.desk.standing for each in self._members]
 
     def start_dead(self) -> None:
-        """Start all again that were killed, over their disks."""
         for number, member in enumerate(self._members):
             if not member.process.is_alive:
                 self._members[number] = self._start(self.addresses[number], member.log)
 
     def on_killed(self, process: Process) -> None:
-        """Lose what the disk of a master had not synced."""
         for member in self._members:
             if member.process is process:
                 member.log = member.log.crash(self._cluster.world.rng)
@@ -182,5 +179,4 @@ class SimulatedMasters:
 
 
 def addresses_of(count: int) -> list[str]:
-    """Return the addresses of so many masters."""
     return [f"master{number}:1" for number in range(count)]

@@ -32,8 +32,6 @@ _Way: TypeAlias = tuple[str, str]
 
 @dataclass(slots=True)
 class _Wire:
-    """The messages under way from one process to another, in order."""
-
     waiting: deque[Callable[[], None]]
     free_at_ms: int = 0
 
@@ -83,7 +81,6 @@ class Network:
         self._transports[transport.address] = transport
 
     def find(self, node: str) -> "WorldNodes | None":
-        """Return the process that a node text means, dead or alive."""
         found = self._nodes.get(address_of(node))
         if found is None or ("#" in node and found.node != node):
             return None
@@ -97,7 +94,6 @@ class Network:
         ]
 
     def transport(self, address: str) -> "WorldTransport | None":
-        """Return the transport with an address, if its process lives."""
         found = self._transports.get(address)
         return None if found is None or found.system.is_killed else found
 

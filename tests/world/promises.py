@@ -27,8 +27,6 @@ _BEGINNINGS: Final = tuple(
 
 @dataclass(slots=True)
 class _Attempt:
-    """One attempt of a region, as executors were told of it."""
-
     region: int
     sessions: set[SessionId] = field(default_factory=set)
     begun: dict[int, int | None] = field(default_factory=dict)  #: Epochs, and their cut times.

@@ -45,12 +45,10 @@ class FaultyCheckpoints:
 
     @property
     def misplaced(self) -> list[str]:
-        """The files that were stored in the empty folder."""
         return self._elsewhere.names("")
 
     @property
     def _seen(self) -> Checkpoints:
-        """The store as a request finds it now."""
         if self._world.now_ms >= self._away_until_ms:
             return self.stored
         self._away_after -= 1
@@ -77,7 +75,6 @@ class FaultyCheckpoints:
     # -- the view of others ----------------------------------------------------------------
 
     def wait_ms(self) -> int:
-        """Return how long a process that saves or loads has to wait now."""
         if self._world.now_ms >= self._slow_until_ms:
             return 0
         return self._world.rng.randrange(_SLOW_MS_MAX)

@@ -35,14 +35,12 @@ def test_describe_shows_what_an_application_consists_of(
 
 
 def test_describe_shows_tracebacks_to_who_asks_for_them(gear: Gear) -> None:
-    """Both of the failures that were survived, and of the one that was not."""
     assert "the user's frames" in gear("app", "describe", "2", "--verbose")
     assert "the user's frames" in gear("app", "describe", "3", "--verbose")
     assert "the user's frames" in gear("info", "3", "--verbose")
 
 
 def test_a_failed_application_shows_its_cause_as_run_does(gear: Gear) -> None:
-    """What, in which operator, at which line, on which record."""
     shown = gear("info", "3")
 
     assert shown.splitlines()[-7:] == [
@@ -72,8 +70,6 @@ def test_an_application_without_an_app_master_is_described_as_far_as_it_is_known
 
 
 def test_an_app_master_that_hangs_does_not_hide_what_the_master_knows(gear: Gear) -> None:
-    """That is when people look."""
-
     def hang(_: object) -> object:
         raise AskTimeout("the app master did not answer")
 
@@ -83,7 +79,6 @@ def test_an_app_master_that_hangs_does_not_hide_what_the_master_knows(gear: Gear
 
 
 def test_describe_shows_a_change_that_waits_and_how_to_call_it_off(gear: Gear) -> None:
-    """As long as that can be done."""
     change = ChangeSummary(
         version=1,
         change="scale visits=8 at 2026-01-02T00:00:00Z",
@@ -106,7 +101,6 @@ def test_describe_shows_a_change_that_waits_and_how_to_call_it_off(gear: Gear) -
 
 
 def test_a_scaling_waits_for_an_event_time(gear: Gear) -> None:
-    """And the command does not wait with it, unless it is asked to."""
     shown = gear("app", "scale", "2", "visits-1=4", "--at", "2026-01-01T12:00:00Z")
 
     (asked,) = gear.cluster.asked_of(UpdateApplication)
@@ -116,7 +110,6 @@ def test_a_scaling_waits_for_an_event_time(gear: Gear) -> None:
 
 @pytest.mark.parametrize("again", ["visits-1=2", "visits-1=1..2"])
 def test_a_step_is_scaled_once(gear: Gear, again: str) -> None:
-    """None of two numbers is taken in silence."""
     told = gear("app", "scale", "2", "visits-1=4", again, code=WRONG_USE)
 
     assert "step 'visits-1' is given twice: say it once" in told
@@ -132,7 +125,6 @@ def test_an_earlier_program_waits_for_an_event_time(gear: Gear) -> None:
 
 
 def test_an_application_that_has_just_begun_has_nothing_to_show_yet(gear: Gear) -> None:
-    """No table is printed without rows."""
     gear.cluster.detail = ApplicationDetail(app_id=gear.cluster.detail.app_id)
 
     shown = gear("app", "describe", "2")

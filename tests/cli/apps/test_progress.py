@@ -14,7 +14,6 @@ from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 def a_summary(
     *, records_in: int = 0, records_out: int = 0, name: str = "wordcount"
 ) -> ApplicationSummary:
-    """Return the summary of an application that ran from 1,000 to 2,234 ms."""
     return ApplicationSummary(
         app_id=AppId(1),
         name=name,
@@ -28,7 +27,6 @@ def a_summary(
 
 
 def test_a_line_comes_every_five_seconds_at_most(capsys: pytest.CaptureFixture[str]) -> None:
-    """A log of hours must stay short."""
     times = [100.0]
     lines = Lines(lambda: times[-1])
 
@@ -49,7 +47,6 @@ def test_a_line_comes_every_five_seconds_at_most(capsys: pytest.CaptureFixture[s
 
 
 def test_every_view_remembers_the_last_summary() -> None:
-    """The summary in the end is made of it, also when nothing was shown."""
     summary = a_summary(records_in=7)
 
     for view in (Silence(), Lines()):
@@ -59,7 +56,6 @@ def test_every_view_remembers_the_last_summary() -> None:
 
 
 def test_only_what_is_there_is_told() -> None:
-    """A line has room for what matters."""
     assert facts(ApplicationProgress(records_in=1_234), 99.6) == ["1,234 records", "100/s"]
     assert facts(ApplicationProgress(late_records=3, stall="held by map"), 0) == [
         "0 records",
@@ -70,12 +66,10 @@ def test_only_what_is_there_is_told() -> None:
 
 
 def test_a_line_tells_what_the_source_waits_for() -> None:
-    """A server that is away looks like a stream without records."""
     assert facts(ApplicationProgress(waits_for="host:1"), 0)[-1] == "waits for host:1"
 
 
 def test_a_steady_stream_has_its_rate() -> None:
-    """The rate is that of the last seconds, not of all time."""
     rate = Rate(window_s=3)
     for second in range(10):
         rate.on_count(second, 0)
@@ -100,14 +94,12 @@ def test_the_rate_is_never_above_the_fastest_step(steps: list[tuple[float, int]]
 
 
 def test_the_summary_is_one_line() -> None:
-    """It is what stays on the screen."""
     line = summary_line(a_summary(records_in=12_345, records_out=321), 99_999)
 
     assert line == "wordcount succeeded: 12,345 records in, 321 out, 0 late, 1.2 s"
 
 
 def test_the_summary_tells_what_was_left_out() -> None:
-    """Dropping records is never silent."""
     progress = ApplicationProgress(skipped_records=2, quarantined_records=1)
 
     line = summary_line(replace(a_summary(), progress=progress), 99_999)

@@ -10,7 +10,6 @@ from tests.cli.build import Gear
 
 
 def test_a_report_has_what_the_cluster_knows(gear: Gear, tmp_path: Path) -> None:
-    """And the command says what it lacks."""
     path = tmp_path / "shop.html"
 
     shown = gear("report", "shop", "-o", str(path))
@@ -29,7 +28,6 @@ def test_a_report_has_what_the_cluster_knows(gear: Gear, tmp_path: Path) -> None
 
 
 def test_a_run_that_has_ended_has_a_report(gear: Gear, tmp_path: Path) -> None:
-    """With its cause; what is gone with its processes is named."""
     path = tmp_path / "orders.html"
     gear.cluster.instead[DescribeApplication] = lambda _: Refused(reason="nobody knows")
 
@@ -43,7 +41,6 @@ def test_a_run_that_has_ended_has_a_report(gear: Gear, tmp_path: Path) -> None:
 def test_without_a_file_its_name_is_that_of_the_application(
     gear: Gear, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In this folder."""
     monkeypatch.chdir(tmp_path)
 
     gear("report", "shop")
@@ -52,5 +49,4 @@ def test_without_a_file_its_name_is_that_of_the_application(
 
 
 def test_a_file_that_cannot_be_written_is_named(gear: Gear, tmp_path: Path) -> None:
-    """With what to do."""
     assert "name another with -o" in gear("report", "shop", "-o", str(tmp_path), code=2)

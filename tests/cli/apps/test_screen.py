@@ -19,7 +19,6 @@ from tests.views.build import NOW_MS, a_look, a_summary
 
 
 def drawn(screen: RenderableType, width: int = 80) -> list[str]:
-    """Return the lines of a terminal of this width."""
     console = Console(width=width, color_system=None)
     with console.capture() as capture:
         console.print(screen)
@@ -38,13 +37,11 @@ def a_view(**changes: Any) -> AppView:
 
 
 def names_of(lines: list[str]) -> list[str]:
-    """Return the processors, from the top down."""
     known = ("orders", "join", "to_spark")
     return [name for line in lines for name in known if line.lstrip("> ").startswith(name)]
 
 
 def test_an_application_fits_80_columns() -> None:
-    """Its headline first, then its figures, then its processors."""
     headline = Headline(level="warn", text="join is slow", advice="make it fast", processor=1)
     view = a_view(
         headline=headline,
@@ -73,13 +70,11 @@ def test_an_application_fits_80_columns() -> None:
     ],
 )
 def test_processors_are_sorted_as_wished(order: str, names: list[str]) -> None:
-    """As the data flows, or what is most of something first."""
     assert names_of(drawn(application_screen(a_view(), width=80, order=order))) == names
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_what_is_not_known_is_left_out(order: str) -> None:
-    """An application without app master, and one without measurements."""
     bare = drawn(application_screen(app_view(a_look(detail=None)), width=80, order=order))
     counts = drawn(application_screen(app_view(a_look()), width=80, order=order))
 
@@ -89,7 +84,6 @@ def test_what_is_not_known_is_left_out(order: str) -> None:
 
 
 def test_a_wide_terminal_shows_how_rates_have_moved() -> None:
-    """There is room."""
     view = a_view()
     first, *others = view.processors
     wide = replace(view, processors=(replace(first, rates=(1.0, 2.0, 4.0)), *others))
@@ -98,7 +92,6 @@ def test_a_wide_terminal_shows_how_rates_have_moved() -> None:
 
 
 def test_a_cluster_shows_its_applications_and_what_is_wrong_with_them() -> None:
-    """Those that live first."""
     ended = app_view(a_look(summary=a_summary(status="failed", app_id=3), detail=None))
     worker = WorkerSummary(worker_id=WorkerId(0), slots=8, free_slots=3)
     view = overview_view(
@@ -118,7 +111,6 @@ def test_a_cluster_shows_its_applications_and_what_is_wrong_with_them() -> None:
 
 
 def test_an_empty_cluster_says_how_to_start() -> None:
-    """An empty table looks like a mistake."""
     view = overview_view(at_ms=NOW_MS, cluster_id="k3f9", version="1", rows=[])
 
     assert "gear app submit" in drawn(overview_screen(view, width=80))[-1]
@@ -126,19 +118,16 @@ def test_an_empty_cluster_says_how_to_start() -> None:
 
 @given(st.one_of(st.none(), st.floats(-1, 2)))
 def test_a_bar_is_always_as_wide(part: float | None) -> None:
-    """Columns behind it stay where they are."""
     assert len(bar(part)) == 8
 
 
 @given(st.lists(st.floats(0, 1e12)))
 def test_a_sparkline_has_a_block_for_each_value(values: list[float]) -> None:
-    """And the highest is full, if anything moved."""
     assert len(spark(values)) == len(values)
     assert ("█" in spark(values)) == (max(values, default=0) > 0)
 
 
 def test_foreign_text_cannot_steer_the_terminal() -> None:
-    """Names come from users."""
     lines = drawn(application_screen(a_view(name="a\x1b[2Jb"), width=80))
 
     assert lines[0].startswith("a\\x1b[2Jb")

@@ -29,7 +29,6 @@ def test_who_waits_hears_now_and_then_how_far_it_is() -> None:
 
 
 def test_ctrl_c_prints_what_was_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The difference that it has found already is what one has waited for."""
     run = Shadow.run
 
     def run_and_interrupt(

@@ -32,7 +32,6 @@ def test_expressions_are_shown_as_at_a_prompt(gear: Gear) -> None:
 
 
 def test_what_an_application_consists_of_is_shown(gear: Gear) -> None:
-    """Processors, executors and failures."""
     shown = gear("shell", "-c", "client.running('shop'); client.ask(DescribeApplication(app_id=2))")
 
     assert shown.splitlines() == [
@@ -61,7 +60,6 @@ def test_a_task_shows_itself() -> None:
 
 
 def test_statements_come_from_standard_input(gear: Gear) -> None:
-    """Up to the first that fails, whose traceback has none of gearpy's frames."""
     where = ("--master", gear.address, "--set", f"transport.secret-file={gear.secret_file}")
 
     def said(text: str) -> tuple[int, str, str]:
@@ -85,7 +83,6 @@ def test_statements_come_from_standard_input(gear: Gear) -> None:
 
 @pytest.mark.long
 def test_a_prompt_completes_names_and_goes_on_after_errors(gear: Gear) -> None:
-    """In a terminal; Ctrl-D ends it."""
     args = ["shell", "--master", gear.address, "--set", f"transport.secret-file={gear.secret_file}"]
     pid, terminal = pty.fork()
     if not pid:
@@ -105,7 +102,6 @@ def test_a_prompt_completes_names_and_goes_on_after_errors(gear: Gear) -> None:
 
 
 def read_until(terminal: int, end: str) -> str:
-    """Return what a terminal shows up to these words."""
     seen, until_s = "", time.monotonic() + _SECONDS
     while not seen.endswith(end) and time.monotonic() < until_s:
         seen += os.read(terminal, 65536).decode()

@@ -16,7 +16,6 @@ from tests.eventually import DEADLINE_S
 
 
 def test_without_a_terminal_it_prints_once(gear: Gear) -> None:
-    """Rates come from a second look, a moment later."""
     shown = gear("top", "shop")
 
     assert shown.startswith("shop  active  application 2")
@@ -25,7 +24,6 @@ def test_without_a_terminal_it_prints_once(gear: Gear) -> None:
 
 
 def test_of_a_cluster_it_prints_all_applications(gear: Gear) -> None:
-    """The ended ones last, the newest of them first."""
     lines = gear("top", "--once").splitlines()
 
     assert lines[0] == (
@@ -35,7 +33,6 @@ def test_of_a_cluster_it_prints_all_applications(gear: Gear) -> None:
 
 
 def test_what_has_ended_is_looked_at_once(gear: Gear) -> None:
-    """It will not change."""
     view = json.loads(gear("top", "3", "--json"))
 
     assert view["headline"]["text"].startswith("it has failed: map(price)")
@@ -65,7 +62,6 @@ def test_in_a_terminal_it_goes_on_until_q(gear: Gear) -> None:
 
 
 def _read_until(descriptor: int, words: str, timeout_s: float = DEADLINE_S) -> None:
-    """Read what a terminal is sent until these words come."""
     deadline_s, seen = time.monotonic() + timeout_s, ""
     while words not in seen:
         left_s = deadline_s - time.monotonic()

@@ -16,12 +16,10 @@ from gearpy.transport.security.tls import load_contexts
 
 
 def certs(*args: object) -> Any:
-    """Run a command in this process."""
     return CliRunner(env={"COLUMNS": "120"}).invoke(app, ["certs", *map(str, args)])
 
 
 def test_init_makes_what_a_cluster_needs_for_its_user_only(tmp_path: Path) -> None:
-    """And the certificate is good for the hosts that were named, and for this machine."""
     folder = tmp_path / "new" / "certs"
 
     result = certs("init", "--folder", folder, "--host", "a.example", "--host", "10.0.0.1")
@@ -36,7 +34,6 @@ def test_init_makes_what_a_cluster_needs_for_its_user_only(tmp_path: Path) -> No
 
 
 def test_init_says_what_it_made_and_what_goes_where(tmp_path: Path) -> None:
-    """The reader should not need the manual."""
     said = certs("init", "--folder", tmp_path / "c").stdout
 
     assert all(file in said for file in ("ca.crt", "ca.key", "node.crt", "node.key"))
@@ -47,7 +44,6 @@ def test_init_says_what_it_made_and_what_goes_where(tmp_path: Path) -> None:
 
 
 def test_init_replaces_nothing_unless_told_to(tmp_path: Path) -> None:
-    """A new authority shuts out every machine of the old one."""
     certs("init", "--folder", tmp_path / "c")
     before = {file: file.read_bytes() for file in (tmp_path / "c").iterdir()}
 
@@ -64,7 +60,6 @@ def test_init_replaces_nothing_unless_told_to(tmp_path: Path) -> None:
 
 
 def test_node_makes_the_certificate_of_another_machine(tmp_path: Path) -> None:
-    """With a key of its own, and without that of the authority."""
     certs("init", "--folder", tmp_path / "c")
 
     result = certs(
@@ -79,7 +74,6 @@ def test_node_makes_the_certificate_of_another_machine(tmp_path: Path) -> None:
 
 
 def test_node_renews_in_place(tmp_path: Path) -> None:
-    """Before the old one expires; the authority stays."""
     certs("init", "--folder", tmp_path / "c")
     authority = (tmp_path / "c" / "ca.crt").read_bytes()
     here = ("--authority", tmp_path / "c", "--folder", tmp_path / "c")
@@ -94,7 +88,6 @@ def test_node_renews_in_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["", "a b", "-x", "a/b", "host:8090", "ä.example"])
 def test_what_is_no_host_is_refused_before_anything_is_written(tmp_path: Path, host: str) -> None:
-    """A certificate for a misspelt name fails where it is hard to see."""
     result = certs("init", "--folder", tmp_path / "c", f"--host={host}")
 
     assert result.exit_code == WRONG_USE
@@ -103,7 +96,6 @@ def test_what_is_no_host_is_refused_before_anything_is_written(tmp_path: Path, h
 
 
 def test_an_authority_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """With the command that makes one."""
     result = certs("node", "--authority", tmp_path / "no", "--folder", tmp_path / "b")
 
     assert result.exit_code == WRONG_USE
@@ -113,7 +105,6 @@ def test_an_authority_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """A file is in its place."""
     (tmp_path / "file").touch()
 
     result = certs("init", "--folder", tmp_path / "file" / "c")
@@ -123,7 +114,6 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_json_is_for_programs(tmp_path: Path) -> None:
-    """What it made, in one line."""
     made = json.loads(certs("init", "--folder", tmp_path / "c", "--json").stdout)
 
     assert made == {
@@ -134,7 +124,6 @@ def test_json_is_for_programs(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_the_configuration_is_the_default(tmp_path: Path) -> None:
-    """So that what was made is what is used."""
     result = certs("init", "--set", f"transport.tls-folder={tmp_path / 'configured'}")
 
     assert result.exit_code == SUCCESS, result.output
@@ -144,7 +133,6 @@ def test_the_folder_of_the_configuration_is_the_default(tmp_path: Path) -> None:
 def test_without_its_library_the_error_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is needed on the one machine where certificates are made."""
     monkeypatch.delitem(sys.modules, "gearpy.transport.security.certificates", raising=False)
     monkeypatch.delattr("gearpy.transport.security.certificates", raising=False)
     monkeypatch.setitem(sys.modules, "cryptography", None)

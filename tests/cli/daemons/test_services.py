@@ -26,7 +26,6 @@ from tests.eventually import DEADLINE_S
 
 
 def gear(*args: str) -> Any:
-    """Run a command in this process."""
     return CliRunner(env={"COLUMNS": "120"}).invoke(app, args)
 
 
@@ -66,7 +65,6 @@ def _keys(folder: Path) -> dict[str, str]:
 
 
 def test_other_machines_need_tokens(tmp_path: Path) -> None:
-    """It says how to make one, and does not listen."""
     config = load(env={}, overrides=_keys(tmp_path))
     with LocalCluster(config, listen=True) as cluster:
         keys = {**_keys(tmp_path), "cluster.masters": cluster.address}
@@ -79,7 +77,6 @@ def test_other_machines_need_tokens(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the command that adds it."""
     monkeypatch.setitem(sys.modules, "uvicorn", None)
 
     said = re.escape(f"needs uvicorn, not installed here: {pip_install('ui')}")
@@ -88,7 +85,6 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_of_a_run_goes_on_behind_its_end(tmp_path: Path) -> None:
-    """If that is wanted, until a signal comes."""
     config, said = load(env={}, overrides=_keys(tmp_path)), list[str]()
     stop = StopSignals(on_second=lambda _: None)
     answers = list[int]()
@@ -128,7 +124,6 @@ def test_the_page_of_a_run_goes_on_behind_its_end(tmp_path: Path) -> None:
 def test_without_a_token_it_says_what_that_gives_away(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a line of its own."""
     config, said = load(env={}, overrides=_keys(tmp_path)), list[str]()
     page = Page(config, port=None, keeps=False, say=said.append, no_token=True)
     with (

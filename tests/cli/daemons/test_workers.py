@@ -6,7 +6,6 @@ from tests.cli.build import NOON_MS, Gear
 
 
 def test_a_worker_that_drains_is_waited_for_and_shown(gear: Gear) -> None:
-    """Its row has a note until it has ended."""
     workers = gear.cluster.workers
     gear.cluster.workers = (replace(workers[0], slots=0, free_slots=0, is_leaving=True), workers[1])
 

@@ -59,7 +59,6 @@ def gear(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_step_that_forgets_is_named_with_its_seed(tmp_path: Path) -> None:
-    """And with how to see it again, which says the same; nothing is written or printed."""
     answer = gear(tmp_path, "lights.py:forgets", "--seeds", "5")
 
     first, differs, *_, advice, again = answer.stdout.splitlines()
@@ -73,7 +72,6 @@ def test_a_step_that_forgets_is_named_with_its_seed(tmp_path: Path) -> None:
 
 
 def test_modules_begin_anew_after_a_crash(tmp_path: Path) -> None:
-    """As in a process that takes the place of another."""
     answer = gear(tmp_path, "lights.py:module", "--seeds", "1", "--json")
 
     found = json.loads(answer.stdout)

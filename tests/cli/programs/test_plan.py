@@ -34,19 +34,16 @@ def _same_process_after() -> Iterator[None]:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """Return a program."""
     path = tmp_path / "shop.py"
     path.write_text(PROGRAM, encoding="utf-8")
     return path
 
 
 def gear(*args: str | Path) -> Result:
-    """Run the command line."""
     return CliRunner().invoke(app, ["plan", *map(str, args)])
 
 
 def test_lines_are_no_longer_than_a_screen_is_wide(program: Path) -> None:
-    """So that nothing is folded elsewhere."""
     result = gear(program)
 
     assert result.exit_code == 0
@@ -56,7 +53,6 @@ def test_lines_are_no_longer_than_a_screen_is_wide(program: Path) -> None:
 
 
 def test_names_do_not_break_drawings(program: Path) -> None:
-    """Quotes, backslashes and tags stand as they are."""
     mermaid, dot = gear(program, "--format", "mermaid"), gear(program, "--format", "dot")
 
     assert "or&quot;ders" in mermaid.stdout
@@ -65,7 +61,6 @@ def test_names_do_not_break_drawings(program: Path) -> None:
 
 
 def test_all_forms_have_all_processors_and_edges(program: Path) -> None:
-    """As many as the plan has as data."""
     plan = json.loads(gear(program, "--format", "json").stdout)
     mermaid = gear(program, "--format", "mermaid").stdout
     dot = gear(program, "--format", "dot").stdout
@@ -87,7 +82,6 @@ def test_a_plan_is_written_to_a_file(program: Path, tmp_path: Path) -> None:
 
 
 def test_the_exit_code_tells_that_state_is_dropped(program: Path, tmp_path: Path) -> None:
-    """And is 0 if none is."""
     other = tmp_path / "other.py"
     other.write_text(PROGRAM.replace('"counts"', '"numbers"'), encoding="utf-8")
 
@@ -100,7 +94,6 @@ def test_the_exit_code_tells_that_state_is_dropped(program: Path, tmp_path: Path
 
 
 def test_a_difference_is_text_or_json(program: Path) -> None:
-    """No drawing."""
     found = json.loads(gear(program, "--diff", program, "--format", "json").stdout)
     refused = gear(program, "--diff", program, "--format", "dot")
 
@@ -113,7 +106,6 @@ def test_a_difference_is_text_or_json(program: Path) -> None:
 def test_an_unknown_form_names_the_one_that_is_drawn_everywhere(
     asked: list[str], program: Path
 ) -> None:
-    """gearpy drew SVG itself once."""
     refused = gear(program, *asked)
 
     assert refused.exit_code == 2

@@ -92,7 +92,6 @@ SHAPES: Final[dict[str, Any]] = {
 
 @pytest.fixture
 def store(tmp_path: Path) -> FolderCheckpoints:
-    """Return a store with an application that has stopped and one that runs."""
     made = checkpoints_at(tmp_path / "checkpoints")
     for prefix in (STOPPED, RUNNING):
         an_application(made, prefix)
@@ -120,7 +119,6 @@ def checkpoint(gear: Gear, tmp_path: Path, store: FolderCheckpoints) -> Checkpoi
 
 
 def test_the_event_time_of_a_cut_is_shown(checkpoint: Checkpoint, store: FolderCheckpoints) -> None:
-    """Where epochs end at one."""
     log = CoordinatorLog(store, STOPPED, launch=2, source="", wall_ms=lambda: 0)
     manifest = replace(a_manifest(19, []), epoch=20, cut_time_ms=NOON_MS)
     log.append(EpochManifests(log.state).messages_for(manifest))
@@ -133,7 +131,6 @@ def test_the_event_time_of_a_cut_is_shown(checkpoint: Checkpoint, store: FolderC
 def test_an_application_without_epochs_is_told(
     checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
-    """It was stopped before the first one."""
     CoordinatorLog(store, "k3f9a1c2/app5", launch=1, source="", wall_ms=lambda: 0)
 
     assert checkpoint("list", "5") == "k3f9a1c2/app5 has no complete epoch\n"
@@ -142,7 +139,6 @@ def test_an_application_without_epochs_is_told(
 
 
 def test_an_epoch_is_shown_by_its_number(checkpoint: Checkpoint) -> None:
-    """The page shows the newest one."""
     other = checkpoint("show", "3", "17")
 
     assert "epoch 17 of region 0, attempt 2\n" in other
@@ -151,7 +147,6 @@ def test_an_epoch_is_shown_by_its_number(checkpoint: Checkpoint) -> None:
 
 
 def test_what_is_shown_can_be_read_by_programs(checkpoint: Checkpoint) -> None:
-    """Places by task and partition."""
     (shown,) = json.loads(checkpoint("show", "3", "18", "--json"))["epochs"]
 
     places, overrides = shown.pop("offsets"), shown.pop("overrides")
@@ -163,7 +158,6 @@ def test_what_is_shown_can_be_read_by_programs(checkpoint: Checkpoint) -> None:
 def test_a_damaged_epoch_is_shown_without_the_sizes_of_its_tasks(
     checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
-    """The rest is in the log."""
     store.drop(EPOCH18)
 
     shown = checkpoint("show", "3", "18")
@@ -176,7 +170,6 @@ def test_a_damaged_epoch_is_shown_without_the_sizes_of_its_tasks(
 def test_damage_is_found_and_told_with_what_remains(
     checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
-    """The exit code is for programs that look after a store."""
     assert "error" not in checkpoint("verify", "3")
     store.save(EPOCH18, [b"damaged"])
 
@@ -194,7 +187,6 @@ def test_damage_is_found_and_told_with_what_remains(
 def test_nothing_remains_when_all_is_damaged(
     checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
-    """An older epoch may be in the same files."""
     store.drop(EPOCH18.replace("18", "17"))
 
     assert "region 0 would begin from the beginning" in checkpoint("verify", "3", code=FAILED)
@@ -216,7 +208,6 @@ def test_json_has_these_keys(
 
 
 def test_what_is_not_there_is_told(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    """Which applications are in the store."""
     for command in (("list", "9"), ("verify", "9"), ("drop", "9"), ("clean", "9")):
         assert "nothing of application 9" in checkpoint(*command, code=WRONG_USE)
     nowhere = ["checkpoint", "clean", "--checkpoints", str(tmp_path / "nowhere")]
@@ -273,7 +264,6 @@ def test_a_log_of_which_nothing_is_left_is_not_repaired(
 def test_the_log_of_a_running_application_is_left_alone(
     checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
-    """It writes it anew by itself, with what it has in memory."""
     log_file(tmp_path, 4, RUNNING).write_bytes(b"")
 
     checkpoint("repair", "2", code=FAILED)
@@ -284,7 +274,6 @@ def test_the_log_of_a_running_application_is_left_alone(
 
 
 def overridden(store: FolderCheckpoints, prefix: str = STOPPED) -> dict[str, Any]:
-    """Return what the next launch reads instead."""
     return {name: decode_state(at) for name, at in overrides_of(store, prefix, 19).items()}
 
 
@@ -306,7 +295,6 @@ def test_places_are_set_only_on_demand(checkpoint: Checkpoint, store: FolderChec
 def test_places_are_set_from_what_was_shown(
     checkpoint: Checkpoint, store: FolderCheckpoints, tmp_path: Path
 ) -> None:
-    """Shown, edited, set; or written by hand."""
     shown = checkpoint("show", "3", "--json")
     file = tmp_path / "places.json"
 
@@ -344,7 +332,6 @@ def test_mistakes_set_nothing(
     store: FolderCheckpoints,
     tmp_path: Path,
 ) -> None:
-    """Each says what was given, and what may be."""
     (tmp_path / "FILE").write_text("[1]")
     given = [str(tmp_path / each) if each in {"FILE", "NOWHERE"} else each for each in arguments]
 
@@ -375,7 +362,6 @@ def test_an_application_that_runs_is_left_alone(
 def test_what_a_tool_has_written_is_no_sign_of_life(
     gear: Gear, checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
-    """Two places may be set one after the other where no master is asked."""
     an_application(store, "00000000/app9")
 
     for place in ("1", "2"):
@@ -396,7 +382,6 @@ def test_what_a_tool_has_written_is_no_sign_of_life(
 def test_files_that_nobody_needs_are_removed_on_demand(
     checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
-    """And no others."""
     needed = store.names("")
     store.save(ORPHAN, [b"half an epoch"])
 
@@ -411,7 +396,6 @@ def test_files_that_nobody_needs_are_removed_on_demand(
 
 
 def test_a_whole_store_is_cleaned(checkpoint: Checkpoint, store: FolderCheckpoints) -> None:
-    """What runs is passed over, and so is what has no log."""
     for name in (ORPHAN, ORPHAN.replace("app3", "app2"), "k3f9a1c2/app1/epochs/x"):
         store.save(name, [b"half"])
 
@@ -430,7 +414,6 @@ def test_a_whole_store_is_cleaned(checkpoint: Checkpoint, store: FolderCheckpoin
 def test_an_application_is_dropped_on_demand(
     checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
-    """And nothing beside it."""
     assert re.search(r"app3: \d+ files would be removed; --apply", checkpoint("drop", "3"))
     assert store.names(STOPPED)
     assert re.search(r"app3: \d+ files removed", checkpoint("drop", "3", "--apply"))
@@ -464,7 +447,6 @@ def test_a_store_that_fails_is_told(
 def test_what_another_application_has_gone_on_from_stays(
     checkpoint: Checkpoint, store: FolderCheckpoints
 ) -> None:
-    """It has no copy."""
     snapshots = EpochManifests(
         CoordinatorLog(store, STOPPED, launch=None, source="", wall_ms=lambda: 0).state
     ).manifests(0)[0]
@@ -497,13 +479,11 @@ def test_a_command_prints_what_the_page_shows(
 
 
 def without_ages(text: str) -> str:
-    """Leave out times, and the blanks that fill columns."""
     text = re.sub(r"[\d,]+ d \d\d h", "0 d 00 h", plain(text))
     return re.sub(r" +", " ", text)
 
 
 def test_every_command_has_an_example_and_its_keys_are_on_the_page() -> None:
-    """A new command comes with one."""
     named = set(re.findall(r"`(\w+)`", PAGE.read_text(encoding="utf-8")))
 
     commands = {"list", "show", "verify", "diff", "set", "clean", "drop", "repair"}

@@ -38,7 +38,6 @@ Log = Callable[..., str]
 def open_log(
     folder: Path, prefix: str = PREFIX, *, launch: int | None = 1, wall_ms: int = NOON_MS
 ) -> CoordinatorLog:
-    """Open a log as the app master does."""
     return CoordinatorLog(
         checkpoints_at(folder),
         prefix,
@@ -94,12 +93,10 @@ def log(gear: Gear, store: Path) -> Log:
 
 
 def lines(text: str) -> list[dict[str, Any]]:
-    """Return the objects of lines of JSON."""
     return [json.loads(line) for line in text.splitlines()]
 
 
 def messages(store: Path, prefix: str = PREFIX) -> list[Any]:
-    """Return what a log says."""
     return open_log(store, prefix, launch=None).state.messages()
 
 
@@ -140,7 +137,6 @@ def test_passwords_in_urls_are_not_shown(log: Log, store: Path) -> None:
 
 
 def test_all_messages_are_shown_on_demand(log: Log) -> None:
-    """What was replaced, and what deletes."""
     assert len(lines(log("2", "--json"))) == 4
     shown = log("2", "--all")
 
@@ -160,7 +156,6 @@ def test_all_messages_are_shown_on_demand(log: Log) -> None:
     ],
 )
 def test_messages_are_chosen_by_patterns(log: Log, options: list[str], keys: list[str]) -> None:
-    """Of both when both are given."""
     assert [each["key"] for each in lines(log("2", "--json", *options))] == keys
 
 
@@ -172,7 +167,6 @@ def test_no_message_is_told_too(log: Log) -> None:
 
 
 def test_the_keys_of_json_are_these(log: Log) -> None:
-    """Programs read them; bytes are told as such."""
     message = lines(log("2", "--json", "--type", "set-checkpoint"))[0]
 
     assert message == {
@@ -193,7 +187,6 @@ def test_the_keys_of_json_are_these(log: Log) -> None:
 
 
 def test_unknown_and_malformed_messages_are_shown_as_they_are(log: Log, store: Path) -> None:
-    """The log of a newer gearpy is shown by an older one."""
     opened = open_log(store)
     opened.append([draft("strange", "k", {"a": [b"x", 1]}), draft("epoch", "?", {})])
 
@@ -204,7 +197,6 @@ def test_unknown_and_malformed_messages_are_shown_as_they_are(log: Log, store: P
 
 
 def test_an_override_is_marked(log: Log, store: Path) -> None:
-    """So is an offset that is none of ours, by its bytes."""
     opened = open_log(store)
     offsets = TaskOffsets(task_id=SOURCE, offsets={"a": encode_value(5), "b": b"\xc1"})
     opened.append([SourcePlaces(opened.state).override(offsets)])
@@ -213,7 +205,6 @@ def test_an_override_is_marked(log: Log, store: Path) -> None:
 
 
 def test_what_is_readable_of_a_damaged_log_is_shown(log: Log, store: Path) -> None:
-    """And then the error, with the file."""
     damaged = survey_log(checkpoints_at(store), PREFIX)[2].name
     (store / PREFIX / "coordinator" / damaged).write_bytes(b"?")
 
@@ -228,7 +219,6 @@ def test_what_is_readable_of_a_damaged_log_is_shown(log: Log, store: Path) -> No
 
 
 def test_a_log_with_a_missing_file_is_shown(log: Log, store: Path) -> None:
-    """Nobody knows what counts; all is shown."""
     missing = survey_log(checkpoints_at(store), PREFIX)[2].name
     (store / PREFIX / "coordinator" / missing).unlink()
 
@@ -236,7 +226,6 @@ def test_a_log_with_a_missing_file_is_shown(log: Log, store: Path) -> None:
 
 
 def test_what_is_not_there_is_told(log: Log, tmp_path: Path) -> None:
-    """With what is; the store is not made."""
     nowhere = str(tmp_path / "nowhere")
     result = CliRunner().invoke(app, ["log", "2", "--checkpoints", nowhere])
 
@@ -248,7 +237,6 @@ def test_what_is_not_there_is_told(log: Log, tmp_path: Path) -> None:
 
 
 def test_a_store_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """The folder is not ours, or the bucket is away."""
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(app, ["log", "2", "--checkpoints", f"{tmp_path}/file/../file/x"])
     assert result.exit_code == WRONG_USE
@@ -259,14 +247,12 @@ def test_a_store_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 
 def test_the_store_is_that_of_the_configuration(store: Path) -> None:
-    """Unless it is named."""
     result = CliRunner().invoke(app, ["log", "2", "--json", "--set", f"checkpoint.folder={store}"])
 
     assert len(lines(result.stdout)) == 4
 
 
 def test_help_is_for_the_group_and_for_its_commands() -> None:
-    """A number is shown; the rest is what it is."""
     assert "append" in CliRunner().invoke(app, ["log", "--help"]).stdout
     assert "append" in CliRunner().invoke(app, ["log"]).output
     assert "GLOB" in CliRunner(env={"COLUMNS": "120"}).invoke(app, ["log", "show", "-h"]).stdout
@@ -277,7 +263,6 @@ def test_help_is_for_the_group_and_for_its_commands() -> None:
 
 
 def test_a_message_is_appended_to_the_log_of_an_ended_application(log: Log, store: Path) -> None:
-    """The next launch finds it, and who has written it."""
     key = "checkpoint.interval-ms"
     said = log("append", "1", "set-config", key, '{"value": "7000"}')
 
@@ -319,7 +304,6 @@ def test_a_setting_that_no_launch_would_take_is_refused(
 
 
 def test_an_application_is_found_by_its_name(log: Log, store: Path) -> None:
-    """The newest that is called so, and what there is if there is none."""
     for number in (8, 9):
         open_log(store, f"k3f9a1c2/app{number}").append(
             [draft("application", "name", {"value": "carts"})]
@@ -333,7 +317,6 @@ def test_an_application_is_found_by_its_name(log: Log, store: Path) -> None:
 
 
 def test_null_deletes(log: Log, store: Path) -> None:
-    """As in Samza."""
     said = log("append", "1", "set-config", "checkpoint.cut", "null")
 
     assert said == "k3f9a1c2/app1: set-config checkpoint.cut deleted\n"
@@ -341,7 +324,6 @@ def test_null_deletes(log: Log, store: Path) -> None:
 
 
 def test_what_is_shown_as_json_can_be_appended(log: Log, store: Path) -> None:
-    """Bytes and all."""
     values = lines(log("1", "--json", "--type", "set-checkpoint"))[0]["values"]
 
     log("append", "1", "set-checkpoint", "3.1", json.dumps(values))
@@ -351,7 +333,6 @@ def test_what_is_shown_as_json_can_be_appended(log: Log, store: Path) -> None:
 
 
 def test_a_dry_run_changes_nothing(log: Log, store: Path) -> None:
-    """Also of an application that runs."""
     before = sorted(store.rglob("*"))
 
     said = log("append", "2", "set-config", "checkpoint.cut", "null", "--dry-run")
@@ -371,7 +352,6 @@ def test_a_dry_run_changes_nothing(log: Log, store: Path) -> None:
 
 
 def test_an_application_that_runs_is_left_alone(log: Log, store: Path) -> None:
-    """The master says so, whatever the age of the log."""
     said = log("append", "2", "t", "k", "{}", code=WRONG_USE)
 
     assert "application 2 is active: stop it first, or use --force" in said
@@ -379,7 +359,6 @@ def test_an_application_that_runs_is_left_alone(log: Log, store: Path) -> None:
 
 
 def test_force_fences_the_app_master(log: Log, store: Path) -> None:
-    """It is launched again, and the next launch opens the log."""
     log("append", "2", "t", "k", "{}", "--force")
 
     assert messages(store)[-1].type == "t"
@@ -390,7 +369,6 @@ def test_force_fences_the_app_master(log: Log, store: Path) -> None:
 def test_without_the_masters_word_the_age_of_the_log_decides(
     log: Log, store: Path, gear: Gear, trouble: str
 ) -> None:
-    """What a running application writes is seconds old; what a tool writes does not count."""
     prefix = "k3f9a1c2/app9" if trouble == "forgotten" else PREFIX
     if trouble == "no answer":
         gear.cluster.to_all = _refuse
@@ -415,7 +393,6 @@ def _refuse(_: object) -> object:
 
 
 def test_an_application_that_was_never_launched_has_no_log(log: Log, store: Path) -> None:
-    """Nothing would read it."""
     checkpoints_at(store).save("k3f9a1c2/app8/epochs/x", [b""])
 
     said = log("append", "8", "t", "k", "{}", code=WRONG_USE)
@@ -424,7 +401,6 @@ def test_an_application_that_was_never_launched_has_no_log(log: Log, store: Path
 
 
 def test_nothing_is_appended_to_a_damaged_log(log: Log, store: Path) -> None:
-    """It would not be read."""
     damaged = survey_log(checkpoints_at(store), ENDED)[2].name
     (store / ENDED / "coordinator" / damaged).write_bytes(b"?")
 
@@ -454,7 +430,6 @@ def test_nothing_is_appended_to_a_damaged_log(log: Log, store: Path) -> None:
 def test_what_the_next_launch_would_not_understand_is_refused(
     log: Log, message: tuple[str, str, str], mistake: str
 ) -> None:
-    """The application would not start again."""
     assert mistake in log("append", "1", *message, code=WRONG_USE)
 
 
@@ -474,7 +449,6 @@ def test_a_command_prints_what_the_page_shows(command: str, shown: str, log: Log
 
 
 def test_both_commands_have_an_example() -> None:
-    """And each key of JSON is named."""
     assert {command.partition(" ")[0] for command, _ in EXAMPLES} == {"2", "append"}
     named = set(re.findall(r"`(\w+)`", PAGE.read_text(encoding="utf-8")))
     assert named >= {"type", "key", "values", "host", "username", "source", "timestamp_ms"}

@@ -26,7 +26,6 @@ State = Callable[..., str]
 
 
 def visits(state: KeyedState) -> None:
-    """Three visits of ada, one of bob."""
     kept, pages = state.value("visits", coder="int", default=0), state.set("pages")
     for state.key, page in [("ada", "home"), ("bob", "home"), ("ada", "cart"), ("ada", "home")]:
         kept.set(kept.get() + 1)
@@ -61,7 +60,6 @@ def test_the_page_has_examples() -> None:
 
 
 def test_a_query_tells_programs_of_which_epoch_it_is(state: State) -> None:
-    """Keys are those of the page."""
     found = json.loads(state("query", "3", "Visits", "--state", "visits", "--epoch", "1", "--json"))
 
     assert found.pop("rows")[0].keys() == {"key", "value", "key_group"}
@@ -100,8 +98,6 @@ def test_files_of_columns_are_read_by_other_programs(
 
 
 def test_a_long_table_is_cut_and_says_so(tmp_path: Path) -> None:
-    """Unless a limit was named."""
-
     def many(state: KeyedState) -> None:
         kept = state.value("visits", coder="int")
         for state.key in range(250):
@@ -170,14 +166,12 @@ def test_a_query_waits_for_nothing_that_it_does_without(tmp_path: Path) -> None:
 
 
 def many_visits(state: KeyedState) -> None:
-    """More than a pipe holds."""
     for at in range(3000):
         state.key = f"visitor {at}" * 5
         state.value("visits", coder="int").set(at)
 
 
 def test_a_reader_that_has_enough_is_no_failure(tmp_path: Path) -> None:
-    """As in `gear state query ... --format csv | head`."""
     a_kept_application(checkpoints_at(tmp_path), [many_visits])
     query = ["state", "query", "shop", "Visits", "--format", "csv", "--checkpoints", str(tmp_path)]
 

@@ -16,26 +16,22 @@ LANE = "windows-00000"
 
 @pytest.fixture
 def log(tmp_path: Path) -> WindowLog:
-    """Return a log of two lanes."""
     made = a_log_of(tmp_path / "log", [[1], [2, 3], [4]])
     shown(a_lane(made, task=1), 1, 5)
     return made
 
 
 def gear(*arguments: str, code: int = 0) -> str:
-    """Return what a command prints."""
     answer = CliRunner().invoke(app, ["window-log", *arguments])
     assert answer.exit_code == code, answer.output
     return answer.output
 
 
 def as_json(*arguments: str, code: int = 0) -> Any:
-    """Return the JSON that a command prints."""
     return json.loads(gear(*arguments, "--json", code=code).splitlines()[0])
 
 
 def test_files_are_listed_lane_by_lane(log: WindowLog) -> None:
-    """With batches, windows, rows, and the times of the windows."""
     log.report(ReaderReport(name="spark", lanes={LANE: 1}, at_ms=1000, rows_per_s=12.5))
 
     listed = gear("list", log.place).splitlines()
@@ -55,12 +51,10 @@ def test_files_are_listed_lane_by_lane(log: WindowLog) -> None:
 
 
 def test_a_log_without_readers_lists_none(log: WindowLog) -> None:
-    """Nobody has reported."""
     assert "\nreaders" not in gear("list", log.place)
 
 
 def test_rows_of_a_batch_are_shown(log: WindowLog) -> None:
-    """The last one of the first lane, or any."""
     assert "batch 3 of lane windows-00000: 1 row\n" in gear("show", log.place)
     chosen = gear("show", log.place, LANE, "2", "--rows", "1")
     assert "batch 2 of lane windows-00000: 2 rows" in chosen
@@ -85,12 +79,10 @@ def test_rows_of_a_batch_are_shown(log: WindowLog) -> None:
 def test_a_batch_that_is_not_there_is_told(
     log: WindowLog, arguments: list[str], code: int, error: str
 ) -> None:
-    """With those that are."""
     assert error in gear("show", log.place, *arguments, code=code)
 
 
 def test_a_good_log_is_verified(log: WindowLog) -> None:
-    """All of it was read."""
     assert gear("verify", log.place).splitlines() == [
         f"{log.place}: 4 files, 4 batches, 5 rows",
         "all batches are there, and each row once",
@@ -99,7 +91,6 @@ def test_a_good_log_is_verified(log: WindowLog) -> None:
 
 
 def test_what_is_wrong_is_an_exit_code(log: WindowLog) -> None:
-    """For scripts; people read what it is."""
     shown(a_lane(log, incarnation=2), 9, 1)
     second = sorted(log.segments())[1]
     log.store.remove(second.name)
@@ -113,7 +104,6 @@ def test_what_is_wrong_is_an_exit_code(log: WindowLog) -> None:
 
 
 def test_many_files_become_few(log: WindowLog) -> None:
-    """Nothing else changes."""
     assert gear("compact", log.place) == f"{log.place}: 4 files before, 2 now\n"
     assert as_json("compact", log.place) == {
         "path": log.place,
@@ -125,7 +115,6 @@ def test_many_files_become_few(log: WindowLog) -> None:
 
 
 def test_what_all_readers_have_read_is_removed(log: WindowLog) -> None:
-    """Or what those have that are named."""
     log.report(ReaderReport(name="fast", lanes={LANE: 3}, at_ms=1))
     log.report(ReaderReport(name="slow", lanes={LANE: 1}, at_ms=1))
 
@@ -142,16 +131,13 @@ def test_what_all_readers_have_read_is_removed(log: WindowLog) -> None:
     ],
 )
 def test_nothing_is_removed_by_guess(log: WindowLog, options: list[str], error: str) -> None:
-    """Somebody may still want it."""
     assert error in gear("purge", log.place, *options, code=2)
     assert len(log.segments()) == 4
 
 
 def test_old_files_are_removed(log: WindowLog) -> None:
-    """By the time at which they were written."""
     assert as_json("purge", log.place, "--older-than", "1d")["removed"] == []
 
 
 def test_a_folder_that_is_no_log_is_told(tmp_path: Path) -> None:
-    """Most likely the path is wrong."""
     assert "is no window log" in gear("list", str(tmp_path), code=2)

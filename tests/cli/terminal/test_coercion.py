@@ -69,7 +69,6 @@ def values(
     ],
 )
 def test_values_are_those_of_typer(args: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user sees no difference, nor does a command."""
     by_typer = CliRunner().invoke(made, args.split())
     parameter: Any = getattr(core, "_TyperParameter", None)
     if parameter is None:

@@ -14,7 +14,6 @@ from gearpy.messages.client import GetCluster
 
 
 def a_config(folder: Path, masters: str) -> Config:
-    """Return a configuration with these masters."""
     secret = {"transport.secret-file": str(folder / "secret")}
     return load(env={}, overrides={**secret, "cluster.masters": masters})
 

@@ -43,7 +43,6 @@ def test_other_words_are_left_alone(line: str) -> None:
 
 
 def test_the_example_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In a clone by its script, else as it was installed."""
     assert today(["kill", "-appid", "3"]).endswith(" here, as in bin/gear kill 3")
     monkeypatch.setattr(distribution, "_FOLDER", tmp_path / "site-packages" / "gearpy")
     assert today(["kill", "-appid", "3"]).endswith(" here, as in gear kill 3")

@@ -30,5 +30,4 @@ from gearpy.errors import (
     ],
 )
 def test_every_error_has_its_code(error: GearpyError, code: int) -> None:
-    """Scripts decide by the code whether to try again."""
     assert exit_code_of(error) == code

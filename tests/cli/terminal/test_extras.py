@@ -78,7 +78,6 @@ def test_what_cannot_be_added_is_told(asked: list[list[str]], module: str) -> No
 def test_only_scripts_of_a_clone_add_extras(
     asked: list[list[str]], monkeypatch: pytest.MonkeyPatch, words: list[str], made: Path | None
 ) -> None:
-    """An environment that a user has made is left alone."""
     monkeypatch.setattr(sys, "orig_argv", words)
     monkeypatch.setattr(extras, "own_environment", lambda: made)
 

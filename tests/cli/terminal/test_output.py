@@ -16,7 +16,6 @@ from gearpy.errors import (
 
 
 def an_operator_error(*, cause: str = "ZeroDivisionError: division by zero") -> OperatorError:
-    """Return the error of an operator that divided by zero."""
     return OperatorError(
         operator="map(divide)",
         cause=cause,
@@ -29,24 +28,20 @@ def an_operator_error(*, cause: str = "ZeroDivisionError: division by zero") -> 
 
 
 def test_one_mistake_is_one_line() -> None:
-    """Most errors are read in a glance."""
     assert list(error_lines(ConfigError("no such file: app.py"))) == ["error: no such file: app.py"]
 
 
 def test_all_mistakes_are_listed() -> None:
-    """Who has made three mistakes should not need three runs to find them."""
     lines = list(error_lines(ConfigError("a is 1", "b is 2")))
 
     assert lines == ["error: there are 2 mistakes", "  - a is 1", "  - b is 2"]
 
 
 def test_mistakes_in_a_graph_are_called_so() -> None:
-    """The reader looks into the program, not into the configuration."""
     assert next(error_lines(GraphError("a", "b"))) == "error: the graph has 2 mistakes"
 
 
 def test_an_operator_error_is_a_card() -> None:
-    """What, in which operator, at which line, on which record."""
     assert list(error_lines(an_operator_error())) == [
         "error: ZeroDivisionError: division by zero",
         "  in      map(divide)",
@@ -59,35 +54,30 @@ def test_an_operator_error_is_a_card() -> None:
 
 
 def test_a_card_has_no_empty_lines() -> None:
-    """A builtin has no source line, and an import no record."""
     error = OperatorError(operator="import app.py", cause="KeyError: 'x'")
 
     assert list(error_lines(error)) == ["error: KeyError: 'x'", "  in      import app.py"]
 
 
 def test_verbose_adds_the_traceback() -> None:
-    """Who asks for it gets all there is."""
     lines = list(error_lines(an_operator_error(), verbose=True))
 
     assert lines[-2:] == ["  Traceback (most recent call last):", "    the user's frames"]
 
 
 def test_no_cluster_tells_how_to_get_one() -> None:
-    """The first thing a newcomer forgets is to start one."""
     *_, fix = error_lines(ConnectionLost("no cluster at 127.0.0.1:3000"))
 
     assert fix == "fix: start a cluster with bin/local, or name another with --master host:port"
 
 
 def test_a_wrong_secret_tells_how_to_name_the_right_one() -> None:
-    """A secret cannot be seen, so the message has to say where it is."""
     *_, fix = error_lines(AuthenticationFailed("another secret"))
 
     assert "--set transport.secret-file=FILE" in fix
 
 
 def test_text_of_users_is_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    """A record may hold brackets, colours and escape sequences."""
     print_error(an_operator_error(cause="ValueError: [bold]x[/bold] :smile: \x1b[31m"))
     table("t", ("name",), [["[red]a[/red]"]])
 
@@ -109,7 +99,6 @@ def test_long_lines_stay_whole_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_an_error_as_json_has_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
-    """Programs read fields, not sentences."""
     print_error(an_operator_error(), as_json=True)
 
     error = json.loads(capsys.readouterr().err)

@@ -10,7 +10,6 @@ from gearpy.errors import ConfigError
 
 
 def test_set_wins_over_a_file(tmp_path: Path) -> None:
-    """What is nearest to the user counts most."""
     file = tmp_path / "gear.toml"
     file.write_text("[gearpy.worker]\nslots = 5\n[gearpy.source]\nread-batch-size = 6\n")
 
@@ -20,7 +19,6 @@ def test_set_wins_over_a_file(tmp_path: Path) -> None:
 
 
 def test_mistakes_of_all_options_come_together(tmp_path: Path) -> None:
-    """One run finds them all."""
     with pytest.raises(ConfigError) as caught:
         configure([tmp_path / "none.toml"], ["worker.slots", "worker.slots=0"], master="nowhere")
 
@@ -30,7 +28,6 @@ def test_mistakes_of_all_options_come_together(tmp_path: Path) -> None:
 
 
 def test_a_value_may_hold_an_equals_sign() -> None:
-    """Only the first one separates."""
     config = configure(None, ["transport.secret-file=/a=b"])
 
     assert config.transport.secret_file == "/a=b"

@@ -23,14 +23,10 @@ Configured = Callable[..., Config]
 
 
 class Echo(gp.AppExecutor):
-    """Sends each message back, or does what it says."""
-
     def on_start(self) -> None:
-        """Tell that it is there."""
         self.context.tell(["started", self.context.config.get("greeting")])
 
     def on_message(self, message: Any) -> None:
-        """Answer."""
         if message == "raise":
             raise ValueError("told to")
         if message == "fail":
@@ -39,12 +35,9 @@ class Echo(gp.AppExecutor):
 
 
 class Gathers(gp.AppMaster):
-    """Notes all that happens, and answers with it."""
-
     count = 2
 
     def on_start(self) -> None:
-        """Ask for executors."""
         self.notes: list[Any] = []
         self.waiting: list[Any] = []
         self.context.request(self.count)
@@ -56,11 +49,9 @@ class Gathers(gp.AppMaster):
             self.waiting.pop().set(message[1])
 
     def on_lost(self, executor: int, cause: str) -> None:
-        """Note it."""
         self.notes.append([executor, "lost", cause])
 
     def on_question(self, question: Any) -> Any:  # noqa: PLR0911 - an arm for each wish
-        """Do what a test wants."""
         match question:
             case "notes":
                 return self.notes
@@ -88,21 +79,16 @@ class Gathers(gp.AppMaster):
 
 
 class OnEach(Gathers):
-    """Has an executor on each worker."""
-
     def on_start(self) -> None:
-        """Ask for them."""
         self.notes, self.waiting = [], []
         self.context.request_on_each_worker()
 
 
 def an_app(master: type[gp.AppMaster] = Gathers) -> gp.ActorApp:
-    """Return an application of actors."""
     return gp.ActorApp("echo", master=master, executor=Echo, config={"greeting": "hello"})
 
 
 def test_executors_start_talk_and_end_with_the_application(configured: Configured) -> None:
-    """Messages come in order, and slots are free again at the end."""
     with LocalCluster(configured(), slots=4) as cluster, cluster.submitted(an_app()) as running:
         eventually(lambda: running.summary().status == "active")
         eventually(lambda: running.ask("up") == [0, 1])
@@ -120,7 +106,6 @@ def test_executors_start_talk_and_end_with_the_application(configured: Configure
 
 @pytest.mark.parametrize(("order", "cause"), [("raise", "told to"), ("fail", "as it was told")])
 def test_an_executor_that_fails_is_replaced(configured: Configured, order: str, cause: str) -> None:
-    """Under its number, and the app master hears why."""
     config = configured(application__backoff_base_ms=1)
     with LocalCluster(config, slots=4) as cluster, cluster.submitted(an_app()) as running:
         eventually(lambda: running.summary().status == "active" and running.ask("up") == [0, 1])
@@ -134,8 +119,6 @@ def test_an_executor_that_fails_is_replaced(configured: Configured, order: str, 
 
 
 def test_an_executor_that_always_fails_ends_the_application(configured: Configured) -> None:
-    """With the cause, and the number of the executor."""
-
     class Breaks(gp.AppExecutor):
         def on_start(self) -> None:
             raise ValueError("cannot begin")
@@ -165,7 +148,6 @@ def test_each_worker_has_an_executor(configured: Configured) -> None:
 
 
 def test_questions_are_answered_refused_or_time_out(configured: Configured) -> None:
-    """What a question raises ends nothing."""
     with LocalCluster(configured(), slots=4) as cluster, cluster.submitted(an_app()) as running:
         eventually(lambda: running.summary().status == "active")
         with pytest.raises(SubmitRefused, match="Gathers refused: what is 'x'"):
@@ -183,7 +165,6 @@ def test_questions_are_answered_refused_or_time_out(configured: Configured) -> N
 
 
 def test_what_is_stored_waits_until_the_master_has_it() -> None:
-    """A value that is behind an older one is not forgotten when the older one is stored."""
     cluster = Cluster()
     master = Role(cluster, "master")
     launch = LaunchExecutor(
@@ -219,7 +200,6 @@ def test_what_is_stored_waits_until_the_master_has_it() -> None:
 
 
 def test_one_without_answers_says_so(configured: Configured) -> None:
-    """And a stream has no app master of its own."""
     app = gp.ActorApp("mute", master=gp.AppMaster, executor=gp.AppExecutor)
     with LocalCluster(configured(), slots=4) as cluster, cluster.submitted(app) as running:
         eventually(lambda: running.summary().status == "active")
@@ -228,7 +208,6 @@ def test_one_without_answers_says_so(configured: Configured) -> None:
 
 
 def test_mistakes_are_told_at_once() -> None:
-    """All of them, and where such an application does not run."""
     with pytest.raises(ConfigError) as caught:
         gp.ActorApp("1", master=int, executor=gp.AppMaster)  # type: ignore[arg-type]
     assert len(caught.value.mistakes) == 3
@@ -237,7 +216,6 @@ def test_mistakes_are_told_at_once() -> None:
 
 
 def eventually_found(running: Any, what: str) -> Any:
-    """Wait for a note of a kind; return it."""
     found: list[Any] = []
 
     def look() -> bool:

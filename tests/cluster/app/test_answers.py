@@ -13,7 +13,6 @@ APP = AppId(3)
 
 
 def answers_of(launch: int) -> tuple[AppAnswers, list[LastAnswer]]:
-    """Return the answers of an app master, and what its master is told."""
     told: list[LastAnswer] = []
     anything: Any = SimpleNamespace
     standing = anything(plan="{}", detail=lambda _: ApplicationDetail(app_id=APP))
@@ -52,7 +51,6 @@ def test_small_answers_are_left_every_ten_seconds() -> None:
 
 
 def test_large_answers_are_left_less_often() -> None:
-    """32 bytes for each ms that goes by."""
     answers, _ = answers_of(1)
 
     leave(answers, 0, points=80_000)  # 9 bytes each.

@@ -105,7 +105,6 @@ def test_a_client_without_a_key_is_told_to_ask_once_more() -> None:
 
 
 def test_more_programs_at_once_than_can_be_loaded_are_refused() -> None:
-    """What runs comes first."""
     with a_bench() as bench:
         for number in range(4):
             assert isinstance(bench.ask(replace(ASKED, key=f"k{number}")), ProgramLoading)
@@ -130,7 +129,6 @@ def test_more_programs_at_once_than_can_be_loaded_are_refused() -> None:
     ],
 )
 def test_why_a_program_is_not_loaded_is_the_refusal(error: Exception, reason: str) -> None:
-    """With the line of the program, which an answer has no other place for."""
     with a_bench(error) as bench:
         bench.may_load.set()
         bench.ask(ASKED)

@@ -19,7 +19,6 @@ FIRST, SECOND = TaskId(0, 0), TaskId(2, 0)
 
 
 def found(checkpoints: Checkpoints, dag: Dag, *, launch: int) -> FoundEpochs:
-    """Return what a launch of the app master goes on from."""
     app = AppCheckpoints(
         checkpoints,
         prefix=PREFIX,
@@ -31,7 +30,6 @@ def found(checkpoints: Checkpoints, dag: Dag, *, launch: int) -> FoundEpochs:
 
 
 def test_places_that_were_set_by_hand_are_found_in_every_region() -> None:
-    """Also in one that has no epoch yet; not those that an epoch has used up."""
     checkpoints, dag = MemoryCheckpoints(), a_dag((1, 1), (1, 1))
     log = CoordinatorLog(checkpoints, PREFIX, launch=1, source="test", wall_ms=lambda: 0)
     file = SnapshotFile(location=f"{PREFIX}/x", sha256="", tasks=(FIRST, TaskId(1, 0)))
@@ -50,7 +48,6 @@ def test_places_that_were_set_by_hand_are_found_in_every_region() -> None:
 
 
 def opened(checkpoints: Checkpoints, launch: int, *, known: int = 0) -> AppCheckpoints:
-    """Return the checkpoints of a launch; ``known`` is the one before, of the same run."""
     app = AppCheckpoints(
         checkpoints, prefix=PREFIX, launch=launch, segments_max=8, wall_ms=lambda: 0
     )
@@ -59,7 +56,6 @@ def opened(checkpoints: Checkpoints, launch: int, *, known: int = 0) -> AppCheck
 
 
 def test_a_drain_is_known_to_the_next_launch_of_the_app_master() -> None:
-    """And to nobody who lets the run go on later."""
     checkpoints = MemoryCheckpoints()
     opened(checkpoints, 1).ask_drain("before")
 
@@ -69,7 +65,6 @@ def test_a_drain_is_known_to_the_next_launch_of_the_app_master() -> None:
 
 
 def test_the_last_epochs_of_a_drain_get_the_name_that_was_asked_for() -> None:
-    """Once: the name is taken then."""
     checkpoints = MemoryCheckpoints()
     app = opened(checkpoints, 1)
     app.ask_drain("before")
@@ -85,7 +80,6 @@ def test_the_last_epochs_of_a_drain_get_the_name_that_was_asked_for() -> None:
 
 
 def test_a_version_replaces_the_epochs_of_what_it_touches() -> None:
-    """Those of other regions stay in the log, as their tasks go on."""
     checkpoints, dag = MemoryCheckpoints(), a_dag((1, 1), (1, 1))
     app = AppCheckpoints(checkpoints, prefix=PREFIX, launch=1, segments_max=8, wall_ms=lambda: 0)
     app.open(dag, {})
@@ -99,7 +93,6 @@ def test_a_version_replaces_the_epochs_of_what_it_touches() -> None:
 
 
 def test_epochs_are_stored_together_or_not_at_all() -> None:
-    """Of a version on trial the log has an epoch of each region or of none."""
     checkpoints, dag = MemoryCheckpoints(), a_dag((1, 1), (1, 1))
     app = AppCheckpoints(checkpoints, prefix=PREFIX, launch=1, segments_max=8, wall_ms=lambda: 0)
     app.open(dag, {})
@@ -171,7 +164,6 @@ def test_epochs_that_are_retired_leave_the_log_with_the_next_one() -> None:
 
 
 def test_an_epoch_that_is_stored_again_retires_what_the_first_attempt_may_have() -> None:
-    """Nobody knew whether it was there."""
     app = opened(MemoryCheckpoints(), 1)
     app.store(a_manifest(0, 7))
     app.store(a_manifest(0, 8))
@@ -191,7 +183,6 @@ def a_manifest(region: int, epoch: int) -> Manifest:
 
 
 def test_tasks_of_another_graph_get_partitions_of_the_changelog() -> None:
-    """A task of before keeps its own."""
     app = opened(MemoryCheckpoints(), 1)
     app.give_partitions(a_dag((1, 1)))
     wider = a_dag((1, 3))

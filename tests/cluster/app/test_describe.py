@@ -13,7 +13,6 @@ from tests.core.manager_bench import Bench
 
 
 def told(core: ApplicationCore | None, *failures: Failure, now_ms: int = 0) -> ApplicationDetail:
-    """Return what is told of an application."""
     return detail_of(
         AppId(1),
         core,
@@ -27,7 +26,6 @@ def told(core: ApplicationCore | None, *failures: Failure, now_ms: int = 0) -> A
 
 
 def test_each_path_has_its_guarantee(tmp_path: Path) -> None:
-    """With what keeps it from being exactly-once, and what to do."""
     app = gp.StreamApp("paths")
     numbers = app.read(gp.collection([1, 2]))
     numbers.write(gp.jsonl_folder(tmp_path / "out"))
@@ -42,7 +40,6 @@ def test_each_path_has_its_guarantee(tmp_path: Path) -> None:
 
 
 def test_idle_tasks_are_counted() -> None:
-    """The clock of a processor in which all are rests."""
     bench = Bench()
     (region,) = bench.manager.regions
     idle = TaskId(0, 1)

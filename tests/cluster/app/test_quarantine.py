@@ -23,7 +23,6 @@ WITHIN_S = 60.0
 
 
 def test_a_record_that_was_given_back_survives_a_restart_at_once(tmp_path: Path) -> None:
-    """No epoch has it yet, and no source reads it again."""
     good, stop, out = tmp_path / "good", tmp_path / "stop", tmp_path / "out"
 
     def numbers() -> Iterator[int]:
@@ -84,7 +83,6 @@ def test_what_comes_again_is_there_once() -> None:
 
 
 def test_a_restart_puts_no_record_aside_twice(tmp_path: Path) -> None:
-    """It is read again, as no epoch was complete, and raises again."""
     seen, stop = list[int](), tmp_path / "stop"
 
     def numbers() -> Iterator[int]:

@@ -26,8 +26,6 @@ from tests.core.manager_bench import a_dag
 
 
 class _Away(MemoryCheckpoints):
-    """A store that cannot be written to for a time."""
-
     is_away = False
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
@@ -109,7 +107,6 @@ def test_steps_that_have_so_many_tasks_make_no_version(
 
 
 def test_that_a_trial_has_passed_is_stored_with_its_epochs() -> None:
-    """Not behind them, where the log may fail; it goes back from there while that is not sure."""
     checkpoints = MemoryCheckpoints()
     app, base = opened(checkpoints, 1), (a_manifest(0, 7),)
     app.note_versions(

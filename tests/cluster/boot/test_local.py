@@ -53,7 +53,6 @@ Configured = Callable[..., Config]
 def test_word_count_is_right_wherever_its_tasks_are(
     configured: Configured, data: Literal["memory", "tcp"], workers: int, executors: int
 ) -> None:
-    """Records reach the task of their key in whatever process."""
     app, results, expected = word_count()
 
     with LocalCluster(configured(), workers=workers, slots=9, data=data) as cluster:
@@ -65,7 +64,6 @@ def test_word_count_is_right_wherever_its_tasks_are(
 
 
 def test_call_that_does_not_come_back_fails_the_run(configured: Configured) -> None:
-    """Its thread cannot be stopped, but it can be left alone."""
     gate = threading.Event()
 
     def stand(n: int) -> int:
@@ -98,7 +96,6 @@ def test_thousand_tasks_start(configured: Configured) -> None:
 
 
 def test_roles_are_pykka_actors(configured: Configured) -> None:
-    """Who knows pykka finds them in its registry by class, and can tell, ask and stop them."""
     of_others = ActorRegistry.get_all()  # Clusters of other tests may live in this process.
 
     def find(role: type[pykka.Actor]) -> list[pykka.ActorRef[Any]]:
@@ -122,7 +119,6 @@ def test_roles_are_pykka_actors(configured: Configured) -> None:
 
 
 def test_results_are_complete_when_the_status_says_succeeded(cluster: LocalCluster) -> None:
-    """A sink is closed before its application has succeeded, not after."""
     sink = Closings()
 
     running = cluster.client.submit("done", embed(an_app("done", sink=sink)), executors=2)
@@ -134,7 +130,6 @@ def test_results_are_complete_when_the_status_says_succeeded(cluster: LocalClust
 
 
 def test_progress_counts_what_was_read_written_and_late(cluster: LocalCluster) -> None:
-    """The last record is older than the window that its predecessors have closed."""
     app, results = gp.StreamApp("late"), list[Any]()
     values = [*range(0, 50_000, 1000), 60_000, 0]
     app.read(gp.collection(values, timestamp=int)).window(gp.tumbling("10s")).count().write(
@@ -165,7 +160,6 @@ def test_there_is_no_log_where_applications_run_in_this_process(
 
 
 def test_stall_names_the_chain_that_holds_the_clock(configured: Configured) -> None:
-    """An application that goes nowhere says where it hangs."""
     stuck = Stuck()
     config = configured(streaming__stall_threshold_ms=1000)
 
@@ -204,7 +198,6 @@ def test_wrong_override_is_refused(cluster: LocalCluster) -> None:
 
 
 def test_nothing_stays_of_applications_that_ended(configured: Configured, tmp_path: Path) -> None:
-    """Neither threads nor slots nor modules, after many of them."""
     program = tmp_path / "program.py"
     program.write_text(
         "import gearpy as gp\n"
@@ -257,7 +250,6 @@ def test_two_clusters_know_nothing_of_each_other(configured: Configured) -> None
 
 
 def test_cluster_that_cannot_listen_leaves_nothing_behind(configured: Configured) -> None:
-    """Threads, garbage collection and thread switching are as they were."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         threads = set(threading.enumerate())  # Some of another test may end meanwhile.
@@ -277,7 +269,6 @@ def workers_of(client: ControlClient) -> Sequence[object]:
 
 
 def test_clients_may_only_ask_what_is_for_clients(configured: Configured) -> None:
-    """A worker cannot be registered from outside."""
     config = configured(cluster__masters="127.0.0.1:0")
     with LocalCluster(config, listen=True) as cluster:
         secret = load_or_create_secret(config.transport.secret_file)
@@ -291,7 +282,6 @@ def test_clients_may_only_ask_what_is_for_clients(configured: Configured) -> Non
 
 
 def test_an_error_of_user_code_shows_no_frames_of_ours() -> None:
-    """In a notebook each frame is a page; the place in user code is said below the error."""
     app = gp.StreamApp("halves")
     app.read(gp.collection([1, 0])).map(_half).write(gp.to_list([]))
 
@@ -328,7 +318,6 @@ def _frames(error: BaseException) -> list[str]:
 def test_a_durable_cluster_leaves_savepoints_for_the_next_one(
     configured: Configured, tmp_path: Path
 ) -> None:
-    """In the folder of the configuration, where `gear` looks for them."""
     config = configured(checkpoint__folder=tmp_path / "kept", checkpoint__interval_ms=100)
     numbers = gp.StreamApp("numbers")
     numbers.read(gp.generate(itertools.count, rate=1000)).write(gp.to_list([]))
@@ -348,7 +337,6 @@ def test_a_durable_cluster_leaves_savepoints_for_the_next_one(
 def test_a_durable_cluster_says_which_folder_it_cannot_use(
     configured: Configured, tmp_path: Path
 ) -> None:
-    """Before anything is started."""
     (tmp_path / "file").touch()
 
     with pytest.raises(ConfigError, match=r"checkpoint\.folder .*file cannot be used"):
@@ -356,7 +344,6 @@ def test_a_durable_cluster_says_which_folder_it_cannot_use(
 
 
 def test_a_program_is_only_where_it_wants_to_be(configured: Configured) -> None:
-    """With other numbers of tasks, too; what it waits for is told."""
     app = gp.StreamApp("picky", hosts=["nowhere"], priority="high")
     app.read(gp.collection([1])).write(gp.to_list([]), name="show")
     assert app.scaled({"show": 2}).wishes == app.build().wishes

@@ -42,14 +42,12 @@ def cluster(configured: Callable[..., Config]) -> Iterator[RemoteCluster]:
 
 @pytest.fixture
 def program(tmp_path: Path) -> str:
-    """Write a program; return its path."""
     path = tmp_path / "counts.py"
     path.write_text(PROGRAM, encoding="utf-8")
     return str(path)
 
 
 def test_a_program_is_submitted_and_waited_for(cluster: RemoteCluster, program: str) -> None:
-    """As its file; it is found by its name, or by its id."""
     running = cluster.submit_program(program, ["50"], name="fifty")
 
     assert running.wait(DEADLINE_S).status == "succeeded"
@@ -60,7 +58,6 @@ def test_a_program_is_submitted_and_waited_for(cluster: RemoteCluster, program: 
 
 
 def test_state_is_seen_where_its_store_is_not(cluster: RemoteCluster, tmp_path: Path) -> None:
-    """It is in the memory of another process, and comes through the cluster."""
     path = tmp_path / "kept.py"
     path.write_text(_KEEPS, encoding="utf-8")
     running = cluster.submit_program(str(path))
@@ -81,7 +78,6 @@ def test_state_is_seen_where_its_store_is_not(cluster: RemoteCluster, tmp_path: 
 def test_a_next_version_has_the_arguments_of_the_one_that_runs(
     cluster: RemoteCluster, tmp_path: Path
 ) -> None:
-    """Unless others are given, or none."""
     path = tmp_path / "kept.py"
     keeps = _KEEPS.replace("app = ", "def main(args):\n app = ").replace("\nnumbers", "\n numbers")
     keeps = keeps.replace('"kept"', "args[0]") + " return app\n"
@@ -107,7 +103,6 @@ def test_a_next_version_has_the_arguments_of_the_one_that_runs(
 def test_a_savepoint_that_would_end_with_the_cluster_is_refused(
     cluster: RemoteCluster, program: str
 ) -> None:
-    """And the application goes on."""
     running = cluster.submit_program(program)
     eventually(lambda: running.summary().progress.epoch > 0, within_s=DEADLINE_S)
 
@@ -121,7 +116,6 @@ def test_a_savepoint_that_would_end_with_the_cluster_is_refused(
 def test_an_application_is_asked_drained_and_started_again(
     cluster: RemoteCluster, program: str
 ) -> None:
-    """Also by another client than the one that has submitted it."""
     running = cluster.submit_program(program, config={"application.total-retries": "3"})
     eventually(lambda: running.summary().progress.records_in > 0)
 
@@ -138,7 +132,6 @@ def test_an_application_is_asked_drained_and_started_again(
 
 
 def test_a_mistake_shows_before_anything_is_sent(cluster: RemoteCluster, tmp_path: Path) -> None:
-    """With the path as it was given."""
     path = tmp_path / "wrong.py"
     path.write_text("import gearpy as gp\nraise ValueError('no')\n", encoding="utf-8")
 
@@ -152,7 +145,6 @@ def test_a_mistake_shows_before_anything_is_sent(cluster: RemoteCluster, tmp_pat
 
 
 def test_an_address_is_one(configured: Callable[..., Config]) -> None:
-    """It is read before anybody is asked."""
     config = configured(cluster__masters="one:3000,two:3000")
 
     with gp.connect(config=config) as cluster:

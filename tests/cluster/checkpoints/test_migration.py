@@ -51,8 +51,6 @@ def windowed(
 
 
 class Scene:
-    """A cluster in which one program takes the place of another."""
-
     def __init__(self, seed: int = 1, *, interval_ms: int = 100) -> None:
         settings = {
             "checkpoint.interval-ms": str(interval_ms),
@@ -107,7 +105,6 @@ def totals(results: list[Any]) -> dict[Any, int]:
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_counts_go_on_in_a_changed_program(parallelism: int) -> None:
-    """In another chain, behind new steps, with other steps beside, in another number of tasks."""
     scene = Scene()
     before: list[Any] = []
     after: list[Any] = []
@@ -127,7 +124,6 @@ def test_counts_go_on_in_a_changed_program(parallelism: int) -> None:
 
 @pytest.mark.parametrize("parallelism", [1, 2, 5])
 def test_windows_go_on_in_another_number_of_tasks(parallelism: int) -> None:
-    """What is in open windows, and how far event time is."""
     scene = Scene(seed=2)
     before: list[Any] = []
     after: list[Any] = []
@@ -189,7 +185,6 @@ def test_joins_go_on_in_another_number_of_tasks() -> None:
 
 
 def test_state_without_a_place_is_not_dropped_unasked() -> None:
-    """The steps are named; with leave the rest goes on."""
     scene = Scene(seed=4)
     after: list[Any] = []
 
@@ -234,7 +229,6 @@ def test_what_differs_from_task_to_task_cannot_be_shared_out() -> None:
 
 
 def test_a_partition_that_is_gone_is_told() -> None:
-    """The source of the next program must have all of them."""
     scene = Scene(seed=6)
 
     def fewer() -> Buildable:
@@ -277,7 +271,6 @@ def test_what_a_sink_has_not_shown_yet_is_shown_once(tmp_path: Path, parallelism
 
 
 def test_a_sink_that_keeps_something_gets_fewer_tasks_while_it_runs(tmp_path: Path) -> None:
-    """And more again; the files of Parquet keep the columns that the first ones had."""
     scene = Scene(seed=8, interval_ms=500)
 
     def make() -> Buildable:

@@ -21,8 +21,6 @@ def store() -> MemoryCheckpoints:
 
 @pytest.fixture
 def remote(store: MemoryCheckpoints) -> RemoteCheckpoints:
-    """Return the store as a client sees it."""
-
     def cluster(message: object) -> object:
         assert message == GetEpochs(app_id=APP)
         return EpochList(app_id=APP, epochs=(), place="memory", prefix="k/app3")
@@ -45,7 +43,6 @@ def asking(reader: StoreReader) -> Any:
 
 @pytest.mark.parametrize("size", [0, 1, 512 * 1024 - 1, 512 * 1024, 2 * 512 * 1024 + 7])
 def test_a_file_comes_whole(store: MemoryCheckpoints, remote: RemoteCheckpoints, size: int) -> None:
-    """In as many parts as it takes."""
     data = bytes(number % 251 for number in range(size))
     stored = store.save("k/app3/file", [data])
 
@@ -57,7 +54,6 @@ def test_a_file_comes_whole(store: MemoryCheckpoints, remote: RemoteCheckpoints,
 def test_what_is_gone_or_wrong_is_damaged(
     store: MemoryCheckpoints, remote: RemoteCheckpoints
 ) -> None:
-    """As in the store itself, so that who reads looks for a newer epoch."""
     store.save("k/app3/file", [b"other"])
 
     with pytest.raises(SnapshotDamaged, match="it is not there"):
@@ -67,7 +63,6 @@ def test_what_is_gone_or_wrong_is_damaged(
 
 
 def test_it_is_only_read(remote: RemoteCheckpoints) -> None:
-    """What leads out of the store is refused, too."""
     for change in (lambda: remote.save("k/new", [b""]), lambda: remote.drop("k/new")):
         with pytest.raises(ConfigError, match="only read: change it where the store is seen"):
             change()
@@ -76,7 +71,6 @@ def test_it_is_only_read(remote: RemoteCheckpoints) -> None:
 
 
 def test_a_master_that_does_not_see_the_store_says_so() -> None:
-    """And an application that is not there is refused by the cluster itself."""
     nowhere = EpochList(app_id=APP, epochs=(), place="/nowhere/at/all", prefix="k/app3")
     blind = RemoteCheckpoints(asking(StoreReader(lambda _: nowhere)), APP, nowhere.place)
     unknown = StoreReader(lambda _: Refused(reason="no application has id 3"))

@@ -29,7 +29,6 @@ def refusal(text: str, folder: Path | str) -> str:
 
 
 def test_an_application_of_another_cluster_is_named_with_it(tmp_path: Path) -> None:
-    """Of one that is no more, perhaps."""
     a_store(tmp_path, f"{HERE}/app3", "zzzzzzzz/app3")
 
     assert resume("zzzzzzzz/app3@7", tmp_path) == "zzzzzzzz/app3@7"
@@ -47,14 +46,12 @@ def test_an_application_of_another_cluster_is_named_with_it(tmp_path: Path) -> N
     ],
 )
 def test_what_is_not_there_is_refused(tmp_path: Path, text: str, why: str) -> None:
-    """With the store that was looked into: it may be the wrong one."""
     a_store(tmp_path, f"{HERE}/app3")
 
     assert why in refusal(text, tmp_path)
 
 
 def test_an_epoch_that_a_region_lacks_is_refused(tmp_path: Path) -> None:
-    """Regions store their epochs at different times."""
     prefix = f"{HERE}/app3"
     log = CoordinatorLog(a_store(tmp_path, prefix), prefix, launch=2, source="", wall_ms=lambda: 0)
     for epoch in (5, 7):
@@ -66,7 +63,6 @@ def test_an_epoch_that_a_region_lacks_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_store_out_of_sight_is_told_and_not_made(tmp_path: Path) -> None:
-    """The folder of the workers may be on another machine."""
     folder = tmp_path / "checkpoints"
 
     said = f"checkpoint store {folder} is not there: name the folder, as this machine sees it"
@@ -76,7 +72,6 @@ def test_a_store_out_of_sight_is_told_and_not_made(tmp_path: Path) -> None:
 
 
 def test_a_store_that_cannot_be_used_is_told(tmp_path: Path) -> None:
-    """Not as a mistake of the checkpoint's name."""
     (tmp_path / "file").write_text("", encoding="utf-8")
 
     assert "is not there" in refusal("3", tmp_path / "file")

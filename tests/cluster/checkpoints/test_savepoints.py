@@ -64,7 +64,6 @@ def store(tmp_path: Path) -> FolderCheckpoints:
 
 
 def resume(text: str, folder: Path) -> str:
-    """Ask for a checkpoint as a client of the cluster."""
     config = from_overrides({"checkpoint.folder": str(folder)})
     return resume_point(text, config=config, cluster_id=HERE)
 
@@ -72,7 +71,6 @@ def resume(text: str, folder: Path) -> str:
 def test_what_was_shown_behind_a_savepoint_is_told(
     store: FolderCheckpoints, tmp_path: Path
 ) -> None:
-    """Nothing was behind the newest epoch."""
     named(store, OTHER, "early", 6)
     config = from_overrides({"checkpoint.folder": str(tmp_path)})
 
@@ -122,7 +120,6 @@ def test_files_that_the_application_still_needs_stay(store: FolderCheckpoints) -
 def test_one_that_another_application_has_begun_with_is_not_dropped(
     store: FolderCheckpoints,
 ) -> None:
-    """Until that one has stored everything anew."""
     needs(store, OTHER, f"{SHOP}/epochs/region0/epoch7")
 
     with pytest.raises(ConfigError, match=f"{OTHER} has begun with savepoint before"):
@@ -132,7 +129,6 @@ def test_one_that_another_application_has_begun_with_is_not_dropped(
 
 
 def needs(store: FolderCheckpoints, prefix: str, file: str) -> None:
-    """Let the newest epoch of an application need a file."""
     log = CoordinatorLog(store, prefix, launch=3, source="app master", wall_ms=lambda: 0)
     log.append(EpochManifests(log.state).messages_for(a_manifest(8, file)))
 
@@ -147,7 +143,6 @@ def test_an_application_begins_with_a_savepoint(
 def test_a_name_that_means_nothing_is_answered_with_the_savepoints(
     store: FolderCheckpoints, tmp_path: Path
 ) -> None:
-    """And with the setting that names another store: `gear app submit` has no option for that."""
     named(store, SHOP, "older", 6, app="shop")
 
     with pytest.raises(ConfigError, match=r"savepoints are: before, older; .* checkpoint\.folder="):

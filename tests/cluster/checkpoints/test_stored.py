@@ -53,7 +53,6 @@ def store() -> MemoryCheckpoints:
 
 
 def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    """A mistyped folder is not an empty store."""
     with pytest.raises(ConfigError, match="nowhere is not there"):
         open_store(str(tmp_path / "nowhere"))
     assert not (tmp_path / "nowhere").exists()
@@ -69,7 +68,6 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 
 def test_an_epoch_has_places_and_tasks(store: MemoryCheckpoints) -> None:
-    """Tasks with the names of what they run, as the graph has them."""
     epochs = StoredEpochs(store, PREFIX)
 
     contents = epochs.contents(epochs.find(18)[0])
@@ -112,7 +110,6 @@ def test_places_are_shown_as_json(place: Any, shown: Any) -> None:
 
 
 def test_epochs_are_whole_or_damaged(store: MemoryCheckpoints) -> None:
-    """A damaged file spoils all epochs whose chain it is in, and no older one."""
     assert not any(each.damage for each in verify(StoredEpochs(store, PREFIX)))
     store.save(EPOCH18, [store.load(EPOCH18)[:-1]])
     epochs = StoredEpochs(store, PREFIX)
@@ -162,7 +159,6 @@ def test_epochs_that_go_while_they_are_read_are_not_damaged() -> None:
 
 
 def test_changelog_stands_for_files_that_are_damaged() -> None:
-    """As long as the newest one is whole; its own damage is told, and matters only then."""
     store = MemoryCheckpoints()
     an_application(store, epochs=(17, 18), has_changelog=True)
     epochs = StoredEpochs(store, PREFIX)
@@ -196,7 +192,6 @@ def test_segments_that_no_epoch_needs_are_orphans() -> None:
 
 
 def test_epochs_differ_in_places_and_cells(store: MemoryCheckpoints) -> None:
-    """What was deleted, what is new, what is another."""
     (found,) = compare(StoredEpochs(store, PREFIX), 17, 19)
 
     assert [(each.partition, each.old, each.new) for each in found.offsets] == [
@@ -216,7 +211,6 @@ def test_epochs_differ_in_places_and_cells(store: MemoryCheckpoints) -> None:
 
 
 def test_damaged_epochs_cannot_be_compared(store: MemoryCheckpoints) -> None:
-    """What one of them holds is not known."""
     store.drop(EPOCH18)
 
     with pytest.raises(SnapshotDamaged, match=EPOCH18):
@@ -233,7 +227,6 @@ def planned(store: MemoryCheckpoints, **places: Any) -> list[PlannedPlace]:
 
 
 def test_places_count_once_they_are_set(store: MemoryCheckpoints) -> None:
-    """For the newest epoch, one after the other; what was not named stays."""
     for places in ({"a": 12}, {"b": ["line", 1]}, {"a": 13}):
         epochs = StoredEpochs(store, PREFIX)
         set_places(epochs, planned(store, **places), segments_max=64, wall_ms=lambda: 0)
@@ -269,7 +262,6 @@ def test_places_keep_the_types_that_json_lacks(store: MemoryCheckpoints) -> None
 
 
 def test_all_mistakes_are_told_together(store: MemoryCheckpoints) -> None:
-    """Nobody likes to hear of them one after the other."""
     epochs = StoredEpochs(store, PREFIX)
     wanted: dict[str, dict[str, Any]] = {
         "0.0": {"a.txt": "x", "c.txt": 1},
@@ -297,7 +289,6 @@ def test_all_mistakes_are_told_together(store: MemoryCheckpoints) -> None:
 
 
 def test_what_no_epoch_needs_is_an_orphan(store: MemoryCheckpoints) -> None:
-    """Only files of epochs: the log looks after its own."""
     store.save(f"{PREFIX}/epochs/region0/epoch20-attempt2-executor0", [b"half an epoch"])
 
     assert find_orphans(store, PREFIX, needed_files(store)) == [
@@ -306,7 +297,6 @@ def test_what_no_epoch_needs_is_an_orphan(store: MemoryCheckpoints) -> None:
 
 
 def test_files_that_another_application_needs_are_no_orphans(store: MemoryCheckpoints) -> None:
-    """One that has gone on from it has no copy of them."""
     file = a_snapshot(store, "k3f9a1c2/app5", 17)
     other = CoordinatorLog(store, "k3f9a1c2/app6", launch=1, source="", wall_ms=lambda: 0)
     other.append(EpochManifests(other.state).messages_for(a_manifest(17, [file])))
@@ -349,7 +339,6 @@ STORE = a_store(
 
 
 def test_the_only_one_is_found() -> None:
-    """Nobody need know the cluster's id."""
     assert find_application(STORE, "30") == "k3f9a1c2/app30"
     assert find_application(STORE, "4") == "app4"
 
@@ -362,7 +351,6 @@ def test_one_of_several_is_chosen_by_its_cluster() -> None:
 
 
 def test_what_is_not_there_is_told_with_what_is() -> None:
-    """A typing error, a wrong store, or an application that has succeeded."""
     with pytest.raises(ConfigError, match=r"of application 7 in the .* only of: 0a0a0a0a/a"):
         find_application(STORE, "7")
     with pytest.raises(ConfigError, match="of application 3 of cluster 'x' in the"):
@@ -379,6 +367,5 @@ def test_many_others_are_counted() -> None:
 
 
 def test_a_cluster_without_a_name_is_told_as_such() -> None:
-    """An application of a store for one cluster beside one of several."""
     with pytest.raises(ConfigError, match="several clusters, '', k:"):
         find_application(a_store("app3/x", "k/app3/x"), "3")

@@ -67,7 +67,6 @@ def receiver() -> Iterator[Receiver]:
 
 
 def test_a_webhook_gets_what_has_changed(receiver: Receiver) -> None:
-    """As JSON, also after it was away for a moment."""
     receiver.refusals = 2
     webhook = Webhook(receiver.url, pause_s=0.01)
 
@@ -82,7 +81,6 @@ def test_a_webhook_gets_what_has_changed(receiver: Receiver) -> None:
 
 
 def test_a_webhook_that_is_away_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
-    """What it cannot get is given up, and of too many the oldest is."""
     webhook = Webhook("http://127.0.0.1:9/nobody", pause_s=0.001)
 
     for _ in range(300):
@@ -122,7 +120,6 @@ def test_nothing_is_posted_when_nothing_has_changed(receiver: Receiver) -> None:
 
 
 def test_alerts_are_followed_without_a_viewer(receiver: Receiver) -> None:
-    """A cluster that does not answer for a moment is asked again."""
     failed = a_summary(status="failed", finished_ms=NOW_MS)
     looks = 0
 

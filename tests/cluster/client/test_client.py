@@ -81,7 +81,6 @@ def a_client(*answers: object) -> tuple[ClusterClient, list[object]]:
 
 
 def test_a_question_names_the_kind_of_its_answer() -> None:
-    """Whatever else comes is an error: a refusal with its reason."""
     client, asked = a_client(WorkerList(workers=()), Refused(reason="no"))
 
     assert client.ask(ListWorkers()).workers == ()
@@ -94,7 +93,6 @@ def test_a_question_names_the_kind_of_its_answer() -> None:
     "question", [each for each in CONTROL_CLASSES.values() if issubclass(each, Question)]
 )
 def test_the_answer_to_each_question_is_a_message(question: type[Question[Any]]) -> None:
-    """Also of those whose answer is declared behind them."""
     assert CONTROL_CLASSES[answer_of(question).__name__] is answer_of(question)
 
 
@@ -106,7 +104,6 @@ def test_the_answer_to_each_question_is_a_message(question: type[Question[Any]])
 def test_a_look_at_now_waits_for_the_first_epoch_that_ends_for_it(
     next_to_end: tuple[tuple[int, int], ...], newest: list[int]
 ) -> None:
-    """For one epoch, if none was being ended; so long as that is not known, for two."""
     lists = [
         EpochList(app_id=APP, epochs=(an_epoch(epoch),), next_to_end=next_to_end)
         for epoch in newest
@@ -122,7 +119,6 @@ def test_a_look_at_now_waits_for_the_first_epoch_that_ends_for_it(
 
 
 def test_an_answer_to_another_question_is_nonsense() -> None:
-    """What listens there is not what we think."""
     client, _ = a_client(WorkerList(workers=()))
 
     with pytest.raises(ProtocolError, match="DescribeApplication was answered with WorkerList"):
@@ -130,7 +126,6 @@ def test_an_answer_to_another_question_is_nonsense() -> None:
 
 
 def test_a_number_is_an_id_without_a_question() -> None:
-    """Also of an application that has ended."""
     client, asked = a_client()
 
     assert client.find("17") == 17
@@ -151,7 +146,6 @@ def test_a_name_is_that_of_the_living() -> None:
 
 
 def test_a_name_is_that_of_the_newest_if_none_lives() -> None:
-    """To look at it, or to start it again."""
     known = (an_application(1, status="failed"), an_application(2, status="terminated"))
     client, _ = a_client(ApplicationList(applications=known))
 
@@ -180,7 +174,6 @@ def test_a_name_that_nobody_has_is_refused_with_those_that_are_there(name: str, 
 
 
 def test_why_is_a_part_of_the_description() -> None:
-    """The app master knows both at the same time."""
     holder = ClockHolderSummary(
         task="0.0", name="files", clock_ms=1, watermark_ms=1, waits_for="upstream"
     )
@@ -191,7 +184,6 @@ def test_why_is_a_part_of_the_description() -> None:
 
 
 def test_a_restart_gives_the_new_application() -> None:
-    """The old id goes on meaning the old one."""
     client, asked = a_client(Submitted(app_id=AppId(5)), an_application(5))
 
     running = client.restart(APP)
@@ -201,7 +193,6 @@ def test_a_restart_gives_the_new_application() -> None:
 
 
 def test_a_replay_tells_the_epoch() -> None:
-    """So much of the work is kept."""
     client, asked = a_client(ReplayAccepted(app_id=APP, epoch=7))
 
     assert client.replay(APP) == 7
@@ -209,7 +200,6 @@ def test_a_replay_tells_the_epoch() -> None:
 
 
 def test_a_log_is_that_of_the_app_master_unless_it_is_another() -> None:
-    """Where a log ends is where the next question begins."""
     text = LogText(source="s", text="t", launch=3, position="1:2")
     client, asked = a_client(text, text)
 
@@ -240,7 +230,6 @@ def test_records_are_named_by_numbers() -> None:
 
 
 def test_wait_waits_for_an_application_of_another_program() -> None:
-    """By its id alone; the time-out is only how long to wait."""
     client, _ = a_client(
         an_application(), an_application(), an_application(status="succeeded"), an_application()
     )
@@ -249,7 +238,6 @@ def test_wait_waits_for_an_application_of_another_program() -> None:
 
 
 def test_wait_returns_when_its_time_is_up() -> None:
-    """With how the application is by then."""
     client, _ = a_client(an_application(), an_application())
 
     assert client.wait(APP, timeout_s=0).status == "active"
@@ -260,7 +248,6 @@ def a_sample(index: int) -> TaskSample:
 
 
 def test_measurements_of_many_tasks_come_in_several_answers() -> None:
-    """The caller does not see how many."""
     first = MetricsData(
         app_id=APP, at_ms=9, processors={0: "read"}, tasks=(a_sample(0),), more_from=1
     )
@@ -343,7 +330,6 @@ def test_steps_are_scaled_by_their_names() -> None:
 
 
 def test_a_version_that_fails_its_trial_is_an_error() -> None:
-    """With its cause."""
     client, asked = a_client(an_application(), planned(), a_version("failed"))
     change = client.running(APP).rollback(0, allow_drop=True, at="1970-01-01T00:00:01Z")
 

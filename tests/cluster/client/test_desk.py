@@ -89,7 +89,6 @@ OF_MASTER: list[object] = [
 
 
 def test_every_message_for_clients_is_tried_here() -> None:
-    """None of them may have been forgotten."""
     assert set(map(type, OF_MASTER)) >= set(CLIENT_MESSAGES)
 
 
@@ -98,7 +97,6 @@ def test_every_message_for_clients_is_tried_here() -> None:
     [ShutdownApplication, RestartApplication, ReplayNow, ReplayQuarantined, UpdateApplication],
 )
 def test_the_application_of_another_is_not_changed(world: World, change: Any) -> None:
-    """Its user and an admin may; all is noted."""
     noted: list[tuple[str, ...]] = []
     world.master.user = "ann"
     world.desk = Desk(
@@ -163,7 +161,6 @@ def test_changes_are_noted_by_the_commands_that_ask_for_them(world: World) -> No
 
 
 def test_alerts_are_those_that_the_master_follows(world: World) -> None:
-    """Every client sees the same."""
     alert = FiringAlert(
         app_id=APP, name="a", rule="restarts", level="warn", since_ms=1, text="too many"
     )
@@ -173,7 +170,6 @@ def test_alerts_are_those_that_the_master_follows(world: World) -> None:
 
 
 def test_artifacts_are_answered_for_by_their_store(world: World) -> None:
-    """Bytes of programs do not pass through the master actor."""
     missing = ArtifactMissing(sha256="ab")
 
     assert world.answer(HasArtifact(sha256="ab")) == missing
@@ -183,7 +179,6 @@ def test_artifacts_are_answered_for_by_their_store(world: World) -> None:
 
 
 def test_a_cluster_without_a_store_takes_no_uploads(world: World) -> None:
-    """One process reads programs from where they are."""
     world.desk = Desk(world.master.ask, world.post)
 
     assert "takes no uploads" in world.refusal(HasArtifact(sha256="ab"))
@@ -215,7 +210,6 @@ def test_a_cluster_without_a_store_takes_no_uploads(world: World) -> None:
     ids=lambda message: type(message).__name__,
 )
 def test_what_roles_say_to_each_other_is_not_for_clients(message: object, world: World) -> None:
-    """A client could register as a worker, and be given other people's programs."""
     assert world.refusal(message) == f"{type(message).__name__} is not for clients"
     assert not world.master.asked
     assert not world.post.asked
@@ -241,7 +235,6 @@ def test_an_unknown_application_is_refused_by_the_master(message: object, world:
 
 
 def test_an_application_that_has_ended_is_said_to_have(world: World) -> None:
-    """It will not be there again in a moment."""
     world.master.app_master, world.master.status = None, "failed"
 
     assert world.refusal(ReplayNow(app_id=APP)) == "application 3 is failed: it must run for that"
@@ -265,7 +258,6 @@ def test_an_app_master_that_has_just_gone_is_no_fault_of_the_cluster(
 
 
 def test_an_app_master_that_does_not_answer_is_a_time_out(world: World) -> None:
-    """It may still do what it was asked for, and the client must know that."""
     world.post.actors[APP_MASTER] = raising(AskTimeout("no answer in 10 s"))
 
     with pytest.raises(AskTimeout, match="app master of application 3 did not answer ReplayNow"):
@@ -273,7 +265,6 @@ def test_an_app_master_that_does_not_answer_is_a_time_out(world: World) -> None:
 
 
 def left_at(at_ms: int, *, is_last: bool) -> LastAnswer:
-    """Return a description that an app master has left."""
     detail = ApplicationDetail(app_id=APP, epoch=9)
     return LastAnswer(
         app_id=APP,
@@ -310,7 +301,6 @@ def test_what_was_known_last_says_when_that_was(
 def test_of_an_application_that_may_come_back_only_who_wants_it_gets_what_was(
     world: World,
 ) -> None:
-    """To others an app master that is away is no answer."""
     world.master.status, world.master.left = "pending", left_at(7, is_last=False)
     world.post.actors[APP_MASTER] = raising(ConnectionLost("reset"))
     assert "has just gone (reset)" in world.refusal(DescribeApplication(app_id=APP))
@@ -329,12 +319,10 @@ ASK_LOG = ReadLog(app_id=APP, executor_id=ExecutorId(0), lines=10)
 
 
 def a_log(launch: int = 1) -> Callable[[Any], LogText]:
-    """Return a worker, or a reader, that has a log of this launch."""
     return lambda _: LogText(source=f"launch-{launch}", text="text", launch=launch)
 
 
 def test_when_the_launch_is_named_the_first_worker_that_has_it_is_enough(world: World) -> None:
-    """There is one such log only."""
     world.add_worker(0, a_log(2))
     world.add_worker(1, a_log(2))
 
@@ -364,7 +352,6 @@ def test_workers_that_hang_cost_a_bounded_time(world: World) -> None:
 
 
 def test_executors_of_this_process_have_their_logs_here(world: World) -> None:
-    """With executors as threads there is nobody else to ask."""
     world.desk = Desk(world.master.ask, world.post, read_log=a_log(7))
 
     assert world.answer(ASK_LOG).launch == 7
@@ -377,7 +364,6 @@ def test_executors_of_this_process_have_their_logs_here(world: World) -> None:
 
 
 def test_measurements_of_an_application_come_from_its_app_master(world: World) -> None:
-    """It is the only one that hears of its executors."""
     assert world.answer(GetMetrics(app_id=APP)) == MetricsData(app_id=APP, at_ms=1)
     assert world.answer(GetSeries(app_id=APP)) == SeriesData(app_id=APP, at_ms=(1,))
     assert world.answer(GetHistory(app_id=APP)) == HistoryData(path="app3")
@@ -385,7 +371,6 @@ def test_measurements_of_an_application_come_from_its_app_master(world: World) -
 
 @pytest.mark.parametrize("question", [GetProcessMetrics, GetHistory])
 def test_measurements_of_a_process_come_from_itself(question: Any, world: World) -> None:
-    """From the master if no worker is named."""
     world.add_worker(2, partial(measured, "worker2"))
 
     assert world.answer(question()) == measured("master", question())
@@ -393,7 +378,6 @@ def test_measurements_of_a_process_come_from_itself(question: Any, world: World)
 
 
 def test_a_worker_that_is_not_there_is_named(world: World) -> None:
-    """Whether nobody knows it, or it has just gone."""
     world.add_worker(2, None)
 
     assert world.refusal(GetProcessMetrics(worker_id=WorkerId(9))) == "no worker has this id"
@@ -405,7 +389,6 @@ def test_a_worker_that_is_not_there_is_named(world: World) -> None:
 
 
 def questions_about(app_id: AppId) -> list[object]:
-    """Return what an application may ask about itself."""
     return [
         GetApplication(app_id=app_id),
         DescribeApplication(app_id=app_id),
@@ -458,7 +441,6 @@ def test_an_application_may_ask_nothing_else(message: object, world: World) -> N
 
 
 def test_who_knows_the_secret_may_ask_anything(world: World) -> None:
-    """What is not for clients is refused all the same."""
     assert world.desk.allows(CLUSTER, ListApplications())
     assert world.desk.allows(CLUSTER, ShutdownApplication(app_id=APP))
 

@@ -42,7 +42,6 @@ def test_a_list_that_does_not_fit_is_cut_and_says_so(world: World) -> None:
 
 
 def test_a_record_too_large_for_an_answer_comes_without_its_value(world: World) -> None:
-    """What it is about is still worth knowing."""
     world.master.records = [a_record(1, value=bytes(FRAME_BYTES_MAX))]
 
     (record,) = world.answer(ListQuarantined(app_id=APP, numbers=(1,))).records
@@ -51,7 +50,6 @@ def test_a_record_too_large_for_an_answer_comes_without_its_value(world: World) 
 
 
 def test_a_replay_gives_the_app_master_the_records_and_the_master_keeps_them(world: World) -> None:
-    """They are lost with an app master that dies before an epoch has them."""
     world.master.records = [a_record(number) for number in (1, 2, 5)]
 
     answer = world.answer(ReplayQuarantined(app_id=APP, numbers=(5, 1)))
@@ -75,7 +73,6 @@ def test_records_that_a_client_brings_along_are_not_given_to_anybody(world: Worl
 
 
 def test_a_replay_that_names_none_is_of_all(world: World) -> None:
-    """In parts, when they do not fit into one message."""
     world.master.records = [a_record(number, value=bytes(100_000)) for number in range(1, 21)]
 
     answer = world.answer(ReplayQuarantined(app_id=APP))
@@ -96,7 +93,6 @@ def test_an_app_master_that_takes_none_leaves_all(
 
 
 def test_an_app_master_that_goes_in_between_leaves_the_rest(world: World) -> None:
-    """What was given is told to the client; nothing is lost."""
     world.master.records = [a_record(number, value=bytes(400_000)) for number in (1, 2, 3)]
 
     def once(asked: Any) -> object:
@@ -131,7 +127,6 @@ def test_a_replay_without_an_app_master_is_refused(world: World) -> None:
 
 
 def test_two_replays_at_once_do_not_give_a_record_twice(world: World) -> None:
-    """The second is told to come again."""
     world.master.records = [a_record(1)]
     entered, let_go = threading.Event(), threading.Event()
 

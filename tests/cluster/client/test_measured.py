@@ -51,7 +51,6 @@ class Told:
 
 
 def test_pages_of_workers_and_executors_are_found() -> None:
-    """Of those that answer and have one."""
     pages = list(process_pages(cast("ClusterClient", Told())))
 
     assert pages == [

@@ -40,8 +40,6 @@ Changes: TypeAlias = dict[tuple[TaskId, str], int | None]
 
 
 class Old:
-    """The tasks of the old version, which store epochs."""
-
     def __init__(self, files_max: int = 3) -> None:
         self.store = MemoryCheckpoints()
         HeldCheckpoints(self.store, "app1").begin(is_known=False)
@@ -64,7 +62,6 @@ class Old:
         self._answers.append(answer)
 
     def run(self, changes: Changes) -> None:
-        """Change what is kept, and store an epoch of it."""
         self.epoch += 1
         for (task, key), number in changes.items():
             state = self._states[task]
@@ -90,8 +87,6 @@ class Old:
 
 
 class New:
-    """An executor of the next version."""
-
     def __init__(self, old: Old) -> None:
         self.old = old
         self.opened = 0
@@ -120,7 +115,6 @@ class New:
 
 
 def resumed(new: New, epochs: list[tuple[Changes, bool]]) -> dict[TaskId, TaskResume] | None:
-    """Run epochs, and resume; None if nothing was read ahead."""
     for changes, is_read in epochs:
         new.old.run(changes)
         if is_read:
@@ -211,7 +205,6 @@ class Taking(New):
 def test_tasks_that_take_over_key_groups_go_on_with_what_was_stored_last(
     epochs: list[tuple[Changes, bool]], files_max: int
 ) -> None:
-    """Each with that of its key groups, from whichever files."""
     old = Old(files_max)
 
     resume = resumed(Taking(old), epochs)
@@ -228,7 +221,6 @@ def test_tasks_that_take_over_key_groups_go_on_with_what_was_stored_last(
 
 
 def test_what_was_taken_over_before_is_one_chain_with_what_was_stored_since() -> None:
-    """Of a task of the same graph, and of one that takes it over in its turn."""
     old = Old()
     old.run({(A, "a"): 1, (A, "b"): 1})
     (first,) = old.files
@@ -264,7 +256,6 @@ def test_what_was_taken_over_before_is_one_chain_with_what_was_stored_since() ->
 
 
 def test_a_task_without_stored_state_begins_from_nothing() -> None:
-    """It has no part in the files that others take over."""
     old = Old()
     new = New(old)
     old.run({(A, "a"): 1})
@@ -327,7 +318,6 @@ def test_what_has_gone_meanwhile_is_not_read() -> None:
 
 
 def test_it_is_used_once() -> None:
-    """A second start of the tasks in the same process reads all."""
     old = Old()
     new = New(old)
     old.run({(A, "a"): 1})
@@ -363,7 +353,6 @@ def test_state_that_must_be_made_by_its_task_is_not_read_ahead(files_max: int) -
 
 
 def test_damage_is_told_with_its_file() -> None:
-    """Of an epoch that is read ahead: so that the version that runs need not end for it."""
     old = Old()
     old.run({(A, "a"): 1})
     old.run({(A, "a"): 2})
@@ -386,7 +375,6 @@ def test_damage_is_told_with_its_file() -> None:
 
 
 def test_a_store_that_is_away_is_not_damaged() -> None:
-    """It may be there again when the tasks are launched."""
     old = Old()
     old.run({(A, "a"): 1})
     message = ReadAhead(version=1, region=0, epoch=1, tasks=TASKS, snapshots=old.files)

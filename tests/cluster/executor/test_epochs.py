@@ -43,7 +43,6 @@ def some_files(*tasks: TaskId, chain: tuple[SnapshotFile, ...] = (), most: int =
 
 
 def stored(job: StoreEpoch, size_bytes: int = 10) -> EpochSaved:
-    """Return what the writer answers when it has done a job."""
     tasks = tuple(sorted(job.snapshots))
     file = SnapshotFile(location=job.name, sha256="sha", size_bytes=size_bytes, tasks=tasks)
     return EpochSaved(job=job, file=file)
@@ -62,7 +61,6 @@ def run_epoch(files: EpochFiles, epoch: int, delta: Delta | None = None) -> list
 
 
 def test_epoch_is_stored_when_all_tasks_have_ended_it() -> None:
-    """Not before, and under a name that no other executor or attempt has."""
     files = some_files(A, B)
 
     files.on_snapshot(A, a_snapshot(1))
@@ -123,7 +121,6 @@ def test_no_file_is_written_anew_while_somebody_waits_for_the_next_ones() -> Non
 
 
 def test_chain_is_written_anew_when_it_is_long() -> None:
-    """The new file takes the place of all before, and the next chain begins with it."""
     files = some_files(most=2)
     run_epoch(files, 1, Delta("one"))
     run_epoch(files, 2, Delta("two"))
@@ -143,7 +140,6 @@ def test_chain_is_written_anew_when_it_is_long() -> None:
     st.integers(1, 5),
 )
 def test_files_of_an_epoch_hold_all_changes_in_order(steps: list[str], most: int) -> None:
-    """Whatever fails or is given up: read in order, they tell each change once."""
     files = some_files(most=most)
     content: dict[str, list[str]] = {}
     made: list[str] = []

@@ -9,7 +9,6 @@ from gearpy.task.runtime.recording import Recording
 
 
 def test_recordings_of_failures_are_stored_although_the_executor_ends() -> None:
-    """Those of epochs that went well are not worth its time."""
     store = MemoryCheckpoints()
     HeldCheckpoints(store, "app1").begin(is_known=False)
     waiting = deque(

@@ -7,7 +7,6 @@ from gearpy.config.schema import DEFAULTS
 
 
 def test_folders_are_whole_paths() -> None:
-    """Whoever reads them has another home and another working folder."""
     told = this_process(DEFAULTS, "127.0.0.1:3000", folder="~/.gearpy/master", logs="logs")
 
     assert told.folder == str(Path.home() / ".gearpy" / "master")

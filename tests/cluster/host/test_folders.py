@@ -28,7 +28,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next(place: Path) -> None:
-    """And that of one that lives is not."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
@@ -46,7 +45,6 @@ def test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next(place: P
 
 
 def test_what_a_run_that_was_killed_had_prepared_is_removed(place: Path, tmp_path: Path) -> None:
-    """That of others is not, nor what was shown."""
     out = tmp_path / "out" / "_pending"
     out.mkdir(parents=True)
     mine, other = (f"part-00000-{run}~2fapp1-0000000100000001-000001" for run in ("mine", "other"))
@@ -69,7 +67,6 @@ os._exit(1)
 
 
 def test_a_folder_that_is_just_being_made_is_left_alone(place: Path) -> None:
-    """For a moment it has no lock; after a long one its process died in that moment."""
     young, old, other = (place / f"{name}-x" for name in ("gearpy-local", "gearpy-local-old", "my"))
     for each in (young, old, other):
         each.mkdir()

@@ -30,7 +30,6 @@ Thread 0x00007f0002 (most recent call first):
 
 
 def test_the_task_that_works_is_named_with_its_line() -> None:
-    """Not those that wait, nor lines around its turn."""
     told = held_by(DUMP)
 
     assert told.startswith(
@@ -48,7 +47,6 @@ def test_a_process_that_goes_on_is_not_held() -> None:
 
 
 def test_without_a_task_the_line_is_told() -> None:
-    """As while a program is imported."""
     frames = DUMP.replace("turn of nums > gr\\xf6\\xdfe(lambda)", "load")
 
     assert held_by(frames).startswith("a call has held the interpreter for 4.2 s")
@@ -103,7 +101,6 @@ def main(args):
 
 
 def test_an_executor_that_is_held_is_lost_with_operator_and_line(tmp_path: Path) -> None:
-    """It says no more that it is there, and cannot say why."""
     (tmp_path / "flow.py").write_text(PROGRAM)
     artifact = Artifact(
         kind="file", location=str(tmp_path / "flow.py"), attr="main", args=(str(tmp_path / "out"),)

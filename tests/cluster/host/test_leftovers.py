@@ -28,14 +28,11 @@ TWICE = ["sh", "-c", "sleep 1000 & echo $! > pid2"]
 
 
 class Scene:
-    """A child of this process, and what it has started."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.child: ChildProcess | None = None
 
     def start(self, command: list[str], *, more: str = "") -> int:
-        """Start a child that starts a command; return the number of that."""
         code = LEAVE.format(command=command, more=more)
         self.child = ChildProcess(
             [sys.executable, "-c", code],
@@ -64,7 +61,6 @@ def is_alive(pid: int) -> bool:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    """Return a scene; its child does not survive."""
     made = Scene(tmp_path)
     yield made
     if made.child is not None:
@@ -102,7 +98,6 @@ def test_what_has_no_parent_any_more_ends_as_well(scene: Scene) -> None:
 
 
 def test_others_are_left_alone() -> None:
-    """What another launch has started, or another worker that lives, or nobody that we know."""
     marks = [str(ProcessMark.new()), "nonsense", ""]
     others = [subprocess.Popen(SLEEP, env={MARK: each}) for each in marks]
     try:
@@ -117,7 +112,6 @@ def test_others_are_left_alone() -> None:
 
 
 def test_what_a_killed_worker_has_left_is_ended_by_the_next_one(tmp_path: Path) -> None:
-    """The kernel ends the group of its children with it, and nothing beside that."""
     path = tmp_path / "pid"
     code = (
         "import os, subprocess, signal\n"

@@ -14,8 +14,6 @@ from gearpy.messages.client import LogText, ReadLog, Refused
 
 
 class Logs:
-    """The log folder of a machine, and its reader."""
-
     def __init__(self, folder: Path, *, bytes_max: int = 1000) -> None:
         self.folder = folder
         self.reader = LogReader(folder, bytes_max=bytes_max)
@@ -27,7 +25,6 @@ class Logs:
         return folder / log_name_of(executor, launch)
 
     def set_aside(self, path: Path, *, files: int = 5) -> None:
-        """Do what a log does when it has become too large."""
         for number in range(files - 1, 0, -1):
             older = path.with_name(f"{path.name}.{number}")
             if older.exists():
@@ -55,7 +52,6 @@ class Logs:
         return answer
 
     def refusal(self, executor: int = 0, *, launch: int = 0) -> str:
-        """Ask for a log that is not there."""
         answer = self.ask(executor, launch=launch)
         assert isinstance(answer, Refused), answer
         return answer.reason
@@ -67,7 +63,6 @@ def logs(tmp_path: Path) -> Logs:
 
 
 def test_the_newest_launch_is_read_unless_another_is_named(logs: Logs) -> None:
-    """Each launch has a log of its own."""
     for launch in (2, 10, 9):
         logs.path(launch=launch).write_text(f"{launch}\n")
 
@@ -76,7 +71,6 @@ def test_the_newest_launch_is_read_unless_another_is_named(logs: Logs) -> None:
 
 
 def test_what_is_not_there_is_refused_with_what_is(logs: Logs) -> None:
-    """Who mistypes a number sees which there are."""
     assert logs.refusal(7) == "no log of executor 7 of application 3; logs there: none"
     logs.path(MASTER_EXECUTOR).write_text("")
     logs.path(2).write_text("")
@@ -86,7 +80,6 @@ def test_what_is_not_there_is_refused_with_what_is(logs: Logs) -> None:
 
 
 def test_an_answer_is_bounded_and_begins_with_a_whole_line(tmp_path: Path) -> None:
-    """Whatever a program has logged, the answer fits into a frame."""
     logs = Logs(tmp_path, bytes_max=105)
     logs.path().write_text("".join(f"line {number:04}\n" for number in range(1_000)))
 
@@ -134,7 +127,6 @@ def test_after_a_position_comes_what_was_written_since(logs: Logs) -> None:
 
 
 def test_a_position_is_found_in_a_file_that_was_set_aside(logs: Logs) -> None:
-    """A file keeps its identity when it is renamed."""
     logs.path().write_text("one\n")
     position = logs.read().position
     with logs.path().open("a") as log:
@@ -146,7 +138,6 @@ def test_a_position_is_found_in_a_file_that_was_set_aside(logs: Logs) -> None:
 
 
 def test_what_a_worker_writes_is_what_is_read(logs: Logs) -> None:
-    """Both have the same opinion of names, folders and files that are set aside."""
     log_folder_of(logs.folder, 3).mkdir()
     for executor in (-1, 0):
         path = logs.folder / application_log(AppId(3), ExecutorId(executor), 2)

@@ -67,7 +67,6 @@ def test_only_its_user_may_read_a_log(tmp_path: Path, configured: Callable[..., 
 
 
 def test_a_log_that_cannot_be_written_ends_nobody(tmp_path: Path) -> None:
-    """What is lost is counted; when the folder is back, it goes on."""
     log = a_log(tmp_path / "gone" / "a.log")
     log.write(b"12345\n")
     assert log.lost_bytes == 6
@@ -157,7 +156,6 @@ def test_a_line_without_end_is_cut(path: Path) -> None:
 
 
 def test_what_is_printed_becomes_json_and_json_stays(path: Path) -> None:
-    """A program that reads the log finds one object on each line."""
     log = a_log(path, bytes_max=1 << 20)
     out = StreamLog(log, "stdout", "json")
 
@@ -187,7 +185,6 @@ def a_record(message: str, *args: object, error: BaseException | None = None) ->
 
 
 def test_text_is_a_line_for_people() -> None:
-    """In UTC, so that logs of several machines can be read together."""
     line = formatter("text").format(a_record("lost %s", "a"))
 
     assert line == "2023-11-14T22:13:20.250Z WARNING gearpy.x: lost a"
@@ -216,7 +213,6 @@ def test_json_is_an_object_for_programs() -> None:
 
 @pytest.fixture
 def root() -> Iterator[logging.Logger]:
-    """Return the root logger; it is put back as it was."""
     logger = logging.getLogger()
     level, handlers = logger.level, list(logger.handlers)
     yield logger
@@ -227,7 +223,6 @@ def root() -> Iterator[logging.Logger]:
 def test_the_level_of_the_configuration_counts(
     path: Path, configured: Callable[..., Config], root: logging.Logger
 ) -> None:
-    """For a file, whatever else listens."""
     handler = LogHandler(a_log(path))
     log_to(handler, configured(log__level="warning").log)
 
@@ -243,7 +238,6 @@ def test_the_level_of_the_configuration_counts(
 def test_a_wrong_log_call_harms_nobody(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is shown where Python shows such things."""
     handler = LogHandler(a_log(path))
     handler.setFormatter(formatter("text"))
 
@@ -271,7 +265,6 @@ def test_daemons_on_one_machine_have_numbers_of_their_own(tmp_path: Path) -> Non
 
 
 def test_a_folder_that_cannot_be_made_names_its_key(tmp_path: Path) -> None:
-    """So that it is clear what to change."""
     (tmp_path / "file").write_text("")
 
     with pytest.raises(ConfigError, match=r"log\.folder .*/file/logs cannot be made: "):
@@ -309,7 +302,6 @@ def test_a_folder_in_use_is_not_removed(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_files_is_kept_for_a_while(tmp_path: Path) -> None:
-    """Also of who ended well: it may be what somebody wanted."""
     folders = WorkFolders(tmp_path / "work")
     made = [folders.make(f"well-{number}") for number in range(12)]
 

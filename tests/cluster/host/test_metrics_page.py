@@ -20,7 +20,6 @@ def got(url: str | urllib.request.Request) -> str:
 
 
 def test_each_look_at_the_page_measures_anew() -> None:
-    """On this machine alone, unless a host is named; behind the context nobody listens."""
     taken = iter(range(1, 10))
 
     def take() -> ClusterSample:
@@ -53,7 +52,6 @@ def test_a_port_that_is_taken_is_refused() -> None:
 
 
 def test_whoever_may_not_look_is_told_so() -> None:
-    """By the header that is sent; the page is not measured then."""
     taken: list[int] = []
 
     def take() -> ClusterSample:

@@ -5,7 +5,6 @@ from gearpy.config.load import from_overrides
 
 
 def test_tables_have_a_limit_of_their_own() -> None:
-    """Both where they are read and where they are sent."""
     config = from_overrides({"streaming.columnar-batch-records": "100"})
 
     assert output_limits(config).columnar_batch_records == 100

@@ -61,7 +61,6 @@ print(len(seen) > 3, max(seen) < 70_000)
 
 
 def test_state_that_grows_is_looked_at_in_small_parts() -> None:
-    """Each part stops the tasks; none of it is garbage."""
     done = subprocess.run(
         [sys.executable, "-c", _GROWING], capture_output=True, text=True, check=True
     )
@@ -70,7 +69,6 @@ def test_state_that_grows_is_looked_at_in_small_parts() -> None:
 
 
 def test_what_lives_is_left_out_of_collections_until_the_end() -> None:
-    """At the start, and again whenever much was loaded."""
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True
     )

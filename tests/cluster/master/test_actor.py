@@ -52,7 +52,6 @@ from tests.cluster.master_build import (
 
 
 def test_an_application_is_launched_where_there_is_room() -> None:
-    """The launch says where to answer, and its number."""
     cluster = Cluster()
     app_id = cluster.submit()
     assert cluster.summary(app_id).status == "pending"
@@ -72,7 +71,6 @@ def test_an_application_is_launched_where_there_is_room() -> None:
 
 
 def test_a_wrong_configuration_is_refused_at_once() -> None:
-    """Not by an app master that does not start."""
     cluster = Cluster()
     config = {"application.total-retries": "many"}
 
@@ -117,7 +115,6 @@ def test_slots_go_to_the_app_master_that_asked() -> None:
 
 
 def test_slots_for_an_app_master_out_of_reach_are_released() -> None:
-    """It asks again when it is back; others can have them."""
     cluster, _, app_master = a_running()
     cluster.tell(a_request(20, executors=2))
     cluster.system.stop(app_master.ref)
@@ -131,7 +128,6 @@ def test_slots_for_an_app_master_out_of_reach_are_released() -> None:
 
 
 def test_a_shutdown_ends_it_and_stays() -> None:
-    """Whatever comes later, and after a restart of the master."""
     cluster, worker, _ = a_running()
     cluster.ask(ShutdownApplication(app_id=APP))
     assert worker.last(ShutdownExecutor).launch == 1
@@ -145,7 +141,6 @@ def test_a_shutdown_ends_it_and_stays() -> None:
 
 
 def test_restarting_stops_it_and_submits_the_same() -> None:
-    """Under a new id; also one that has ended."""
     cluster, worker, _ = a_running()
 
     assert cluster.ask(RestartApplication(app_id=APP)) == Submitted(app_id=AppId(2))
@@ -175,7 +170,6 @@ def test_restarting_keeps_to_the_rule_of_names() -> None:
 
 
 def test_a_value_is_on_disk_when_it_is_answered() -> None:
-    """And is there for the next app master, until the application ends."""
     cluster, worker, app_master = a_running()
 
     cluster.tell(PutValue(app_id=APP, launch=1, key="k", value=b"v", version=5))
@@ -189,7 +183,6 @@ def test_a_value_is_on_disk_when_it_is_answered() -> None:
 
 
 def test_a_value_of_nobody_is_not_answered() -> None:
-    """Its app master was given up, or has not registered."""
     cluster, _, app_master = a_running()
     cluster.tell(an_exit())
 
@@ -202,7 +195,6 @@ def test_a_value_of_nobody_is_not_answered() -> None:
 
 
 def a_poison() -> Quarantine:
-    """Return a record that an operator could not take."""
     return Quarantine(
         app_id=APP,
         launch=1,
@@ -215,7 +207,6 @@ def a_poison() -> Quarantine:
 
 
 def test_records_are_quarantined_until_they_were_replayed() -> None:
-    """Over the end of the application and of the master."""
     cluster, _, _ = a_running()
     cluster.tell(a_poison(), a_poison(), a_poison())
 
@@ -234,7 +225,6 @@ def test_records_are_quarantined_until_they_were_replayed() -> None:
 
 
 def test_too_many_quarantined_records_fail_the_application() -> None:
-    """Something is wrong with the program, not with records."""
     cluster, _, _ = a_running(application__quarantine_max_records=2)
 
     cluster.tell(a_poison(), a_poison())
@@ -251,7 +241,6 @@ def test_too_many_quarantined_records_fail_the_application() -> None:
 
 
 def test_old_ends_are_forgotten() -> None:
-    """The master does not grow for ever, also over restarts."""
     cluster = Cluster(ended_max=2)
     for number in range(5):
         app_id = cluster.submit(f"app{number}")
@@ -265,7 +254,6 @@ def test_old_ends_are_forgotten() -> None:
 
 
 def test_snapshots_are_taken_as_often_as_configured() -> None:
-    """The log stays short, and nothing is lost."""
     cluster = Cluster(snapshot_records=3)
     for number in range(6):
         cluster.submit(f"app{number}")
@@ -277,7 +265,6 @@ def test_snapshots_are_taken_as_often_as_configured() -> None:
 
 
 def test_a_log_that_cannot_be_written_ends_the_master() -> None:
-    """Nothing was promised; whoever asked hears why."""
     cluster, worker, _ = a_running()
 
     def fail(_: str) -> None:
@@ -296,7 +283,6 @@ def test_a_log_that_cannot_be_written_ends_the_master() -> None:
 
 
 def test_nothing_is_done_before_it_is_durable() -> None:
-    """At every step of the disk: what the cluster saw, the next master knows."""
     steps = 0
     while power_fails_at(steps):
         steps += 1
@@ -350,13 +336,11 @@ def power_fails_at(step: int) -> bool:
 
 
 def attempt(act: Callable[[], object]) -> None:
-    """Do something that may fail with the disk."""
     with suppress(Exception):  # Whatever the end of the master looks like.
         act()
 
 
 def test_a_list_of_thousands_comes_in_parts() -> None:
-    """Each fits into a message, and together they are all of them."""
     cluster = Cluster()
     names = [f"{'a' * 100}{number}" for number in range(2400)]
     for name in names:

@@ -17,7 +17,6 @@ from tests.cluster.master_build import APP, ARTIFACT, Cluster, Role, a_running, 
 
 
 def test_a_cluster_keeps_its_id() -> None:
-    """Over restarts, with the log and with a snapshot."""
     for records in (1, 1000):
         cluster = Cluster(snapshot_records=records)
         ids = {cluster.cluster_id()}
@@ -60,7 +59,6 @@ def test_a_master_that_cannot_store_its_id_answers_nothing() -> None:
 
 
 def resumes(cluster: Cluster, worker: Role, **how: Any) -> str:
-    """Start the newest application again; return what it begins with."""
     newest = worker.last(LaunchExecutor).app_id
     answer = cluster.ask(RestartApplication(app_id=newest, **how))
     assert isinstance(answer, Submitted), answer
@@ -85,7 +83,6 @@ def test_what_is_started_again_goes_on_from_what_it_has_stored() -> None:
 
 
 def test_a_checkpoint_of_what_runs_is_refused() -> None:
-    """And what is no checkpoint at all; nothing is stored of either."""
     cluster, _, _ = a_running()
     running_one = f"{cluster.cluster_id()}/app1@"
     before = cluster.log.append([])

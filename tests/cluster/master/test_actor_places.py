@@ -84,7 +84,6 @@ def test_one_worker_is_a_setting() -> None:
 
 
 def test_a_program_says_where_it_wants_to_be() -> None:
-    """What it was submitted with counts more, and the configuration of the master less."""
     cluster = Cluster(application__hosts="a")
     worker = cluster.worker(4, "a")
     cluster.worker(9, "b")
@@ -115,7 +114,6 @@ def test_a_quota_is_told_to_who_waits_for_it() -> None:
 
 
 def test_a_worker_that_leaves_gets_nothing_new() -> None:
-    """What it ran is kept room for on another one."""
     cluster = Cluster()
     worker = cluster.worker(4)
     cluster.submit()
@@ -132,7 +130,6 @@ def test_a_worker_that_leaves_gets_nothing_new() -> None:
 
 
 def test_a_worker_that_comes_and_goes_gets_nothing_until_it_stays() -> None:
-    """What waits for its slots says so, and gets them then."""
     cluster = Cluster()
     worker = cluster.worker(1)
     cluster.submit()

@@ -46,7 +46,6 @@ from tests.cluster.master_build import (
 
 
 def test_workers_and_app_masters_are_told_which_masters_there_are() -> None:
-    """When that changes, and when they register."""
     cluster, worker, app_master = a_running()
     changed = MastersChanged(masters=("a:1", "b:1", "c:1"))
 
@@ -58,8 +57,6 @@ def test_workers_and_app_masters_are_told_which_masters_there_are() -> None:
 
 
 class CountingLog(MemoryLog):
-    """Notes how many records each append has."""
-
     def __init__(self) -> None:
         super().__init__()
         self.appended: list[int] = []
@@ -70,7 +67,6 @@ class CountingLog(MemoryLog):
 
 
 def test_launches_and_losses_of_one_worker_are_one_write_each() -> None:
-    """Each write waits for disks, of several masters for those of a majority."""
     log = CountingLog()
     cluster = Cluster("", log)
     for number in range(5):
@@ -112,7 +108,6 @@ def test_what_waits_together_is_one_write_and_nobody_hears_of_it_before() -> Non
 
 
 def test_what_waits_together_is_all_lost_with_the_disk() -> None:
-    """Nobody was told of any of it."""
     cluster, worker, app_master = a_running()
     values = [PutValue(app_id=APP, launch=1, key="k", value=b"%d" % each) for each in range(9)]
 
@@ -138,7 +133,6 @@ def test_what_waits_together_is_all_lost_with_the_disk() -> None:
 
 
 def test_the_budget_is_durable() -> None:
-    """A master that is killed between the losses counts them all the same."""
     cluster, worker, _ = a_running(application__total_retries=1)
     cluster.tell(an_exit(1))
     cluster.restart()
@@ -152,7 +146,6 @@ def test_the_budget_is_durable() -> None:
 
 
 def test_a_launch_that_is_rejected_is_tried_again() -> None:
-    """Its worker had no thread to be had."""
     cluster = Cluster()
     worker = cluster.worker()
     cluster.submit()
@@ -271,7 +264,6 @@ def _stored(summary: ApplicationSummary) -> ApplicationSummary:
 
 
 def test_an_app_master_that_lived_on_goes_on() -> None:
-    """Nothing is launched, slots are counted, and it gets its values."""
     cluster, worker, app_master = a_running()
     cluster.tell(PutValue(app_id=APP, launch=1, key="epoch", value=b"7", version=3))
     launch = worker.last(LaunchExecutor)
@@ -348,7 +340,6 @@ def test_executors_of_what_is_over_are_killed_when_their_worker_is_back() -> Non
 
 
 def test_a_worker_keeps_its_id() -> None:
-    """Also when it comes by another way; a repeated first registration is answered again."""
     cluster, worker, _ = a_running()
     cluster.tell(RegisterWorker(worker=worker.path, slots=9, running=(running(),)))
     assert [each.worker_id for each in worker.all(WorkerRegistered)] == [0, 0]
@@ -365,7 +356,6 @@ def test_a_worker_keeps_its_id() -> None:
 
 
 def test_a_worker_of_another_cluster_gets_a_new_id() -> None:
-    """What it runs is not ours, whatever the ids say."""
     cluster = Cluster()
     cluster.submit()
     stranger = Role(cluster, "stranger")
@@ -382,7 +372,6 @@ def test_a_worker_of_another_cluster_gets_a_new_id() -> None:
 
 
 def test_a_worker_that_says_it_is_of_another_cluster_is_refused() -> None:
-    """With all its news: its applications have the same numbers. A master keeps its own id."""
     cluster, worker, app_master = a_running()
     launch, cluster_id = worker.last(LaunchExecutor), cluster.cluster_id()
     assert launch.cluster_id == cluster_id

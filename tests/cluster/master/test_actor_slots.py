@@ -39,7 +39,6 @@ def a_granted(**overrides: object) -> tuple[Cluster, Role, Role]:
 
 
 def lose(cluster: Cluster, launch: int = 1) -> None:
-    """Have an app master end, as its worker tells it."""
     cluster.tell(an_exit(launch), an_update())
 
 
@@ -47,7 +46,6 @@ def lose(cluster: Cluster, launch: int = 1) -> None:
 
 
 def test_a_launch_under_way_when_its_app_master_died_is_ended_and_counted_once() -> None:
-    """Its worker knows nothing of the death yet."""
     cluster, worker, _ = a_granted()
     lose(cluster)
     worker.got.clear()
@@ -105,7 +103,6 @@ def test_what_begins_too_late_takes_no_grant_of_the_successor() -> None:
 
 
 def test_slots_of_an_executor_that_ended_are_not_given_to_who_starts() -> None:
-    """It has waited longer, and the app master has not asked yet."""
     cluster, worker, app_master = a_granted()
     cluster.tell(an_update(running(), FIRST, SECOND))
     cluster.submit("next")
@@ -123,7 +120,6 @@ def test_slots_of_an_executor_that_ended_are_not_given_to_who_starts() -> None:
 
 
 def test_slots_that_an_application_gives_back_are_not_given_to_who_starts() -> None:
-    """It could not reach their worker, and asks again in a moment."""
     cluster, worker, app_master = a_granted()
     cluster.submit("next")
     launched = len(worker.all(LaunchExecutor))
@@ -163,7 +159,6 @@ def test_what_an_app_master_returns_is_free() -> None:
 
 
 def test_what_an_app_master_does_not_wait_for_any_more_is_missing_nowhere() -> None:
-    """Of a launch that is over it is not taken: the next one may have asked."""
     cluster, _, _ = a_granted()
     cluster.tell(a_request(7))
     cluster.tell(WithdrawRequests(app_id=APP, launch=2))
@@ -177,7 +172,6 @@ def test_what_an_app_master_does_not_wait_for_any_more_is_missing_nowhere() -> N
 
 
 def test_grants_that_are_never_used_come_back_in_time() -> None:
-    """Whatever was lost on its way; who is slower than that is counted when it begins."""
     cluster, _, app_master = a_granted(executor__start_timeout_seconds=5)
 
     cluster.settle(4000)
@@ -191,7 +185,6 @@ def test_grants_that_are_never_used_come_back_in_time() -> None:
 
 
 def test_an_app_master_that_was_cut_off_gets_anew_what_it_missed() -> None:
-    """It registers again, and asks for what it has not got."""
     cluster, worker, app_master = a_granted()
     cluster.tell(an_update(running(), FIRST))
 
@@ -208,7 +201,6 @@ def test_an_app_master_that_was_cut_off_gets_anew_what_it_missed() -> None:
 
 
 def test_a_new_master_counts_what_runs_and_what_begins() -> None:
-    """What the one before had granted it does not know."""
     cluster, worker, _ = a_granted()
     cluster.tell(an_update(running(), FIRST))
     cluster.restart()

@@ -64,7 +64,6 @@ def test_the_applications_that_ended_first_are_forgotten_first() -> None:
 
 
 def test_what_is_kept_is_bounded_by_its_size() -> None:
-    """The newest is there in any case."""
     kept = LastAnswers()
     for number in (1, 2, 3):
         keep(kept, left(number, size=40 * 1024 * 1024))

@@ -64,12 +64,10 @@ def a_master(stack: ExitStack) -> str:
 
 
 def nobody() -> str:
-    """Return an address where nobody listens."""
     return f"127.0.0.1:{free_port()}"
 
 
 def test_a_network_that_fails_costs_time_only(stack: ExitStack) -> None:
-    """The connections break some times, one is never answered, then somebody listens."""
     listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     kept: list[socket.socket] = []
     seen = threading.Semaphore(0)
@@ -101,7 +99,6 @@ def test_a_network_that_fails_costs_time_only(stack: ExitStack) -> None:
 
 
 def test_patience_has_an_end() -> None:
-    """Then it says who does not answer."""
     address = nobody()
     with pytest.raises(ConnectionLost, match=address):
         masters(address, patience_s=0.3).ask(QUESTION)
@@ -118,7 +115,6 @@ def test_an_answer_is_an_answer(stack: ExitStack) -> None:
 
 
 def test_a_cluster_in_one_process_has_one_master() -> None:
-    """The others would not be there."""
     assert the_only(["a:1"]) == "a:1"
     with pytest.raises(ConfigError, match=r"cluster\.masters is a:1, b:2: name one master"):
         the_only(["a:1", "b:2"])
@@ -170,7 +166,6 @@ def asking(stack: ExitStack, *made: Member) -> Masters:
 
 
 def test_the_one_that_leads_is_found(stack: ExitStack) -> None:
-    """Whoever is asked first, and also if only one was named that does not lead."""
     made = members(stack)
 
     assert asking(stack, *made).ask(QUESTION) == QUESTION
@@ -194,7 +189,6 @@ def test_an_election_is_waited_for(stack: ExitStack) -> None:
 def test_who_asks_masters_of_which_none_leads_is_told(
     stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A majority is away for longer than an election takes."""
     made = members(stack)
     client = asking(stack, *made)
     for each in made:
@@ -216,7 +210,6 @@ def test_who_asks_masters_of_which_none_leads_is_told(
 def test_what_may_have_been_done_is_not_asked_for_again(
     stack: ExitStack, error: GearpyError
 ) -> None:
-    """But an application is submitted again: its key says that it is the same."""
     made = members(stack)
     client = asking(stack, *made)
     submit = SubmitApplication(name="a", artifact=Artifact(kind="file", location="a"), key="k")
@@ -232,7 +225,6 @@ def test_what_may_have_been_done_is_not_asked_for_again(
 
 
 def test_a_leader_that_says_nothing_is_left_for_another_one(stack: ExitStack) -> None:
-    """In a fraction of the time that it has; a submission is made there, once by its key."""
     made = members(stack)
     client = asking(stack, *made)
     client.ask(QUESTION)
@@ -260,7 +252,6 @@ def test_a_leader_that_says_nothing_is_left_for_another_one(stack: ExitStack) ->
 def test_a_leader_that_says_nothing_is_waited_for_while_no_other_one_leads(
     stack: ExitStack,
 ) -> None:
-    """It may be slow; the others know of no other one."""
     made = members(stack)
     client = asking(stack, *made)
     client.ask(QUESTION)
@@ -272,7 +263,6 @@ def test_a_leader_that_says_nothing_is_waited_for_while_no_other_one_leads(
 
 
 def test_masters_that_were_added_are_asked_too(stack: ExitStack) -> None:
-    """Also when the one that leads is known to nobody who was named."""
     made = members(stack, 4)
     made[0].leader = ""
     made[0].masters = tuple(each.address for each in made)

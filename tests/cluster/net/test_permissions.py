@@ -38,7 +38,6 @@ def a_launch(app_id: int, node: str) -> LaunchExecutor:
 
 
 def a_registration(app_id: int, node: str) -> RegisterAppMaster:
-    """Return the registration of an app master on a node."""
     return RegisterAppMaster(app_id=AppId(app_id), app_master=ActorPath(node, "x"), launch=1)
 
 
@@ -69,12 +68,10 @@ def a_registration(app_id: int, node: str) -> RegisterAppMaster:
     ],
 )
 def test_an_application_speaks_of_itself_only(message: object, *, allowed: bool) -> None:
-    """To the cluster; what goes wrong in one harms no other."""
     assert may_send(ONE, SENDER, message, own=CLUSTER) is allowed
 
 
 def test_processes_of_an_application_say_what_they_want_to_each_other() -> None:
-    """And nobody else does."""
     message = RegisterWorker(worker=ActorPath(SENDER, "w"), slots=9)
 
     assert may_send(ONE, SENDER, message, own=ONE)

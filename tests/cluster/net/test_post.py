@@ -85,7 +85,6 @@ Make = Callable[..., Side]
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """A maker of processes that are stopped at the end."""
     with ExitStack() as stack:
 
         def make_one(**kwargs: Any) -> Side:
@@ -97,8 +96,6 @@ def make() -> Iterator[Make]:
 
 
 class Stuck(Actor[Any]):
-    """Does not answer until it may."""
-
     def __init__(self, go: threading.Event) -> None:
         self._go = go
         self.entered = threading.Event()
@@ -120,7 +117,6 @@ def spawn_full(side: Side, go: threading.Event) -> ActorPath:
 
 
 def test_a_message_reaches_an_actor_of_another_process(make: Make) -> None:
-    """The path of an actor, sent there, is enough to answer."""
     one, other = make(), make()
 
     assert one.post.tell(other.echo.path, put("there"))
@@ -180,7 +176,6 @@ def test_an_actor_hears_once_that_the_process_of_a_watched_actor_is_lost(make: M
 
 
 def test_a_watch_that_is_undone_is_not_told(make: Make) -> None:
-    """And each key is told for itself."""
     one, other = make(), make()
     ref, told = one.post.find(other.echo.path), queue.SimpleQueue[Exited]()
     assert ref is not None
@@ -197,7 +192,6 @@ def test_a_watch_that_is_undone_is_not_told(make: Make) -> None:
 
 
 def test_an_address_may_get_another_process(make: Make) -> None:
-    """A reference to the master survives it."""
     worker, master = make(), make()
     path = ActorPath(address_of(master.post.node), "echo")
     ref, told = worker.post.find(path), queue.SimpleQueue[Exited]()
@@ -217,7 +211,6 @@ def test_an_address_may_get_another_process(make: Make) -> None:
 
 
 def test_an_actor_of_another_process_can_be_asked(make: Make) -> None:
-    """For edges, such as a client's question that a master hands on."""
     one, other = make(), make()
     ref = one.post.find(other.echo.path)
     assert ref is not None
@@ -229,7 +222,6 @@ def test_an_actor_of_another_process_can_be_asked(make: Make) -> None:
 
 
 def test_errors_come_back_as_what_they_were(make: Make) -> None:
-    """If they are ours; others are named."""
     one, other = make(), make()
     path = other.echo.path
 
@@ -243,7 +235,6 @@ def test_errors_come_back_as_what_they_were(make: Make) -> None:
 
 
 def test_an_answer_that_does_not_come_in_time_is_a_timeout(make: Make) -> None:
-    """And its late arrival disturbs nobody."""
     one, other = make(), make()
 
     with pytest.raises(AskTimeout, match=r"no answer from actor .*/echo to PutValue in 0.05 s"):
@@ -252,7 +243,6 @@ def test_an_answer_that_does_not_come_in_time_is_a_timeout(make: Make) -> None:
 
 
 def test_a_question_ends_when_the_process_that_was_asked_is_lost(make: Make) -> None:
-    """It is not waited for until its time is over."""
     one, other = make(), make()
     stuck = threading.Event()
     other.system.spawn(lambda: Stuck(stuck), "stuck")
@@ -269,7 +259,6 @@ def test_a_question_ends_when_the_process_that_was_asked_is_lost(make: Make) -> 
 
 
 def test_more_questions_than_can_be_handled_are_refused_at_once(make: Make) -> None:
-    """Threads that answer are limited, and so is what waits for them."""
     one, other = make(), make()
     go = threading.Event()
     other.system.spawn(lambda: Stuck(go), "stuck")
@@ -296,7 +285,6 @@ def test_more_questions_than_can_be_handled_are_refused_at_once(make: Make) -> N
 def test_a_message_that_is_not_allowed_is_refused_and_counted(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An application may not do what only the cluster may."""
     calls: list[tuple[str, str, str]] = []
 
     def allow(sender: str, to: str, message: object) -> bool:
@@ -320,7 +308,6 @@ def test_a_message_that_is_not_allowed_is_refused_and_counted(
 def test_what_cannot_be_delivered_is_counted_and_nothing_ends(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A peer's nonsense must not cost others their letters."""
     caplog.set_level(logging.WARNING)
     one, other = make(), make()
     go = threading.Event()

@@ -15,8 +15,6 @@ ONE, OTHER = ActorPath("one:1", "master"), ActorPath("other:1", "master")
 
 
 class World:
-    """Masters that can be found, and the ones that are watched now."""
-
     def __init__(self) -> None:
         self.refs: Final[dict[ActorPath, Any]] = {each: object() for each in (ONE, OTHER)}
         self.watched: set[Any] = set()
@@ -31,7 +29,6 @@ class World:
 
 @pytest.fixture
 def world() -> World:
-    """Return one in which two masters were asked."""
     return World()
 
 
@@ -45,7 +42,6 @@ def test_an_actor_belongs_to_the_master_that_answers(world: World) -> None:
 
 
 def test_a_late_answer_of_an_earlier_term_changes_nothing(world: World) -> None:
-    """Nor does one of the same term; a later one does, once its master is watched."""
     world.masters.on_answer(OTHER, 3)
 
     assert [world.masters.on_answer(ONE, term) for term in (2, 3)] == ["known", "known"]
@@ -55,7 +51,6 @@ def test_a_late_answer_of_an_earlier_term_changes_nothing(world: World) -> None:
 
 
 def test_a_master_that_ended_before_its_answer_was_heard_is_asked_again(world: World) -> None:
-    """Another master may be at its address now."""
     assert world.end(ONE) == "other"
 
     assert world.masters.on_answer(ONE, 1) == "unsure"
@@ -74,7 +69,6 @@ def test_an_actor_whose_master_ended_belongs_to_none(world: World) -> None:
 
 
 def test_orders_of_former_leaders_are_refused(world: World) -> None:
-    """Orders of the newest term that has spoken are taken, and all messages that are no orders."""
     orders = [MastersChanged(masters=(), term=term) for term in (5, 4, 5, 0)]
 
     assert [world.masters.admits(each) for each in orders] == [True, False, True, True]

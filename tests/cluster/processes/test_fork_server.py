@@ -110,8 +110,6 @@ signal.pause()
 
 
 class Scene:
-    """A fork server, and children with their logs and ends."""
-
     def __init__(self, folder: Path, code: str = LOOK) -> None:
         self.folder = folder
         self.command = (sys.executable, "-P", "-c", SERVE + code)
@@ -137,14 +135,12 @@ class Scene:
         return self.children[-1]
 
     def said(self, number: int = -1) -> str:
-        """Return what a child has said, when it has said a line."""
         number = number % len(self.children)
         path = self.folder / f"log{number}"
         eventually(lambda: path.exists() and path.read_text().endswith("\n"))
         return path.read_text()
 
     def server(self) -> int:
-        """Return the process of the server."""
         (pid,) = _servers()
         return pid
 
@@ -159,13 +155,11 @@ class Scene:
 
 
 def _servers() -> list[int]:
-    """Return the fork servers of this process that have children."""
     return [pid for pid in children_of(os.getpid()) if children_of(pid)]
 
 
 @pytest.fixture(autouse=True)
 def _busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let servers take long to be ready, as on a busy machine."""
     monkeypatch.setattr("gearpy.cluster.processes.fork_server._PATIENCE_S", DEADLINE_S)
 
 
@@ -178,7 +172,6 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_a_fork_is_as_a_process_of_its_own(tmp_path: Path) -> None:
-    """Whatever it looks at; what is random is another in each."""
     scene = Scene(tmp_path)
     told: list[dict[str, Any]] = []
     try:
@@ -216,7 +209,6 @@ def test_a_fork_may_order_forks_which_end_with_it(tmp_path: Path) -> None:
 
 
 def test_what_a_fork_leaves_behind_ends_with_it(tmp_path: Path) -> None:
-    """Also a fork of it, which has the environment that the kernel shows from the server."""
     scene = Scene(tmp_path, LEAVE)
     try:
         scene.start()
@@ -254,7 +246,6 @@ def test_a_worker_has_a_fork_server_of_its_children(tmp_path: Path) -> None:
 
 
 def test_a_fork_server_does_not_end_with_those_that_are_asked_to(scene: Scene) -> None:
-    """Where a whole service is asked, its children still have to be told of."""
     scene.start()
     scene.said()
     os.kill(scene.server(), signal.SIGTERM)
@@ -271,7 +262,6 @@ def test_a_fork_server_does_not_end_with_those_that_are_asked_to(scene: Scene) -
 def test_children_of_a_killed_fork_server_go_on(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next child is started, those behind it are forks again."""
     with caplog.at_level(logging.WARNING):
         scene.start()
         scene.said()
@@ -353,7 +343,6 @@ def test_a_launch_does_not_wait_long_for_a_fork_server_that_is_not_ready(
     *,
     is_late: bool,
 ) -> None:
-    """Its process is started; others are forks when the server is ready, if it ever is."""
     monkeypatch.setattr("gearpy.cluster.processes.fork_server._PATIENCE_S", 0.1)
     monkeypatch.setattr("gearpy.cluster.processes.fork_server._READY_S", 0.0 if is_late else 600.0)
     gate = scene.folder / "gate"
@@ -405,7 +394,6 @@ def test_a_fork_server_that_is_frozen_is_replaced(
 
 
 def test_a_fork_server_that_is_frozen_holds_up_no_end(scene: Scene) -> None:
-    """Neither of its worker, nor of who waits for a fork, whose child is started instead."""
     scene.start()
     scene.said()
     os.kill(scene.server(), signal.SIGSTOP)
@@ -431,7 +419,6 @@ def test_a_fork_server_that_is_frozen_holds_up_no_end(scene: Scene) -> None:
 def test_where_there_can_be_no_fork_server_processes_are_started(
     scene: Scene, caplog: pytest.LogCaptureFixture, before: str, why: str
 ) -> None:
-    """Without one that is tried again and again; the log says it once."""
     only_server = f"import os\nif '_GEARPY_FORK_SERVER' in os.environ: {before}\n"
     command = (sys.executable, "-P", "-c", only_server + SERVE + WAIT)
     scene.forks = ForkServer(command, scene.folder)
@@ -467,7 +454,6 @@ def test_what_has_changed_about_a_worker_asks_for_another_fork_server(
 
 
 def test_a_child_that_cannot_begin_is_an_error_of_its_launch(scene: Scene) -> None:
-    """Nothing is left of it, and others can be forked."""
     with pytest.raises(FileNotFoundError):
         scene.forks.fork(scene.folder / "gone", ProcessMark.new())
 

@@ -16,7 +16,6 @@ MOUNTED = ("0::/elsewhere\n", "", "memory.events")
 def test_a_kill_in_the_own_group_names_its_limit(
     groups: str, where: str, file: str, tmp_path: Path
 ) -> None:
-    """Who reads it knows which file to change."""
     folder = tmp_path / "cgroup" / where
     folder.mkdir(parents=True)
     limit = folder / ("memory.limit_in_bytes" if "oom" in file else "memory.max")
@@ -39,7 +38,6 @@ def test_a_kill_in_the_own_group_names_its_limit(
 
 
 def test_what_the_system_does_not_tell_is_nothing(tmp_path: Path) -> None:
-    """Elsewhere than on Linux."""
     none = tmp_path / "none"
     assert OomKills.now(none, none, none) == OomKills(0, 0)
     assert OomKills(0, 2).why_since(OomKills(0, 1)) == "maybe out of memory"

@@ -31,8 +31,6 @@ from gearpy.messages.client import Artifact
 
 
 class Scene:
-    """Loads the text of a program."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._count = 0
@@ -70,7 +68,6 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def test_the_graph_of_a_program_comes_as_plain_data(scene: Scene) -> None:
-    """With what people are told of it; nothing of it is in this process."""
     outline, _ = scene.trials().load(scene.program(GOOD), None)
 
     (spec,) = outline.dag(7).processors.values()
@@ -108,7 +105,6 @@ def test_the_graph_of_a_program_comes_as_plain_data(scene: Scene) -> None:
 def test_a_program_that_ends_its_process_is_refused(
     scene: Scene, text: str, cause: str, line: str
 ) -> None:
-    """With its name, how it ended, and the line where it stood if the process could tell."""
     error = scene.why_not(text)
 
     assert (error.operator, error.cause, error.source_line) == ("import program.py", cause, line)
@@ -118,7 +114,6 @@ def test_a_program_that_ends_its_process_is_refused(
 
 @pytest.mark.parametrize("line", ["time.sleep(10**6)", "while True: pass"])
 def test_a_program_that_is_never_loaded_is_refused_at_the_deadline(scene: Scene, line: str) -> None:
-    """Whether it sleeps, or keeps the interpreter."""
     error = scene.why_not(f"import time\ndef f():\n    {line}\nf()\n", timeout_s=ONE_S)
 
     assert error.source_line == line
@@ -139,7 +134,6 @@ def test_a_program_gets_no_more_memory_than_it_may_have(scene: Scene) -> None:
 
 @pytest.mark.parametrize("end", ["os._exit(1)", "time.sleep(10**6)"])
 def test_nothing_is_left_of_a_program_that_was_refused(scene: Scene, end: str) -> None:
-    """Neither in its group, nor in a session of its own."""
     note = scene.folder / "pids"
     scene.why_not(
         "import os, time, subprocess\n"
@@ -155,7 +149,6 @@ def test_nothing_is_left_of_a_program_that_was_refused(scene: Scene, end: str) -
 
 
 def test_what_the_program_itself_raises_comes_with_its_line(scene: Scene) -> None:
-    """As if it had been loaded here."""
     error = scene.why_not("rate = 1\nprint(rate / 0)\n")
 
     assert (error.cause, error.source_line) == (
@@ -196,7 +189,6 @@ def test_a_program_is_compared_with_the_one_that_runs(scene: Scene) -> None:
 def test_a_program_that_runs_and_is_not_loaded_once_more_is_unlike_all(
     scene: Scene, line: str
 ) -> None:
-    """The new one is not to blame, and is not refused for that."""
     new = scene.program(COUNTS)
     running, _ = scene.trials().load(new, None)
     old = scene.program(f"import os\n{line}\n{COUNTS}")
@@ -208,7 +200,6 @@ def test_a_program_that_runs_and_is_not_loaded_once_more_is_unlike_all(
 
 
 def test_the_end_of_who_waits_is_that_of_the_process(scene: Scene) -> None:
-    """A program is not loaded on for nobody."""
     note = scene.folder / "pid"
     text = f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(1000)\n"
     load = f"load(Artifact(kind='file', location={scene.program(text).location!r}), None)"

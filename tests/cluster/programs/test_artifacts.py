@@ -41,12 +41,10 @@ def stored(filename: str = "app.py", **fields: Any) -> Artifact:
 
 
 def program(folder: Path, name: str) -> Path:
-    """Make a program of two files with names that others have, too."""
     return write(folder, {"app.py": APP, "helper_of_app.py": f"NAME = {name!r}\n"})
 
 
 def modules_of(folder: Path) -> set[str]:
-    """Return the modules that were imported from a folder and are still there."""
     own = {name for name, module in sys.modules.items() if str(folder) in repr(module)}
     return own | app_modules()
 
@@ -55,7 +53,6 @@ def modules_of(folder: Path) -> set[str]:
 
 
 def test_two_programs_do_not_see_each_other(tmp_path: Path) -> None:
-    """Both are app.py with a helper of the same name, in one process at the same time."""
     loader, before = ApplicationLoader(), set(sys.modules)
 
     one = loader.load(ONE, stored(), ME, program(tmp_path / "one", "one"))
@@ -70,7 +67,6 @@ def test_two_programs_do_not_see_each_other(tmp_path: Path) -> None:
 
 
 def test_programs_can_be_loaded_at_the_same_time(tmp_path: Path) -> None:
-    """Roles of several applications start on threads of their own."""
     loader, names = ApplicationLoader(), list[str]()
     folders = [program(tmp_path / str(number), f"app{number}") for number in range(8)]
 
@@ -90,7 +86,6 @@ def test_programs_can_be_loaded_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_the_same_program_twice_is_two_programs(tmp_path: Path) -> None:
-    """One application must not change what the other one holds."""
     loader, folder = ApplicationLoader(), program(tmp_path, "same")
 
     one = loader.load(ONE, stored("app.zip", module="app"), ME, folder)
@@ -134,7 +129,6 @@ def test_an_attribute_and_arguments_are_those_submitted(tmp_path: Path) -> None:
 
 
 def test_a_file_named_like_a_module_of_python_harms_nothing(tmp_path: Path) -> None:
-    """Many programs are called queue.py or random.py."""
     text = "import gearpy as gp\napp = gp.StreamApp('q')\napp.read(gp.collection([1]))\n"
     queue = sys.modules["queue"]
 
@@ -159,7 +153,6 @@ def test_a_file_named_like_a_module_of_python_harms_nothing(tmp_path: Path) -> N
 def test_what_is_not_there_is_named(
     tmp_path: Path, artifact: Artifact, files: dict[str, str], message: str
 ) -> None:
-    """With the names that the user gave, not with those of the cluster."""
     path = list(sys.path)
 
     for loader in (ApplicationLoader(), ApplicationLoader(own_process=True)):
@@ -170,13 +163,11 @@ def test_what_is_not_there_is_named(
 
 
 def test_an_artifact_that_was_not_fetched_is_refused() -> None:
-    """A mistake of the one who calls, told as such."""
     with pytest.raises(ConfigError, match="was not fetched"):
         load(stored())
 
 
 def test_a_program_that_raises_is_told_with_its_line(tmp_path: Path) -> None:
-    """Also when it is one of the modules that it imports."""
     folder = write(tmp_path, {"app.py": "import bad_helper\n", "bad_helper.py": "1 / 0\n"})
 
     with pytest.raises(OperatorError) as caught:
@@ -194,7 +185,6 @@ KINDS: Final = (OwnModules, GuestModules)
 
 @pytest.mark.parametrize("modules_in", KINDS)
 def test_every_way_to_import_works(tmp_path: Path, modules_in: Callable[[Path], Modules]) -> None:
-    """Absolute, relative, dotted, renamed, starred, within a function, of a folder without init."""
     files = {
         "shop_a/__init__.py": "from shop_a import one\nfrom . import two\n",
         "shop_a/one.py": "NAME = __name__\nVALUE = 1\n",
@@ -234,7 +224,6 @@ def test_every_way_to_import_works(tmp_path: Path, modules_in: Callable[[Path], 
 def test_dataclasses_and_type_hints_find_their_module(
     tmp_path: Path, modules_in: Callable[[Path], Modules]
 ) -> None:
-    """Both look it up by name in `sys.modules`."""
     text = (
         "from __future__ import annotations\n"
         "from dataclasses import dataclass\n"
@@ -265,7 +254,6 @@ def test_own_modules_cannot_take_the_name_of_a_loaded_one(tmp_path: Path) -> Non
 
 
 def test_a_folder_gives_way_to_an_installed_package(tmp_path: Path) -> None:
-    """A folder of data must not hide a library that has its name."""
     files = {"msgpack/data.txt": "", "main_e.py": "import msgpack\nfound = msgpack.packb(1)\n"}
     modules = GuestModules(write(tmp_path, files))
 
@@ -274,7 +262,6 @@ def test_a_folder_gives_way_to_an_installed_package(tmp_path: Path) -> None:
 
 
 def test_a_module_that_is_missing_is_named_as_the_user_did(tmp_path: Path) -> None:
-    """Without the package that the cluster has put it into."""
     files = {"main_f.py": "import shop_f.nothing\n", "shop_f/__init__.py": ""}
     modules = GuestModules(write(tmp_path, files))
 
@@ -284,7 +271,6 @@ def test_a_module_that_is_missing_is_named_as_the_user_did(tmp_path: Path) -> No
 
 
 def test_a_name_is_free_again_after_the_end(tmp_path: Path) -> None:
-    """A program that comes once more has the same names, so its record classes do."""
     folder = write(tmp_path, {"main_g.py": ""})
     first = GuestModules(folder)
     name = first.run_module("main_g").__name__

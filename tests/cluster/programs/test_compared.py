@@ -127,7 +127,6 @@ def test_lines_and_comments_do_not_count(tmp_path: Path) -> None:
     ],
 )
 def test_what_uses_a_change_differs(tmp_path: Path, files: dict[str, str], steps: set[str]) -> None:
-    """What is behind it in the stream may differ, too; a pipeline beside it does not."""
     found = differing(tmp_path, files)
 
     assert steps <= found
@@ -149,7 +148,6 @@ def test_a_comparison_says_what_is_different(tmp_path: Path) -> None:
 
 
 def test_a_step_is_not_itself_different_for_what_comes_before_it(tmp_path: Path) -> None:
-    """It begins anew with that, but its code is as it was."""
     old = loaded(tmp_path / "old", _FILES, "b", "c")
     new = loaded(tmp_path / "new", _FILES | changed("LIMIT = 10", "LIMIT = 11"), "b", "c")
     compared = ComparedPrograms(old, new)
@@ -163,7 +161,6 @@ def test_a_step_is_not_itself_different_for_what_comes_before_it(tmp_path: Path)
 
 
 def test_a_class_of_another_module_and_another_number_of_tasks_are_said_so(tmp_path: Path) -> None:
-    """Names of gearpy's own functions mean nothing to those who read the plan."""
     source = (
         "import gearpy as gp\n\nclass Same(gp.Task): ...\n\ndef main(args):\n"
         "    app = gp.StreamApp('a')\n    keyed = app.read(gp.collection(['a'])).key_by(str)\n"
@@ -189,7 +186,6 @@ def test_a_class_of_another_module_and_another_number_of_tasks_are_said_so(tmp_p
 
 
 def test_a_birth_is_no_code() -> None:
-    """The graph tells it, and no user has to read it as a number that code uses."""
     old, new = (
         StreamApplication("app", Graph().add(Processor(Task, life=life)))
         for life in (Life(), Life(birth_ms=5))
@@ -258,7 +254,6 @@ def test_values_are_compared(made: Callable[[int], object]) -> None:
 
 
 def test_what_cannot_be_looked_into_is_only_like_itself() -> None:
-    """A lock, or a generator, may stand for anything, and so does more than can be compared."""
     lock = threading.Lock()
     assert _compared(lock, lock) == ""
     assert _compared(lock, threading.Lock()) == "in the step, lock is another one"

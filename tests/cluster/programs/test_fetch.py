@@ -42,12 +42,10 @@ class Master:
 
 
 def names_in(folder: Path) -> set[str]:
-    """Return what is in the cache, but for the locks."""
     return {path.name for path in folder.iterdir() if path.suffix not in {".lock", ".used"}}
 
 
 def test_a_program_is_fetched_once(tmp_path: Path) -> None:
-    """By parts; the second time it is there, also for another process."""
     master = Master()
 
     first = ArtifactCache(tmp_path, master, LIMITS).path_of(ARTIFACT)
@@ -61,7 +59,6 @@ def test_a_program_is_fetched_once(tmp_path: Path) -> None:
 
 
 def test_who_comes_meanwhile_waits(tmp_path: Path) -> None:
-    """All executors of an application start at once on a worker."""
     master, found = Master(), list[Path | None]()
     go = threading.Barrier(6)
 
@@ -82,7 +79,6 @@ def test_who_comes_meanwhile_waits(tmp_path: Path) -> None:
 
 
 def bad(**changes: Any) -> Callable[[Any], Any]:
-    """Return a master whose parts are wrong in some way."""
     return lambda message: replace(Master()(message), **changes)
 
 
@@ -103,7 +99,6 @@ def bad(**changes: Any) -> Callable[[Any], Any]:
 def test_wrong_content_is_refused_and_not_kept(
     tmp_path: Path, ask: Callable[[Any], Any], message: str
 ) -> None:
-    """What runs is what was submitted, or nothing."""
     with pytest.raises(ConfigError, match=message):
         ArtifactCache(tmp_path, ask, LIMITS).path_of(ARTIFACT)
 
@@ -111,7 +106,6 @@ def test_wrong_content_is_refused_and_not_kept(
 
 
 def test_a_bad_archive_is_refused_and_not_kept(tmp_path: Path) -> None:
-    """Its bytes are what was submitted, but they are no program."""
     with pytest.raises(ConfigError, match=r"app.zip is damaged"):
         ArtifactCache(tmp_path, Master(), LIMITS).path_of(replace(ARTIFACT, filename="app.zip"))
 
@@ -136,7 +130,6 @@ def test_names_stay_within_the_folder(tmp_path: Path, artifact: Artifact) -> Non
 
 
 def test_after_a_lost_connection_it_is_fetched_again(tmp_path: Path) -> None:
-    """The master was away; nothing half is left."""
     master = Master()
 
     def away(message: GetArtifactPart) -> Any:
@@ -152,7 +145,6 @@ def test_after_a_lost_connection_it_is_fetched_again(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_has_left_is_no_harm(tmp_path: Path) -> None:
-    """It may have died in the middle of either step."""
     cache = ArtifactCache(tmp_path, Master(), LIMITS)
     ready = cache.path_of(ARTIFACT)
     assert ready is not None
@@ -171,7 +163,6 @@ def test_what_a_killed_process_has_left_is_no_harm(tmp_path: Path) -> None:
 
 
 def artifact_of(number: int) -> Artifact:
-    """Return a program of its own, of 100 bytes."""
     sha256 = hashlib.sha256(data_of(number)).hexdigest()
     return Artifact(kind="stored", location=sha256, filename="app.py")
 
@@ -205,7 +196,6 @@ def test_programs_that_were_used_longest_ago_go(tmp_path: Path) -> None:
 
 
 def test_a_program_that_a_process_needs_stays(tmp_path: Path) -> None:
-    """Even beyond the quota; when it is let go it is the first to go."""
     running = use(tmp_path, 0, quota=100)
     again = use(tmp_path, 0, quota=100)
     use(tmp_path, 1, quota=100).close()
@@ -228,7 +218,6 @@ def test_without_a_quota_all_stay(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_has_left_goes_too(tmp_path: Path) -> None:
-    """It may have died while it fetched, or while it removed a program."""
     name = f"{artifact_of(0).location}-app.py"
     (tmp_path / f"{name}.packed").write_bytes(bytes(500))
     (tmp_path / f"{name}.unpacked").mkdir()
@@ -240,7 +229,6 @@ def test_what_a_killed_process_has_left_goes_too(tmp_path: Path) -> None:
 
 
 def test_whoever_asks_finds_a_whole_program_while_others_remove_it(tmp_path: Path) -> None:
-    """Six processes want six programs again and again, and there is room for one."""
     wrong: list[Exception | bytes] = []
 
     def process(first: int) -> None:

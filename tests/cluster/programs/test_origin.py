@@ -29,7 +29,6 @@ def _module(
 
 
 def test_a_variable_of_a_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its public name, if it has several."""
     module = _module(monkeypatch, "shop_of_a_test", tmp_path / "shop.py")
     app = _App()
     vars(module).update(_hidden=app, orders=app)
@@ -50,7 +49,6 @@ def test_a_variable_of_a_package_is_found(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_no_other_process_could_find_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable of a function, or of a notebook."""
     with pytest.raises(ConfigError, match=r"<App> cannot be submitted: .* at the top of a module"):
         target_of(_App())
     module = _module(monkeypatch, "notebook_of_a_test", None)

@@ -9,8 +9,6 @@ from gearpy.cluster.programs.outline import near_data
 
 
 class At(gp.Source):
-    """A source whose data is on some machines."""
-
     def __init__(self, *hosts: str, error: str = "") -> None:
         self.machines = hosts
         self.error = error
@@ -35,7 +33,6 @@ def an_application(*sources: gp.Source) -> gp.StreamApplication:
 
 
 def test_machines_with_the_data_are_known_by_both_their_names() -> None:
-    """A store says the whole name, the machine itself often the first part of it."""
     application = an_application(At("n1.example.org", "n2"), At("n2"), gp.collection([1]))
     assert near_data(application) == ("n1.example.org", "n1", "n2")
 

@@ -46,14 +46,12 @@ def test_a_requirement_is_met_or_it_is_told_why(text: str, reason: str) -> None:
 def test_without_packaging_only_names_are_checked(
     text: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is no dependency of ours."""
     monkeypatch.setitem(sys.modules, "packaging.requirements", None)
 
     assert missing(text) == reason
 
 
 def test_all_that_is_missing_is_told_with_its_line_and_the_place(tmp_path: Path) -> None:
-    """The one who submits is not at the machine where it is missing."""
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop/requirements.txt").write_text(
         "# what we need\n-r other.txt\n\nmsgpack  # fine\nno-such-a>=1 \\\n  --hash=sha256:00\n",

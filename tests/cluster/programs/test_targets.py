@@ -41,7 +41,6 @@ def entry(files: tuple[str, ...], *names: str) -> Entry:
 def test_a_name_is_as_much_of_a_module_as_there_is(
     names: tuple[str, ...], found: tuple[str, str]
 ) -> None:
-    """From the top or from within the package; what is left is an attribute."""
     assert entry(SHOP, *names) == found
 
 
@@ -75,13 +74,11 @@ def test_without_a_name_it_is_the_usual_one(files: tuple[str, ...], module: str)
 def test_what_is_not_clear_is_asked(
     files: tuple[str, ...], names: tuple[str, ...], message: str
 ) -> None:
-    """With what there is, so that it can be typed at once."""
     with pytest.raises(ConfigError, match=message):
         entry(files, *names)
 
 
 def test_very_many_files_are_looked_at_once() -> None:
-    """As many as an archive may list; their tops are found in one pass."""
     files = [f"f{number}/x.py" for number in range(200_000)]
     begun = time.process_time()
 

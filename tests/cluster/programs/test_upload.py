@@ -40,8 +40,6 @@ def config(**overrides: str) -> Config:
 
 
 class Master:
-    """Answers as a master does, and notes what it was asked."""
-
     def __init__(self, folder: Path, bytes_max: int = 10**8) -> None:
         self.desk = ArtifactDesk(ArtifactStore(folder / "master", bytes_max))
         self.asked: list[Any] = []
@@ -126,7 +124,6 @@ def test_a_file_takes_along_what_it_imports(tmp_path: Path, master: Master) -> N
 def test_whatever_was_given_runs_on_the_cluster(
     tmp_path: Path, master: Master, given: str, name: str
 ) -> None:
-    """Package folders, folders of modules, zip files and wheels."""
     shop = {
         "shop/__init__.py": "",
         "shop/app.py": "from .names import x\n" + APP.format(name="main"),
@@ -209,8 +206,6 @@ def test_progress_is_told_to_the_end(master: Master, large: str) -> None:
 
 
 def test_an_upload_that_was_cut_goes_on(master: Master, large: str) -> None:
-    """After a lost connection only the rest is sent."""
-
     def cut(message: Any) -> Any:
         if isinstance(message, UploadArtifact) and message.offset == 2 * PART_BYTES:
             raise ConnectionLost("gone")
@@ -242,7 +237,6 @@ def test_a_last_answer_that_was_lost_is_no_harm(master: Master, large: str) -> N
 
 
 def test_a_master_that_forgets_gets_it_again(master: Master, large: str, tmp_path: Path) -> None:
-    """It was started again in the middle of an upload."""
     lives = [master]
 
     def restarted(message: Any) -> Any:
@@ -264,8 +258,6 @@ def test_a_master_that_takes_nothing_is_given_up(large: str) -> None:
 
 
 def test_a_master_that_dies_again_and_again_is_given_up(tmp_path: Path, large: str) -> None:
-    """Each life takes a part and forgets it."""
-
     def flapping(message: Any) -> Any:
         lasts = not isinstance(message, UploadArtifact) or message.offset == 0
         return (first if lasts else Master(tmp_path)).ask(message)
@@ -277,7 +269,6 @@ def test_a_master_that_dies_again_and_again_is_given_up(tmp_path: Path, large: s
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_refusal_is_told(tmp_path: Path, large: str, number: int) -> None:
-    """The master's limit may be lower than ours, or it takes no uploads at all."""
     asks: dict[int, Callable[[Any], Any]] = {
         1: Master(tmp_path, bytes_max=PART_BYTES).ask,
         2: lambda _: Refused(reason="at most nothing are taken"),

@@ -8,7 +8,6 @@ from gearpy.storage.folder.memory import MemoryFolder
 
 
 def test_a_master_with_another_folder_is_not_listened_to() -> None:
-    """Also by one that was killed after it had heard of the first one."""
     folder = MemoryFolder()
     book = DiskBook(folder, is_new=True)
 

@@ -29,7 +29,6 @@ def sent(message: ReplicaMessage) -> Iterator[ReplicaPart]:
 
 @pytest.mark.parametrize("size", [0, 10, 2_000_000])
 def test_a_message_arrives_as_it_was(size: int) -> None:
-    """Also one that is larger than a letter may be."""
     taken, message = PartsTaken(), entries(size)
 
     *before, last = [taken.take(each) for each in sent(message)]
@@ -53,7 +52,6 @@ def test_a_message_without_all_of_its_parts_is_dropped() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x93\x02\xa1X\x80", b"\x93\x01\xa1X\x80"])
 def test_what_is_no_message_is_told(data: bytes) -> None:
-    """Another version of gearpy may have sent it."""
     part = ReplicaPart(member="a", disk="", part=data, is_first=True, is_last=True)
 
     with pytest.raises(ProtocolError, match="master"):
@@ -61,7 +59,6 @@ def test_what_is_no_message_is_told(data: bytes) -> None:
 
 
 def test_a_fence_admits_the_newest_term() -> None:
-    """And orders that have none, of a master without others."""
     fence = TermFence()
 
     assert [fence.admits(term) for term in (0, 3, 2, 0, 3, 5, 4)] == [

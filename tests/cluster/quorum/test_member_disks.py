@@ -23,7 +23,6 @@ def a_disk(programs: int) -> MasterDisk:
 
 
 def test_each_master_tells_of_its_own_disk_and_one_that_does_not_hides_nobody() -> None:
-    """One that is away is not asked, as somebody waits for the answer."""
     asked: list[str] = []
 
     def ask(address: str, message: Any) -> object:

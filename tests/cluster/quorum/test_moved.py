@@ -19,7 +19,6 @@ _OTHERS: Final = ("x:7", "y:8", "z:9")
 
 
 def _stored(folder: Path, *entries: LogEntry, term: int = 0) -> StoredLog:
-    """Return the log in a folder, after more entries were written to it."""
     place = LocalFolder(folder, private=True)
     log = FileLog(place)
     DiskBook(place, is_new=True)
@@ -41,7 +40,6 @@ def _entry(term: int, command: bytes) -> LogEntry:
 
 
 def test_folders_that_are_new_stay_so(tmp_path: Path) -> None:
-    """The masters begin a log of their own there."""
     move_logs(_folders(tmp_path), _OTHERS)
 
     assert not list(tmp_path.iterdir())
@@ -81,7 +79,6 @@ def test_a_folder_that_was_lost_is_filled_again(tmp_path: Path) -> None:
 
 
 def test_too_few_folders_are_refused_with_their_names(tmp_path: Path) -> None:
-    """What was agreed on may not be in the one that is left."""
     one, two, three = folders = _folders(tmp_path)
     _stored(one, _entry(1, b"x"), term=1)
 
@@ -93,7 +90,6 @@ def test_too_few_folders_are_refused_with_their_names(tmp_path: Path) -> None:
 
 
 def test_a_log_in_use_is_refused(tmp_path: Path) -> None:
-    """A master still runs there."""
     folders = _folders(tmp_path)
     for each in folders:
         _stored(each, _entry(1, b"x"), term=1)

@@ -55,8 +55,6 @@ def program(
 
 
 def wait_for_epochs(running: RunningApplication) -> None:
-    """Wait until some are stored."""
-
     def is_there() -> bool:
         summary = running.summary()
         assert summary.status != "failed", summary.cause

@@ -19,7 +19,6 @@ from tests.eventually import eventually
 
 
 def changed(ask: Callable[[], AskedChange]) -> AskedChange:
-    """Ask for a change as soon as none is under way."""
     asked: list[AskedChange] = []
 
     def is_taken() -> bool:
@@ -74,7 +73,6 @@ def test_what_is_removed_while_the_program_is_loaded_is_looked_for_anew(tmp_path
 
 
 def test_after_an_update_the_program_is_the_one_that_ran_then(tmp_path: Path) -> None:
-    """Of the failure of a version on trial, too, in place of which the one before runs again."""
     secret = {"transport.secret-file": str(tmp_path / "secret")}
     kept = {**SETTINGS, "checkpoint.retained": "100", "application.trial-seconds": "1"}
     with LocalCluster(load(env={}, overrides=secret), workers=1, slots=16) as cluster:

@@ -78,7 +78,6 @@ def test_one_that_is_called_off_tells_what_is_compared_so_far(
 def test_where_one_epoch_of_three_is_recorded_these_are_compared(
     running: RunningApplication, tmp_path: Path
 ) -> None:
-    """Each from the state at the end of the one before it."""
     settings = {"application.record-input-epochs": "3"}
     sampled = beside(running, program(tmp_path, "sampled"), settings)
 

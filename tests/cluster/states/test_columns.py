@@ -46,8 +46,6 @@ NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 def columns_of(
     sections: Iterable[Section], *, known: bool = True, is_packed: bool = True
 ) -> dict[str, StateColumns]:
-    """Return all that a state holds, by the last name of its tag."""
-
     def parts() -> Iterator[Part]:
         for each in sections:
             run = packed_run([(each.group, [("", each.body)])]) if is_packed else None
@@ -70,7 +68,6 @@ def table_of(state: KeyedState, name: str, *, known: bool = True) -> pa.Table:
 
 
 def values(*each: Any, coder: Any = "msgpack") -> KeyedState:
-    """Return state with these values of the keys 0, 1, ..."""
     state = heap_state()
     kept = state.value("kept", coder=coder)
     for state.key, value in enumerate(each):
@@ -111,7 +108,6 @@ def test_values_of_one_type_come_back_as_they_were(found: list[Any]) -> None:
 
 @given(keys=st.sets(_KEYS, min_size=1), is_bulk=st.booleans())
 def test_each_key_has_its_value_and_its_group(*, keys: set[Any], is_bulk: bool) -> None:
-    """Of one type or of several; in a store, or kept by a step itself."""
     state, kept = heap_state(), {key: at for at, key in enumerate(keys)}
     if is_bulk:
         put(state.bulk("kept", operator="count"), dict(kept))
@@ -143,7 +139,6 @@ def test_each_key_has_its_value_and_its_group(*, keys: set[Any], is_bulk: bool) 
     ],
 )
 def test_records_are_structs_and_times_are_times(value: Any, shown: Any, kind: str) -> None:
-    """Fields of a tuple have numbers, as nobody gave them names."""
     table = table_of(values(value, value), "kept")
 
     assert by_key(table) == {0: shown, 1: shown}
@@ -172,7 +167,6 @@ def test_what_no_column_keeps_is_json_and_its_name_says_so(
 
 
 def test_classes_that_are_not_here_are_their_fields() -> None:
-    """No module of the program is imported to look at its state."""
     state = values(Visit("home", 3))
     put(state.bulk("of", operator="count"), {Place("Bern", 3): 1})
     delta = state.snapshot()
@@ -192,8 +186,6 @@ def test_a_coder_of_gearpy_is_read(coder: str) -> None:
 
 
 def test_a_coder_of_the_user_is_not_known_here() -> None:
-    """Its bytes are shown, under another name."""
-
     class Upper:
         name = "upper"
 
@@ -242,7 +234,6 @@ def _reducing(state: KeyedState) -> None:
 def test_each_kind_of_state_has_its_columns(
     declare: Callable[[KeyedState], None], name: str, rows: list[dict[str, Any]]
 ) -> None:
-    """A row for each value, element, entry or timer."""
     state = heap_state()
     state.key = "ada"
     declare(state)
@@ -254,7 +245,6 @@ def test_each_kind_of_state_has_its_columns(
 
 
 def test_what_expires_says_when() -> None:
-    """As event time, or wall time, in ms."""
     state = heap_state()
     state.key, state.time_ms = "ada", 1000
     state.value("kept", ttl="1s").set(5)
@@ -280,7 +270,6 @@ def test_namespaces_are_a_column_where_there_are_any() -> None:
 
 
 def test_windows_have_their_starts() -> None:
-    """They are the namespaces of what a windowed step keeps."""
     state = heap_state()
     bulk = state.scope("sum-1").bulk("windows", operator="sum")
     put(bulk, {"ada": 3}, 60_000)
@@ -300,7 +289,6 @@ def test_state_of_a_task_as_a_whole_has_no_key_and_no_group() -> None:
 
 
 def test_keys_of_a_step_come_back_as_they_were() -> None:
-    """1.0 and True are no 1 for who looks at them."""
     state = heap_state()
     put(state.bulk("kept", operator="count"), {1.0: 1, math.inf: 2})
 

@@ -59,7 +59,6 @@ def at_once(run: PackedRun) -> list[tuple[int, bytes, bytes]]:
 def test_cells_are_the_same_as_one_by_one(
     found: list[tuple[int, list[dict[bytes, bytes | None]]]],
 ) -> None:
-    """Of the newest section that has the key, in the order of keys; none if a name misleads."""
     groups = [(group, list(map(body, bodies))) for group, bodies in found]
     run, wanted = packed_run(groups), one_by_one(groups)
 
@@ -112,7 +111,6 @@ def test_many_keys_are_taken_at_once(shared: int) -> None:
 
 
 def test_what_a_step_stores_is_taken_at_once() -> None:
-    """In the form in which tasks give their cells."""
     state = heap_state()
     put(state.bulk("kept", operator="count"), {f"word{each}": each for each in range(3000)})
     delta = state.snapshot()
@@ -150,7 +148,6 @@ def test_more_bytes_than_arrow_has_offsets_for_are_read_one_by_one(
 
 
 def test_key_groups_are_read_in_portions() -> None:
-    """Together where they are small, and each of them once."""
     small, large = ("", bytes(1000)), ("", bytes(1 << 19))
     groups: list[Group] = [(at, [large if at == 5 else small]) for at in range(10)]
 
@@ -172,7 +169,6 @@ _NUMBERS = st.one_of(
 
 @given(parts=st.lists(_NUMBERS, min_size=1, max_size=3))
 def test_numbers_become_the_column_that_arrow_makes_of_them(parts: list[list[Any]]) -> None:
-    """None if there are ints and floats."""
     values = [value for each in parts for value in each]
     found = numbers_of([pa.array(map(pack_atom, each), pa.binary()) for each in parts])
 

@@ -21,7 +21,6 @@ def test_one_table_is_called_state() -> None:
 
 
 def test_several_states_of_a_step_can_be_joined() -> None:
-    """Fields of structs have their names."""
     sql = "select p.value.page, v.value from visits v join pages p using (key) order by all"
 
     found = query({"visits": VISITS, "pages": PAGES}, sql)
@@ -43,7 +42,6 @@ def test_a_query_that_is_refused_says_which_tables_there_are(sql: str, told: str
 
 
 def test_a_query_sees_nothing_but_the_tables(tmp_path: Path) -> None:
-    """No file, and no variable of this process."""
     file = tmp_path / "secret.csv"
     file.write_text("a\n1\n")
     places = ("'{}'", "PAGES", "read_csv('{}')")

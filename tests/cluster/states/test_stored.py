@@ -29,7 +29,6 @@ _MANY = 3000  # Keys; more than one to a key group.
 
 
 def first(state: KeyedState) -> None:
-    """Two visits of ada, one of bob, and a timer."""
     visits, pages = state.value("visits", coder="int", default=0), state.set("pages")
     for state.key, page in [("ada", "home"), ("bob", "home"), ("ada", "cart")]:
         visits.set(visits.get() + 1)
@@ -46,7 +45,6 @@ def second(state: KeyedState) -> None:
 
 
 def counted(state: KeyedState) -> None:
-    """Many keys, and nothing else."""
     visits = state.value("visits", coder="int")
     for at in range(_MANY):
         state.key = f"visitor{at}"
@@ -61,13 +59,11 @@ def store() -> MemoryCheckpoints:
 
 
 def rows(states: StoredStates, state: str = "visits", **which: Any) -> dict[Any, Any]:
-    """Return the values of a state of the step by key."""
     table = states.table("Visits", state, **which)
     return dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
 
 
 def test_a_table_is_of_the_newest_epoch_or_of_one_that_is_named(store: MemoryCheckpoints) -> None:
-    """With the changes of all files before it, and without what was deleted."""
     states = StoredStates(store, PREFIX)
 
     assert rows(states) == {"ada": 3}
@@ -75,7 +71,6 @@ def test_a_table_is_of_the_newest_epoch_or_of_one_that_is_named(store: MemoryChe
 
 
 def test_a_table_is_the_same_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells are then taken one by one."""
     made = MemoryCheckpoints()
     a_kept_application(made, [counted])
     with_numpy = StoredStates(made, PREFIX).table("Visits", "visits")
@@ -86,7 +81,6 @@ def test_a_table_is_the_same_without_numpy(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_table_says_what_it_is_of(store: MemoryCheckpoints) -> None:
-    """In its metadata, so that it stays with the table."""
     table = StoredStates(store, PREFIX).table("visits-1", "visits", epoch=1)
 
     assert json.loads(table.schema.metadata[METADATA]) == {
@@ -102,7 +96,6 @@ def test_a_table_says_what_it_is_of(store: MemoryCheckpoints) -> None:
 
 
 def test_all_states_of_all_steps_are_listed(store: MemoryCheckpoints) -> None:
-    """With what they are, and how much."""
     found = StoredStates(store, PREFIX).summaries()
 
     assert [(each.name, each.state, each.kind, each.cells) for each in found] == [
@@ -115,7 +108,6 @@ def test_all_states_of_all_steps_are_listed(store: MemoryCheckpoints) -> None:
 
 
 def test_a_step_with_several_states_wants_one_named(store: MemoryCheckpoints) -> None:
-    """All at once are given by name, without timers, which nobody has declared."""
     states = StoredStates(store, PREFIX)
 
     with pytest.raises(ConfigError, match="several states, pages, visits: name one with --state"):
@@ -136,13 +128,11 @@ def test_a_step_with_several_states_wants_one_named(store: MemoryCheckpoints) ->
 def test_what_is_not_there_is_told_with_what_is(
     store: MemoryCheckpoints, which: dict[str, Any], told: str
 ) -> None:
-    """So that the next try is right."""
     with pytest.raises(ConfigError, match=told):
         StoredStates(store, PREFIX).table(**which)
 
 
 def test_a_step_that_an_update_has_removed_is_told_so(store: MemoryCheckpoints) -> None:
-    """With the version, so that nobody looks for a mistake in the name."""
     log = CoordinatorLog(
         store, PREFIX, launch=2, source="app master", wall_ms=lambda: STORED_MS, host="h"
     )
@@ -155,7 +145,6 @@ def test_a_step_that_an_update_has_removed_is_told_so(store: MemoryCheckpoints) 
 
 
 def test_a_step_of_a_chain_has_its_own_state_only() -> None:
-    """Under the names that it has within the step."""
     store = MemoryCheckpoints()
 
     def change(state: KeyedState) -> None:
@@ -169,7 +158,6 @@ def test_a_step_of_a_chain_has_its_own_state_only() -> None:
 
 
 def test_a_step_that_has_kept_nothing_yet_says_so() -> None:
-    """It is no mistake of the user."""
     store = MemoryCheckpoints()
     a_kept_application(store, [lambda _: None])
 
@@ -178,7 +166,6 @@ def test_a_step_that_has_kept_nothing_yet_says_so() -> None:
 
 
 def test_rows_are_shown_as_json() -> None:
-    """All, or those of a key; JSON has no NaN."""
     store = MemoryCheckpoints()
 
     def change(state: KeyedState) -> None:
@@ -199,7 +186,6 @@ def test_rows_are_shown_as_json() -> None:
 
 
 def test_the_changelog_stands_for_a_damaged_file() -> None:
-    """As at a restart; without it the damage is told."""
     store, bare = MemoryCheckpoints(), MemoryCheckpoints()
     for each, has_changelog in [(store, True), (bare, False)]:
         files = a_kept_application(each, [first, second], has_changelog=has_changelog)
@@ -211,8 +197,6 @@ def test_the_changelog_stands_for_a_damaged_file() -> None:
 
 
 class _Counting(MemoryCheckpoints):
-    """Counts the bytes that are read of snapshot files."""
-
     read_bytes = 0
 
     def open(self, location: str) -> BinaryIO:
@@ -248,7 +232,6 @@ def test_epochs_that_go_while_they_are_read_are_no_damage() -> None:
 
 
 def test_a_folder_is_enough(tmp_path: Path) -> None:
-    """No cluster, and no program."""
     store: FolderCheckpoints = checkpoints_at(tmp_path)
     a_kept_application(store, [first])
 

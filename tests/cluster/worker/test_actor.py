@@ -57,8 +57,6 @@ class Probe(Actor[Any]):
 
 
 class FakeLaunched:
-    """An executor that ends when the test says so."""
-
     def __init__(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> None:
         self.message = message
         self.end = on_exit
@@ -192,7 +190,6 @@ def a_running(executor_id: int = 0, *, slots: int = 2, launch: int = 1) -> Runni
 
 
 def an_update(*running: RunningExecutor, refused: Sequence[RunningExecutor] = ()) -> ResourceUpdate:
-    """Return what the master is told of all that runs, and of what was not started."""
     return ResourceUpdate(worker_id=WorkerId(3), running=running, refused=tuple(refused))
 
 
@@ -200,7 +197,6 @@ def an_update(*running: RunningExecutor, refused: Sequence[RunningExecutor] = ()
 
 
 def test_more_than_fits_is_refused_and_counted_once(scene: Scene) -> None:
-    """The slots that the master had granted are given back."""
     scene.tell(a_launch(0, slots=3), a_launch(1, slots=2))
 
     (rejected,) = scene.told("boss", ExecutorLaunchRejected)
@@ -247,7 +243,6 @@ def test_a_newer_launch_waits_for_the_end_of_the_older(scene: Scene) -> None:
 
 
 def test_of_three_launches_the_newest_runs(scene: Scene) -> None:
-    """The one between is refused, before or after it could begin."""
     scene.tell(a_launch(launch=1), a_launch(launch=2), a_launch(launch=3), a_launch(launch=2))
     scene.end(0)
 
@@ -281,7 +276,6 @@ def test_the_running_launch_is_stopped(scene: Scene, *, kill: bool) -> None:
 
 
 def test_a_worker_waits_for_its_first_master() -> None:
-    """As long as it takes, and says so once."""
     scene = Scene()
     scene.start()
     scene.run(60 * SECOND_MS)
@@ -294,7 +288,6 @@ def test_a_worker_waits_for_its_first_master() -> None:
 
 
 def test_everything_goes_on_while_the_master_is_away(scene: Scene) -> None:
-    """It is registered again with what runs, under its number."""
     scene.tell(a_launch(0, slots=1), a_launch(1, slots=1))
     scene.stop("master")
     scene.end(0)
@@ -374,7 +367,6 @@ def test_a_master_that_was_away_hears_of_an_app_master_that_ended(scene: Scene) 
 
 
 def test_a_worker_ends_when_its_master_stays_away(scene: Scene) -> None:
-    """What it runs is asked to stop, and gets the time for that."""
     scene.tell(a_launch())
     scene.stop("master")
     scene.run(9 * SECOND_MS)
@@ -392,7 +384,6 @@ def test_a_worker_ends_when_its_master_stays_away(scene: Scene) -> None:
 
 
 def test_a_worker_stays_with_its_cluster_and_keeps_what_runs() -> None:
-    """A master that was started over an emptied folder has the same address, and other numbers."""
     scene = Scene()
     first = scene.probe("master")
     scene.start()
@@ -416,7 +407,6 @@ def test_a_worker_stays_with_its_cluster_and_keeps_what_runs() -> None:
 
 
 def test_an_old_master_is_not_listened_to(scene: Scene) -> None:
-    """One that answers a registration late does not take the worker from its master."""
     scene.probe("late")
 
     scene.tell(WorkerRegistered(worker_id=WorkerId(9), master=ActorPath("", "late")))
@@ -428,7 +418,6 @@ def test_an_old_master_is_not_listened_to(scene: Scene) -> None:
 
 
 def test_a_worker_goes_to_the_master_that_leads_later(scene: Scene) -> None:
-    """It may have heard of one that leads no more, as when its process was frozen meanwhile."""
     scene.probe("next", 3)
 
     answer = WorkerRegistered(worker_id=WorkerId(3), master=ActorPath("", "next"), term=2)
@@ -483,7 +472,6 @@ def test_orders_of_a_master_that_leads_no_more_are_refused(scene: Scene) -> None
 
 
 def test_executors_that_outlive_their_app_master_are_killed(scene: Scene) -> None:
-    """They have time to notice it themselves first."""
     scene.tell(a_launch(MASTER_EXECUTOR, slots=1, boss="master"), a_launch(0), a_launch(1, slots=1))
     scene.stop("boss")
     scene.end(0, "killed by signal 9 (SIGKILL)")
@@ -512,7 +500,6 @@ def test_executors_of_the_next_app_master_are_left_alone(scene: Scene) -> None:
 
 
 def test_a_worker_that_drains_ends_with_what_it_runs(scene: Scene) -> None:
-    """It takes nothing new; slots are given back."""
     scene.tell(a_launch(0, slots=1), a_launch(0, launch=2, slots=1), DrainWorker())
     scene.tell(a_launch(1, slots=1))
 

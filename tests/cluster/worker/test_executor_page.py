@@ -92,7 +92,6 @@ def test_beyond_this_machine_there_is_no_page_without_a_token(
 
 
 def test_the_page_is_where_the_executor_listens(configured: Configured, tmp_path: Path) -> None:
-    """Its address has the name by which others see the host, which may mean nothing here."""
     config = configured(
         hostname="elsewhere.invalid",
         listen_host="127.0.0.1",

@@ -56,7 +56,6 @@ def system() -> Iterator[ThreadedActorSystem]:
 
 
 def probe(system: ThreadedActorSystem, name: str) -> tuple[ActorPath, list[Any]]:
-    """Return the path of a new probe and what it gets."""
     got: list[Any] = []
     return system.spawn(lambda: Probe(got), name).path, got
 
@@ -65,7 +64,6 @@ def probe(system: ThreadedActorSystem, name: str) -> tuple[ActorPath, list[Any]]
 
 
 def test_post_passes_no_objects_on(system: ThreadedActorSystem) -> None:
-    """What arrives is equal and not the same; what does not arrive is counted."""
     post = Post(system)
     path, got = probe(system, "role")
     message = SubmitApplication(name="a", artifact=Artifact(kind="memory", location="1"))
@@ -86,7 +84,6 @@ def test_post_passes_no_objects_on(system: ThreadedActorSystem) -> None:
 def test_executor_answers_repeated_steps_and_does_them_once(
     system: ThreadedActorSystem, configured: Configured
 ) -> None:
-    """An app master sends a step again when an answer is late."""
     app_master, got = probe(system, "appmaster")
     made: list[int] = []
     executor, dag = an_executor(system, configured(), app_master, made.append)
@@ -110,7 +107,6 @@ def test_executor_answers_repeated_steps_and_does_them_once(
 def test_attempt_that_is_stopped_while_it_is_loaded_never_begins(
     system: ThreadedActorSystem, configured: Configured
 ) -> None:
-    """What it would go on from may still be read when it is over."""
     app_master, got = probe(system, "appmaster")
     executor, _ = an_executor(system, configured(), app_master, lambda _: None)
 
@@ -168,7 +164,6 @@ def an_executor(
     on_made: Callable[[int], None],
     checkpoints: Checkpoints | None = None,
 ) -> tuple[Any, Any]:
-    """Return an executor of its own and the graph of its application."""
     application = an_app("roles").build()
     target = next(iter(application.processors.values()))
     make = target.task
@@ -216,7 +211,6 @@ def an_executor(
 
 
 def test_application_is_loaded_until_the_last_role_releases_it() -> None:
-    """Releasing twice is no harm, and what could not be loaded is not kept."""
     loader, app = ApplicationLoader(), an_app("loaded")
     artifact, app_id = embed(app), AppId(1)
 
@@ -237,7 +231,6 @@ def test_application_is_loaded_until_the_last_role_releases_it() -> None:
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_tuning_is_undone_in_any_order(order: tuple[int, ...]) -> None:
-    """With the last one goes what the first one found; a second time changes nothing."""
     before = (gc.get_threshold(), sys.getswitchinterval())
     tunings = [ProcessTuning(interval_s=number / 1000) for number in (1, 2, 3)]
     assert sys.getswitchinterval() == pytest.approx(0.003)

@@ -42,7 +42,6 @@ words.key_by(lambda each: each[0]).window(gp.tumbling("1s")).count().map(note).w
 def test_an_executor_of_plain_rows_loads_nothing_heavy(
     configured: Callable[..., Config], tmp_path: Path
 ) -> None:
-    """Without Spark, Parquet, TLS or columns it is small, and shares half of what it has."""
     program = tmp_path / "plain.py"
     program.write_text(f"OUT = {str(tmp_path)!r}\n{PROGRAM}", encoding="utf-8")
     folders = {f"{each}__folder": str(tmp_path / each) for each in ("log", "worker", "checkpoint")}

@@ -54,8 +54,6 @@ SLEEP: Final = "signal.sigwait({signal.SIGUSR1})\n"
 
 
 class Scene:
-    """A launcher of small children, and what became of them."""
-
     def __init__(self, folder: Path, configured: Callable[..., Config], *, is_forked: bool) -> None:
         self.folder = folder
         self.is_forked = is_forked
@@ -158,7 +156,6 @@ def test_a_child_has_options_and_variables_of_its_own(scene: Scene) -> None:
 
 
 def test_a_child_gets_its_spec_and_nobody_sees_the_key(scene: Scene) -> None:
-    """Neither arguments nor environment have it; both are shown to others on this machine."""
     token = "print(spec.token, flush=True); "
     child = scene.start(f"{token}{SLEEP}")
     line = scene.words(5)
@@ -175,7 +172,6 @@ def test_a_child_gets_its_spec_and_nobody_sees_the_key(scene: Scene) -> None:
 
 
 def test_a_child_works_in_a_folder_of_its_own(scene: Scene) -> None:
-    """Private, and so is what it makes there."""
     scene.start(
         "open('x', 'w'); print(os.getcwd(), os.getpgrp() == os.getpid());" + SLEEP,
         read="import os, signal, sys; sys.stdout.reconfigure(line_buffering=True); ",
@@ -191,7 +187,6 @@ def test_a_child_works_in_a_folder_of_its_own(scene: Scene) -> None:
 def test_an_application_cannot_lift_the_limits_of_a_worker(
     scene: Scene, configured: Callable[..., Config]
 ) -> None:
-    """Its own keys count, those of whoever runs the worker do not."""
     config = configured(
         log__folder=scene.folder / "logs", executor__memory_max_bytes=1 << 30, worker__slots=5
     )
@@ -288,7 +283,6 @@ def test_a_spec_of_another_gearpy_is_read() -> None:
 
 
 def test_the_end_of_standard_error_tells_why(scene: Scene) -> None:
-    """Its last line first, then some kilobytes of it."""
     scene.start("print('x' * 9000 + '\\nthe reason', file=sys.stderr); sys.exit(3)")
 
     first, _, rest = scene.cause().partition("\n")
@@ -299,7 +293,6 @@ def test_the_end_of_standard_error_tells_why(scene: Scene) -> None:
 
 
 def test_what_was_written_before_the_end_is_in_the_log(scene: Scene) -> None:
-    """Also the part without an end of line; lines of both streams stay whole."""
     scene.start("print('a\\nb', flush=True); os.write(2, b'c'); os.write(1, b'd')")
     scene.cause()
 
@@ -317,7 +310,6 @@ def test_much_output_is_taken(scene: Scene) -> None:
 
 
 def test_files_of_a_child_that_ended_well_are_kept_and_told(scene: Scene) -> None:
-    """Somebody gave a sink no absolute path, and will look for what it wrote."""
     on_term = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
     child = scene.start(on_term + "open('out.txt', 'w'); print('up', flush=True); signal.pause()")
     scene.words(1)
@@ -344,7 +336,6 @@ def test_a_child_that_does_not_listen_is_killed(scene: Scene) -> None:
 
 
 def test_a_frozen_child_is_killed_at_once(scene: Scene) -> None:
-    """It cannot refuse."""
     child = scene.start("print('up', flush=True);" + SLEEP)
     scene.words(1)
     os.kill(child.pid, signal.SIGSTOP)
@@ -356,7 +347,6 @@ def test_a_frozen_child_is_killed_at_once(scene: Scene) -> None:
 
 
 def test_a_child_that_does_not_read_can_be_stopped(scene: Scene) -> None:
-    """A spec that does not fit into the pipe waits for its reader."""
     config = {"log.folder": "x" * 300_000}
     read = "import os, signal, sys; print('up', flush=True);"
     scene.start(read + SLEEP, read="")
@@ -383,7 +373,6 @@ def test_a_child_that_does_not_read_can_be_stopped(scene: Scene) -> None:
 def test_no_process_survives_its_worker(
     tmp_path: Path, *, is_frozen: bool, is_forked: bool
 ) -> None:
-    """Neither the child nor what it has started nor the fork server, also when frozen."""
     start = "hold_lifeline(); grand = subprocess.Popen(['sleep', '600']);"
     code = f"{SERVE}{READ}{start} print(os.getpid(), grand.pid, flush=True); {SLEEP}"
     with subprocess.Popen(
@@ -441,7 +430,6 @@ sys.stdin.read()
 
 
 def test_limits_are_those_of_the_configuration(scene: Scene) -> None:
-    """Set by the child itself, before it loads what users wrote."""
     code = """
 import resource as r
 from gearpy.cluster.worker.child import limit_resources
@@ -501,12 +489,10 @@ def test_some_folders_of_failed_processes_are_kept(
     ],
 )
 def test_causes_are_in_words(code: int, tail: bytes, cause: str) -> None:
-    """They are what users see of it."""
     assert exit_cause(code, tail).startswith(cause)
 
 
 def test_a_kill_while_memory_is_short_may_be_for_that() -> None:
-    """The system counts whom it kills for memory, not who that was."""
     why = OomKills(0, 1).why_since(OomKills(0, 0))
     assert exit_cause(-9, b"", why_killed=why) == "killed by signal 9: maybe out of memory"
     assert exit_cause(-15, b"", why_killed=why) == "killed by signal 15 (SIGTERM)"

@@ -17,7 +17,6 @@ MICROS = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 
 
 def stats_for(columns: dict[str, Any], *, group_rows: int = 1000) -> dict[str, Any]:
-    """Return what is told of a file with these columns."""
     metadata: list[Any] = []
     with pq.ParquetWriter(
         BytesIO(), (table := pa.table(columns)).schema, metadata_collector=metadata
@@ -53,7 +52,6 @@ def test_bounds_are_told_of_numbers_dates_and_times() -> None:
     ("kind", "ending"), [(pa.timestamp("us", "UTC"), "Z"), (pa.timestamp("us"), "")]
 )
 def test_bounds_of_times_are_whole_milliseconds_around_them(kind: Any, ending: str) -> None:
-    """No row is outside of them."""
     times = [MICROS if kind.tz else MICROS.replace(tzinfo=None)]
 
     found = stats_for({"t": pa.array(times, kind)})
@@ -65,7 +63,6 @@ def test_bounds_of_times_are_whole_milliseconds_around_them(kind: Any, ending: s
 
 
 def test_a_table_is_here_or_elsewhere(tmp_path: Path) -> None:
-    """A path or a URL of a file is here."""
     assert local_folder(str(tmp_path)) == tmp_path
     assert local_folder(f"file://{tmp_path}/a%20b") == tmp_path / "a b"
     assert local_folder("s3://bucket/table") is None

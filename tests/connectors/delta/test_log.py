@@ -17,7 +17,6 @@ SCHEMA = pa.schema([("n", pa.int64()), ("p", pa.string())])
 
 
 def a_log(path: Path) -> DeltaLog:
-    """Return the log of a process, as it is now."""
     log = DeltaLog("sink", str(path), None, path)
     if not log.refresh():
         log.create(SCHEMA, partition_by=["p"], properties={})
@@ -25,17 +24,14 @@ def a_log(path: Path) -> DeltaLog:
 
 
 def change(epoch: int, *, owner: int = 1, remove: tuple[str, ...] = ()) -> Change:
-    """Return a transaction that shows an epoch."""
     return Change(Step(LedgerEntry(owner, epoch), None, commits=True), remove)
 
 
 def a_file(name: str) -> DeltaFile:
-    """Return a file; nobody looks whether it is there."""
     return DeltaFile(f"p=a%2Fb/{name} é.parquet", 1, {"p": "a/b"}, '{"numRecords":1}')
 
 
 def test_files_are_taken_out_by_their_names(tmp_path: Path) -> None:
-    """Whatever is in them."""
     log = a_log(tmp_path / "t")
     log.commit(LANE, change(1), files=[a_file("x"), a_file("y")], begun=1)
     log.refresh()
@@ -49,7 +45,6 @@ def test_files_are_taken_out_by_their_names(tmp_path: Path) -> None:
 
 
 def test_a_lane_that_was_written_meanwhile_is_a_conflict(tmp_path: Path) -> None:
-    """Whatever the numbers; one of another lane is none."""
     mine, other = a_log(tmp_path / "t"), a_log(tmp_path / "t")
 
     other.commit(LANE._replace(task=1), change(1), files=[a_file("o")], begun=1)
@@ -65,7 +60,6 @@ def test_a_lane_that_was_written_meanwhile_is_a_conflict(tmp_path: Path) -> None
 
 
 def test_two_may_make_the_table(tmp_path: Path) -> None:
-    """The second one finds it."""
     one, two = (DeltaLog("sink", str(tmp_path / "t"), None, tmp_path / "t") for _ in range(2))
     assert not one.refresh()
     assert not two.refresh()
@@ -79,7 +73,6 @@ def test_two_may_make_the_table(tmp_path: Path) -> None:
 
 
 def test_columns_are_added_once(tmp_path: Path) -> None:
-    """By however many."""
     one, two = a_log(tmp_path / "t"), a_log(tmp_path / "t")
 
     for log in (one, two):
@@ -93,7 +86,6 @@ def test_columns_are_added_once(tmp_path: Path) -> None:
 def test_versions_are_on_disk_when_they_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those that others have written in between, and what readers begin with."""
     synced: list[str] = []
     fsync = os.fsync
 
@@ -122,7 +114,6 @@ def test_versions_are_on_disk_when_they_count(
 
 
 def test_a_log_elsewhere_is_durable_by_itself(tmp_path: Path) -> None:
-    """There is no folder to look after."""
     a_log(tmp_path / "t")
     log = DeltaLog("sink", f"file://{tmp_path}/t", None, None)
     log.refresh()

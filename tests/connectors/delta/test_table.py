@@ -36,7 +36,6 @@ def opened(
     task: int = 0,
     **given: Any,
 ) -> DeltaWriter:
-    """Return a writer as a task has it."""
     writer = delta_table(path, **given).open(task, 2)
     assert isinstance(writer, DeltaWriter)
     writer.recover(prepared or {}, epoch=epoch, run=run, incarnation=incarnation)
@@ -44,18 +43,15 @@ def opened(
 
 
 def write(writer: DeltaWriter, epoch: int, *numbers: int) -> PreparedRows | None:
-    """Write an epoch, do not show it."""
     writer.write_batch(a_batch(list(numbers)))
     return writer.prepare(epoch)
 
 
 def numbers(path: Path) -> list[int]:
-    """Return what readers see."""
     return sorted(DeltaTable(path).to_pyarrow_table()["n"].to_pylist())
 
 
 def test_readers_see_an_epoch_when_it_is_complete(tmp_path: Path) -> None:
-    """All of it in one transaction, once."""
     path = tmp_path / "t"
     writer = opened(path, partition_by="p")
 
@@ -75,7 +71,6 @@ def test_readers_see_an_epoch_when_it_is_complete(tmp_path: Path) -> None:
 
 
 def test_values_come_back_whatever_is_in_them(tmp_path: Path) -> None:
-    """Also as partitions; an empty text is null there."""
     path = tmp_path / "t"
     writer = opened(path, partition_by="name")
     records = [{"n": n, "name": name} for n, name in enumerate(NAMES)]
@@ -89,7 +84,6 @@ def test_values_come_back_whatever_is_in_them(tmp_path: Path) -> None:
 
 
 def test_every_type_of_spark_goes_in(tmp_path: Path) -> None:
-    """And comes back; a second writer finds that its columns are those of the table."""
     path = tmp_path / "t"
     types = {
         "b": pa.bool_(),
@@ -147,7 +141,6 @@ def test_windows_are_partitioned_by_their_date(tmp_path: Path) -> None:
 
 
 def test_a_successor_shows_what_was_prepared(tmp_path: Path) -> None:
-    """Once, however many successors there are."""
     path = tmp_path / "t"
     first = opened(path)
     prepared = {1: write(first, 1, 1), 2: write(first, 2, 2)}
@@ -163,7 +156,6 @@ def test_a_successor_shows_what_was_prepared(tmp_path: Path) -> None:
 def test_going_back_removes_what_comes_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of this run and task only, in one transaction; and it is logged."""
     path = tmp_path / "t"
     for given in ({"run": "other"}, {"task": 1}, {"prefix": "mine"}):
         other = opened(path, **cast("Any", given))
@@ -182,7 +174,6 @@ def test_going_back_removes_what_comes_again(
 
 
 def test_who_was_given_up_writes_nothing(tmp_path: Path) -> None:
-    """Whether it looks again or not."""
     path = tmp_path / "t"
     first = opened(path)
     first.commit(1, write(first, 1, 1))
@@ -199,7 +190,6 @@ def test_who_was_given_up_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_who_was_given_up_before_there_was_a_table_is_undone(tmp_path: Path) -> None:
-    """Its successor had nothing to take over, and does so with its first rows."""
     path = tmp_path / "t"
     first = opened(path)
     second = opened(path, incarnation=2)
@@ -212,7 +202,6 @@ def test_who_was_given_up_before_there_was_a_table_is_undone(tmp_path: Path) -> 
 
 
 def test_a_run_that_goes_on_from_another_one_ends_its_right(tmp_path: Path) -> None:
-    """What was prepared is shown once, by whichever run."""
     path = tmp_path / "t"
     old = opened(path, run="old")
     prepared = write(old, 1, 1)
@@ -246,7 +235,6 @@ def test_files_that_were_merged_cannot_be_taken_back(
 
 
 def test_files_that_wait_too_long_may_be_gone(tmp_path: Path) -> None:
-    """Somebody has vacuumed them."""
     path = tmp_path / "t"
     first = opened(path)
     prepared = write(first, 1, 1)
@@ -261,7 +249,6 @@ def test_files_that_wait_too_long_may_be_gone(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_gone_is_a_failure(tmp_path: Path) -> None:
-    """What was prepared for it is lost, and that is said."""
     first = opened(tmp_path / "t")
     prepared = write(first, 1, 1)
 
@@ -272,7 +259,6 @@ def test_a_table_that_is_gone_is_a_failure(tmp_path: Path) -> None:
 def test_what_is_not_prepared_is_removed_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody will ask for it."""
     monkeypatch.setattr("gearpy.connectors.partitioned.files._GROUP_ROWS", 1)
     writer = opened(tmp_path / "t")
     write(writer, 1, 1)
@@ -322,7 +308,6 @@ def test_a_table_may_have_more_columns(tmp_path: Path) -> None:
 
 
 def test_partitions_are_those_of_the_table(tmp_path: Path) -> None:
-    """No file can be in a table that is partitioned otherwise."""
     path = tmp_path / "t"
     write_deltalake(path, pa.table({"n": [1], "p": ["a"]}), partition_by="p")
 
@@ -360,7 +345,6 @@ def test_a_table_that_needs_more_than_rows_is_refused(
 
 
 def test_a_place_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    """When a task opens it."""
     with pytest.raises(ConfigError, match="does not exist: make it first"):
         delta_table(tmp_path / "no" / "t").open(0, 1)
     (tmp_path / "t").write_text("")
@@ -369,7 +353,6 @@ def test_a_place_that_cannot_be_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
-    """With what `deltalake` says."""
     (tmp_path / "t" / "_delta_log").mkdir(parents=True)
     (tmp_path / "t" / "_delta_log" / f"{0:020}.json").write_text("{")
 
@@ -378,7 +361,6 @@ def test_a_log_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_deltalake_is_an_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Who has not installed it is told what to install."""
     monkeypatch.setitem(sys.modules, "deltalake", None)
 
     with pytest.raises(ConfigError, match=re.escape(pip_install("delta"))):
@@ -386,7 +368,6 @@ def test_deltalake_is_an_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_properties_are_those_of_a_new_table(tmp_path: Path) -> None:
-    """As `deltalake` takes them."""
     writer = opened(tmp_path / "t", properties={"delta.logRetentionDuration": "interval 7 days"})
 
     write(writer, 1, 1)

@@ -20,7 +20,6 @@ from tests.connectors.files.test_datasets import Clock, read
 def test_a_file_that_was_replaced_when_it_was_read_is_told_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also where it has become shorter, or has as many bytes as before."""
     clock, file = Clock(), tmp_path / "a.csv"
     options = ReadOptions(schema={"n": int}, follow=True, partitions=1, settle="0s")
     reader = RowFiles(CsvFormat(), [tmp_path], options, now_ms=clock).open("00000", None)
@@ -45,7 +44,6 @@ def test_a_file_that_was_replaced_when_it_was_read_is_told_of(
 def test_a_file_that_was_packed_when_it_was_read_is_not_read_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, ends: tuple[str, str], *, is_kept: bool
 ) -> None:
-    """Nor one that was unpacked; by whichever task, and after a restart."""
     clock = Clock()
     options = ReadOptions(schema={"n": int}, follow=True, partitions=4, settle="0s")
     source = RowFiles(CsvFormat(), [tmp_path], options, now_ms=clock)
@@ -86,7 +84,6 @@ def test_a_file_that_was_packed_when_it_was_read_is_not_read_again(
 def test_a_file_that_is_written_anew_while_it_is_read_is_refused(
     tmp_path: Path, way: str, on_bad: Any
 ) -> None:
-    """Its rows may be of both."""
     file = tmp_path / "a.csv"
     lines = [f"{number:07}\n" for number in range(500_000)]
     file.write_text("n\n" + "".join(lines))
@@ -127,7 +124,6 @@ def test_lines_that_are_added_while_a_file_is_read_are_no_change_of_it(tmp_path:
 def test_a_file_that_is_gone_before_it_is_read_is_no_mistake(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In a folder that is followed; it may be there again, packed."""
     clock = Clock()
     options = ReadOptions(schema={"n": int}, follow=True, partitions=1, settle="0s")
     reader = RowFiles(CsvFormat(), [tmp_path], options, now_ms=clock).open("00000", None)

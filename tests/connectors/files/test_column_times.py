@@ -57,7 +57,6 @@ def test_types_and_units(column: Any, unit: Any, expected: list[Any]) -> None:
     [(["soon"], "soon"), ([1.5], "double has no event times"), ([2**62], "overflow")],
 )
 def test_what_is_no_time_is_refused(cells: list[Any], message: str) -> None:
-    """And said what is."""
     with pytest.raises(ValueError, match=message):
         times_of(pa.array(cells), "s")
     with pytest.raises(ValueError, match="does not fit"):
@@ -65,7 +64,6 @@ def test_what_is_no_time_is_refused(cells: list[Any], message: str) -> None:
 
 
 def test_columns_are_checked_before_they_are_read() -> None:
-    """Whether they are there and can have times in them, and the unit."""
     schema = pa.schema([("t", pa.string()), ("x", pa.float64())])
 
     check_time_column("csv", "t", schema)

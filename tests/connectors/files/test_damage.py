@@ -67,7 +67,6 @@ def as_csv(row: dict[str, Any]) -> bytes:
 
 
 def read(source: Source[Any]) -> tuple[list[Any], int]:
-    """Return the rows, and how many were left out."""
     rows, skipped = [], 0
     for partition in source.partitions():
         with closing(source.open(partition, None)) as reader:
@@ -159,7 +158,6 @@ def check_csv(bad: bytes, place: str, how: str, folder: Path, pack: str = "") ->
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("bad", BAD_JSON, ids=lambda bad: bad[:30].decode("latin1"))
 def test_bad_lines_of_json(bad: bytes, place: str, how: str, tmp_path: Path) -> None:
-    """They are refused by file and line, or left out and counted, or set aside."""
     if how == "rows" and not BAD_JSON[bad]:
         return
     if place == "late" and (how == "rows" or bad not in list(BAD_JSON)[::5]):
@@ -171,7 +169,6 @@ def test_bad_lines_of_json(bad: bytes, place: str, how: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("bad", BAD_CSV)
 def test_bad_lines_of_csv(bad: bytes, place: str, how: str, tmp_path: Path) -> None:
-    """The same."""
     check_csv(bad, place, how, tmp_path)
 
 
@@ -180,7 +177,6 @@ def test_bad_lines_of_csv(bad: bytes, place: str, how: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("place", PLACES)
 def test_bad_lines_of_every_kind(place: str, how: str, pack: str, tmp_path: Path) -> None:
-    """Of packed files, too."""
     for bad in BAD_CSV:
         check_csv(bad, place, how, tmp_path, pack)
     for bad, is_bad_row in BAD_JSON.items():
@@ -198,7 +194,6 @@ def test_the_cause_names_column_and_value(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_null_in_all_columns_are_no_null(tmp_path: Path) -> None:
-    """An object without a value is a row, with blanks and blank lines around it, too."""
     file = tmp_path / "rows.jsonl"
     file.write_bytes(b'{}\n  {"c": 1} \r\n\n{"a": null}\n')
     kinds = {"a": int | None, "b": str | None}
@@ -208,7 +203,6 @@ def test_lines_that_are_null_in_all_columns_are_no_null(tmp_path: Path) -> None:
 
 
 def test_types_are_not_made_of_very_deep_values(tmp_path: Path) -> None:
-    """With a schema without them they are passed over."""
     file = tmp_path / "rows.jsonl"
     file.write_bytes(b'{"a": 1}\n{"a": 2, "x": %s}\n' % DEEP)
     assert "nested deeper than 60 levels" in refusal(lambda: gp.jsonl(file))
@@ -224,7 +218,6 @@ def test_types_are_not_made_of_very_deep_values(tmp_path: Path) -> None:
     st.integers(1, 4),
 )
 def test_lines_that_are_no_text(lines: list[bytes], end: bytes, size: int) -> None:
-    """They are left out or set aside, each once, wherever one goes on."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "x.log")
         file.write_bytes(b"\n".join(lines) + (end if lines else b""))
@@ -289,7 +282,6 @@ def test_packed_files_that_are_cut_or_not_packed(suffix: str, how: str, tmp_path
 
 
 def test_all_that_was_unpacked_before_a_cut_is_given(tmp_path: Path) -> None:
-    """To the last whole line."""
     lines = [as_csv(row_of(random.Random(number).randrange(10**9))) for number in range(MANY)]
     packed = gzip.compress(b"\n".join([b"a,b", *lines]))
     cut = packed[: len(packed) * 3 // 4]
@@ -413,7 +405,6 @@ def test_arrow_files_whose_offsets_lie_outside(make: Any, tmp_path: Path) -> Non
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
 @pytest.mark.parametrize("at", [0, 500, 999])
 def test_texts_that_are_no_text(suffix: str, at: int, tmp_path: Path) -> None:
-    """Neither Parquet nor Arrow look at them; only these rows are bad, also inside of others."""
     texts: list[bytes] = [b"t%d" % number for number in range(1000)]
     texts[at] = b"J\xfcrgen"
     column = pa.array(texts)
@@ -480,7 +471,6 @@ print([finding.what for finding in found])
 
 
 def test_a_process_that_ends_is_found() -> None:
-    """And the cases behind it are run."""
     done = _python("-c", _ENDS)
 
     assert done.stdout.startswith("['the process ended: SIGSEGV'"), done.stdout + done.stderr

@@ -41,8 +41,6 @@ SCHEMA = {"t": int, "name": str, "n": int}
 
 
 class Row(NamedTuple):
-    """The same, as a class."""
-
     t: int
     name: str
     n: int
@@ -50,7 +48,6 @@ class Row(NamedTuple):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the same rows in every format."""
     folder = tmp_path_factory.mktemp("rows")
     lines = [f"{row['t']},{row['name']},{row['n']}" for row in ROWS]
     text = "\n".join(["t,name,n", *lines]) + "\n"
@@ -71,7 +68,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True, scope="module")
 def close_readers() -> Iterator[None]:
-    """Close what the tests open, as a task does."""
     opened: list[SourceReader] = []
     open_one = RowFiles.open
 
@@ -100,7 +96,6 @@ FORMATS: dict[str, Callable[..., Source]] = {
 
 
 def read(reader: SourceReader, size: int = 7, reads: int = 1000) -> list[Message]:
-    """Return what is there."""
     found: list[Message] = []
     for _ in range(reads):
         if reader.finished or (batch := reader.read_batch(size)) is None:
@@ -111,12 +106,10 @@ def read(reader: SourceReader, size: int = 7, reads: int = 1000) -> list[Message
 
 
 def all_of(source: Source) -> list[Message]:
-    """Return the records of all partitions."""
     return [record for name in source.partitions() for record in read(source.open(name, None))]
 
 
 def values_of(source: Source) -> list[Any]:
-    """Return the values of all partitions."""
     return [record.value for record in all_of(source)]
 
 
@@ -149,7 +142,6 @@ def test_what_was_read_before_a_restart_counts_as_read(
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_tables(folder: Path, name: str) -> None:
-    """With the schema that the source tells, event times and a watermark."""
     source = FORMATS[name](folder / name, time="t", time_unit="s", out_of_order="2s")
     (partition,) = source.partitions()
 
@@ -202,7 +194,6 @@ def test_goes_on_at_any_place(
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_only_some_columns(folder: Path, name: str) -> None:
-    """In the order asked for; the time may be another one."""
     source = FORMATS[name](folder / name, time="t", columns=["n", "name"])
 
     assert source.schema is not None
@@ -212,7 +203,6 @@ def test_only_some_columns(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_time_by_a_function_of_the_row(folder: Path, name: str) -> None:
-    """It sees all columns, also those that are not given."""
     source = FORMATS[name](folder / name, time=lambda row: row["t"] + 100, columns=["n"])
 
     assert all_of(source)[1] == Message({"n": 1}, 107)
@@ -220,7 +210,6 @@ def test_time_by_a_function_of_the_row(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
 def test_rows_of_any_kind(folder: Path, name: str) -> None:
-    """No tables; event times come from a field."""
     source = FORMATS[name](folder / name, rows=True, time="n" if "json" in name else None)
     reader = source.open(source.partitions()[0], None)
     batch = reader.read_batch(3)
@@ -251,7 +240,6 @@ def test_texts_of_json_that_look_like_times_stay_texts(tmp_path: Path) -> None:
 
 
 def test_times_without_a_zone_are_of_utc_where_a_schema_has_times_of_utc(tmp_path: Path) -> None:
-    """As event times are; in one column, and beside rows that say their zone."""
     file = tmp_path / "rows.csv"
     file.write_text(
         "n,at\n1,2026-03-01T10:00:00\n2,2026-03-01T10:00:00.5+02:00\n3,\n4,soon\n5,2026-03-01\n"
@@ -291,7 +279,6 @@ def test_a_late_row_with_parts_of_a_second_travels(tmp_path: Path) -> None:
 
 
 def test_a_row_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    """With file, line, column and value."""
     file = tmp_path / "bad.csv"
     file.write_text("n,s\n1,a\n\nx,b\n")
 
@@ -310,7 +297,6 @@ def test_a_row_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_bad_cells(tmp_path: Path, text: str, cause: str) -> None:
-    """Too few cells, none where one must be, another type."""
     (tmp_path / "bad.csv").write_text(text)
 
     with pytest.raises(OperatorError, match=cause):
@@ -327,7 +313,6 @@ def test_bad_cells(tmp_path: Path, text: str, cause: str) -> None:
     ],
 )
 def test_bad_objects(tmp_path: Path, text: str, cause: str) -> None:
-    """Half a one, another type, none where one must be, none at all."""
     (tmp_path / "bad.jsonl").write_text(text)
 
     with pytest.raises(OperatorError, match=cause):
@@ -335,7 +320,6 @@ def test_bad_objects(tmp_path: Path, text: str, cause: str) -> None:
 
 
 def test_bad_rows_are_skipped_and_counted(tmp_path: Path) -> None:
-    """Once each, also when the reader goes on behind them in the same block."""
     file = tmp_path / "some.jsonl"
     file.write_text('{"n": 1}\n{"n": "x"}\n{"n": 2}\n{}\n{"n": 3}\n')
     source = jsonl(file, schema={"n": int}, time="n", on_bad="skip")
@@ -362,7 +346,6 @@ def test_bad_rows_of_columns_are_skipped(tmp_path: Path) -> None:
 
 
 def test_bad_files_are_skipped(tmp_path: Path) -> None:
-    """As a whole, and counted as one; or refused."""
     (tmp_path / "a.parquet").write_bytes(b"no such file")
     pq.write_table(pa.table({"n": [1]}), tmp_path / "b.parquet")
     source = parquet(tmp_path, schema={"n": int | None}, on_bad="skip", partitions=1)
@@ -375,7 +358,6 @@ def test_bad_files_are_skipped(tmp_path: Path) -> None:
 
 
 def test_a_bad_time_is_a_bad_row(tmp_path: Path) -> None:
-    """None, or no time; and a function that raises."""
     (tmp_path / "t.csv").write_text("t,n\n2026-01-01,1\nsoon,2\n")
 
     with pytest.raises(OperatorError, match=r"line 3: column 't': .*soon"):
@@ -385,7 +367,6 @@ def test_a_bad_time_is_a_bad_row(tmp_path: Path) -> None:
 
 
 def test_lines_between_quotes(tmp_path: Path) -> None:
-    """Blocks end between rows, wherever the line endings are."""
     cells = [f"a\n{'b' * number}\n" for number in range(30)]
     text = "s,n\n" + "".join(f'"{cell}",{at}\n' for at, cell in enumerate(cells))
     (tmp_path / "m.csv").write_text(text)
@@ -469,7 +450,6 @@ def test_files_of_other_types_become_those_of_the_schema(tmp_path: Path) -> None
 
 
 def test_urls(tmp_path: Path) -> None:
-    """Whatever fsspec knows; found, read and gone on with."""
     files = fsspec.filesystem("memory")
     files.makedirs("/data", exist_ok=True)
     table = pa.table({"n": [1, 2, 3]})
@@ -492,7 +472,6 @@ def test_urls(tmp_path: Path) -> None:
 
 
 def test_several_files_share_partitions(tmp_path: Path) -> None:
-    """Each file is read once, by one partition, whatever other files there are."""
     for number in range(9):
         (tmp_path / f"{number}.jsonl").write_text(f'{{"n": {number}}}\n')
     source = jsonl(tmp_path / "*.jsonl", time="n", partitions=3, out_of_order="1s")
@@ -505,13 +484,10 @@ def test_several_files_share_partitions(tmp_path: Path) -> None:
 
 
 class Clock:
-    """A wall clock set by hand."""
-
     def __init__(self) -> None:
         self.ms = 10_000
 
     def __call__(self) -> int:
-        """Return the time."""
         return self.ms
 
 
@@ -609,7 +585,6 @@ def test_a_file_that_grows_when_it_was_read_is_told_of(
 
 
 def test_a_file_that_was_changed_is_not_gone_on_with(tmp_path: Path) -> None:
-    """Nobody knows where its rows are."""
     file = tmp_path / "a.csv"
     file.write_text("n\n1\n2\n")
     source = csv(file, schema={"n": int})
@@ -628,7 +603,6 @@ def test_a_file_that_was_changed_is_not_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_a_file_is_gone_on_with(tmp_path: Path) -> None:
-    """Another machine may have one, with another time of change."""
     file = tmp_path / "a.csv"
     file.write_text("n\n1\n2\n")
     source = csv(file, schema={"n": int})
@@ -678,13 +652,11 @@ def test_a_copy_of_a_file_is_gone_on_with(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_told(folder: Path, make: Callable[[Path], Any], message: str) -> None:
-    """What is wrong, where, and what to do."""
     with pytest.raises(ConfigError, match=message):
         make(folder)
 
 
 def test_empty_files(tmp_path: Path) -> None:
-    """Have no rows; a schema must come from elsewhere."""
     (tmp_path / "a.csv").write_text("")
     (tmp_path / "b.csv").write_text("n\n1\n")
 

@@ -73,7 +73,6 @@ def of(tmp_path: Path, data: bytes, name: str = "some.csv", **options: Any) -> l
 def test_dialects_are_read(
     tmp_path: Path, name: str, data: bytes, options: dict[str, Any], rows: list[tuple[int, str]]
 ) -> None:
-    """With the types of a schema, with those that are found, and as texts."""
     expected = [{"a": a, "b": b} for a, b in rows]
 
     assert of(tmp_path, data, name, **options) == expected

@@ -26,8 +26,6 @@ MINUTE_MS = 60_000
 
 
 class Opened(FollowedFile):
-    """Has nothing to give."""
-
     def __init__(self, place: Any) -> None:
         self.place = place
 
@@ -42,8 +40,6 @@ class Opened(FollowedFile):
 
 
 class Folder:
-    """A finder with the files and the clock that a test gives it."""
-
     def __init__(self, *there: str, share: Share | None = None) -> None:
         self.there = list(there)
         self.now_ms = 0
@@ -62,7 +58,6 @@ class Folder:
         return self.there
 
     def found(self, *, after_ms: int = 1000) -> list[str]:
-        """Return what is found some time later, which a task then opens."""
         self.now_ms += after_ms
         found = self.finder.find()
         for name, place in found.items():
@@ -91,7 +86,6 @@ def test_a_clock_that_was_set_back_stops_no_look() -> None:
 
 
 def test_a_file_that_was_removed_is_done_with_and_may_come_back() -> None:
-    """Not at once: its logger may be about to make the next one."""
     folder = Folder("a", "b")
     folder.found()
     folder.there.remove("a")
@@ -107,7 +101,6 @@ def test_a_file_that_was_removed_is_done_with_and_may_come_back() -> None:
 
 
 def test_a_folder_that_is_away_ends_no_file() -> None:
-    """A disk may come back, with what was read."""
     folder = Folder("a")
     folder.found()
     folder.there.clear()
@@ -177,7 +170,6 @@ def numbers_in(folder: Path) -> Iterator[int]:
 
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_files_that_come_while_it_runs_are_read_once(tmp_path: Path, parallelism: int) -> None:
-    """Also when tasks fail before and after they are found."""
     logs, out = tmp_path / "logs", tmp_path / "out"
     logs.mkdir()
     step = Failing(3, 12, 25)

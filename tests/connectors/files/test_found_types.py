@@ -26,7 +26,6 @@ PAD = "x" * 1000
 
 
 def rows_or_refusal(make: Any) -> list[Any] | str:
-    """Return rows, or why there are none."""
     try:
         return rows_of(make())
     except gp.GearpyError as error:
@@ -64,7 +63,6 @@ def texts(values: list[str], place: str) -> list[str]:
 def test_numbers_in_csv_are_kept_or_are_text(
     tmp_path: Path, values: list[str], right: type, place: str
 ) -> None:
-    """007 is not 7, and no two whole numbers become one."""
     cells = texts(values, place)
     file = tmp_path / "n.csv"
     file.write_text("n,s\n" + "".join(f"{cell},{PAD}\n" for cell in cells))
@@ -79,7 +77,6 @@ def test_numbers_in_csv_are_kept_or_are_text(
     "values", [IDS, [*LARGE, 0.5], [-1, IDS[0]], [0.5, 2], [1e308, float("inf")], [10**30]], ids=str
 )
 def test_numbers_in_json_are_kept_or_refused(tmp_path: Path, values: list[Any], place: str) -> None:
-    """At any depth."""
     for wrap in ("%s", "[%s]", '{"x": [%s]}'):
         cells = [wrap % cell for cell in texts([json.dumps(value) for value in values], place)]
         file = tmp_path / "n.jsonl"
@@ -98,7 +95,6 @@ def test_numbers_in_json_are_kept_or_refused(tmp_path: Path, values: list[Any], 
 
 @pytest.mark.parametrize("empty", ["null", "{}", "[]"])
 def test_a_field_gets_its_type_from_whichever_line_has_one(tmp_path: Path, empty: str) -> None:
-    """Also behind megabytes without a value."""
     filled = {"null": "5", "{}": '{"x": 1, "y": "a"}', "[]": "[1.5]"}[empty]
     for lines in ([filled, empty], [empty, filled], [empty] * FILL + [filled]):
         file = tmp_path / "f.jsonl"
@@ -136,7 +132,6 @@ def test_files_of_a_folder_have_columns_of_all(tmp_path: Path) -> None:
 def test_parts_of_large_files_tell_what_columns_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What does not fit between them is refused, and asks for a schema."""
     monkeypatch.setattr(sampling, "_WHOLE_MAX", 1 << 20)
     monkeypatch.setattr(sampling, "_PIECES", 4)
     line = '{"a": 1, "pad": "%s"}\n' % ("x" * 100)
@@ -181,7 +176,6 @@ def test_no_value_between_the_parts_is_changed(  # noqa: PLR0917 - cases
     refusal: str | None,
     on_bad: Any,
 ) -> None:
-    """It is kept as it is, or its row is a bad one."""
     monkeypatch.setattr(sampling, "_WHOLE_MAX", 1 << 10)
     monkeypatch.setattr(sampling, "PIECE_BYTES", 1 << 8)
     monkeypatch.setattr("gearpy.connectors.files.line_formats.PIECE_BYTES", 1 << 8)
@@ -206,7 +200,6 @@ def test_no_value_between_the_parts_is_changed(  # noqa: PLR0917 - cases
 
 
 def test_no_file_between_those_looked_at_is_changed(tmp_path: Path) -> None:
-    """Texts do not become numbers."""
     for number in range(70):
         value: Any = "007" if number == 11 else number
         pq.write_table(pa.table({"n": [value]}), tmp_path / f"{number:02}.parquet")
@@ -219,7 +212,6 @@ def test_no_file_between_those_looked_at_is_changed(tmp_path: Path) -> None:
 
 
 def test_flags_are_no_numbers(tmp_path: Path) -> None:
-    """Whichever is first, where all rows are looked at."""
     for cells in (["true", "1"], ["1", "true"], ["0", "False"]):
         (tmp_path / "f.csv").write_text("\n".join(["a", *cells]))
         assert [row["a"] for row in rows_of(csv(tmp_path / "f.csv"))] == cells
@@ -231,7 +223,6 @@ def test_flags_are_no_numbers(tmp_path: Path) -> None:
 
 
 def test_later_files_of_a_followed_folder_lose_nothing(tmp_path: Path) -> None:
-    """A column that was not there, or a code among numbers, is refused."""
     for name, text, refusal in (
         ("more", "a,b\n1,2\n", "has a column 'b'"),
         ("code", "a\n007\n", "has a code such as 007"),
@@ -280,7 +271,6 @@ def test_an_empty_text_is_not_none(tmp_path: Path, schema: Any) -> None:
 def test_a_line_without_anything_is_a_row_of_one_column(
     tmp_path: Path, kind: Any, text: str, right: list[Any]
 ) -> None:
-    """As Python's csv and DuckDB write one; where a value is needed it is no row."""
     file = tmp_path / "one.csv"
     file.write_bytes(b"a\n" + text.encode())
 
@@ -289,7 +279,6 @@ def test_a_line_without_anything_is_a_row_of_one_column(
 
 
 def test_bytes_that_are_no_text_name_the_encoding(tmp_path: Path) -> None:
-    """With a schema and without, in the first place and behind megabytes."""
     for lines in (["Jürgen"], [PAD] * FILL + ["Jürgen"]):
         file = tmp_path / "names.csv"
         file.write_bytes(("id,name\n" + "".join(f"1,{each}\n" for each in lines)).encode("latin-1"))
@@ -320,7 +309,6 @@ AT = datetime(2024, 1, 1, 12, 30, 0, 123_456)  # noqa: DTZ001 - as the text
 def test_times_in_texts_are_cut_alike(
     tmp_path: Path, kind: Any, text: str, right: Any, place: str
 ) -> None:
-    """In CSV and in JSON; beside years that nanoseconds do not have."""
     far = {date: "9999-12-31", time: "23:59:59"}.get(kind, "9999-12-31T00:00:00Z")
     if kind == pa.timestamp("us"):
         far = far.removesuffix("Z")
@@ -360,7 +348,6 @@ def test_times_in_texts_are_cut_alike(
     ids=str,
 )
 def test_json_has_dates_times_and_dicts(tmp_path: Path, kind: Any, text: str, right: Any) -> None:
-    """As sinks write them; a number is no date. What does not fit is a bad row."""
     file = tmp_path / "a.jsonl"
     file.write_text(f'{{"b": 1, "a": {text}}}\n{{"b": 2}}\n')
     field = pa.field("a", kind) if isinstance(kind, pa.DataType) else None

@@ -14,7 +14,6 @@ sizes = st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple)
 
 
 def lines_of(text: str) -> list[str]:
-    """Say what lines are, slowly."""
     pieces = text.split("\n")
     ended, last = pieces[:-1], pieces[-1]
     return [line.removesuffix("\r") for line in ended] + [last] * bool(last)
@@ -29,7 +28,6 @@ def a_file(
     block_bytes: tuple[int, ...] = (4,),
     line_bytes_max: int = 1000,
 ) -> LineBlocks:
-    """Return the lines of some bytes."""
     return LineBlocks(
         lambda start, size: data[start : start + size],
         Decoder(encoding, errors),
@@ -41,7 +39,6 @@ def a_file(
 
 
 def rest_of(blocks: LineBlocks, max_records: int = 3) -> list[str]:
-    """Read to the end."""
     lines: list[str] = []
     while not blocks.exhausted:
         lines += blocks.take(max_records)
@@ -91,7 +88,6 @@ def test_any_bytes_can_be_read_leniently(data: bytes, errors: str) -> None:
 
 
 def test_bytes_that_are_no_text_are_named() -> None:
-    """File, byte and fix; the line is the record."""
     blocks = a_file(b"fine\nna\xefve\n", block_bytes=(100,))
 
     with pytest.raises(OperatorError) as failed:
@@ -103,7 +99,6 @@ def test_bytes_that_are_no_text_are_named() -> None:
 
 
 def test_the_byte_is_right_behind_a_byte_order_mark() -> None:
-    """Editors that jump to a byte count the mark."""
     blocks = a_file(b"\xef\xbb\xbfa\xff\n", encoding="utf-8-sig")
 
     with pytest.raises(OperatorError, match="byte 4 is not utf-8"):
@@ -128,7 +123,6 @@ def test_encodings_that_hide_line_endings_are_refused(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "shift_jis", "gbk", "UTF8", "euc_kr"])
 def test_encodings_that_keep_ascii_are_taken(encoding: str) -> None:
-    """Old files are read as they are."""
     blocks = a_file("a\nb".encode(encoding), encoding=encoding)
 
     assert rest_of(blocks) == ["a", "b"]
@@ -138,6 +132,5 @@ def test_encodings_that_keep_ascii_are_taken(encoding: str) -> None:
 def test_a_misspelt_encoding_or_error_handler_is_refused_at_once(
     encoding: str, errors: str
 ) -> None:
-    """And not by the first file that has an umlaut."""
     with pytest.raises(ConfigError, match="unknown to Python"):
         Decoder(encoding, errors)

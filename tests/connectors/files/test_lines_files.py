@@ -29,7 +29,6 @@ def a_source(
     follow: bool = False,
     now_ms: Callable[[], int] = lambda: 0,
 ) -> FileSource:
-    """Return a source with a clock of its own."""
     return FileSource(
         patterns,
         timestamp=timestamp,
@@ -41,13 +40,11 @@ def a_source(
 
 
 def the_reader(source: FileSource) -> FileReader:
-    """Open the only partition."""
     (partition,) = source.partitions() or source.discover(0, 1, ()).find()
     return source.open(partition, None)
 
 
 def values_of(batch: Batch | None) -> list[str] | None:
-    """Return the lines alone."""
     return None if batch is None else batch.values
 
 
@@ -55,7 +52,6 @@ def values_of(batch: Batch | None) -> list[str] | None:
 
 
 def test_each_file_is_a_partition_once_in_order(tmp_path: Path) -> None:
-    """Overlapping patterns must not read a file twice."""
     for name in ("b.txt", "a.txt", "deep/c.txt", "d.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -77,14 +73,12 @@ def test_files_are_looked_up_once(tmp_path: Path) -> None:
 
 
 def test_a_name_with_brackets_can_be_meant_as_it_is(tmp_path: Path) -> None:
-    """Browsers name copies ``report[1].txt``."""
     (tmp_path / "report[1].txt").touch()
 
     assert files(tmp_path / "report[1].txt").partitions() == [str(tmp_path / "report[1].txt")]
 
 
 def test_every_pattern_without_a_file_is_reported(tmp_path: Path) -> None:
-    """All mistakes at once, and what a folder needs."""
     source = files("nowhere/*.txt", tmp_path, "missing.txt", "/nowhere/*.txt")
 
     with pytest.raises(ConfigError) as refused:
@@ -98,7 +92,6 @@ def test_every_pattern_without_a_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_something_that_is_no_file_is_refused(tmp_path: Path) -> None:
-    """A pipe cannot be read twice."""
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(ConfigError, match="not a regular file"):
@@ -106,7 +99,6 @@ def test_something_that_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_wrong_arguments_are_refused_when_they_are_written() -> None:
-    """A list in place of its items is the usual slip."""
     with pytest.raises(ConfigError, match="at least one"):
         files()
     with pytest.raises(ConfigError, match=r"write files\(\*paths\)"):
@@ -116,7 +108,6 @@ def test_wrong_arguments_are_refused_when_they_are_written() -> None:
 
 
 def test_a_file_that_another_machine_lacks_is_named(tmp_path: Path) -> None:
-    """The partition was found where the application was built."""
     with pytest.raises(ConfigError, match="same paths"):
         files("*").open(str(tmp_path / "gone.txt"), None)
 
@@ -125,7 +116,6 @@ def test_a_file_that_another_machine_lacks_is_named(tmp_path: Path) -> None:
 
 
 def test_event_times_come_from_the_lines(tmp_path: Path) -> None:
-    """With the bound that was promised."""
     (tmp_path / "a.txt").write_text("5\n20\n15\n")
     reader = the_reader(a_source(tmp_path / "a.txt", timestamp=int, bound_ms=8))
 
@@ -191,7 +181,6 @@ def test_a_file_that_became_shorter_cannot_be_resumed(tmp_path: Path) -> None:
 
 
 def test_a_file_replaced_while_it_is_read_is_an_error(tmp_path: Path) -> None:
-    """Half of the one and half of the other is neither."""
     path = tmp_path / "a.txt"
     path.write_text("one\n")
     reader = the_reader(a_source(path))
@@ -290,7 +279,6 @@ def test_a_followed_file_that_was_cut_and_has_grown_again_is_read_from_its_start
 
 
 def test_a_rotated_file_is_read_to_its_end_before_the_new_one(tmp_path: Path) -> None:
-    """Loggers go on in the old file for a moment."""
     path = tmp_path / "a.txt"
     path.write_text("one\n")
     reader = the_reader(a_source(path, follow=True))
@@ -310,7 +298,6 @@ def test_a_rotated_file_is_read_to_its_end_before_the_new_one(tmp_path: Path) ->
 
 
 def test_a_followed_file_resumes_behind_the_last_whole_line(tmp_path: Path) -> None:
-    """The half line is read again, with its end."""
     path = tmp_path / "a.txt"
     path.write_text("one\ntw")
     source = a_source(path, follow=True, now_ms=lambda: 7)
@@ -340,7 +327,6 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("ending", PACKERS)
 def test_a_packed_file_is_read_as_its_content(ending: str, tmp_path: Path) -> None:
-    """Also from the middle on, where the content is longer than the file."""
     lines = [f"line {number}" for number in range(30_000)]
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(PACKERS[ending]("\n".join(lines).encode()))

@@ -68,7 +68,6 @@ def test_rows_and_columns_have_microseconds(tmp_path: Path, place: int) -> None:
 
 
 def test_two_times_of_one_microsecond_are_one_key() -> None:
-    """In a step over rows and in one over columns."""
     close = pa.table({"at": pa.array([1000, 1999, 2000], pa.timestamp("ns"))})
 
     def by_columns(rows: Any) -> Any:
@@ -92,7 +91,6 @@ def test_int96_has_all_years(tmp_path: Path) -> None:
 
 
 def test_a_time_read_as_a_number_has_all_digits(tmp_path: Path) -> None:
-    """That is the way to have them."""
     pq.write_table(TABLE.select(["plain"]), tmp_path / "t.parquet")
 
     found = _read(parquet(tmp_path / "t.parquet", schema={"plain": int}))
@@ -100,7 +98,6 @@ def test_a_time_read_as_a_number_has_all_digits(tmp_path: Path) -> None:
 
 
 def test_a_page_that_was_changed_is_not_read(tmp_path: Path) -> None:
-    """What `parquet_folder` writes has checksums of its pages."""
     app = gp.StreamApp("pages")
     app.read(gp.rows([{"n": n} for n in range(5000)])).write(
         gp.parquet_folder(tmp_path / "out", compression="none")

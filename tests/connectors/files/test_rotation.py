@@ -21,8 +21,6 @@ _LINE_BYTES = 40
 
 
 class Log:
-    """A log of numbered lines, its files, and who reads it."""
-
     def __init__(self, folder: Path, *, on_lost: OnLost = "fail") -> None:
         self.path = folder / "app.log"
         self._ticks = 0
@@ -47,7 +45,6 @@ class Log:
         os.utime(path, ns=(0, self._ticks))
 
     def write(self, count: int, path: Path | None = None) -> None:
-        """Write some lines."""
         new = [f"{len(self.lines) + at:0{_LINE_BYTES}}" for at in range(count)]
         self.lines += new
         with (path or self.path).open("a") as file:
@@ -55,7 +52,6 @@ class Log:
         self._tick(path or self.path)
 
     def rotate(self, name: str = "app.log.1") -> None:
-        """Put the file aside, and begin another one."""
         for number in range(8, 0, -1):
             older = self.path.with_name(f"app.log.{number}")
             if older.exists():
@@ -64,12 +60,10 @@ class Log:
         self._begin()
 
     def reader(self, place: FilePlace | None = None) -> FileReader:
-        """Return a reader that goes on from a place."""
         return self.source.open(str(self.path), place)
 
 
 def read(reader: FileReader, lines: int = 10_000) -> list[str]:
-    """Read so many lines, or all that are there."""
     found: list[str] = []
     idle = 0
     while len(found) < lines and idle < 16:  # Empty files may be between.
@@ -80,13 +74,11 @@ def read(reader: FileReader, lines: int = 10_000) -> list[str]:
 
 
 def rest_of(reader: FileReader) -> list[str]:
-    """Read all that is there, and close the reader."""
     with closing(reader):
         return read(reader)
 
 
 def stopped(reader: FileReader) -> FilePlace:
-    """Return the place of a reader that is not used any more."""
     place = reader.snapshot()
     reader.close()
     return place
@@ -182,7 +174,6 @@ def test_a_log_of_which_nothing_was_read_is_found_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_lines_that_are_gone_end_the_application(tmp_path: Path, *, is_cut: bool) -> None:
-    """With the way out; it can be brought back."""
     log = Log(tmp_path)
     log.write(5)
     first = log.reader()
@@ -223,7 +214,6 @@ def test_lines_that_are_gone_can_be_skipped(
 
 
 def test_a_file_that_is_not_back_yet_is_waited_for(tmp_path: Path) -> None:
-    """Its disk may be away."""
     log = Log(tmp_path)
     log.write(5)
     first = log.reader()
@@ -269,7 +259,6 @@ def test_a_packed_file_between_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_files_that_a_running_reader_missed_are_read(tmp_path: Path) -> None:
-    """A logger may rotate twice between two looks."""
     log = Log(tmp_path)
     log.write(2)
     reader = log.reader()
@@ -282,7 +271,6 @@ def test_files_that_a_running_reader_missed_are_read(tmp_path: Path) -> None:
 
 
 def test_places_without_a_mark_are_gone_on_from(tmp_path: Path) -> None:
-    """They were stored by an earlier version."""
     log = Log(tmp_path)
     log.write(3)
     assert rest_of(log.reader({"offset": 41, "watermark_ms": 0})) == log.lines[1:]

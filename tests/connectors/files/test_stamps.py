@@ -21,7 +21,6 @@ def test_times_come_from_the_records() -> None:
 
 
 def test_a_record_whose_time_cannot_be_told_is_named() -> None:
-    """Who reads a million lines needs to know which."""
     stamps = FromRecords("files(timestamp)", int, bound_ms=0)
 
     with pytest.raises(OperatorError) as failed:

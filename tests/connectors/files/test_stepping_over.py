@@ -51,7 +51,6 @@ FORMS: Final[dict[str, tuple[str, Callable[[str], Source]]]] = {
 
 
 def read(reader: SourceReader, count: int) -> list[int]:
-    """Return the numbers of so many rows, or of all that are left."""
     seen: list[int] = []
     while len(seen) < count and not reader.finished:
         batch = reader.read_batch(count - len(seen))
@@ -61,7 +60,6 @@ def read(reader: SourceReader, count: int) -> list[int]:
 
 @pytest.fixture(params=[*FORMS])
 def source(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[str, Source]:
-    """Return the name of a format, and a source of two files."""
     name, make = FORMS[request.param]
     form = request.param.partition(" ")[0].strip(",")
     (tmp_path / "b").mkdir()
@@ -73,7 +71,6 @@ def source(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[str, Source]
 @pytest.mark.parametrize("at_once", [1, 2, 5, 100])
 @pytest.mark.parametrize("begin", range(len(ROWS) + 1))
 def test_little_at_a_time_is_the_same(source: tuple[str, Source], begin: int, at_once: int) -> None:
-    """From each place, and each place of such a reader is one of any other."""
     _, files = source
     partition = files.partitions()[0]
     with closing(files.open(partition, None)) as plain:
@@ -117,7 +114,6 @@ def test_the_smallest_part_is_stepped_over(source: tuple[str, Source], begin: in
 def test_a_file_that_cannot_be_opened_is_stepped_over(
     source: tuple[str, Source], begin: int, tmp_path: Path
 ) -> None:
-    """It is not even looked at; what follows is read."""
     _, files = source
     partition = files.partitions()[0]
     with closing(files.open(partition, None)) as plain:

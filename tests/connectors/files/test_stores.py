@@ -48,7 +48,6 @@ def test_options_lead_to_the_store(server: str, kind: str, request: pytest.Fixtu
 def test_the_machines_that_have_the_blocks_are_known(
     hdfs: HdfsAddress, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """By the name node, for each file; a store of objects and a disk have none to tell."""
     assert a_source("hdfs", "parquet", request)().hosts() == ["127.0.0.1"]
     assert a_source("s3", "jsonl", request)().hosts() == []
     (tmp_path / "a.jsonl").write_text('{"n": 1}\n')

@@ -21,36 +21,29 @@ from gearpy.task.api.window_result import WindowResult
 
 
 class Point(NamedTuple):
-    """A record with names."""
-
     x: int
     y: list[int]
 
 
 @dataclass
 class Sale:
-    """A record with names and a time."""
-
     item: str
     at: datetime
 
 
 def opened(sink: Sink, task: int = 0, tasks: int = 1, state: Any = None) -> SinkWriter:
-    """Return a writer as a task has it."""
     writer = sink.open(task, tasks)
     writer.restore(state)
     return writer
 
 
 def write(sink: Sink, *values: Any, completed: bool = True) -> None:
-    """Write one batch with one task."""
     writer = opened(sink)
     writer.write_batch(Batch(list(values), [0] * len(values)))
     writer.close(completed=completed)
 
 
 def test_a_text_file_is_begun_anew_or_continued(tmp_path: Path) -> None:
-    """What a run before has left is gone unless one says so."""
     write(text_file(tmp_path / "a.txt"), "one")
     write(text_file(tmp_path / "a.txt"), "two")
     write(text_file(tmp_path / "a.txt", append=True), "three")
@@ -74,7 +67,6 @@ def test_several_tasks_have_a_file_each(tmp_path: Path) -> None:
 
 
 def test_lines_can_be_seen_when_event_time_moves(tmp_path: Path) -> None:
-    """Who watches the file of an endless application sees something."""
     writer = opened(text_file(tmp_path / "a.txt"))
     writer.write_batch(Batch(["one"], [0]))
 
@@ -106,7 +98,6 @@ def test_a_missing_folder_is_named_when_opened(tmp_path: Path) -> None:
 
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """Here it is a folder."""
     (tmp_path / "a.txt").mkdir()
 
     with pytest.raises(ConfigError, match=r"cannot write .*a\.txt: "):
@@ -117,7 +108,6 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def lines(*values: str) -> Batch:
-    """Return a batch of texts."""
     return Batch(list(values), [0] * len(values))
 
 
@@ -166,7 +156,6 @@ def test_a_restart_goes_on_at_the_snapshot(
 
 
 def test_a_process_that_was_believed_dead_writes_into_nothing(tmp_path: Path) -> None:
-    """It was frozen, say, and goes on while another one has taken over."""
     path = tmp_path / "a.txt"
     frozen = opened(text_file(path))
     frozen.write_batch(lines("one"))
@@ -182,7 +171,6 @@ def test_a_process_that_was_believed_dead_writes_into_nothing(tmp_path: Path) ->
 
 
 def test_an_appended_file_goes_on_at_the_snapshot_too(tmp_path: Path) -> None:
-    """What it held before is kept."""
     path = tmp_path / "a.txt"
     path.write_text("old\n")
     killed = opened(text_file(path, append=True))
@@ -211,7 +199,6 @@ def test_a_file_that_lost_what_was_written_is_an_error(tmp_path: Path, content: 
 
 
 def test_a_renewed_file_keeps_its_rights_and_a_link_stays_one(tmp_path: Path) -> None:
-    """Somebody has set them up."""
     path, link = tmp_path / "a.txt", tmp_path / "link.txt"
     path.write_text("old\n")
     path.chmod(0o640)
@@ -225,7 +212,6 @@ def test_a_renewed_file_keeps_its_rights_and_a_link_stays_one(tmp_path: Path) ->
 
 
 def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
-    """There is no place in it to go back to."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -244,8 +230,6 @@ def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_record_that_has_no_text_is_named() -> None:
-    """Its `__str__` raised, or it is half a character."""
-
     class Mute:
         def __str__(self) -> str:
             raise ValueError("mute")
@@ -263,7 +247,6 @@ def test_a_record_that_has_no_text_is_named() -> None:
 
 
 def test_records_with_names_become_objects(tmp_path: Path) -> None:
-    """Also inside of others; plain tuples become lists."""
     at = datetime(2024, 1, 2, 3, tzinfo=UTC)
     nested = {"points": [Point(1, [2])], "pair": (1, "é")}
 
@@ -278,8 +261,6 @@ def test_records_with_names_become_objects(tmp_path: Path) -> None:
 
 
 def test_dates_and_foreign_integers_have_a_form() -> None:
-    """Integers of other libraries, such as numpy's, are integers."""
-
     class Whole:
         def __index__(self) -> int:
             return 3
@@ -300,7 +281,6 @@ def test_dates_and_foreign_integers_have_a_form() -> None:
     ],
 )
 def test_what_json_has_no_form_for_is_refused_with_the_record(value: Any, cause: str) -> None:
-    """And not written in a form that nobody reads back."""
     with pytest.raises(OperatorError) as failed:
         json_lines("jsonl_file", [1, value])
 
@@ -310,7 +290,6 @@ def test_what_json_has_no_form_for_is_refused_with_the_record(value: Any, cause:
 
 
 def test_an_empty_record_type_is_an_object() -> None:
-    """A tuple without items is a list, a NamedTuple without fields an object."""
     empty = namedtuple("empty", [])  # noqa: PYI024 - no fields to type
 
     assert json_lines("jsonl_file", [(), empty()]) == b"[]\n{}\n"

@@ -21,47 +21,36 @@ from gearpy.task.api.window_result import JoinResult, WindowResult
 
 @dataclass
 class Sale:
-    """A record with names."""
-
     item: str
     at: datetime
 
 
 class Point(NamedTuple):
-    """A record with names, and one inside."""
-
     x: int
     sale: Sale | None
 
 
 class Named(NamedTuple):
-    """Another record with names."""
-
     x: int
 
 
 @dataclass
 class Other:
-    """And another."""
-
     x: int
 
 
 def rows_of(values: list[Any], schema: pa.Schema | None = None) -> list[dict[str, Any]]:
-    """Return records as they come back from columns."""
     found: list[dict[str, Any]] = ColumnsOf("op", schema).batch_of(values).to_pylist()
     return found
 
 
 def refusal(values: list[Any], schema: pa.Schema | None = None) -> OperatorError:
-    """Return what is said about records that do not fit."""
     with pytest.raises(OperatorError) as caught:
         rows_of(values, schema)
     return caught.value
 
 
 def of_type(kind: Any) -> pa.Schema:
-    """Return the schema of one column."""
     return pa.schema([("v", kind)])
 
 
@@ -69,7 +58,6 @@ def of_type(kind: Any) -> pa.Schema:
 
 
 def test_all_records_with_names_become_rows() -> None:
-    """Also those inside of others."""
     at = datetime(2026, 1, 2, tzinfo=UTC)
 
     for record, row in [
@@ -82,7 +70,6 @@ def test_all_records_with_names_become_rows() -> None:
 
 
 def test_records_of_several_classes_share_a_schema() -> None:
-    """By the names of their fields; a field that one of them lacks is null."""
     schema = pa.schema({"item": pa.string(), "x": pa.int64(), "n": pa.int64()})
     point = {"item": None, "x": 1, "n": None}
 
@@ -93,7 +80,6 @@ def test_records_of_several_classes_share_a_schema() -> None:
 
 @pytest.mark.parametrize("record", [1, "a", (1, 2), [1], None, Sale])
 def test_what_has_no_names_is_refused(record: Any) -> None:
-    """There is nothing to call its columns by."""
     assert "has no fields: map it to a dict" in refusal([record]).cause
 
 
@@ -142,7 +128,6 @@ def test_a_truth_value_is_no_number() -> None:
     ],
 )
 def test_a_value_that_fits_is_kept(kind: Any, value: Any, kept: Any) -> None:
-    """Whole."""
     assert rows_of([{"v": value}], of_type(kind)) == [{"v": kept}]
 
 
@@ -156,7 +141,6 @@ def test_a_value_that_fits_is_kept(kind: Any, value: Any, kept: Any) -> None:
     )
 )
 def test_rows_come_back_as_they_were(rows: list[dict[str, Any]]) -> None:
-    """Columns lose nothing."""
     schema = pa.schema(
         {
             "i": pa.int64(),
@@ -207,7 +191,6 @@ def test_a_value_that_does_not_fit_is_refused(kind: Any, value: Any, cause: str)
 
 
 def test_a_field_that_is_not_in_the_schema_is_refused() -> None:
-    """It would be lost."""
     error = refusal([{"v": 1}, {"v": 1, "w": 2}], of_type(pa.int64()))
 
     assert "field 'w' is not in the schema, which has v: leave it out" in error.cause
@@ -216,7 +199,6 @@ def test_a_field_that_is_not_in_the_schema_is_refused() -> None:
 
 @pytest.mark.parametrize("record", [{}, {"v": None}])
 def test_a_field_that_must_be_there_is_asked_for(record: dict[str, Any]) -> None:
-    """Parquet has no place for None where there can be none."""
     schema = pa.schema([pa.field("v", pa.int64(), nullable=False)])
 
     error = refusal([{"v": 1}, record], schema)
@@ -234,7 +216,6 @@ MINUTE = timedelta(minutes=1)
 
 
 def a_result(key: Any, value: Any) -> WindowResult[Any, Any]:
-    """Return the result of the minute from noon on."""
     return WindowResult(key, value, NOON_MS, NOON_MS + 60_000)
 
 
@@ -267,7 +248,6 @@ def test_results_of_joins_have_the_fields_of_both_sides() -> None:
 
 
 def test_a_schema_of_results_names_keys_and_values() -> None:
-    """What the window adds need not be in it."""
     schema = pa.schema({"key": pa.string(), "value": pa.int32()})
     (row,) = rows_of([a_result("ann", 2)], schema)
     assert list(row) == [
@@ -282,7 +262,6 @@ def test_a_schema_of_results_names_keys_and_values() -> None:
 
 
 def test_a_schema_with_the_fields_of_results_is_kept_to() -> None:
-    """A program may have given one, or have written files with it before."""
     kinds = {"key": pa.string(), "value": pa.int64(), "start": pa.int64(), "end": pa.int64()}
     ends = {"firing": pa.int64(), "timing": pa.string(), "retracts": pa.bool_()}
     schema = pa.schema(kinds | ends)
@@ -296,7 +275,6 @@ def test_a_schema_with_the_fields_of_results_is_kept_to() -> None:
 
 
 def test_results_keep_to_the_schema_of_earlier_files() -> None:
-    """A restart begins with results that do not tell all types."""
     before = ColumnsOf("op", None)
     before.batch_of([a_result("ann", {"n": 1, "best": 0.5})])
     after = ColumnsOf("op", None)

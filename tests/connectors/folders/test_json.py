@@ -14,7 +14,6 @@ from gearpy.task.api.snapshots import decode_state, encode_state
 
 
 def write(sink: Sink, *epochs: list[Any]) -> None:
-    """Write some epochs with one task, as a bounded stream does."""
     writer = sink.open(0, 1)
     assert isinstance(writer, FolderWriter)
     writer.recover({}, epoch=0, run="run/1", incarnation=1)
@@ -36,7 +35,6 @@ def test_records_become_lines_of_json(tmp_path: Path) -> None:
 
 
 def test_earlier_runs_are_overwritten_if_wanted(tmp_path: Path) -> None:
-    """Only files that such a sink has written; others stay."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "part-00000.jsonl").write_text("0\n")
     write(jsonl_folder(tmp_path / "out"), [1])

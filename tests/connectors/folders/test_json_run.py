@@ -23,13 +23,11 @@ Kind = tuple[Callable[..., gp.Sink], Callable[[Path], list[Any]]]
 
 
 def jsonl_rows(folder: Path) -> list[Any]:
-    """Return what a reader of the folder sees."""
     texts = [path.read_text() for path in sorted(folder.glob("*.jsonl"))]
     return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
 def parquet_rows(folder: Path) -> list[Any]:
-    """Return what a reader of the folder sees."""
     return [
         row for path in sorted(folder.glob("*.parquet")) for row in pq.read_table(path).to_pylist()
     ]
@@ -37,7 +35,6 @@ def parquet_rows(folder: Path) -> list[Any]:
 
 @pytest.fixture(params=["jsonl", "parquet"])
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """Return each kind of folder."""
     kinds: dict[str, Kind] = {
         "jsonl": (gp.jsonl_folder, jsonl_rows),
         "parquet": (gp.parquet_folder, parquet_rows),
@@ -46,7 +43,6 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 
 def an_app(sink: gp.Sink, step: Callable[[Any], Any], *, records: int, tasks: int) -> gp.StreamApp:
-    """Return an application that numbers things and writes them."""
     app = gp.StreamApp("numbers", parallelism=tasks)
     numbers = app.read(gp.collection(range(records), partitions=tasks))
     numbers.map(step).map(lambda n: {"n": n}).write(sink)

@@ -18,8 +18,6 @@ from gearpy.task.api.interfaces import Sink
 
 
 class Point(NamedTuple):
-    """A record."""
-
     x: int
     y: float | None = None
 
@@ -30,7 +28,6 @@ def opened(
     epoch: int = 0,
     state: bytes | None = None,
 ) -> FolderWriter:
-    """Return a writer as a task has it."""
     writer = sink.open(0, 1)
     assert isinstance(writer, FolderWriter)
     writer.restore(state)
@@ -39,7 +36,6 @@ def opened(
 
 
 def write(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart | None:
-    """Write an epoch, show it."""
     writer.write_batch(Batch(list(values), [0] * len(values)))
     part = writer.prepare(epoch)
     assert not isinstance(part, list)
@@ -48,7 +44,6 @@ def write(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart | None
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """Return what a reader of the folder sees."""
     found: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
     return found
 
@@ -70,7 +65,6 @@ def test_records_become_rows(tmp_path: Path) -> None:
 
 
 def test_a_given_schema_decides(tmp_path: Path) -> None:
-    """Types, order and what a column is for."""
     schema = pa.schema([("y", pa.float32()), pa.field("x", pa.int16(), metadata={"unit": "m"})])
 
     write(opened(parquet_folder(tmp_path / "out", schema=schema)), 1, Point(1, 0.5))
@@ -82,7 +76,6 @@ def test_a_given_schema_decides(tmp_path: Path) -> None:
 
 
 def test_a_record_that_does_not_fit_is_named_and_nothing_is_written(tmp_path: Path) -> None:
-    """Not the records before it either: they are then tried one by one."""
     writer = opened(parquet_folder(tmp_path / "out"))
     writer.write_batch(Batch([Point(1)], [0]))
 
@@ -142,6 +135,5 @@ def test_memory_is_bounded_by_row_groups(
     ],
 )
 def test_wrong_options_are_told_when_it_is_built(options: dict[str, Any], mistake: str) -> None:
-    """Not on an executor, an hour later."""
     with pytest.raises(ConfigError, match=mistake):
         parquet_folder("out", **options)

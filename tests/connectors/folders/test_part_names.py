@@ -22,7 +22,6 @@ NAMES = PartNames("part", ".jsonl")
 def test_a_name_tells_whose_a_file_is(
     task: int, epoch: int, run: str, incarnation: int, number: int
 ) -> None:
-    """What is put into a name is found in it, whatever runs are called."""
     run = run_in_names(run)
     shown = NAMES.shown(task=task, epoch=epoch, run=run, incarnation=incarnation)
     pending = NAMES.pending(task=task, run=run, incarnation=incarnation, number=number)
@@ -34,14 +33,12 @@ def test_a_name_tells_whose_a_file_is(
 
 @given(runs=st.sets(RUNS, min_size=2, max_size=2))
 def test_two_runs_have_two_names(runs: set[str]) -> None:
-    """Also where one is the beginning of the other, or looks like it in a name."""
     one, other = map(run_in_names, runs)
 
     assert one != other
 
 
 def test_files_of_a_task_sort_by_epoch() -> None:
-    """A reader that goes by names reads them in order."""
     names = [
         NAMES.shown(task=task, epoch=epoch, run="r", incarnation=9)
         for task in (2, 10)
@@ -64,7 +61,6 @@ def test_files_of_a_task_sort_by_epoch() -> None:
     ],
 )
 def test_files_of_others_are_passed_over(name: str) -> None:
-    """Whatever else people keep there is not for a sink to remove."""
     read: list[Callable[[list[str]], list[FilePart]]] = [NAMES.shown_parts, NAMES.pending_parts]
 
     assert [each([name, f"{name}.pending"]) for each in read] == [[], []]

@@ -76,14 +76,12 @@ def test_failures_neither_lose_nor_repeat(
 
 
 def writer(folder: Folder, incarnation: int) -> FolderWriter:
-    """Return the writer of one task, which begins."""
     made = FolderWriter("sink", folder, JsonFolderFormat(), FolderShare(task=0))
     made.recover({}, epoch=0, run="r", incarnation=incarnation)
     return made
 
 
 def prepared(made: FolderWriter, epoch: int, value: int) -> Any:
-    """Write an epoch and prepare it."""
     made.write_batch(Batch([{"n": value}], [0]))
     return made.prepare(epoch)
 
@@ -112,7 +110,6 @@ def test_a_writer_that_was_given_up_shows_nothing(
 
 
 def test_a_store_that_promises_nothing_is_refused() -> None:
-    """When the program is made, with the way out; a password is not shown."""
     with pytest.raises(ConfigError, match=r"ann@host/out .* does not promise .* s3://") as refused:
         gp.jsonl_folder("ftp://ann:secret@host/out")
     assert "secret" not in str(refused.value)

@@ -26,7 +26,6 @@ SCHEMA = {"n": int, "s": str | None}
 
 
 def opened(sink: Sink, epoch: int = 0, state: bytes | None = None) -> FolderWriter:
-    """Return a writer as a task has it."""
     writer = sink.open(0, 1)
     assert isinstance(writer, FolderWriter)
     writer.restore(state)
@@ -35,7 +34,6 @@ def opened(sink: Sink, epoch: int = 0, state: bytes | None = None) -> FolderWrit
 
 
 def write(writer: FolderWriter, epoch: int, *batches: Any) -> None:
-    """Write an epoch, show it."""
     for values in batches:
         times = Times.of([0] * len(values)) if type(values) is Table else [0] * len(values)
         writer.write_batch(Batch(values, times))
@@ -43,7 +41,6 @@ def write(writer: FolderWriter, epoch: int, *batches: Any) -> None:
 
 
 def rows(name: str, folder: Path) -> list[Any]:
-    """Return what a reader of the folder finds, in order of names."""
     options = {"multiline": True} if name == "csv" else {}
     source = SINKS[name][1](folder, **options)
     found: list[Any] = []
@@ -96,7 +93,6 @@ def test_a_row_of_a_table_that_does_not_fit_is_named(tmp_path: Path, name: str) 
 
 @pytest.mark.parametrize("name", SINKS)
 def test_the_schema_stays_after_a_restart(tmp_path: Path, name: str) -> None:
-    """It is in the snapshot, whatever the files tell, and whoever has written them."""
     sink = SINKS[name][0](tmp_path / "out")
     first = opened(sink)
     before = first.snapshot()
@@ -123,13 +119,11 @@ def test_the_schema_stays_after_a_restart(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_mistakes_are_told(tmp_path: Path, make: Callable[[Path], Sink], message: str) -> None:
-    """Before anything is written."""
     with pytest.raises(ConfigError, match=message):
         make(tmp_path)
 
 
 def test_cells_cannot_hold_lists(tmp_path: Path) -> None:
-    """Said at the first records, where no schema says it before."""
     writer = opened(csv_folder(tmp_path / "out"))
 
     with pytest.raises(ConfigError, match="column 'n' is list"):

@@ -16,22 +16,17 @@ from gearpy.task.api.window_result import WindowResult
 
 @dataclass
 class Slotless:
-    """A record with attributes."""
-
     name: str
     size: int
 
 
 @dataclass(slots=True)
 class Slotted:
-    """The same, in slots."""
-
     name: str
     size: int
 
 
 def a_table(columns: Sequence[str] | Mapping[str, str]) -> TextTable:
-    """Return a table with nothing in it."""
     return TextTable("console", columns)
 
 
@@ -46,12 +41,10 @@ def a_table(columns: Sequence[str] | Mapping[str, str]) -> TextTable:
     ],
 )
 def test_a_cell_is_found_in_records_of_any_kind(record: Any) -> None:
-    """By name, or in a tuple by place."""
     assert a_table(["name", "size"]).lines([record]) == ["name  size", "fig     12"]
 
 
 def test_titles_can_differ_from_fields() -> None:
-    """The fields of a window result have general names."""
     table = a_table({"word": "key", "count": "value", "from": "start", "until": "end"})
 
     lines = table.lines([WindowResult("to", 2, 0, 10_500)])
@@ -66,24 +59,20 @@ def test_titles_can_differ_from_fields() -> None:
     ("time_ms", "shown"), [(MIN_MS, "-inf"), (MAX_MS, "inf"), (10**16, "10000000000000000")]
 )
 def test_times_without_a_date_are_shown_all_the_same(time_ms: int, shown: str) -> None:
-    """The window over everything has no first day."""
     lines = a_table(["start"]).lines([WindowResult("a", 1, time_ms, 5)])
 
     assert lines[1] == shown
 
 
 def test_other_records_keep_their_numbers() -> None:
-    """A start that is no window's may be a byte or a street number."""
     assert a_table(["start"]).lines([{"start": 5}]) == ["start", "    5"]
 
 
 def test_one_column_shows_plain_values() -> None:
-    """Without a field to name."""
     assert a_table(["word"]).lines(["to", "be"]) == ["word", "to", "be"]
 
 
 def test_columns_grow_with_their_texts() -> None:
-    """The rows printed before stay as they are."""
     table = a_table(["a", "b"])
 
     first = table.lines([("x", 1)])
@@ -106,7 +95,6 @@ def test_columns_grow_with_their_texts() -> None:
     ],
 )
 def test_a_record_without_the_column_is_named(record: Any, cause: str) -> None:
-    """With what it has instead."""
     columns = {dict: ["key", "size"], Slotted: ["name", "colour"], WindowResult: ["key", "count"]}
     table = a_table(columns.get(type(record), ["a", "b"]))
 

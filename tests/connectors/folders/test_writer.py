@@ -17,29 +17,24 @@ from gearpy.storage.folder.memory import MemoryFolder
 
 
 def text_of(folder: MemoryFolder) -> str:
-    """Return the text that readers see, in the order of names."""
     return "".join(folder.files[name].data.decode() for name in sorted(folder.names()))
 
 
 def a_writer(folder: Any, **share: Any) -> FolderWriter:
-    """Return the writer of one task of a sink."""
     return FolderWriter("sink", folder, JsonFolderFormat(), FolderShare(**{"task": 0, **share}))
 
 
 def started(folder: Any, incarnation: int = 1, run: str = "r", **share: Any) -> FolderWriter:
-    """Return a writer that begins."""
     writer = a_writer(folder, **share)
     writer.recover({}, epoch=0, run=run, incarnation=incarnation)
     return writer
 
 
 def batch(*values: Any) -> Batch:
-    """Return some records."""
     return Batch(list(values), [0] * len(values))
 
 
 def prepared(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart:
-    """Write an epoch."""
     writer.write_batch(batch(*values))
     part = writer.prepare(epoch)
     assert isinstance(part, dict)
@@ -47,7 +42,6 @@ def prepared(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart:
 
 
 def commit(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart:
-    """Write an epoch and show it."""
     part = prepared(writer, epoch, *values)
     writer.commit(epoch, part)
     return part
@@ -57,7 +51,6 @@ def commit(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart:
 
 
 def test_nothing_is_seen_before_commit() -> None:
-    """Neither what is being written nor what is prepared."""
     folder = MemoryFolder()
     writer = started(folder)
 
@@ -86,7 +79,6 @@ def test_an_epoch_is_one_file_with_a_name_that_tells() -> None:
 
 @pytest.mark.parametrize("values", [[], [{1, 2}]], ids=["none", "refused"])
 def test_an_epoch_without_records_leaves_nothing(values: list[Any]) -> None:
-    """No file for each second of silence."""
     folder = MemoryFolder()
     writer = started(folder)
     if values:
@@ -121,7 +113,6 @@ def test_what_was_prepared_is_shown_by_the_next_incarnation() -> None:
 
 
 def test_going_back_removes_what_was_shown_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    """Only damage leads there; readers may have seen it, so people must know."""
     folder = MemoryFolder()
     writer = started(folder)
     parts = {epoch: commit(writer, epoch, epoch) for epoch in range(1, 15)}
@@ -167,7 +158,6 @@ def test_what_is_neither_pending_nor_shown_is_an_error() -> None:
 
 
 def test_a_run_may_go_on_from_a_checkpoint_of_another(caplog: pytest.LogCaptureFixture) -> None:
-    """What that had prepared is shown once; in another folder it is none of this one's business."""
     folder, elsewhere = MemoryFolder(), MemoryFolder()
     writer = started(folder)
     parts: dict[int, PreparedPart | None] = {1: commit(writer, 1, 1), 2: prepared(writer, 2, 2)}
@@ -181,7 +171,6 @@ def test_a_run_may_go_on_from_a_checkpoint_of_another(caplog: pytest.LogCaptureF
 
 
 def test_a_pending_file_of_another_size_is_an_error() -> None:
-    """Half a file must not be shown."""
     folder = MemoryFolder()
     part = prepared(started(folder), 1, 1)
     folder.files[PENDING + part["pending"]].data += b"2"
@@ -192,7 +181,6 @@ def test_a_pending_file_of_another_size_is_an_error() -> None:
 
 
 def test_a_zombie_cannot_show_what_its_successor_has_removed() -> None:
-    """The same records come again from the successor."""
     folder = MemoryFolder()
     zombie = started(folder)
     part = prepared(zombie, 1, 1)
@@ -222,7 +210,6 @@ def two_runs(**share: Any) -> MemoryFolder:
 
 
 def test_each_task_removes_its_share_of_earlier_runs() -> None:
-    """So that none removes what another of the same run has shown."""
     folder = two_runs(overwrite=True, tasks=2)
 
     assert text_of(folder) == '"new"\n1\n'
@@ -268,7 +255,6 @@ def test_a_folder_on_disk_is_written_as_one_in_memory(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """Here a file has the place of the pending ones."""
     (tmp_path / "_pending").write_text("")
 
     with pytest.raises(
@@ -281,7 +267,6 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_full_is_followed_by_another_of_its_epoch() -> None:
-    """All of them are shown together, and removed together when the epoch is undone."""
     folder = MemoryFolder()
     writer = FolderWriter("sink", folder, JsonFolderFormat(), FolderShare(task=0), file_bytes=4)
     writer.recover({}, epoch=0, run="r", incarnation=1)
@@ -304,7 +289,6 @@ def test_a_file_that_is_full_is_followed_by_another_of_its_epoch() -> None:
 
 
 def test_files_that_are_full_and_not_prepared_go() -> None:
-    """The successor writes their records again."""
     folder = MemoryFolder()
     writer = FolderWriter("sink", folder, JsonFolderFormat(), FolderShare(task=0), file_bytes=1)
     writer.recover({}, epoch=0, run="r", incarnation=1)

@@ -37,12 +37,10 @@ class FakeRegistry:
 
     @property
     def client(self) -> SchemaRegistry:
-        """The client that it answers."""
         return self.client_at(self._server.server_port)
 
     @staticmethod
     def client_at(port: int) -> SchemaRegistry:
-        """Return the client for a port, at which it may listen later."""
         return SchemaRegistry(f"http://127.0.0.1:{port}", user="ann", password="secret")
 
     def __enter__(self) -> Self:
@@ -59,7 +57,6 @@ class _Handler(BaseHTTPRequestHandler):
     fake: FakeRegistry
 
     def do_GET(self) -> None:
-        """Give a schema by its number."""
         number = int(self.path.rsplit("/", 1)[1])
         if self._fails():
             return
@@ -69,7 +66,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, self.fake.schemas[number - 1])
 
     def do_POST(self) -> None:
-        """Add a schema."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.headers["Authorization"] != _LOGIN:
             self._answer(401, {"message": "Unauthorized"})
@@ -81,7 +77,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _fails(self) -> bool:
-        """Give the next of the answers that it was told to give."""
         if self.fake.answers:
             self._answer(self.fake.answers.pop(0), {"message": "no such luck"})
             return True
@@ -95,11 +90,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def server_that_says(answer: bytes) -> Iterator[str]:
-    """Run a server that gives this answer to all that is asked; return its address."""
-
     class Handler(BaseRequestHandler):
         def handle(self) -> None:
-            """Read something, and answer."""
             self.request.recv(65_536)
             self.request.sendall(answer)
 

@@ -65,7 +65,6 @@ VALUES = st.recursive(
 
 
 def fit(schema: Any) -> Fit:
-    """Return the quick test of a schema."""
     named: dict[str, Any] = {}
     return fit_of(parse_schema(schema, named), named, LOGICAL_WRITERS)
 
@@ -73,7 +72,6 @@ def fit(schema: Any) -> Fit:
 @pytest.mark.parametrize("name", SCHEMAS)
 @given(data=st.data())
 def test_what_surely_fits_fits(name: str, data: st.DataObject) -> None:
-    """Whatever the value: the quick test never passes what the slow one refuses."""
     schema, value = SCHEMAS[name], data.draw(VALUES)
     try:
         fits = fit(schema)(value)
@@ -111,5 +109,4 @@ def test_what_surely_fits_fits(name: str, data: st.DataObject) -> None:
     ],
 )
 def test_usual_values_need_no_slow_test(name: str, value: Any) -> None:
-    """That one takes ten times as long where a field may be null."""
     assert fit(SCHEMAS[name])(value)

@@ -41,12 +41,10 @@ def test_an_error_passes_or_stays(*, code: int, is_final: bool) -> None:
 
 
 def test_a_fatal_error_stays() -> None:
-    """An error that the client calls fatal ends it, whatever its name."""
     assert final_cause(KafkaError(KafkaError._FENCED, "newer", fatal=True))  # noqa: SLF001 - as above
 
 
 def test_trouble_is_told_until_a_broker_answers() -> None:
-    """People see the last trouble, as long as no broker has answered."""
     state = ClientState(NOWHERE)
     assert state.waits_for == ""
     state.on_error(KafkaError(KafkaError._TRANSPORT, "refused"))  # noqa: SLF001 - as above
@@ -57,7 +55,6 @@ def test_trouble_is_told_until_a_broker_answers() -> None:
 
 
 def test_the_log_tells_of_trouble_once_and_of_its_end(caplog: pytest.LogCaptureFixture) -> None:
-    """The client tells of each attempt to connect, some of them each second."""
     state = ClientState(NOWHERE)
     for _ in range(3):
         state.on_error(KafkaError(KafkaError._TRANSPORT, "refused"))  # noqa: SLF001 - as above
@@ -100,7 +97,6 @@ def test_trouble_is_told_without_the_client_s_own_states(more: str) -> None:
 
 
 def test_that_all_brokers_are_away_hides_nothing_that_says_more() -> None:
-    """Alone it may be a broker that asks for a login, and hangs up without a word."""
     gone = KafkaError(KafkaError._ALL_BROKERS_DOWN, "0/2 brokers are down")  # noqa: SLF001 - as above
     state = ClientState(KafkaCluster("127.0.0.1:1", tls=True))
     state.on_error(gone)
@@ -111,7 +107,6 @@ def test_that_all_brokers_are_away_hides_nothing_that_says_more() -> None:
 
 
 def test_a_refused_login_is_an_error_that_names_the_fix() -> None:
-    """A wrong password ends the task."""
     state = ClientState(NOWHERE)
     state.on_error(KafkaError(KafkaError._AUTHENTICATION, "bad password"))  # noqa: SLF001 - as above
     with pytest.raises(OperatorError, match=r"127\.0\.0\.1:1: the login was refused: .*password="):
@@ -119,7 +114,6 @@ def test_a_refused_login_is_an_error_that_names_the_fix() -> None:
 
 
 def test_a_setting_that_the_client_does_not_know_is_refused() -> None:
-    """A misspelt setting is named."""
     cluster = KafkaCluster("127.0.0.1:1", settings={"no.such": 1})
     state = ClientState(cluster)
     with pytest.raises(ConfigError, match=r'kafka\(a\): the client refuses .*"no\.such"'):
@@ -129,7 +123,6 @@ def test_a_setting_that_the_client_does_not_know_is_refused() -> None:
 
 
 def test_clients_are_made_without_a_broker() -> None:
-    """A client connects later, in the background."""
     state = ClientState(NOWHERE)
     make_consumer("kafka(a)", NOWHERE, state, {"group.id": "g"}).close()
     assert make_producer("kafka_sink(a)", NOWHERE, state, {}) is not None

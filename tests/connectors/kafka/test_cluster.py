@@ -7,7 +7,6 @@ from gearpy.errors import ConfigError
 
 
 def test_an_address_is_enough() -> None:
-    """Addresses alone mean no login and no TLS."""
     assert KafkaCluster("a:9092, b:9092").client_settings() == {
         "bootstrap.servers": "a:9092, b:9092",
         "security.protocol": "PLAINTEXT",
@@ -24,7 +23,6 @@ def test_an_address_is_enough() -> None:
     ],
 )
 def test_login_and_tls_make_the_protocol(*, tls: bool, user: str | None, protocol: str) -> None:
-    """A login and TLS are apart."""
     cluster = KafkaCluster("a:1", tls=tls, user=user, password=user)
     assert cluster.client_settings()["security.protocol"] == protocol
 
@@ -58,7 +56,6 @@ def test_all_that_is_given_reaches_the_client() -> None:
 
 
 def test_kerberos_has_a_ticket_and_no_password() -> None:
-    """Whose it is says a setting of the client."""
     settings = {"sasl.kerberos.principal": "ann@EXAMPLE.ORG"}
     assert KafkaCluster("a:1", mechanism="GSSAPI", settings=settings).client_settings() == {
         "bootstrap.servers": "a:1",
@@ -71,7 +68,6 @@ def test_kerberos_has_a_ticket_and_no_password() -> None:
 
 
 def test_nothing_secret_is_shown() -> None:
-    """Neither the password nor the settings are in the text of a cluster."""
     cluster = KafkaCluster(
         "a:1", user="ann", password="secret", settings={"sasl.password": "secret"}
     )
@@ -79,7 +75,6 @@ def test_nothing_secret_is_shown() -> None:
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """Five mistakes are five texts of one error."""
     with pytest.raises(ConfigError) as caught:
         KafkaCluster(
             "a,b:0,c:9",

@@ -48,7 +48,6 @@ TEXT, NUMBER, MESSAGE = (
 
 @pytest.fixture
 def topic(kafka: KafkaAddress) -> str:
-    """Return a topic that no other test has, also by the subject of its schemas."""
     return TopicBuild(kafka.plain).make(name=uuid4().hex)
 
 
@@ -65,7 +64,6 @@ def demand(url: str, subject: str, compatibility: str) -> None:
 
 
 def write(records: list[Any], topic: str, kafka: KafkaAddress, form: Any) -> None:
-    """Write records to a topic by an application of their own."""
     app = gp.StreamApp("writing")
     app.read(gp.collection(records)).write(gp.kafka_sink(topic, servers=kafka.plain, value=form))
     gp.run(app)
@@ -92,7 +90,6 @@ def message(
 def test_avro_of_two_versions_is_read_by_one(
     kafka: KafkaAddress, schema_registry: str, topic: str
 ) -> None:
-    """Without a schema, each record is as it was written."""
     demand(schema_registry, f"{topic}-value", "BACKWARD")
     write([{"id": 1, "item": "a"}], topic, kafka, gp.avro(registry=schema_registry, schema=ORDER))
     write(
@@ -131,7 +128,6 @@ def test_a_schema_that_does_not_fit_ends_the_application(
 def test_avro_that_refers_to_other_schemas_is_read(
     kafka: KafkaAddress, schema_registry: str, topic: str
 ) -> None:
-    """They are asked for, too."""
     registry = SchemaRegistry(schema_registry)
     user = {"type": "record", "name": "User", "fields": [{"name": "name", "type": "string"}]}
     order = {"type": "record", "name": "Order", "fields": [{"name": "by", "type": "User"}]}

@@ -23,7 +23,6 @@ _WAIT_S: Final = 150
 
 
 def send(producer: Producer, numbers: range) -> None:
-    """Write numbers to all partitions, each with that of its partition."""
     for n in numbers:
         for partition in range(PARTITIONS):
             producer.produce("in", json.dumps([partition, n]), partition=partition)
@@ -33,7 +32,6 @@ def send(producer: Producer, numbers: range) -> None:
 
 @pytest.mark.long
 def test_results_are_there_once_when_one_of_three_brokers_dies(tmp_path: Path) -> None:
-    """It leads a partition of the results, is killed in the midst of them, and stays away."""
     try:
         cluster = Kafka(tmp_path / "kafka", brokers=3)
     except Unavailable as error:

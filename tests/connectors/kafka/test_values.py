@@ -62,7 +62,6 @@ JSON = st.recursive(
 
 
 def begun(given_form: Any) -> ValueForm:
-    """Return a form that is ready."""
     form = form_of("kafka(a)", "value", given_form)
     form.begin("kafka(a)")
     return form
@@ -70,7 +69,6 @@ def begun(given_form: Any) -> ValueForm:
 
 @pytest.fixture
 def registry() -> Iterator[SchemaRegistry]:
-    """Run a registry with nothing in it, as long as the test runs."""
     with FakeRegistry() as fake:
         yield fake.client
 
@@ -81,20 +79,17 @@ def registry() -> Iterator[SchemaRegistry]:
 @given(values=st.lists(JSON))
 @pytest.mark.parametrize("name", ["json", "msgpack"])
 def test_plain_data_is_read_as_it_was_written(name: str, values: list[Any]) -> None:
-    """In JSON and in MessagePack."""
     form = begun(name)
     assert form.decode(form.encode("t", values)) == values
 
 
 @given(values=st.lists(st.text(st.characters(codec="utf-8"))))
 def test_text_is_read_as_it_was_written(values: list[str]) -> None:
-    """In UTF-8."""
     form = begun("text")
     assert form.decode(form.encode("t", values)) == values
 
 
 def test_bytes_are_as_they_are() -> None:
-    """Also those that are no text."""
     assert begun("bytes").decode([b"\xff", b""]) == [b"\xff", b""]
     assert begun("bytes").encode("t", [b"\xff"]) == [b"\xff"]
 
@@ -105,7 +100,6 @@ def test_bytes_are_as_they_are() -> None:
     ids=lambda form: form if isinstance(form, str) else form.name,
 )
 def test_a_record_that_deletes_its_key_is_none(form: Any) -> None:
-    """Whatever the form."""
     assert begun(form).decode([None]) == [None]
 
 
@@ -123,13 +117,11 @@ def test_a_record_that_deletes_its_key_is_none(form: Any) -> None:
     ],
 )
 def test_bytes_of_another_form_are_refused(form: Any, body: bytes) -> None:
-    """By the one error that bad records are found by."""
     with pytest.raises(ValueError):  # noqa: PT011 - the texts are of the libraries
         begun(form).decode([body])
 
 
 def test_a_value_of_another_form_is_refused() -> None:
-    """The text names the fix."""
     with pytest.raises(TypeError, match="the value is str, not bytes: choose value='text'"):
         begun("bytes").encode("t", ["a"])
     with pytest.raises(TypeError, match="a value is no text: choose value='json'"):
@@ -139,7 +131,6 @@ def test_a_value_of_another_form_is_refused() -> None:
 
 
 def test_a_form_that_is_none_is_refused() -> None:
-    """The text names all forms."""
     with pytest.raises(ConfigError, match=r"kafka\(a\): value is 'xml', must be one of bytes, "):
         form_of("kafka(a)", "value", "xml")
 
@@ -148,14 +139,12 @@ def test_a_form_that_is_none_is_refused() -> None:
 
 
 def test_avro_without_a_registry_has_nothing_before_it() -> None:
-    """As other programs write it: text with its length, number in zigzag form."""
     form = begun(avro(schema=CLICK))
     assert form.encode("t", [{"page": "a", "n": 3}]) == [b"\x02a\x06"]
     assert form.decode([b"\x02a\x06"]) == [{"page": "a", "n": 3}]
 
 
 def test_avro_is_read_by_the_schema_that_a_record_names(registry: SchemaRegistry) -> None:
-    """The head is a zero and the number of the schema, as Confluent's clients have it."""
     (body,) = begun(avro(registry=registry, schema=json.dumps(CLICK))).encode(
         "t", [{"page": "a", "n": 3}]
     )
@@ -166,7 +155,6 @@ def test_avro_is_read_by_the_schema_that_a_record_names(registry: SchemaRegistry
 def test_avro_of_an_older_writer_is_read_by_the_schema_that_is_given(
     registry: SchemaRegistry,
 ) -> None:
-    """A field that the writer did not have has its default, and one that is gone is left out."""
     bodies = begun(avro(registry=registry, schema=CLICK)).encode("t", [{"page": "a", "n": 3}])
     form = begun(avro(registry=registry, schema=CLICK_2))
     assert form.decode(bodies) == [{"page": "a", "user": "nobody"}]
@@ -208,7 +196,6 @@ OUTER = {
 
 
 def test_a_field_that_may_be_null_may_be_left_out() -> None:
-    """Also without a default; of several records the one with most of the fields is meant."""
     form = begun(avro(schema=OUTER))
     value = {"one": {"a": 1, "b": 2}, "list": [{"a": 1}], "by": {"x": {"a": 1, "b": 2}, "y": None}}
     named = {"one": ("of.Inner", {"a": 1})}
@@ -239,7 +226,6 @@ def test_a_field_that_an_avro_schema_does_not_have_is_named(value: Any, told: st
 
 
 def test_avro_of_many_types_is_read_as_it_was_written() -> None:
-    """Also values that refer to their own schema, and such as have a type of their own."""
     kinds: dict[str, Any] = {
         "at": {"type": "long", "logicalType": "timestamp-millis"},
         "price": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2},
@@ -263,7 +249,6 @@ def test_avro_of_many_types_is_read_as_it_was_written() -> None:
 
 
 def test_avro_that_does_not_fit_is_refused(registry: SchemaRegistry) -> None:
-    """A record without a head, a schema that cannot be read so, one that is none."""
     with pytest.raises(ValueError, match="does not name a schema of the registry"):
         begun(avro(registry=registry)).decode([b"\x02a\x06"])
     with pytest.raises(GearpyError, match="it has no such schema: is it the registry"):
@@ -362,7 +347,6 @@ def test_protobuf_is_read_as_it_was_written(value: dict[str, Any], is_nested: bo
 
 
 def test_well_known_types_of_protobuf_are_values_of_their_own() -> None:
-    """Where one is all that a record has; finer than microseconds there is nothing."""
     at = datetime(2026, 11, 22, 12, 0, 0, 250_000, tzinfo=UTC)
     east = at.astimezone(timezone(timedelta(hours=2)))
     for kind, value in (
@@ -394,13 +378,11 @@ def test_well_known_types_of_protobuf_are_values_of_their_own() -> None:
     ],
 )
 def test_what_protobuf_cannot_have_is_refused(value: Any, told: str) -> None:
-    """The text says why."""
     with pytest.raises(ValueError, match=f"the value is no All: .*{told}"):
         begun(protobuf(ALL)).encode("t", [value])
 
 
 def test_protobuf_with_all_kinds_of_fields() -> None:
-    """Lists, maps, messages in messages, enums by name, and fields that may be absent."""
     field = FieldDescriptorProto(name="f", number=3, type=FieldDescriptorProto.TYPE_INT64)
     form = begun(protobuf(DescriptorProto))
     (found,) = form.decode(form.encode("t", [DescriptorProto(name="m", field=[field])]))
@@ -415,7 +397,6 @@ def test_protobuf_with_all_kinds_of_fields() -> None:
 
 
 def test_protobuf_is_written_from_dicts() -> None:
-    """A field that the class does not have is refused."""
     form = begun(protobuf(FileOptions))
     assert form.encode("t", [{"go_package": "g"}]) == form.encode(
         "t", [FileOptions(go_package="g")]
@@ -434,7 +415,6 @@ def test_protobuf_is_written_from_dicts() -> None:
 def test_protobuf_of_a_registry_names_its_place(
     registry: SchemaRegistry, message: Any, head: bytes
 ) -> None:
-    """Behind the number of the schema stands which of its messages it is."""
     form = begun(protobuf(message, registry=registry))
     (body,) = form.encode("t", [message()])
     assert body == b"\x00\x00\x00\x00\x01" + head
@@ -445,7 +425,6 @@ def test_protobuf_of_a_registry_names_its_place(
 
 
 def test_protobuf_of_no_class_is_refused() -> None:
-    """A class that protoc did not make has no fields."""
     with pytest.raises(ConfigError, match="is no class that protoc has made"):
         protobuf(int)
 
@@ -454,7 +433,6 @@ def test_protobuf_of_no_class_is_refused() -> None:
 
 
 def test_a_registry_that_refuses_or_is_away_is_named(registry: SchemaRegistry) -> None:
-    """With the fix; what is away may come back."""
     with pytest.raises(GearpyError, match="the login was refused: correct user= and pass") as told:
         SchemaRegistry(registry.url, user="ann", password="wrong").register(
             "s", RegistrySchema("{}")
@@ -473,7 +451,6 @@ def test_a_registry_that_refuses_or_is_away_is_named(registry: SchemaRegistry) -
     ],
 )
 def test_a_schema_that_is_refused_is_told_with_the_reason(status: int, said: str) -> None:
-    """That of the registry, without its code around it."""
     with FakeRegistry(answers=[status]) as fake:
         with pytest.raises(GearpyError, match=said) as told:
             begun(avro(registry=fake.client, schema=CLICK)).prepare("t")
@@ -481,7 +458,6 @@ def test_a_schema_that_is_refused_is_told_with_the_reason(status: int, said: str
 
 
 def test_a_registry_that_has_trouble_is_as_if_it_were_away() -> None:
-    """It may have none the next time."""
     with FakeRegistry(answers=[503]) as fake:
         form = begun(avro(registry=fake.client, schema=CLICK))
         with pytest.raises(RegistryAway, match="status 503: no such luck"):
@@ -501,7 +477,6 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 
 def test_a_login_that_is_half_given_is_refused() -> None:
-    """So is one in the address, which is shown to people."""
     with pytest.raises(ConfigError, match="leave it out, and give user= and pass") as told:
         SchemaRegistry("http://ann:secret@registry:8081")
     assert "secret" not in str(told.value)
@@ -523,7 +498,6 @@ def test_a_login_that_is_half_given_is_refused() -> None:
 def test_a_reader_is_told_what_the_registry_refuses(
     status: int, user: str | None, said: str
 ) -> None:
-    """No record is to blame, and no other try mends it."""
     with FakeRegistry(answers=[status]) as fake:
         form = avro(registry=SchemaRegistry(fake.client.url, user=user, password=user))
         with pytest.raises(RegistryRefused, match=said) as told:
@@ -557,7 +531,6 @@ def test_an_answer_that_is_cut_off_or_of_another_server_is_told(
 
 
 def test_a_schema_of_another_kind_is_named() -> None:
-    """A topic of Protobuf is read as Avro, and the other way round."""
     with FakeRegistry() as fake:
         (body,) = begun(avro(registry=fake.client, schema='"string"')).encode("t", ["a"])
         with pytest.raises(ValueError, match="its schema, 1 of the registry, is AVRO and none of"):
@@ -570,7 +543,6 @@ def test_a_schema_of_another_kind_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["bytes", "text", "json", "msgpack"])
 def test_a_form_is_the_same_in_the_next_version_of_a_program(name: str) -> None:
-    """A pipeline that reads it goes on while others change."""
     old, new = (
         StreamApplication(
             "app", Graph().add(Processor(Task, config={"form": form_of("kafka", "value", name)}))

@@ -46,7 +46,6 @@ class TopicBuild:
         return topic
 
     def make_again(self, topic: str) -> None:
-        """Delete a topic, and make another one of its name."""
         self.admin.delete_topics([topic])[topic].result(60)
 
         def is_made() -> bool:  # It is refused while the one before is being deleted.
@@ -92,7 +91,6 @@ class TopicBuild:
         assert not errors
 
     def forget(self, topic: str, before: int, partition: int = 0) -> None:
-        """Delete records up to an offset, as retention does."""
         place = TopicPartition(topic, partition, before)
         self.admin.delete_records([place])[place].result(60)
 
@@ -134,7 +132,6 @@ def wait_for_commits(servers: str, topic: str) -> None:
 
 
 def read(*topics: str, config: Mapping[str, Any] | None = None, **options: Any) -> list[Any]:
-    """Return the records that a bounded run reads, with their times."""
     app, found = gp.StreamApp("reading"), list[Any]()
     options = {"until": "now"} | options
     app.read(gp.kafka(*topics, **options)).write(gp.to_list(found, messages=True))
@@ -143,5 +140,4 @@ def read(*topics: str, config: Mapping[str, Any] | None = None, **options: Any) 
 
 
 def values_of(*topics: str, **options: Any) -> list[Any]:
-    """Return the values that a bounded run reads."""
     return [message.value for message in read(*topics, **options)]

@@ -20,7 +20,6 @@ AT = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)
 
 
 def cut(by: Any, columns: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of each folder."""
     batch = pa.RecordBatch.from_pydict(columns)
     pieces = Partitioning("sink", partition_fields("sink", by), batch.schema).cut(batch)
     found: dict[str, list[dict[str, Any]]] = {}
@@ -37,7 +36,6 @@ def test_rows_go_to_the_folder_of_their_values() -> None:
 
 
 def test_nothing_and_an_empty_text_are_one_partition() -> None:
-    """No folder could tell them apart."""
     assert cut("c", {"n": [1, 2, 3], "c": [None, "", "a"]}) == {
         f"c={NULL_PARTITION}": [{"n": 1}, {"n": 2}],
         "c=a": [{"n": 3}],
@@ -55,7 +53,6 @@ def test_nothing_and_an_empty_text_are_one_partition() -> None:
     ],
 )
 def test_values_are_written_as_spark_writes_them(values: pa.Array, text: str) -> None:
-    """So that it infers the type again."""
     assert list(cut("c", {"n": [1], "c": values})) == [f"c={text}"]
 
 
@@ -65,7 +62,6 @@ def test_values_are_written_as_spark_writes_them(values: pa.Array, text: str) ->
 )
 @pytest.mark.parametrize("zone", [None, "UTC", "+02:00", "America/New_York"])
 def test_parts_of_times_are_those_in_utc(unit: str, text: str, zone: str | None) -> None:
-    """Wherever the process runs; the time itself stays in the rows."""
     times = pa.array([AT.replace(tzinfo=None)], pa.timestamp("us"))
     if zone is not None:
         times = pa.array([AT], pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone))
@@ -77,7 +73,6 @@ def test_parts_of_times_are_those_in_utc(unit: str, text: str, zone: str | None)
 
 
 def test_a_part_of_a_date_is_one_too() -> None:
-    """Under a name of one's own."""
     assert list(cut({"y": "year(d)"}, {"d": pa.array([date(2026, 1, 2), None])})) == [
         "y=2026",
         f"y={NULL_PARTITION}",
@@ -89,7 +84,6 @@ KINDS = st.sampled_from(["a", "b", "", None, "a/b"])
 
 @given(st.lists(st.tuples(KINDS, st.integers(0, 3) | st.none()), min_size=1, max_size=50))
 def test_every_row_is_in_one_piece(rows: list[tuple[str | None, int | None]]) -> None:
-    """In its own one, in order."""
     columns = {
         "at": list(range(len(rows))),
         "c": pa.array([c for c, _ in rows], pa.string()),
@@ -127,7 +121,6 @@ def test_every_row_is_in_one_piece(rows: list[tuple[str | None, int | None]]) ->
     ],
 )
 def test_what_cannot_be_a_partition_is_refused(by: Any, message: str) -> None:
-    """With what to do instead."""
     columns = {"n": [1], "f": [1.5], "t": pa.array([AT], pa.timestamp("us", "UTC")), "day": [1]}
 
     with pytest.raises(ConfigError, match=message):
@@ -135,12 +128,10 @@ def test_what_cannot_be_a_partition_is_refused(by: Any, message: str) -> None:
 
 
 def test_a_table_of_partition_columns_alone_is_refused() -> None:
-    """Its files would have no columns."""
     with pytest.raises(ConfigError, match="no column is left that is not partitioned by"):
         cut(["n"], {"n": [1]})
 
 
 def test_a_value_that_is_too_long_is_refused() -> None:
-    """No folder can be called so."""
     with pytest.raises(ValueError, match="more than 255 bytes"):
         cut("c", {"n": [1], "c": ["x" * 300]})

@@ -30,7 +30,6 @@ def opened(
     prepared: dict[int, list[PreparedPart] | None] | None = None,
     **given: Any,
 ) -> HiveWriter:
-    """Return a writer as a task has it."""
     writer = hive_folder(path, **({"partition_by": "p"} | given)).open(0, 1)
     assert isinstance(writer, HiveWriter)
     writer.recover(prepared or {}, epoch=epoch, run=run, incarnation=incarnation)
@@ -38,19 +37,16 @@ def opened(
 
 
 def write(writer: HiveWriter, epoch: int, *numbers: int) -> list[PreparedPart] | None:
-    """Write an epoch, do not show it."""
     writer.write_batch(a_batch(list(numbers)))
     return writer.prepare(epoch)
 
 
 def numbers(path: Path) -> list[int]:
-    """Return what readers see."""
     files = sorted(path.glob("p=*/*.parquet"))
     return sorted(n for file in files for n in pq.ParquetFile(file).read()["n"].to_pylist())
 
 
 def test_readers_see_an_epoch_when_it_is_complete(tmp_path: Path) -> None:
-    """By names that tell task, epoch, run and start."""
     writer = opened(tmp_path / "out")
 
     prepared = write(writer, 1, 0, 1)
@@ -68,7 +64,6 @@ def test_readers_see_an_epoch_when_it_is_complete(tmp_path: Path) -> None:
 
 
 def test_values_come_back_whatever_is_in_them(tmp_path: Path) -> None:
-    """As Arrow reads them, with the type that is asked for."""
     writer = opened(tmp_path / "out", partition_by="name")
     records = [{"n": n, "name": name} for n, name in enumerate(NAMES)]
 
@@ -82,7 +77,6 @@ def test_values_come_back_whatever_is_in_them(tmp_path: Path) -> None:
 
 
 def test_windows_are_partitioned_by_their_date(tmp_path: Path) -> None:
-    """In UTC; of a window without a beginning there is none."""
     writer = opened(tmp_path / "out", partition_by={"date": "date(window_start)"}, key="user")
     hour = 3_600_000
     results = [
@@ -107,7 +101,6 @@ def test_windows_are_partitioned_by_their_date(tmp_path: Path) -> None:
 
 
 def test_a_successor_shows_what_was_prepared(tmp_path: Path) -> None:
-    """Also what was shown in part; what was not prepared vanishes."""
     out = tmp_path / "out"
     first = opened(out)
     prepared = write(first, 1, 0, 1, 2)
@@ -126,7 +119,6 @@ def test_a_successor_shows_what_was_prepared(tmp_path: Path) -> None:
 def test_going_back_removes_what_comes_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of this run and task only; and it is logged."""
     out = tmp_path / "out"
     other = opened(out, run="other")
     other.commit(7, write(other, 7, 100))
@@ -141,7 +133,6 @@ def test_going_back_removes_what_comes_again(
 
 
 def test_who_was_given_up_is_told(tmp_path: Path) -> None:
-    """When it begins, and when what it prepared is gone."""
     out = tmp_path / "out"
     first = opened(out)
     prepared = write(first, 1, 1)
@@ -158,7 +149,6 @@ def test_who_was_given_up_is_told(tmp_path: Path) -> None:
 def test_what_an_earlier_run_prepared_may_be_elsewhere(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The folder may be another one for a new run."""
     first = opened(tmp_path / "a", run="old")
     prepared = write(first, 1, 1)
 
@@ -170,7 +160,6 @@ def test_what_an_earlier_run_prepared_may_be_elsewhere(
 
 
 def test_a_file_that_was_changed_is_not_shown(tmp_path: Path) -> None:
-    """Nobody knows what is in it."""
     writer = opened(tmp_path / "out")
     prepared = write(writer, 1, 1)
     (pending,) = (tmp_path / "out" / "_pending").iterdir()
@@ -181,7 +170,6 @@ def test_a_file_that_was_changed_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_files_of_earlier_runs_stay_or_go(tmp_path: Path) -> None:
-    """As the program wants it; other files are never touched."""
     out = tmp_path / "out"
     for run, given, expected in (
         ("a", {}, [1]),
@@ -201,7 +189,6 @@ def test_files_of_earlier_runs_stay_or_go(tmp_path: Path) -> None:
 def test_what_is_not_prepared_is_removed_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody will ask for it."""
     monkeypatch.setattr("gearpy.connectors.partitioned.files._GROUP_ROWS", 1)
     writer = opened(tmp_path / "out")
     prepared = write(writer, 1, 1)
@@ -214,7 +201,6 @@ def test_what_is_not_prepared_is_removed_at_the_end(
 
 
 def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    """When a task opens it."""
     (tmp_path / "file").write_text("")
 
     with pytest.raises(ConfigError, match="does not exist: make it first"):

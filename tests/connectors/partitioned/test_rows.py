@@ -20,31 +20,25 @@ SCHEMA = pa.schema([("n", pa.int64()), ("p", pa.string())])
 
 
 class Files:
-    """Files in memory, by name."""
-
     def __init__(self) -> None:
         self.all: dict[str, BytesIO] = {}
 
     def begin(self, folder: str) -> BegunFile:
-        """Make one."""
         name = f"{folder}#{len(self.all)}"
         file = self.all[name] = BytesIO()
         return BegunFile(name, file)
 
 
 def rows_of(*numbers: int) -> Batch:
-    """Return records in three partitions."""
     return Batch([{"n": n, "p": f"p{n % 3}"} for n in numbers], [0] * len(numbers))
 
 
 def a_table(**given: Any) -> tuple[PartitionRows, Files]:
-    """Return what is tested."""
     files = Files()
     return PartitionRows(table_options(**{"partition_by": "p"} | given), files.begin), files
 
 
 def test_each_partition_has_a_file() -> None:
-    """With its rows in order; the next epoch begins new ones."""
     rows, _ = a_table()
 
     rows.write(rows_of(0, 1, 3))
@@ -63,7 +57,6 @@ def test_each_partition_has_a_file() -> None:
 
 
 def test_groups_are_written_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that memory does not grow with an epoch; and what was begun can be dropped."""
     monkeypatch.setattr(partition_files, "_GROUP_ROWS", 2)
     rows, files = a_table(schema=SCHEMA)
 
@@ -81,7 +74,6 @@ def test_groups_are_written_before_the_end(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_many_partitions_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When all together wait with too much, each writes what it has."""
     monkeypatch.setattr(partition_files, "_WAITING_BYTES_MAX", 8 * 4)
     rows, files = a_table(schema=SCHEMA)
 
@@ -94,7 +86,6 @@ def test_many_partitions_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_too_many_partitions_are_a_failure() -> None:
-    """Of one epoch; what was taken before is not lost by it."""
     rows, _ = a_table(partitions_max=2, schema=SCHEMA)
     rows.write(rows_of(0, 1))
 
@@ -106,7 +97,6 @@ def test_too_many_partitions_are_a_failure() -> None:
 
 
 def test_a_record_that_makes_no_folder_is_named() -> None:
-    """Nothing of its batch was taken, so the others can be written one by one."""
     rows, _ = a_table()
     bad = {"n": 2, "p": "x" * 300}
 
@@ -118,7 +108,6 @@ def test_a_record_that_makes_no_folder_is_named() -> None:
 
 
 def test_a_record_that_does_not_fit_is_named() -> None:
-    """Another type, or a field that nobody knows."""
     rows, _ = a_table(schema={"n": int, "p": str})
 
     for bad in ({"n": "x", "p": "a"}, {"n": 1, "p": "a", "more": 1}):
@@ -130,7 +119,6 @@ def test_a_record_that_does_not_fit_is_named() -> None:
 
 
 def test_event_time_is_a_column_where_it_is_asked_for() -> None:
-    """To partition by it, or in the schema."""
     by_time, _ = a_table(partition_by="hour(event_time)")
     time = pa.timestamp("us", "UTC")
     schema = pa.schema([("n", pa.int64()), ("p", pa.string()), ("event_time", time)])
@@ -152,7 +140,6 @@ def test_event_time_is_a_column_where_it_is_asked_for() -> None:
 
 
 def test_tables_go_in_as_they_are() -> None:
-    """Without rows in between."""
     rows, _ = a_table()
     table = Table(pa.RecordBatch.from_pydict({"n": [1, 2], "p": ["a", "b"]}))
 
@@ -162,7 +149,6 @@ def test_tables_go_in_as_they_are() -> None:
 
 
 def test_the_schema_stays_over_a_restart_unless_one_is_given() -> None:
-    """The program may have changed."""
     first, _ = a_table()
     first.write(rows_of(1))
     kept, _ = a_table()
@@ -192,6 +178,5 @@ def test_the_schema_stays_over_a_restart_unless_one_is_given() -> None:
     ],
 )
 def test_options_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:
-    """When the graph is built."""
     with pytest.raises(ConfigError, match=message):
         table_options(**given)

@@ -29,25 +29,21 @@ _LOCKS: Final = 3000  #: Batches; with a table for each there would be four as m
 
 @pytest.fixture
 def database(postgres: ServerAddress) -> Iterator["psycopg.Connection[Any]"]:
-    """Return a connection of a user of the database."""
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture
 def name() -> str:
-    """Return the name of a table that no other test has."""
     return f"sink{next(_NUMBERS)}"
 
 
 def ask(database: "psycopg.Connection[Any]", text: LiteralString, name: str) -> list[Any]:
-    """Return the rows of a statement about a table."""
     cursor = database.execute(sql.SQL(text).format(sql.Identifier(name)))
     return cursor.fetchall() if cursor.description else []
 
 
 def run(records: list[Any], sink: gp.Sink[Any]) -> None:
-    """Write some records."""
     app = gp.StreamApp("postgres")
     app.read(gp.collection(records)).write(sink)
     gp.run(app)
@@ -117,7 +113,6 @@ TABLE: Final = """create table {} (id int primary key,
 def test_values_come_as_they_are(
     postgres: ServerAddress, database: "psycopg.Connection[Any]", name: str
 ) -> None:
-    """Of every type; null too; what the database fills is left to it."""
     ask(database, TABLE, name)
 
     run([ROW, {"id": 2, "name": ""}], gp.postgres_sink(postgres.url, name))
@@ -131,7 +126,6 @@ def test_values_come_as_they_are(
 def test_results_of_windows_make_their_table(
     postgres: ServerAddress, database: "psycopg.Connection[Any]", name: str
 ) -> None:
-    """A row is replaced by the next one of its key, also within an epoch."""
     app = gp.StreamApp("windows")
     numbers = app.read(gp.collection(range(10), timestamp=lambda n: n * 1000))
     counts = numbers.key_by(lambda n: n % 2).window(gp.tumbling("5s")).count()
@@ -170,7 +164,6 @@ def test_a_record_that_does_not_fit_is_refused_when_it_comes(
     record: dict[str, Any],
     text: str,
 ) -> None:
-    """It names the record; the database need not."""
     ask(database, TABLE, name)
 
     with pytest.raises(OperatorError, match=text):
@@ -200,7 +193,6 @@ def test_while_the_server_is_away_the_stream_waits(own_postgres: Postgres) -> No
 
 
 def numbers_of(url: str) -> list[int]:
-    """Return what readers see."""
     with psycopg.connect(url) as database:
         try:
             return [n for (n,) in ask(database, "select n from {} order by n", "numbers")]
@@ -233,7 +225,6 @@ MISTAKES: dict[str, tuple[Callable[[str, str], gp.Sink[Any]], str]] = {
 def test_a_mistake_is_one_clear_error(
     postgres: ServerAddress, database: "psycopg.Connection[Any]", name: str, mistake: str
 ) -> None:
-    """No attempt is repeated, and the password is nowhere."""
     ask(database, TABLE, name)
     make, text = MISTAKES[mistake]
 
@@ -267,7 +258,6 @@ def test_a_server_that_will_take_connections_later_is_waited_for(
 
 
 def test_addresses_are_checked_when_the_sink_is_made() -> None:
-    """Before anything runs."""
     with pytest.raises(ConfigError, match="this is no address of a database: write postgresql://"):
         gp.postgres_sink("localhost:5432", "t")
     with pytest.raises(ConfigError, match=r"table is 'a.b.c': write 'table' or 'schema.table'"):

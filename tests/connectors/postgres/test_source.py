@@ -30,14 +30,12 @@ FILL: Final = """insert into {0} select n, 'n' || n, n,
 
 @pytest.fixture
 def database(postgres: PostgresAddress) -> Iterator["psycopg.Connection[Any]"]:
-    """Return a connection of a user of the database."""
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture
 def name(database: "psycopg.Connection[Any]") -> str:
-    """Return the name of a table with 60 rows."""
     name = f"source{next(_NUMBERS)}"
     do(database, TABLE, name)
     do(database, FILL, name)
@@ -45,7 +43,6 @@ def name(database: "psycopg.Connection[Any]") -> str:
 
 
 def do(database: "psycopg.Connection[Any]", text: LiteralString, name: str) -> None:
-    """Do something with a table."""
     database.execute(sql.SQL(text).format(sql.Identifier(name)))
 
 
@@ -61,7 +58,6 @@ def do(database: "psycopg.Connection[Any]", text: LiteralString, name: str) -> N
 def test_the_contract_of_a_source_holds(
     postgres: PostgresAddress, name: str, options: dict[str, Any], records: int | None
 ) -> None:
-    """Every place to go on from, several ranges, rows that are waited for."""
     check_source(
         lambda: gp.postgres(postgres.url, name, by="id", **options), records=records, seeds=1
     )
@@ -70,7 +66,6 @@ def test_the_contract_of_a_source_holds(
 def test_values_come_as_they_are(
     postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
 ) -> None:
-    """Of every type; null and the empty text are two things."""
     do(database, "delete from {}", name)
     row = (1, "a,\"b'\\\n", Decimal("12.50"), datetime(2026, 3, 4, 5, 6, 7, 89, tzinfo=UTC))
     insert = sql.SQL("insert into {} values (%s, %s, %s, %s, %s, %s, %s, %s)").format(
@@ -90,7 +85,6 @@ def test_values_come_as_they_are(
 def test_new_rows_are_followed_and_wait_for_older_transactions(
     postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
 ) -> None:
-    """A row with a lesser key that is committed later is not missed."""
     source = gp.postgres(postgres.url, name, by="id", follow=True, interval="1ms", columns=["name"])
     reader = source.open("00000", None)
     seen: list[int] = []
@@ -111,7 +105,6 @@ def test_new_rows_are_followed_and_wait_for_older_transactions(
 
 
 def test_while_the_server_is_away_the_source_waits(own_postgres: Postgres) -> None:
-    """It says so, and goes on behind the last row."""
     url, server = own_postgres.address.url, own_postgres.server
     with psycopg.connect(url, autocommit=True) as database:
         do(database, TABLE, "orders")
@@ -162,7 +155,6 @@ def test_a_question_brings_more_rows_than_are_read_at_a_time(
 def test_a_mistake_is_found_when_the_program_is_built(
     postgres: PostgresAddress, name: str, change: dict[str, Any], text: str
 ) -> None:
-    """Nothing runs."""
     options = {"table": name, "by": "id", **change}
 
     def build() -> None:
@@ -196,7 +188,6 @@ def with_bad(database: "psycopg.Connection[Any]", name: str) -> str:
 
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_bad_rows_are_set_aside_once(postgres: PostgresAddress, with_bad: str, size: int) -> None:
-    """Wherever one goes on; the last row may be a bad one."""
     source = gp.postgres(postgres.url, with_bad, by="id", on_bad="side")
     place: Any = None
     good, bad, ended = list[int](), list[gp.BadRecord](), False
@@ -214,7 +205,6 @@ def test_bad_rows_are_set_aside_once(postgres: PostgresAddress, with_bad: str, s
 
 
 def test_bad_rows_are_left_out_or_refused(postgres: PostgresAddress, with_bad: str) -> None:
-    """By name of table, key and column, and with what helps."""
     rows = read_all(gp.postgres(postgres.url, with_bad, by="id", on_bad="skip"))
     assert [row["id"] for row in rows] == [key for key in range(1, 61) if key not in BAD]
     with pytest.raises(OperatorError) as told:
@@ -228,7 +218,6 @@ def test_bad_rows_are_left_out_or_refused(postgres: PostgresAddress, with_bad: s
 def test_a_bad_order_is_refused_whatever_is_to_become_of_bad_rows(
     postgres: PostgresAddress, with_bad: str
 ) -> None:
-    """Nobody knows where to go on behind it."""
     with pytest.raises(OperatorError, match="it orders the rows: correct it, or read a view"):
         read_all(gp.postgres(postgres.url, with_bad, by=["at", "id"], on_bad="skip", follow=True))
 
@@ -236,7 +225,6 @@ def test_a_bad_order_is_refused_whatever_is_to_become_of_bad_rows(
 def test_a_row_without_an_event_time_is_a_bad_one(
     postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
 ) -> None:
-    """It is refused, or left out."""
     do(database, "update {} set at = null where id in (3, 60)", name)
     source = gp.postgres(postgres.url, name, by="id", time="at", on_bad="skip")
     assert [row["id"] for row in read_all(source)] == [*(1, 2), *range(4, 60)]

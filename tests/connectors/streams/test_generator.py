@@ -23,7 +23,6 @@ def a_source(
     parts: int = 1,
     now_ms: Callable[[], int] = lambda: 0,
 ) -> GeneratorSource:
-    """Return a source with a clock of its own."""
     return GeneratorSource(
         make,
         rate=rate,
@@ -36,7 +35,6 @@ def a_source(
 
 
 def test_the_limit_is_shared_by_the_partitions() -> None:
-    """All together give that many."""
     source = a_source(count, limit=5, parts=3)
 
     shares = [len(rest_of(source.open(name, None))) for name in source.partitions()]
@@ -46,8 +44,6 @@ def test_the_limit_is_shared_by_the_partitions() -> None:
 
 
 def test_a_function_or_an_iterator_that_raises_is_blamed() -> None:
-    """As user code, not as ours."""
-
     def broken() -> Iterator[int]:
         yield 1
         raise ValueError("no more")
@@ -59,7 +55,6 @@ def test_a_function_or_an_iterator_that_raises_is_blamed() -> None:
 
 
 def test_closing_ends_the_generator() -> None:
-    """What it has opened is released."""
     ended = []
 
     def numbers() -> Iterator[int]:
@@ -115,7 +110,6 @@ def test_a_rate_is_kept() -> None:
 
 
 def test_a_reader_says_when_its_rate_allows_the_next_record() -> None:
-    """And gives it then, so that nobody has to ask before."""
     clock = [0]
     reader = a_source(count, rate=3, timestamp=lambda n: n, now_ms=lambda: clock[0]).open("0", None)
 
@@ -134,7 +128,6 @@ def test_a_reader_says_when_its_rate_allows_the_next_record() -> None:
 def test_a_program_that_is_slow_to_give_records_is_not_waited_for(
     takes_ms: int, counts: list[int]
 ) -> None:
-    """A batch is passed on as it is after a few ms, and nothing is missing."""
     now_ms = 0
 
     def numbers() -> Iterator[int]:
@@ -152,7 +145,6 @@ def test_a_program_that_is_slow_to_give_records_is_not_waited_for(
 
 
 def test_a_program_that_has_waited_gives_records_one_by_one_for_a_while() -> None:
-    """Those that come at once do not wait with it for the next one that does not."""
     now_ms, asked = 0, 0
 
     def bursts() -> Iterator[int]:
@@ -175,7 +167,6 @@ def test_a_program_that_has_waited_gives_records_one_by_one_for_a_while() -> Non
 
 
 def test_records_that_were_late_to_come_do_not_count_for_the_rate() -> None:
-    """A slow program may give all that the rate allows."""
     now_ms = 0
 
     def numbers() -> Iterator[int]:
@@ -193,7 +184,6 @@ def test_records_that_were_late_to_come_do_not_count_for_the_rate() -> None:
 
 
 def test_lost_time_is_made_up_for_a_second_of_it() -> None:
-    """After an hour of back-pressure no flood comes."""
     pace = Pace(100)
     pace.take(0, 10)
 
@@ -203,7 +193,6 @@ def test_lost_time_is_made_up_for_a_second_of_it() -> None:
 
 
 def test_a_clock_that_is_set_back_does_not_stop_the_pace() -> None:
-    """It goes on from there."""
     pace = Pace(10)
     pace.take(3_600_000, 10)
 
@@ -232,7 +221,6 @@ def test_a_pace_is_never_exceeded(rate: float, steps: list[tuple[int, int]]) -> 
 
 
 def test_wrong_arguments_are_all_reported_at_once() -> None:
-    """Values in place of a function are the usual slip."""
     with pytest.raises(ConfigError) as refused:
         generate([1], rate=0, limit=-1, partitions=0)  # type: ignore[call-overload]
 

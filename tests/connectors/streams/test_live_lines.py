@@ -84,7 +84,6 @@ def test_a_line_that_never_ends_is_refused() -> None:
 
 
 def test_bytes_that_are_no_text_are_told_with_their_line() -> None:
-    """And with what helps."""
     reader = Pieces(b"1\n2\n", b"J\xfcrgen\n")
     reader.read_batch(5)
     with pytest.raises(GearpyError, match=r"line 3 has bytes that are not utf-8 .*encoding="):

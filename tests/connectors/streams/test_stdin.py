@@ -12,7 +12,6 @@ from gearpy.task.api.interfaces import SourceReader
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[SourceReader, int]]:
-    """Return a reader and the end of a pipe that it reads."""
     out, into = os.pipe()
     source = StdinSource(timestamp=int, bound_ms=2, encoding="utf-8", errors="replace", file=out)
     reader = source.open("stdin", None)
@@ -21,7 +20,6 @@ def pipe() -> Iterator[tuple[SourceReader, int]]:
 
 
 def values(reader: SourceReader, size: int = 10) -> list[str]:
-    """Return what is there now."""
     batch = reader.read_batch(size)
     return [] if batch is None else batch.values
 
@@ -45,7 +43,6 @@ def test_lines_are_given_as_they_come(pipe: tuple[SourceReader, int]) -> None:
 
 
 def test_the_source_says_that_it_cannot_be_read_again() -> None:
-    """So that the guarantee is told."""
     source = stdin()
 
     assert not source.replayable

@@ -14,12 +14,9 @@ from gearpy.task.api.interfaces import SourceReader
 
 
 class Clock:
-    """A wall clock set by hand."""
-
     ms = 0
 
     def __call__(self) -> int:
-        """Return the time."""
         return self.ms
 
 
@@ -31,7 +28,6 @@ class Scripted:
         self.is_closed = False
 
     def is_made(self) -> bool:
-        """Say the first step."""
         step = self.steps.pop(0)
         if isinstance(step, OSError):
             raise step
@@ -45,19 +41,15 @@ class Scripted:
         return step
 
     def close(self) -> None:
-        """Remember it."""
         self.is_closed = True
 
 
 class Longest(Random):
-    """Draws the longest pause."""
-
     def randint(self, a: int, b: int) -> int:
         return b
 
 
 def a_reader(clock: Clock, *connections: Scripted, until_closed: bool = False) -> TcpReader:
-    """Return a reader that gets these connections."""
     waiting = list(connections)
     return TcpReader(
         "host:1",
@@ -73,7 +65,6 @@ def a_reader(clock: Clock, *connections: Scripted, until_closed: bool = False) -
 
 
 def values(reader: SourceReader, size: int = 10) -> list[str]:
-    """Return what is there now."""
     batch = reader.read_batch(size)
     return [] if batch is None else batch.values
 
@@ -116,7 +107,6 @@ def test_it_connects_again_after_longer_and_longer_pauses(
 
 
 def test_the_stream_may_end_with_the_connection() -> None:
-    """Then the last line needs no end."""
     reader = a_reader(Clock(), Scripted(b"", b"1\n2", b""), until_closed=True)
 
     assert values(reader) == ["1"]
@@ -126,7 +116,6 @@ def test_the_stream_may_end_with_the_connection() -> None:
 
 
 def test_from_a_real_server() -> None:
-    """Over a socket that never makes the task wait."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         source = tcp_lines("127.0.0.1", port, until_closed=True)
@@ -148,7 +137,6 @@ def test_from_a_real_server() -> None:
 
 
 def test_a_reader_tells_what_it_waits_for_until_it_is_connected() -> None:
-    """Else "0 records" for ever is all that anybody sees."""
     clock = Clock()
     refused = [Scripted(OSError(111, "Connection refused")) for _ in range(2)]
     reader = a_reader(clock, *refused, Scripted(b"", b"1\n"))
@@ -166,7 +154,6 @@ def test_a_reader_tells_what_it_waits_for_until_it_is_connected() -> None:
 
 
 def test_nobody_listens() -> None:
-    """It goes on trying; nothing fails."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     source = tcp_lines("127.0.0.1", port)
@@ -189,6 +176,5 @@ def test_nobody_listens() -> None:
     ],
 )
 def test_mistakes_are_told(arguments: dict[str, object], message: str) -> None:
-    """Before anything connects."""
     with pytest.raises(ConfigError, match=message):
         tcp_lines(**({"host": "localhost", "port": 1} | arguments))  # type: ignore[arg-type]

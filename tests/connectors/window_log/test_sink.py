@@ -21,7 +21,6 @@ LANE = "windows-00000"
 
 
 def a_writer(store: Any, *, task: int = 0, **options: Any) -> WindowLogWriter:
-    """Return the writer of one task."""
     return WindowLogWriter(LogOptions(place="memory", **options), WindowLog(store), task=task)
 
 
@@ -34,7 +33,6 @@ def started(
     incarnation: int = 1,
     **more: Any,
 ) -> WindowLogWriter:
-    """Return a writer that begins, or goes on."""
     writer = a_writer(store, **more)
     writer.restore(state)
     writer.recover({}, epoch=epoch, run=run, incarnation=incarnation)
@@ -42,12 +40,10 @@ def started(
 
 
 def write(writer: WindowLogWriter, *values: Any) -> None:
-    """Write some records."""
     writer.write_batch(Batch(list(values), [7] * len(values)))
 
 
 def results(*keys: int, value: Any = 1) -> list[Any]:
-    """Return results of windows."""
     return [WindowResult(key, value, key * 10, key * 10 + 10) for key in keys]
 
 
@@ -61,7 +57,6 @@ def commit(writer: WindowLogWriter, epoch: int, *values: Any) -> Any:
 
 
 def keys_in(store: Any) -> list[int]:
-    """Return all keys of a log, in order."""
     log = WindowLog(store)
     keys: list[int] = log.read_between({}, log.view().ends())["key"].to_pylist()
     return keys
@@ -84,20 +79,17 @@ def keys_in(store: Any) -> list[int]:
     ],
 )
 def test_what_cannot_be_meant_is_refused_at_once(options: Any, mistake: str) -> None:
-    """When the program is built, not when the first window closes."""
     with pytest.raises(ConfigError, match=mistake):
         window_log_folder("x", **options)
 
 
 def test_all_mistakes_are_told_together() -> None:
-    """So that one correction is enough."""
     with pytest.raises(ConfigError) as caught:
         window_log_folder("x", body="csv", writer="")  # type: ignore[arg-type]
     assert len(caught.value.mistakes) == 2
 
 
 def test_the_folder_above_must_be_there(tmp_path: Path) -> None:
-    """A mistyped path must not become a folder somewhere."""
     with pytest.raises(ConfigError, match="does not exist: make it first"):
         window_log_folder(tmp_path / "x" / "y").open(0, 1)
     (tmp_path / "file").write_text("")
@@ -106,7 +98,6 @@ def test_the_folder_above_must_be_there(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_a_mistake(tmp_path: Path) -> None:
-    """It says which."""
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "_pending").write_text("")
     writer = window_log_folder(tmp_path / "log").open(0, 1)
@@ -120,7 +111,6 @@ def test_a_folder_that_cannot_be_written_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_the_first_records_give_the_columns() -> None:
-    """Every task, and every later run, keeps to them."""
     store = MemoryFolder()
     commit(started(store), 1, *results(1, value={"n": 1}))
     commit(started(store, task=1), 1, *results(2, value={}))
@@ -133,7 +123,6 @@ def test_the_first_records_give_the_columns() -> None:
 
 
 def test_of_two_tasks_the_first_gives_the_columns() -> None:
-    """Both had begun before there was a log."""
     store = MemoryFolder()
     first, second = started(store), started(store, task=1)
     commit(first, 1, *results(1, value=1.5))
@@ -151,7 +140,6 @@ def test_of_two_tasks_the_first_gives_the_columns() -> None:
     ],
 )
 def test_another_schema_than_that_of_the_log_is_refused(given: Any, difference: str) -> None:
-    """Readers count on it."""
     store = MemoryFolder()
     commit(started(store), 1, *results(1))
 
@@ -210,7 +198,6 @@ def test_a_bad_record_behind_a_restart_is_refused_alone(first: Any) -> None:
 
 
 def test_of_first_records_those_that_fit_together_are_written_one_by_one() -> None:
-    """As is done where bad records may be left out."""
     store = MemoryFolder()
     writer = started(store)
     bad, *good = ({"key": 1, "value": value} for value in ("x", 1, 2.5))
@@ -241,7 +228,6 @@ def test_windows_of_streams_that_were_merged_come_again_in_another_order() -> No
 
 
 def test_a_record_among_few_is_refused_at_once_and_alone() -> None:
-    """Not when the epoch ends; those that came before and come behind are written, in order."""
     store = MemoryFolder()
     writer = started(store)
     commit(writer, 1, *results(1))
@@ -258,7 +244,6 @@ def test_a_record_among_few_is_refused_at_once_and_alone() -> None:
 
 
 def test_a_value_that_its_owner_changes_later_is_written_as_it_was() -> None:
-    """A window that fires early may go on with the dict that it has handed over."""
     store = MemoryFolder()
     writer = started(store)
     value: dict[str, Any] = {"n": 1, "pages": ["a"]}
@@ -278,7 +263,6 @@ def test_a_value_that_its_owner_changes_later_is_written_as_it_was() -> None:
 
 
 def test_many_small_batches_do_not_wait_for_the_end_of_the_epoch() -> None:
-    """Rows as Python's objects take much more memory than columns."""
     store = MemoryFolder()
     writer = started(store)
     write(writer, *results(0))
@@ -293,7 +277,6 @@ def test_many_small_batches_do_not_wait_for_the_end_of_the_epoch() -> None:
 
 
 def test_no_records_are_no_file() -> None:
-    """Nor a schema."""
     store = MemoryFolder()
     writer = started(store)
     write(writer)
@@ -307,7 +290,6 @@ def test_no_records_are_no_file() -> None:
 
 
 def test_windows_that_come_again_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    """What was shown stays, with the value that readers have seen."""
     store = MemoryFolder()
     writer = started(store)
     state = commit(writer, 1, *results(1))
@@ -362,7 +344,6 @@ def test_what_is_still_to_come_again_survives_another_restart() -> None:
 
 
 def test_records_without_windows_are_recognised_as_a_whole() -> None:
-    """Equal ones as often as they were shown."""
     store = MemoryFolder()
     writer = started(store)
     state = commit(writer, 1, {"key": 1})
@@ -374,7 +355,6 @@ def test_records_without_windows_are_recognised_as_a_whole() -> None:
 
 
 def test_what_was_purged_is_not_expected_again() -> None:
-    """It is gone, and nobody can tell any more."""
     store = MemoryFolder()
     writer = started(store)
     state = commit(writer, 1, *results(1))
@@ -389,7 +369,6 @@ def test_what_was_purged_is_not_expected_again() -> None:
 
 
 def test_what_is_purged_while_it_comes_again_is_expected_after_another_restart() -> None:
-    """What it was is kept; also when somebody has damaged that file, the rest goes on."""
     store = MemoryFolder()
     writer = started(store)
     begun = commit(writer, 1, *results(1))
@@ -410,7 +389,6 @@ def test_what_is_purged_while_it_comes_again_is_expected_after_another_restart()
 
 
 def test_who_was_given_up_shows_nothing() -> None:
-    """Its successor shows what was complete."""
     store = MemoryFolder()
     zombie = started(store)
     write(zombie, *results(1))
@@ -428,7 +406,6 @@ def test_who_was_given_up_shows_nothing() -> None:
 
 
 def test_tiny_files_that_come_fast_are_arrow() -> None:
-    """To open them is what costs; others are Parquet."""
     now_s = 0.0
     store = MemoryFolder()
     options = LogOptions(place="memory", body="auto")
@@ -443,7 +420,6 @@ def test_tiny_files_that_come_fast_are_arrow() -> None:
 
 
 def test_small_files_become_one_now_and_then() -> None:
-    """Readers see the same batches."""
     store = MemoryFolder()
     writer = started(store, compact_files=3)
     for epoch in range(1, 8):
@@ -455,7 +431,6 @@ def test_small_files_become_one_now_and_then() -> None:
 
 
 def test_old_files_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not more often than needed."""
     monkeypatch.setattr(window_log_sink, "_EXPIRE_EVERY_S", 0.0)
     store = MemoryFolder(now_ms=1)
     writer = started(store, retain_ms=60_000)
@@ -466,7 +441,6 @@ def test_old_files_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_closing_leaves_what_is_prepared() -> None:
-    """Whoever comes next shows it."""
     store = MemoryFolder()
     writer = started(store)
     write(writer, *results(1))

@@ -30,12 +30,9 @@ S = 1_000_000
 
 
 class Clock:
-    """A wall clock that is set by hand."""
-
     now_ms = 0
 
     def __call__(self) -> int:
-        """Tell the time."""
         return self.now_ms
 
 
@@ -73,7 +70,6 @@ def rows_of(reader: SourceReader, reads: int = 1000, size: int = 1000) -> list[t
 
 
 def everything(batches: dict[str, int], rows: int = 2) -> list[tuple[str, int]]:
-    """Return the rows of a log."""
     return sorted(
         (f"{lane}/{place}", seq)
         for lane, end in batches.items()
@@ -99,7 +95,6 @@ def test_every_row_of_every_lane_comes_once(tmp_path: Path) -> None:
 
 
 def test_tables_are_given_as_they_are(tmp_path: Path) -> None:
-    """With the schema of the log, and a time for each row: the last that is in its window."""
     build = LogBuilder(tmp_path / "log")
     build.put(rows=3)
 
@@ -117,7 +112,6 @@ def test_tables_are_given_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_schema_selects_columns_and_types(tmp_path: Path) -> None:
-    """As of other sources."""
     LogBuilder(tmp_path / "log").put(rows=1)
 
     source = window_log(
@@ -174,7 +168,6 @@ def test_it_goes_on_exactly_where_a_snapshot_was_taken(
 
 
 def steps_of(reader: SourceReader, size: int) -> list[tuple[list[tuple[str, int, int]], int]]:
-    """Return what each read gives, and the watermark behind it."""
     found = []
     while not reader.finished:
         batch = reader.read_batch(size)
@@ -200,7 +193,6 @@ def test_the_watermark_moves_at_the_end_of_a_batch(tmp_path: Path) -> None:
 
 
 def test_a_watermark_that_the_writer_has_noted_is_taken(tmp_path: Path) -> None:
-    """It knows more than the rows tell."""
     build = LogBuilder(tmp_path / "log")
     build.put(rows=1, watermark=123_456)
     reader = opened(tmp_path / "log")
@@ -269,7 +261,6 @@ def test_following_finds_batches_and_lanes_as_they_come(tmp_path: Path) -> None:
 
 
 def test_it_looks_no_more_often_than_it_was_told(tmp_path: Path) -> None:
-    """A listing costs, at a URL above all."""
     build, clock = LogBuilder(tmp_path / "log"), Clock()
     reader = opened(tmp_path / "log", follow=True, now_ms=clock, poll_ms=100)
     reader.read_batch(1)
@@ -283,7 +274,6 @@ def test_it_looks_no_more_often_than_it_was_told(tmp_path: Path) -> None:
 
 
 def test_what_was_purged_before_it_was_read_is_a_gap(tmp_path: Path) -> None:
-    """Nothing is passed over in silence."""
     build = LogBuilder(tmp_path / "log")
     for _ in range(4):
         build.put()
@@ -334,7 +324,6 @@ def test_lanes_of_a_writer_are_spread_evenly() -> None:
 def test_wrong_use_is_refused_when_it_is_built(
     tmp_path: Path, options: dict[str, Any], mistake: str
 ) -> None:
-    """With what would be right."""
     LogBuilder(tmp_path / "log")
 
     with pytest.raises(ConfigError, match=mistake):
@@ -342,7 +331,6 @@ def test_wrong_use_is_refused_when_it_is_built(
 
 
 def test_a_log_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """Unless its columns are told."""
     with pytest.raises(ConfigError, match="there is no window log yet"):
         window_log(tmp_path / "none").partitions()
 
@@ -351,7 +339,6 @@ def test_a_log_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_application_reads_it(tmp_path: Path) -> None:
-    """Rows of all partitions, as tables, to the end."""
     build = LogBuilder(tmp_path / "log")
     for lane in LANES * 3:
         build.put(lane)

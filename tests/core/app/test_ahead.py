@@ -93,7 +93,6 @@ def test_what_has_changed_in_a_long_round_is_read_in_another_one() -> None:
 
 
 def test_a_round_is_read_while_the_next_epoch_ends() -> None:
-    """Or the last one: then what it has not read is as soon read in the pause."""
     ahead = some_ahead()
     ahead.advance({0: a_manifest(3)}, 1000)
     answer(ahead, 3, 3000, by=(ONE, TWO))
@@ -125,7 +124,6 @@ def rounds(ahead: ReadingAhead, *took_ms: int) -> int:
 
 
 def test_rounds_come_to_an_end() -> None:
-    """Also if each is a little shorter, or if the state changes as fast as it is stored."""
     assert rounds(some_ahead(), 9000, 7000, 5000, 3000, 2000, 1500, 1100, 800) == 7
     assert rounds(some_ahead(), 8000, 7000, 6000, 5000) == 2
     assert rounds(some_ahead(), 8000, 150, 100) == 2
@@ -146,7 +144,6 @@ def test_an_answer_that_does_not_come_is_not_waited_for_in_the_end() -> None:
 
 
 def test_the_last_epoch_is_read_as_soon_as_it_is_stored() -> None:
-    """Once, and only on top of one that was read before."""
     early, ahead = some_ahead(), some_ahead()
     ahead.advance({0: a_manifest(3)}, 1000)
     answer(ahead, 3, 1100, by=(ONE, TWO))
@@ -178,7 +175,6 @@ def a_scaled_dag(parallelism: int) -> Dag:
 
 
 def test_tasks_read_the_files_that_they_take_over() -> None:
-    """Each executor those of its tasks, and what was not dealt to them it leaves out."""
     before, after = a_scaled_dag(2), a_scaled_dag(4)
     placement = {task: ONE if task.task_index < 3 else TWO for task in after.tasks()}
     ahead = ReadingAhead(after, placement, old=layout_of(before))
@@ -202,7 +198,6 @@ def test_tasks_read_the_files_that_they_take_over() -> None:
 
 
 def test_nothing_is_waited_for_if_nothing_is_taken_over() -> None:
-    """All that moves is copied when the old version has ended."""
     before = a_scaled_dag(1)
     after = a_dag((1, 1))
     ahead = ReadingAhead(after, {SOURCE: ONE, SINK: TWO}, old=layout_of(before))
@@ -372,7 +367,6 @@ def test_after_damage_a_restart_has_an_epoch_to_go_back_to() -> None:
 
 
 def test_a_file_that_was_deleted_meanwhile_is_not_damaged() -> None:
-    """A later epoch had been written anew, and no epoch that is kept lists the file."""
     bench = Bench()
     an_epoch(bench)
     reads = told(change(bench), ReadAhead)

@@ -61,7 +61,6 @@ def test_it_succeeds_when_all_regions_have_come_to_their_end() -> None:
 
 
 def test_another_graph_ends_it() -> None:
-    """With the difference; every process is stopped."""
     bench = Bench(is_begun=False)
     bench.silent = {A, B}
     bench.begin()
@@ -94,7 +93,6 @@ def test_without_slots_it_fails_after_a_time() -> None:
 
 
 def test_a_process_in_which_all_is_done_gives_its_slots_to_one_that_waits_for_some() -> None:
-    """Not at once, as the cluster may have others; nothing is restarted for it."""
     bench = Bench((1, 1), (1, 1))
     bench.finish(1)
     (needed,) = bench.manager.regions[0].executors
@@ -115,7 +113,6 @@ def test_a_process_in_which_all_is_done_gives_its_slots_to_one_that_waits_for_so
 
 
 def test_what_lost_tasks_left_open_is_settled_by_an_executor_that_is_left() -> None:
-    """At once, before another process has started; where nobody is left, their next start does."""
     plain = a_dag((2, 2), (1, 1))
     sink = replace(plain.processors[ProcessorId(1)], leaves_open=True)
     dag = Dag(plain.version, {**plain.processors, sink.id: sink}, plain.edges)
@@ -148,7 +145,6 @@ def test_one_that_has_run_waits_for_its_slots_however_long() -> None:
 
 
 def test_one_that_has_run_waits_also_under_another_app_master() -> None:
-    """That one has not seen it run."""
     manager = Bench().another(launch=2, has_run=True)
     manager.on_start(0)
 
@@ -156,7 +152,6 @@ def test_one_that_has_run_waits_also_under_another_app_master() -> None:
 
 
 def test_without_a_number_of_executors_the_application_is_cut_as_there_was_room() -> None:
-    """By its first allocation; an executor that is lost is asked for by its size again."""
     bench = Bench((2, 2), (1, 1), executors=0, is_begun=False)
     bench.grants = False
     asked = bench.obey(bench.manager.on_start(0))
@@ -195,7 +190,6 @@ def test_an_allocation_that_is_not_the_whole_is_no_cut() -> None:
 
 
 def test_a_failed_task_restarts_its_region_and_no_other() -> None:
-    """In place, after the pause, with new sessions."""
     bench = Bench((1, 1), (1, 1))
     sessions = dict(bench.manager.regions[0].sessions)
     attempt = bench.manager.regions[1].attempt
@@ -231,7 +225,6 @@ def test_when_a_restart_in_place_does_not_help_the_process_is_replaced() -> None
 
 
 def test_a_process_that_lost_messages_again_is_not_replaced() -> None:
-    """The network is to blame, and a new process has the same one."""
     bench = Bench((1, 1), (1, 1), executors=4)
     task = next(iter(bench.manager.regions[0].placement))
     bench.fail_task(task, kind="lost")
@@ -241,7 +234,6 @@ def test_a_process_that_lost_messages_again_is_not_replaced() -> None:
 
 
 def test_a_process_that_cannot_read_snapshots_that_are_whole_is_replaced() -> None:
-    """It has no file left to open them with, say."""
     bench = Bench((1, 1))
     bench.unanswered = {(A, LaunchTasks)}
     bench.fail_task(TaskId(0, 0))
@@ -286,7 +278,6 @@ def test_threads_that_cannot_go_on_end_their_application() -> None:
 
 
 def test_long_turns_are_known_until_their_executor_tells_others_or_is_gone() -> None:
-    """They are all that there are at the moment."""
     bench = Bench((1, 1), (1, 1), executors=2)
     of_a, of_b = (LongTurn(task_id=TaskId(n, 0), lasts_ms=5000, step="map") for n in (0, 1))
 
@@ -338,7 +329,6 @@ def test_a_lost_worker_costs_one_restart() -> None:
 
 
 def test_a_worker_that_is_lost_later_than_its_executors_costs_one_restart() -> None:
-    """What was launched there meanwhile never had a chance."""
     bench = Bench()
     bench.silent.add(A)
     bench.lose(A, "its process does not answer")
@@ -369,7 +359,6 @@ def test_a_broken_link_alone_restarts_what_may_have_used_it() -> None:
 
 
 def test_the_other_ends_complaint_about_a_link_costs_nothing() -> None:
-    """Also if it comes when a region that had used the link has begun again."""
     bench = Bench((1, 1), (1, 1), (1, 1), executors=2, backoff_ms=0)
     using = next(each for each in bench.manager.regions if len(each.executors) > 1)
     bench.break_link(A, B)
@@ -408,7 +397,6 @@ def test_a_failed_task_of_an_old_session_is_nothing() -> None:
 
 
 def test_the_budget_ends_it_with_the_last_cause() -> None:
-    """All regions are stopped, then all processes."""
     bench = Bench((1, 1), (1, 1), restarts=1)
     bench.fail_task(TaskId(0, 0))
     bench.tick(3000)
@@ -422,7 +410,6 @@ def test_the_budget_ends_it_with_the_last_cause() -> None:
 
 
 def test_a_record_that_fails_too_often_ends_it_before_the_budget_does() -> None:
-    """Another record does not count."""
     bench = Bench(backoff_ms=0)
 
     bench.fail_task(TaskId(1, 0), "boom", record="'y'")
@@ -452,7 +439,6 @@ def test_an_executor_that_does_not_register_is_killed_and_replaced() -> None:
 
 
 def test_an_executor_that_does_not_answer_a_step_is_killed_and_replaced() -> None:
-    """One restart; the others are not touched."""
     bench = Bench()
     bench.silent = {B}
     bench.obey(bench.manager.replay(bench.now_ms))
@@ -469,7 +455,6 @@ def test_an_executor_that_does_not_answer_a_step_is_killed_and_replaced() -> Non
 
 
 def test_a_silent_executor_is_killed_unless_its_worker_tells_more() -> None:
-    """The worker's word is the better cause."""
     bench = Bench()
     bench.manager.on_executor_silent(A, 1, bench.now_ms)
     bench.lose(A, "out of memory")
@@ -531,7 +516,6 @@ def test_an_executor_that_is_lost_after_its_part_of_the_good_end_costs_nothing()
 
 
 def test_it_ends_though_executors_are_lost_meanwhile() -> None:
-    """The first cause stays; nothing is asked for."""
     bench = Bench()
     bench.silent = {A, B}
     bench.obey(bench.manager.fail(ErrorCard(cause="too many"), bench.now_ms))
@@ -569,7 +553,6 @@ def test_a_replay_leaves_what_restarts_or_is_done_alone() -> None:
 
 
 def test_slots_of_a_worker_that_is_lost_are_given_back_for_a_moment() -> None:
-    """The master may give some out before it knows. If it still does later, the worker is there."""
     bench = Bench(is_begun=False)
     bench.silent = {A, B}
     bench.begin()
@@ -639,7 +622,6 @@ def test_no_other_epoch_ends_for_who_asks_again(*, is_stored: bool) -> None:
 
 
 def test_who_asks_while_another_epoch_ends_gets_the_next_one_at_once() -> None:
-    """All that was read before the question is in that one, and not in the other."""
     bench = Bench((1, 1))
     bench.manager.end_epochs()
     bench.tick(1)
@@ -658,7 +640,6 @@ def test_no_epoch_of_a_region_that_does_not_run_can_be_asked_for() -> None:
 
 
 def test_a_worker_that_is_told_to_end_costs_no_restart() -> None:
-    """Nor does it fail an application that may not restart; a failure after it counts."""
     bench = Bench((2, 2), executors=2, restarts=1)
 
     for _ in range(4):

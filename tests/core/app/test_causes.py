@@ -73,7 +73,6 @@ def test_what_a_restart_does_after_damage_is_told(
 
 
 def test_nothing_left_names_the_file_the_epochs_and_the_command() -> None:
-    """Whoever reads it knows what to look at."""
     manifests = [
         Manifest(region=2, epoch=epoch, attempt=1, clock_ms=0, snapshots=()) for epoch in (6, 7)
     ]

@@ -80,7 +80,6 @@ def test_the_next_version_is_put_in_place_when_it_is_there_and_the_last_epoch_is
 
 
 def test_the_next_core_takes_over_executors_and_numbers() -> None:
-    """What is told late of the old version can be taken for nothing of the new one."""
     bench, before = on_trial()
     after = bench.manager
 
@@ -122,7 +121,6 @@ def test_slots_of_a_change_that_is_given_up_are_not_waited_for_any_more() -> Non
 def test_slots_that_a_process_was_lost_with_are_still_waited_for_when_a_change_is_given_up() -> (
     None
 ):
-    """Only those of the change are withdrawn."""
     bench = Bench()
     bench.grants = False
     bench.obey(bench.manager.change(next_dag((8, 8)), bench.now_ms))
@@ -175,7 +173,6 @@ def test_a_change_is_given_up_if_the_slots_of_the_old_version_would_not_do(
 
 
 def test_an_update_of_one_region_may_take_the_slots_of_a_process_that_stays() -> None:
-    """It gives them up when they are missing, and its tasks begin again elsewhere."""
     bench = Bench((2, 2), (2, 2))
     bench.grants = False
     bench.obey(bench.manager.change(next_dag((2, 2), (2, 2)), bench.now_ms, kept=frozenset({0})))
@@ -227,7 +224,6 @@ def test_a_change_gives_way_to_a_lost_process_that_it_has_taken_the_slots_of() -
 
 
 def test_processes_that_have_slots_are_waited_for_as_long_as_they_may_take() -> None:
-    """On a busy machine they take long to start, and the old version goes on meanwhile."""
     bench = Bench()
     bench.silent = {_NEXT[1]}
 
@@ -239,7 +235,6 @@ def test_processes_that_have_slots_are_waited_for_as_long_as_they_may_take() -> 
 
 
 def test_a_process_of_the_next_version_that_ends_gives_the_change_up() -> None:
-    """The old version was not touched yet."""
     bench = Bench()
     bench.silent = {_NEXT[1]}
     change(bench)
@@ -255,7 +250,6 @@ def test_a_process_of_the_next_version_that_ends_gives_the_change_up() -> None:
 
 
 def test_a_process_of_the_next_version_that_cannot_go_on_is_no_failure_of_this_one() -> None:
-    """It says so itself, and not only by its end."""
     bench = Bench()
     bench.silent = {_NEXT[1]}
     change(bench)
@@ -274,7 +268,6 @@ def test_a_process_of_the_next_version_that_cannot_go_on_is_no_failure_of_this_o
 
 
 def test_a_next_version_with_another_graph_than_planned_is_given_up() -> None:
-    """A program must be the same wherever it is loaded."""
     bench = Bench()
     bench.silent = {*_NEXT}
     done = change(bench)
@@ -286,7 +279,6 @@ def test_a_next_version_with_another_graph_than_planned_is_given_up() -> None:
 
 
 def test_a_last_epoch_that_takes_too_long_gives_the_change_up() -> None:
-    """And the old version goes on from the epoch before."""
     bench = Bench()
     bench.unanswered = {(A, BeginEpoch), (B, BeginEpoch)}
     change(bench)
@@ -316,7 +308,6 @@ def test_a_version_that_cannot_be_put_in_place_leaves_the_old_one_running() -> N
 
 
 def test_only_one_change_at_a_time() -> None:
-    """And none before all tasks run, or while the application is about to end."""
     bench = Bench()
     bench.silent = {*_NEXT}
     change(bench)
@@ -379,7 +370,6 @@ def test_a_trial_says_which_steps_have_had_no_record(seen: tuple[TaskId, ...], s
 
 
 def test_a_task_that_raises_in_the_trial_ends_it_at_once() -> None:
-    """Its processes are killed, and nothing that they still store counts."""
     bench, _ = on_trial()
     bench.tick(1000)
 
@@ -393,7 +383,6 @@ def test_a_task_that_raises_in_the_trial_ends_it_at_once() -> None:
 
 
 def test_an_epoch_that_is_in_the_log_after_the_decision_is_told_to_nobody() -> None:
-    """It leaves the log again, so no sink may show it."""
     bench, _ = on_trial()
     bench.stores = False
     bench.tick(1000)
@@ -406,7 +395,6 @@ def test_an_epoch_that_is_in_the_log_after_the_decision_is_told_to_nobody() -> N
 
 
 def test_a_process_that_is_lost_in_the_trial_is_replaced() -> None:
-    """Machines fail, whatever the version."""
     bench, _ = on_trial()
 
     done = bench.lose(_NEXT[0]) + bench.tick(2000)
@@ -417,7 +405,6 @@ def test_a_process_that_is_lost_in_the_trial_is_replaced() -> None:
 
 
 def test_a_trial_lasts_anew_when_its_tasks_are_started_again() -> None:
-    """What they are about to read may be what breaks them."""
     bench, _ = on_trial(trial_ms=2000)
     bench.tick(1900)
     bench.lose(_NEXT[0])
@@ -432,7 +419,6 @@ def test_a_trial_lasts_anew_when_its_tasks_are_started_again() -> None:
 
 
 def test_a_trial_begins_when_each_of_its_tasks_has_reported() -> None:
-    """A process that froze as they were started has tried nothing of the version."""
     bench = Bench(trial_ms=2000)
     bench.frozen = {_NEXT[1]}
     change(bench)
@@ -450,7 +436,6 @@ def test_a_trial_begins_when_each_of_its_tasks_has_reported() -> None:
 
 
 def test_a_trial_lasts_longer_by_the_time_for_which_a_process_is_silent() -> None:
-    """One that froze behind its first report has tried little of the version."""
     bench, _ = on_trial(trial_ms=2000)
     bench.unanswered.add((_NEXT[1], StartAllTasks))
 
@@ -476,7 +461,6 @@ def two_on_trial() -> Bench:
 
 
 def test_a_trial_is_over_when_each_region_that_it_is_about_has_stored_an_epoch() -> None:
-    """They are stored in one go, and sinks hear of none before."""
     bench = two_on_trial()
     early = bench.done[:]
 
@@ -493,7 +477,6 @@ def test_a_trial_is_over_when_each_region_that_it_is_about_has_stored_an_epoch()
 
 
 def test_a_region_that_fails_in_the_trial_fails_it_for_one_that_has_ended_an_epoch() -> None:
-    """Nothing of that is stored, and its files go."""
     bench = two_on_trial()
 
     done = bench.fail_task(TaskId(2, 0), "KeyError: 'price'")
@@ -524,7 +507,6 @@ def test_an_epoch_that_waits_for_the_trial_is_lost_with_the_tasks_that_have_ende
 
 
 def test_epochs_of_a_trial_that_may_be_in_the_log_stay_though_tasks_are_lost() -> None:
-    """They are stored again, and what is lost begins behind them."""
     bench = two_on_trial()
     bench.stores = False
     (store,) = only(bench.end_epoch(1), StoreManifest)
@@ -549,7 +531,6 @@ def test_a_trial_waits_for_no_interval_between_epochs() -> None:
 
 
 def test_a_trial_without_an_epoch_fails_some_time() -> None:
-    """Its records do not move."""
     bench, _ = on_trial()
 
     done = bench.tick(301_000)
@@ -559,7 +540,6 @@ def test_a_trial_without_an_epoch_fails_some_time() -> None:
 
 
 def test_the_version_before_follows_a_failed_one() -> None:
-    """With processes of its own, from the epoch that the failed one had begun with."""
     bench, _ = on_trial()
     manifests = bench.manager.last_manifests()
     bench.fail_task(TaskId(0, 0), "broken")
@@ -601,7 +581,6 @@ def test_a_region_that_a_change_does_not_touch_goes_on() -> None:
 
 
 def test_epochs_of_an_untouched_region_say_nothing_of_a_trial() -> None:
-    """They do not wait for it either."""
     bench = beside()
     untouched, touched = bench.manager.regions
 
@@ -614,7 +593,6 @@ def test_epochs_of_an_untouched_region_say_nothing_of_a_trial() -> None:
 
 
 def test_a_failure_of_an_untouched_region_in_the_trial_is_one_like_others() -> None:
-    """The new version has nothing to do with it."""
     bench = beside()
 
     done = bench.fail_task(TaskId(0, 0), "KeyError: 'price'") + bench.tick(2000)
@@ -625,7 +603,6 @@ def test_a_failure_of_an_untouched_region_in_the_trial_is_one_like_others() -> N
 
 
 def test_an_untouched_region_is_not_on_trial_under_another_app_master() -> None:
-    """Its epochs are stored at once, and its failures are like others."""
     bench = Bench((1, 1), (1, 1), executors=1)
     bench.manager = bench.another(launch=2, is_trial=True, untried=(0,))
     bench.begin()
@@ -642,7 +619,6 @@ def test_an_untouched_region_is_not_on_trial_under_another_app_master() -> None:
 
 
 def test_an_untouched_region_goes_on_also_when_the_trial_fails() -> None:
-    """Meanwhile it can fail, and end epochs, as nothing had happened."""
     bench = beside()
     sessions = bench.manager.regions[0].sessions
     bench.tick(1000)
@@ -660,7 +636,6 @@ def test_an_untouched_region_goes_on_also_when_the_trial_fails() -> None:
 
 
 def test_a_process_that_starts_as_the_version_changes_may_have_the_program_of_the_other() -> None:
-    """What goes on is the same in both; the application had ended for it."""
     bench = Bench((1, 1), (1, 1), executors=1)
     old, new = bench.dag, next_dag((1, 1), (2, 2))
     bench.dag = new
@@ -684,7 +659,6 @@ def test_a_process_that_starts_as_the_version_changes_may_have_the_program_of_th
 
 
 def test_what_a_change_touches_is_in_as_many_processes_as_before() -> None:
-    """Not in one that is as large as one that had tasks of what goes on, too."""
     bench = Bench((2, 2), (2, 2), executors=2)
     touched = bench.manager.regions[1]
     before = len(touched.executors)
@@ -701,7 +675,6 @@ def test_what_a_change_touches_is_in_as_many_processes_as_before() -> None:
 
 
 def test_an_untouched_region_begins_again_elsewhere_if_its_slots_are_needed() -> None:
-    """Its processes have those, too, of the tasks that the change has ended."""
     bench = Bench((1, 1), (1, 1), executors=1)
     bench.grants = False
     dag = next_dag((1, 1), (1, 1))
@@ -729,7 +702,6 @@ def told_of(bench: Bench) -> tuple[str, bool]:
 
 
 def test_the_part_of_a_change_that_is_under_way_is_told() -> None:
-    """From its beginning to the end of the trial, and whether it can be called off then."""
     bench = Bench()
     before = told_of(bench)
 

@@ -32,7 +32,6 @@ def sessions(dag: Dag, session: int = 1) -> dict[TaskId, SessionId]:
 
 
 def a_clock(dag: Dag, *, stall_after_ms: int = 1000, start_ms: int = MIN_MS) -> ClockService:
-    """Return a clock service that starts at wall time 0."""
     return ClockService(
         dag, sessions(dag), stall_after_ms=stall_after_ms, now_ms=0, start_ms=start_ms
     )
@@ -49,7 +48,6 @@ def report(
     session: int = 1,
     now_ms: int = 1,
 ) -> bool:
-    """Report a clock whose watermark is the same unless told."""
     return clock.on_report(
         task_id,
         SessionId(session),
@@ -66,7 +64,6 @@ def waits(chain: tuple[ClockHolder, ...]) -> list[tuple[str, WaitsFor]]:
 
 
 def test_clock_is_the_minimum_of_all_tasks() -> None:
-    """Nothing older than the clock is still on its way."""
     clock = a_clock(a_dag(1, 2))
 
     moved = [
@@ -82,7 +79,6 @@ def test_clock_is_the_minimum_of_all_tasks() -> None:
 
 
 def test_report_of_a_former_session_counts_for_nothing() -> None:
-    """A task that was replaced may still have a report on its way."""
     dag = a_dag(1)
     clock = a_clock(dag)
     clock.on_restart(sessions(dag, 2), start_ms=0, now_ms=0)
@@ -94,14 +90,12 @@ def test_report_of_a_former_session_counts_for_nothing() -> None:
 
 
 def test_report_of_an_unknown_task_counts_for_nothing() -> None:
-    """A task that is gone with an older dag."""
     clock = a_clock(a_dag(1))
 
     assert not report(clock, TaskId(7, 0), 5)
 
 
 def test_idle_task_holds_nothing() -> None:
-    """A key that never comes must not stop the clock of the others."""
     clock = a_clock(a_dag(1, 2))
     report(clock, TaskId(1, 1), MIN_MS, idle=True)
 
@@ -139,7 +133,6 @@ def test_restart_does_not_turn_the_clock_back() -> None:
 
 
 def test_still_clock_is_a_stall_only_after_the_threshold() -> None:
-    """And it names the tasks that hold it."""
     clock = a_clock(a_dag(1, 2), stall_after_ms=100)
     report(clock, SOURCE, 50, now_ms=10)
     report(clock, TaskId(1, 0), 40, now_ms=10)
@@ -162,7 +155,6 @@ def test_what_is_finished_or_idle_is_no_stall() -> None:
 
 
 def test_restart_gives_the_clock_time_to_move_again() -> None:
-    """The repeated work is no stall."""
     dag = a_dag(1)
     clock = a_clock(dag, stall_after_ms=100)
 
@@ -173,7 +165,6 @@ def test_restart_gives_the_clock_time_to_move_again() -> None:
 
 
 def test_why_names_unprocessed_input() -> None:
-    """The operator has promised less than it was promised."""
     clock = a_clock(a_dag(1, 1, 1))
     report(clock, SOURCE, 100)
     report(clock, MIDDLE, 40)
@@ -223,7 +214,6 @@ def test_open_windows_are_no_lag() -> None:
 
 
 def test_why_names_output_that_nobody_has_acknowledged() -> None:
-    """The clock of the sender stays behind its own promise."""
     clock = a_clock(a_dag(1, 1))
     report(clock, SOURCE, 20, watermark_ms=90)
     report(clock, MIDDLE, 20)
@@ -232,7 +222,6 @@ def test_why_names_output_that_nobody_has_acknowledged() -> None:
 
 
 def test_why_takes_the_slowest_upstream_and_not_the_idle() -> None:
-    """The chain leads to the source that matters."""
     clock = a_clock(a_dag(3, 1))
     report(clock, TaskId(0, 0), 5, idle=True)
     report(clock, TaskId(0, 1), 70)
@@ -243,7 +232,6 @@ def test_why_takes_the_slowest_upstream_and_not_the_idle() -> None:
 
 
 def test_why_of_an_idle_application_is_idle() -> None:
-    """And of a finished one there is nothing to say."""
     clock = a_clock(a_dag(1))
     report(clock, SOURCE, 5, idle=True)
     assert waits(clock.why()) == [("s0", "idle")]
@@ -274,7 +262,6 @@ def test_how_long_a_processor_is_idle_counts_from_when_the_last_of_its_tasks_bec
 
 
 def test_a_task_that_waits_for_upstream_says_so() -> None:
-    """Its report was quicker than that of its source."""
     clock = a_clock(a_dag(1, 1))
     report(clock, SOURCE, 10, watermark_ms=10)
     report(clock, MIDDLE, 9, watermark_ms=9)

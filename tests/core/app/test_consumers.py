@@ -8,7 +8,6 @@ from gearpy.messages.summaries import ConsumerReport, ConsumerSummary
 
 
 def a_clock(task: TaskId, *names: str) -> TaskClock:
-    """Return the report of a task that these consumers take from."""
     return TaskClock(
         task_id=task,
         session=SessionId(1),
@@ -19,13 +18,11 @@ def a_clock(task: TaskId, *names: str) -> TaskClock:
 
 
 def a_summary(name: str, *, since_ms: int) -> ConsumerSummary:
-    """Return a consumer that waits since then."""
     report = ConsumerReport(name=name, waiting_since_ms=since_ms)
     return ConsumerSummary(sink="sink", task="1.0", report=report)
 
 
 def test_consumers_are_told_with_their_sink() -> None:
-    """In the order of the tasks, whenever these have reported."""
     dag = Dag.build([ProcessorSpec(id=ProcessorId(0), name="write", parallelism=2)], [])
     sink, other, gone = TaskId(0, 0), TaskId(0, 1), TaskId(9, 0)
     reports = {

@@ -16,23 +16,19 @@ A, B = ExecutorId(0), ExecutorId(1)
 
 
 def a_crew(restarts: int = 2) -> Crew:
-    """Return a crew whose executors are started again at once."""
     policy = RestartPolicy(max_restarts=restarts, backoff_ms=0, backoff_max_ms=0)
     return Crew(restarts=policy, start_timeout_ms=1000, rng=random.Random(0), first_launch=1)
 
 
 def path(worker: int) -> ActorPath:
-    """Return where a worker is."""
     return ActorPath(f"host:{worker}#0000000000000001", "worker")
 
 
 def slots(worker: int, number: int = 1) -> Allocation:
-    """Return slots on a worker."""
     return Allocation(worker_id=WorkerId(worker), worker=path(worker), slots=number)
 
 
 def up(crew: Crew, launch: Launch) -> bool:
-    """Have the process of a launch register."""
     return crew.on_registered(
         RegisterExecutor(
             executor_id=launch.executor_id,
@@ -46,12 +42,10 @@ def up(crew: Crew, launch: Launch) -> bool:
 
 
 def launches(commands: list[CrewCommand]) -> list[Launch]:
-    """Return the launches among commands."""
     return [each for each in commands if isinstance(each, Launch)]
 
 
 def test_executors_are_asked_for_started_and_replaced_under_their_number() -> None:
-    """A new process has another launch."""
     crew = a_crew()
     added, asked = crew.add(2, slots=1, now_ms=0)
     assert added == [A, B]
@@ -70,7 +64,6 @@ def test_executors_are_asked_for_started_and_replaced_under_their_number() -> No
 
 
 def test_one_that_is_lost_too_often_is_given_up_and_asked_for_no_more() -> None:
-    """Its budget is its own: the other goes on."""
     crew = a_crew(restarts=1)
     crew.add(2, slots=1, now_ms=0)
     first, _ = launches(crew.on_allocated([slots(7), slots(7)], 0))
@@ -83,7 +76,6 @@ def test_one_that_is_lost_too_often_is_given_up_and_asked_for_no_more() -> None:
 
 
 def test_one_that_does_not_start_in_time_is_killed() -> None:
-    """Its end is told by its worker, as that of any other."""
     crew = a_crew()
     crew.add(1, slots=1, now_ms=0)
     (launch,) = launches(crew.on_allocated([slots(7)], 0))
@@ -113,7 +105,6 @@ def test_each_worker_has_one_also_one_that_comes_later() -> None:
 
 
 def test_slots_on_the_wrong_worker_are_given_back() -> None:
-    """No executor but one for that worker takes them."""
     crew = a_crew()
     crew.add_on_each_worker(1)
     crew.on_workers([WorkerId(0)], 0)
@@ -121,7 +112,6 @@ def test_slots_on_the_wrong_worker_are_given_back() -> None:
 
 
 def test_one_that_waits_is_dropped_without_a_stop() -> None:
-    """And slots that come for it are given back."""
     crew = a_crew()
     crew.add(1, slots=1, now_ms=0)
     assert crew.drop(A, "enough") == []
@@ -130,7 +120,6 @@ def test_one_that_waits_is_dropped_without_a_stop() -> None:
 
 
 def test_one_that_was_dropped_is_not_replaced() -> None:
-    """Its end is no failure."""
     crew = a_crew()
     crew.add(1, slots=1, now_ms=0)
     (launch,) = launches(crew.on_allocated([slots(7)], 0))
@@ -143,7 +132,6 @@ def test_one_that_was_dropped_is_not_replaced() -> None:
 
 
 def test_a_lost_worker_takes_its_executors_along() -> None:
-    """Their slots are given back, which means nothing to a worker that is gone."""
     crew = a_crew()
     crew.add(2, slots=1, now_ms=0)
     crew.on_allocated([slots(7), slots(8)], 0)
@@ -153,7 +141,6 @@ def test_a_lost_worker_takes_its_executors_along() -> None:
 
 
 def test_a_master_that_is_back_is_asked_once_more() -> None:
-    """With all that is still waited for."""
     crew = a_crew()
     crew.add(2, slots=1, now_ms=0)
     crew.on_allocated([slots(7)], 0)
@@ -162,7 +149,6 @@ def test_a_master_that_is_back_is_asked_once_more() -> None:
 
 @given(st.lists(st.sampled_from(["add", "grant", "die", "drop", "tick", "worker"]), max_size=60))
 def test_every_executor_has_a_process_or_waits_or_was_given_up(steps: list[str]) -> None:
-    """Whatever happens, in whatever order."""
     crew, now_ms = a_crew(restarts=-1), 0
     alive: dict[ExecutorId, Launch] = {}
     wanted: set[ExecutorId] = set()

@@ -26,7 +26,6 @@ from tests.core.manager_bench import A, Bench, kinds, only
 
 
 def test_every_decision_is_a_command() -> None:
-    """A shell that has an arm for each command does all that is decided."""
     commands = get_args(decisions.Command)
     own = (
         each
@@ -58,7 +57,6 @@ def test_a_restart_goes_on_from_the_newest_epoch() -> None:
 
 
 def test_snapshots_are_deleted_when_a_newer_epoch_is_stored() -> None:
-    """As many epochs as are to be kept stay."""
     bench = Bench()
     manifests = []
     for _ in range(3):
@@ -85,7 +83,6 @@ def test_overrides_reach_the_executors() -> None:
 
 
 def test_files_of_others_are_never_deleted() -> None:
-    """An application may begin from the checkpoint of another."""
     bench = Bench(is_begun=False)
     file = SnapshotFile(location="other/app1/x", sha256="", tasks=tuple(bench.manager.dag.tasks()))
     found = Manifest(region=0, epoch=1, attempt=1, clock_ms=0, snapshots=(file,))
@@ -123,7 +120,6 @@ def test_an_epoch_that_is_late_is_given_up_without_a_restart() -> None:
 
 
 def test_a_manifest_that_could_not_be_stored_comes_again() -> None:
-    """Until it is; no sink hears of the epoch before, and no attempt begins."""
     bench = Bench(backoff_ms=0)
     bench.stores = False
     bench.tick(300)
@@ -165,7 +161,6 @@ def test_damage_of_all_epochs_ends_it_rather_than_begin_anew() -> None:
 
 
 def test_what_could_not_be_read_this_time_is_a_failure_like_others() -> None:
-    """It costs a restart, and the same epoch is tried again."""
     bench = Bench(backoff_ms=0)
     bench.tick(300)
     bench.end_epoch()
@@ -182,7 +177,6 @@ def test_what_could_not_be_read_this_time_is_a_failure_like_others() -> None:
 
 
 def test_damage_of_an_attempt_that_is_over_is_nothing() -> None:
-    """Its files may be gone by then."""
     bench = Bench(backoff_ms=0)
     attempt = bench.manager.regions[0].attempt
     bench.fail_task(TaskId(0, 0))
@@ -194,7 +188,6 @@ def test_damage_of_an_attempt_that_is_over_is_nothing() -> None:
 
 
 def test_at_the_end_everything_is_committed_before_it_is_stopped() -> None:
-    """The last epoch is stored, all sinks show it, then tasks stop."""
     bench = Bench()
 
     commands = bench.finish(0)
@@ -210,7 +203,6 @@ def test_at_the_end_everything_is_committed_before_it_is_stopped() -> None:
 
 
 def test_a_failure_that_no_restart_would_mend_ends_it_at_once() -> None:
-    """A value that cannot be sent cannot be sent again either."""
     bench = Bench()
 
     commands = bench.fail_task(TaskId(1, 0), "a record cannot be sent", kind="final")

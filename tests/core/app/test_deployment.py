@@ -46,7 +46,6 @@ STEPS: list[DeploymentState] = ["launching", "locating", "starting", "running"]
 def a_deployment(
     *, snapshots: tuple[SnapshotFile, ...] = (), overrides: tuple[TaskOffsets, ...] = ()
 ) -> Deployment:
-    """Return a deployment that has not begun."""
     return Deployment(
         version=0,
         region=5,
@@ -95,7 +94,6 @@ def sent(commands: list[Command]) -> list[tuple[int, type]]:
 
 
 def test_each_executor_is_told_its_own_tasks_and_sessions() -> None:
-    """Every task once, each with a session of its own."""
     deployment = a_deployment()
 
     commands = deployment.on_start(0)
@@ -116,14 +114,12 @@ def test_each_executor_is_told_its_own_tasks_and_sessions() -> None:
 
 
 def damaged(executor: ExecutorId, *, attempt: int = 0, location: str = "a") -> SnapshotsDamaged:
-    """Return that an executor cannot go on from the snapshots."""
     return SnapshotsDamaged(
         executor_id=executor, version=0, attempt=attempt, location=location, reason="too short"
     )
 
 
 def test_an_answer_to_another_step_is_ignored() -> None:
-    """It came late, or from an executor out of step."""
     deployment = a_deployment_in("locating")
 
     commands = deployment.on_tasks_started(TasksStarted(executor_id=ONE, version=0, attempt=0), 0)
@@ -134,7 +130,6 @@ def test_an_answer_to_another_step_is_ignored() -> None:
 
 @pytest.mark.parametrize("state", STEPS[:3])
 def test_past_its_time_a_step_fails_by_name(state: DeploymentState) -> None:
-    """The text says which step, how long and who was silent."""
     deployment = a_deployment_in(state)
     answer(deployment, TWO)
 
@@ -147,7 +142,6 @@ def test_past_its_time_a_step_fails_by_name(state: DeploymentState) -> None:
 
 
 def test_unknown_executor_is_no_loss() -> None:
-    """One that has no task, or was lost before."""
     deployment = a_deployment_in("running")
 
     assert deployment.on_executor_lost(ExecutorId(9), 0) == []
@@ -155,7 +149,6 @@ def test_unknown_executor_is_no_loss() -> None:
 
 
 def test_stopped_when_all_have_stopped_with_their_errors() -> None:
-    """What `on_stop` raised is not lost."""
     deployment = a_deployment_in("running")
     deployment.stop(completed=True, now_ms=0)
     card = ErrorCard(cause="disk full")
@@ -171,7 +164,6 @@ def test_stopped_when_all_have_stopped_with_their_errors() -> None:
 
 
 def test_lost_after_it_has_stopped_changes_nothing() -> None:
-    """Its part of the end was good."""
     deployment = a_deployment_in("running")
     deployment.stop(completed=True, now_ms=0)
     answer(deployment, ONE)
@@ -181,7 +173,6 @@ def test_lost_after_it_has_stopped_changes_nothing() -> None:
 
 
 def test_stop_without_executors_is_over_at_once() -> None:
-    """There is nobody to wait for."""
     deployment = a_deployment_in("running")
     deployment.on_executor_lost(ONE, 0)
     deployment.on_executor_lost(TWO, 0)
@@ -190,7 +181,6 @@ def test_stop_without_executors_is_over_at_once() -> None:
 
 
 def test_table_has_a_way_out_of_every_state_but_the_last() -> None:
-    """A state without an exit is a hang."""
     with_exit = {state for state, _ in TRANSITIONS}
 
     assert with_exit == set(STATES) - {"stopped"}

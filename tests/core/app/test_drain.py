@@ -16,7 +16,6 @@ from tests.core.manager_bench import A, B, Bench, only
     now_ms=st.integers(0, 10**6), timeout_ms=st.integers(1, 10**6), later_ms=st.integers(0, 10**7)
 )
 def test_what_is_to_be_killed_was_late_before(now_ms: int, timeout_ms: int, later_ms: int) -> None:
-    """And nothing is late before its time."""
     drain = Drain(now_ms=now_ms, timeout_ms=timeout_ms)
 
     assert drain.is_late(now_ms + later_ms) == (later_ms >= timeout_ms)
@@ -39,7 +38,6 @@ def test_a_drain_ends_each_region_with_one_last_epoch() -> None:
 
 
 def test_a_drain_before_anything_runs_is_over_at_once() -> None:
-    """Nothing was read, so nothing is to be shown."""
     bench = Bench(is_begun=False)
 
     done = bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
@@ -49,7 +47,6 @@ def test_a_drain_before_anything_runs_is_over_at_once() -> None:
 
 
 def test_a_drain_of_streams_that_have_ended_is_a_success() -> None:
-    """It came too late to change anything."""
     bench = Bench((1, 1), executors=1)
     bench.unanswered = {(A, BeginEpoch)}
     bench.finish(0)
@@ -63,7 +60,6 @@ def test_a_drain_of_streams_that_have_ended_is_a_success() -> None:
 
 
 def test_streams_that_end_behind_the_last_epoch_of_a_drain_have_not_ended_with_it() -> None:
-    """What their tasks put out at the end is in no epoch: only a later run can show it."""
     bench = Bench((1, 1), executors=1)
     bench.unanswered = {(A, BeginEpoch)}
     bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
@@ -75,7 +71,6 @@ def test_streams_that_end_behind_the_last_epoch_of_a_drain_have_not_ended_with_i
 
 
 def test_a_drain_that_a_failure_interrupts_goes_on_after_the_restart() -> None:
-    """The next attempt is drained as soon as it runs."""
     bench = Bench((1, 1))
     bench.unanswered = {(A, BeginEpoch), (B, BeginEpoch)}
     bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
@@ -107,7 +102,6 @@ def test_a_drain_lets_what_is_in_flight_land() -> None:
 
 
 def test_a_drain_that_waits_stores_what_waits_less_and_less_often() -> None:
-    """A server may be away for minutes, and each last epoch stores once more what is for it."""
     bench = Bench((1, 1), executors=1)
     bench.unanswered = {(A, BeginEpoch)}
     bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
@@ -162,7 +156,6 @@ def test_a_drain_that_waits_for_a_server_fails_with_its_name() -> None:
 
 
 def test_a_drain_behind_a_call_that_does_not_end_fails_with_its_line() -> None:
-    """The chain of clocks says no more than which task it is."""
     bench = Bench((1, 1), executors=1)
     turn = LongTurn(
         task_id=TaskId(0, 0), lasts_ms=9300, step="src", source="a.py:9", source_line="ask()"

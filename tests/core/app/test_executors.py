@@ -77,7 +77,6 @@ def test_only_the_newest_launch_counts() -> None:
 
 
 def test_those_that_do_not_register_in_time_are_late() -> None:
-    """From their launch on; not those that wait for slots, nor those that are up."""
     manager = one_of_two_up()
     assert manager.late(10**6, 1000) == []
 
@@ -88,7 +87,6 @@ def test_those_that_do_not_register_in_time_are_late() -> None:
 
 
 def test_summaries_tell_where_executors_are() -> None:
-    """Those without a place are not there."""
     manager = one_of_two_up()
 
     [summary] = manager.summaries({A: ["0.0", "1.0"]})

@@ -108,7 +108,6 @@ def test_the_rest_is_divided_as_there_is_room_whether_bound_executors_came_befor
 
 
 def test_an_executor_that_is_added_takes_the_place_of_none_that_share_the_slots() -> None:
-    """As a change adds some; it took the second one's place, whose process lived on unseen."""
     manager = ExecutorManager(slots=4, executors=0)
     manager.divide([2, 2], 0)
 

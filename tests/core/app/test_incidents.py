@@ -14,7 +14,6 @@ from gearpy.messages.summaries import ErrorCard
 
 
 def some_incidents(*, restarts: int = 3, poison_attempts: int = 3) -> Incidents:
-    """Return incidents with a pause of 100, 200, 400 ms."""
     policy = RestartPolicy(max_restarts=restarts, backoff_ms=100, jitter=0)
     return Incidents(policy, poison_attempts=poison_attempts, rng=Random(1))
 
@@ -63,7 +62,6 @@ def test_suspicions_come_when_their_moment_is_over_once() -> None:
 
 
 def test_a_broken_link_is_kept_with_its_cause_and_its_second_complaint_is_known() -> None:
-    """Both ends complain; that is one failure."""
     suspicions = Suspicions()
     ends = ((ExecutorId(1), 7), (ExecutorId(2), 8))
     for complainer, address in ((1, "two:1"), (2, "one:1")):
@@ -82,7 +80,6 @@ def test_a_broken_link_is_kept_with_its_cause_and_its_second_complaint_is_known(
 
 
 def test_a_failure_lies_in_the_process_if_it_comes_again_without_an_epoch_between() -> None:
-    """One in a new process, of another region, or after progress is the first of its kind."""
     incidents, executor = some_incidents(), ExecutorId(1)
 
     assert not incidents.is_in_process(executor, 4, region=0, epoch=7)

@@ -20,7 +20,6 @@ def a_record(number: int) -> QuarantinedRecord:
 
 
 def test_a_record_is_done_when_an_epoch_has_it() -> None:
-    """The epoch that is being ended when it is taken may be one that does not."""
     replays = GivenBack()
     assert replays.begin(a_record(7), TASK, 3)
     assert not replays.begin(a_record(7), TASK, 3)

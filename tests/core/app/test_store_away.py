@@ -36,7 +36,6 @@ def test_a_sink_that_is_away_spends_no_restart_however_long() -> None:
 
 
 def test_a_store_is_back_when_the_region_has_been_at_work_for_a_while() -> None:
-    """Not as soon as its tasks run: they may fail at the next epoch."""
     bench = Bench((1, 1), executors=1)
     bench.fail_task(SOURCE, "it is away", is_away=True)
     bench.tick(4_000)
@@ -51,7 +50,6 @@ def test_a_store_is_back_when_the_region_has_been_at_work_for_a_while() -> None:
 
 
 def test_a_store_that_is_away_at_the_first_start_ends_the_application() -> None:
-    """At once, with no restart: nothing is lost, and somebody waits for an answer."""
     bench = Bench((1, 1), executors=1)
     bench.manager._has_run = False  # noqa: SLF001 - no event takes it back
 
@@ -65,7 +63,6 @@ def test_a_store_that_is_away_at_the_first_start_ends_the_application() -> None:
 
 
 def test_state_that_cannot_be_read_as_its_store_is_away_is_waited_for() -> None:
-    """Neither is it damage, nor a failure."""
     bench = Bench((1, 1), executors=1, restarts=0)
     bench.tick(1_000)
     bench.end_epoch()
@@ -95,7 +92,6 @@ def test_state_that_cannot_be_read_as_its_store_is_away_is_waited_for() -> None:
 
 
 def test_sources_halt_at_once_when_a_drain_waits_for_the_store() -> None:
-    """And again, until they say so; also those that are started meanwhile."""
     bench = Bench((1, 1), executors=1)
     bench.unanswered = {(A, BeginEpoch)}
     bench.tick(10_000)  # An epoch ends, and cannot be stored.
@@ -126,7 +122,6 @@ def test_sources_halt_at_once_when_a_drain_waits_for_the_store() -> None:
 
 
 def test_a_drain_that_waits_too_long_names_the_store() -> None:
-    """And not the windows that wait for its last epoch."""
     bench = Bench((1, 1), executors=1)
     bench.unanswered = {(A, BeginEpoch)}
     bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
@@ -140,7 +135,6 @@ def test_a_drain_that_waits_too_long_names_the_store() -> None:
 
 
 def test_unstored_epochs_stop_nothing() -> None:
-    """Tasks run on, and the epoch is asked for again."""
     bench = Bench((1, 1), executors=1)
     bench.unanswered = {(A, BeginEpoch)}
     bench.tick(10_000)

@@ -10,7 +10,6 @@ A, B = TaskId(0, 0), TaskId(1, 2)
 
 
 def test_turns_that_last_are_told_of() -> None:
-    """With how long they have lasted; those that are over soon are what is usual."""
     assert long_of({A: 1000, B: 4999}, 5000) == {A: 4000}
     assert long_of({A: 1000}, 1000 + LONG_MS) == {A: LONG_MS}
     assert long_of({A: 1000}, 999 + LONG_MS) == {}

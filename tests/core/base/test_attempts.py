@@ -22,7 +22,6 @@ def some_attempts(calls: int = 0, **limits: Any) -> Attempts:
 
 
 def test_no_more_run_than_may() -> None:
-    """The third waits until one of the two has ended."""
     attempts = some_attempts(3, concurrency=2)
 
     assert [attempts.begin(0), attempts.begin(0)] == [(0, 0), (1, 1)]
@@ -34,7 +33,6 @@ def test_no_more_run_than_may() -> None:
 
 
 def test_nothing_begins_where_nothing_waits() -> None:
-    """And nobody has to be woken for it."""
     attempts = some_attempts()
 
     assert attempts.begin(0) is None
@@ -69,7 +67,6 @@ def test_failed_call_is_made_again_after_a_pause() -> None:
 
 
 def test_success_forgets_failures() -> None:
-    """The number may be used again, with all its retries."""
     attempts = some_attempts(1, retries=1)
     attempts.begin(0)
     attempts.fail(0, 0)
@@ -110,13 +107,11 @@ def test_without_a_timeout_nothing_is_overdue() -> None:
     ],
 )
 def test_wrong_limits_are_refused(limits: Any, text: str) -> None:
-    """When the program is built, not when it runs."""
     with pytest.raises(ConfigError, match=text):
         CallLimits(**limits)
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """So that a program is corrected once."""
     with pytest.raises(ConfigError) as caught:
         CallLimits(concurrency=0, retries=-1)
 

@@ -130,7 +130,6 @@ def test_what_cannot_change_is_not_copied(value: Any) -> None:
 
 @pytest.mark.parametrize("value", OPEN, ids=_name_of)
 def test_what_can_change_is_copied_with_all_that_can_inside(value: Any) -> None:
-    """An equal value of the same type, with which it shares nothing that can change."""
     mine = own(value)
 
     assert mine == value
@@ -154,7 +153,6 @@ def changeable_in(value: Any) -> list[Any]:
 
 
 def test_a_field_that_was_never_set_stays_so() -> None:
-    """A record may be made piece by piece."""
     value = Slots.__new__(Slots)
     value.key = "a"
 
@@ -184,7 +182,6 @@ def test_what_cannot_be_copied_is_refused() -> None:
 
 
 def test_a_table_is_not_copied() -> None:
-    """It never changes."""
     table = Table(pa.record_batch({"a": [1]}))
 
     assert own_each(table) is table
@@ -220,7 +217,6 @@ class FrozenStruct(msgspec.Struct, frozen=True):
 
 @pytest.mark.parametrize("kind", [FrozenSlots, FrozenStruct, Frozen, Pair])
 def test_immutable_records_of_one_class_are_not_copied(kind: Any) -> None:
-    """Alone, among others, and a list as it is."""
     values = [kind("ada", each) for each in (1, "two", None, 2.5)]
 
     assert all(mine is value for mine, value in zip(own_each([*values, 1]), values, strict=False))
@@ -229,7 +225,6 @@ def test_immutable_records_of_one_class_are_not_copied(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", [FrozenSlots, FrozenStruct, Frozen, Pair])
 def test_an_immutable_record_with_a_list_is_copied(kind: Any) -> None:
-    """The list can change, wherever it stands among records that need no copy."""
     values = [kind("ada", 1), kind("bob", [1]), kind("eve", ([2],))]
 
     mine = own_each(values)

@@ -39,7 +39,6 @@ KINDS: list[Any] = [
 
 @pytest.mark.parametrize("record", KINDS, ids=lambda record: type(record).__name__)
 def test_missing_field_is_named_with_those_there_are(record: Any) -> None:
-    """A slip of the pen is found at first sight."""
     with pytest.raises(LookupError, match=r"there is no field 'prise': .* has price, user$"):
         field_getter("prise")(record)
     with pytest.raises(LookupError, match="no field 'prise'"):
@@ -48,7 +47,6 @@ def test_missing_field_is_named_with_those_there_are(record: Any) -> None:
 
 @pytest.mark.parametrize("record", [3, {}, "text", None])
 def test_record_without_fields_is_told(record: Any) -> None:
-    """Text and numbers have nothing that a name could read."""
     with pytest.raises(LookupError, match=r"a \w+ and has no fields"):
         field_getter("user")(record)
 
@@ -76,7 +74,6 @@ def test_value_is_a_field_what_a_function_gives_or_the_record() -> None:
 
 @pytest.mark.parametrize("name", ["", 3, None, b"user"])
 def test_what_is_no_name_is_refused(name: Any) -> None:
-    """When the program is built, not when records come."""
     with pytest.raises(ConfigError, match="is no name of a field"):
         field_getter(name)
     with pytest.raises(ConfigError, match="is no name of a field"):
@@ -90,6 +87,5 @@ def test_key_without_fields_is_refused() -> None:
 
 
 def test_what_tells_nothing_about_a_record_is_refused() -> None:
-    """A number is no field."""
     with pytest.raises(ConfigError, match=r"^3 tells nothing about a record"):
         value_getter(3)  # type: ignore[arg-type]

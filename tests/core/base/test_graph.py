@@ -13,14 +13,12 @@ pairs = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20)
 
 
 def test_of_two_that_could_come_next_the_first_given_does() -> None:
-    """Two processes that build one graph must number it alike."""
     order = graph.topological_order(["z", "a", "m"], [("a", "m")])
 
     assert order == ["z", "a", "m"]
 
 
 def test_cycle_is_refused_by_name() -> None:
-    """The user sees which edges to look at."""
     edges = [("s", "a"), ("a", "b"), ("b", "a"), ("b", "t")]
 
     with pytest.raises(GraphError, match="a -> b -> a"):
@@ -28,7 +26,6 @@ def test_cycle_is_refused_by_name() -> None:
 
 
 def test_each_duplicate_edge_is_named_once() -> None:
-    """Three times the same edge is one mistake."""
     assert graph.duplicate_edges([(1, 2), (1, 2), (2, 3), (1, 2)]) == [(1, 2)]
 
 

@@ -31,7 +31,6 @@ def test_things_come_in_order_with_pauses(things: list[tuple[int, int]]) -> None
 
 
 def test_a_dict_is_emptied_with_pauses() -> None:
-    """None where nothing is left."""
     kept = {number: str(number) for number in range(3)}
 
     sizes = [len(kept) for _ in emptied(kept)]

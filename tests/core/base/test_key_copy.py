@@ -63,7 +63,6 @@ def test_what_cannot_be_copied_fails_the_copy_and_not_the_record() -> None:
 
 
 def test_only_much_is_copied_in_steps() -> None:
-    """What is little is copied at once."""
     steps = iter(range(3))
 
     assert in_steps(steps, 1 << 20) is steps

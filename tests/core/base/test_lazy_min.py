@@ -14,7 +14,6 @@ def heap_of(minimum: LazyMin[int]) -> list[tuple[int, int]]:
 
 
 def test_growing_and_falling_values_leave_no_waste() -> None:
-    """A task that goes idle and back for years fills no memory."""
     minimum = LazyMin[int]()
 
     for step in range(1000):

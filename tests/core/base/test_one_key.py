@@ -94,7 +94,6 @@ def berlin(*when: int, fold: int = 0) -> datetime:
     ids=["float", "decimal", "numpy", "tuple", "nested", "named", "set", "class", "in class"],
 )
 def test_keys_with_nan_are_one_key_of_a_dict(make: Callable[[], Any]) -> None:
-    """As they are one key of stored state; the type of the key stays, but for plain numbers."""
     one, other = make(), make()
 
     assert len({one: 1, other: 2}) == 2
@@ -126,7 +125,6 @@ def test_other_keys_stay_what_they_are(key: Any) -> None:
     ids=lambda each: type(each).__name__,
 )
 def test_numbers_of_numpy_are_those_of_the_language(key: Any, plain: Any) -> None:
-    """They do not equal each Decimal and Fraction that is stored like them."""
     assert one_key(key) == plain
     assert type(one_key(key)) is type(plain)
     assert encode_key(key) == encode_key(plain)

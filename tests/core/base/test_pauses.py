@@ -17,7 +17,6 @@ def test_pauses_double_up_to_a_limit(failures: int, first: int, more: int, rng: 
 
 
 def test_all_pauses_up_to_the_longest_are_drawn() -> None:
-    """Else those that failed at one moment came back at one moment."""
     rng = Random(1)
 
     assert {pause_after(1, 4, 100, rng) for _ in range(1000)} == {2, 3, 4}

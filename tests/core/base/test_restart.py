@@ -14,7 +14,6 @@ from gearpy.errors import ConfigError
 def a_budget(
     *, max_restarts: int = 3, window_ms: int = 1_000, jitter: float = 0.0
 ) -> RestartBudget:
-    """Return a budget with pauses of 100, 200, 400, ... up to 500 ms."""
     return RestartBudget(
         RestartPolicy(
             max_restarts=max_restarts,
@@ -27,7 +26,6 @@ def a_budget(
 
 
 def test_pauses_grow_up_to_their_maximum() -> None:
-    """What fails again and again is tried less and less often, but not never."""
     budget = a_budget(max_restarts=5, window_ms=100_000)
 
     decisions = [budget.on_failure(now_ms, Random(1)) for now_ms in range(5)]
@@ -54,7 +52,6 @@ def test_quiet_window_restores_budget_and_first_pause() -> None:
 
 
 def test_policy_lists_all_mistakes() -> None:
-    """A wrong policy is found when it is made."""
     with pytest.raises(ConfigError) as caught:
         RestartPolicy(
             max_restarts=1, window_ms=0, backoff_ms=2, backoff_max_ms=1, factor=0.5, jitter=2

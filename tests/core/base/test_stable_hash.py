@@ -48,8 +48,6 @@ class Level(IntEnum):
 
 
 class Plain(Enum):
-    """An Enum that equals nothing else."""
-
     A = [1]  # noqa: RUF012 -- a value that could be no key itself
     B = [2]  # noqa: RUF012
 
@@ -61,8 +59,6 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Account:
-    """A frozen dataclass with a field that does not count."""
-
     bank: str
     number: int
     note: list[str] = field(default_factory=list, compare=False)
@@ -104,7 +100,6 @@ GOLDEN: list[tuple[Any, int]] = [
 
 @pytest.mark.parametrize(("value", "expected"), GOLDEN, ids=count())
 def test_hash_never_changes(value: Any, expected: int) -> None:
-    """A key must find its state in every process, run and version."""
     assert stable_hash(value) == expected
 
 
@@ -135,13 +130,11 @@ def test_hash_never_changes(value: Any, expected: int) -> None:
     ids=repr,
 )
 def test_equal_values_hash_alike(one: Any, other: Any) -> None:
-    """A dictionary and the router must agree on what is one key."""
     assert one == other
     assert stable_hash(one) == stable_hash(other)
 
 
 def test_every_nan_is_one_key() -> None:
-    """NaN does not equal itself, but its records must go somewhere fixed."""
     nans = [float("nan"), -float("nan"), Decimal("NaN"), Decimal("sNaN")]
 
     assert len({stable_hash(nan) for nan in nans}) == 1
@@ -211,7 +204,6 @@ def test_hash_is_64_bits_and_repeats(key: Any) -> None:
 
 @given(keys, keys)
 def test_equality_implies_equal_hashes(one: Any, other: Any) -> None:
-    """No two equal values of allowed types part, whatever their types."""
     assert one != other or stable_hash(one) == stable_hash(other)
 
 

@@ -27,7 +27,6 @@ from gearpy.ids import MAX_MS, MIN_MS
     ],
 )
 def test_a_number_with_a_unit_is_a_duration(text: str, expected_ms: int) -> None:
-    """What is in every configuration file can be written in code, too."""
     assert duration_ms(text) == expected_ms
 
 
@@ -35,7 +34,6 @@ def test_a_number_with_a_unit_is_a_duration(text: str, expected_ms: int) -> None
     "value", ["", "s", "10", "10 sec", "1e3s", "1h30m", ".5s", 1.5, True, None]
 )
 def test_what_is_no_duration_is_refused_with_the_units(value: Any) -> None:
-    """The text says what was written and what may be written."""
     with pytest.raises(ConfigError) as refused:
         duration_ms(value)
 
@@ -45,7 +43,6 @@ def test_what_is_no_duration_is_refused_with_the_units(value: Any) -> None:
 
 @pytest.mark.parametrize("value", ["-1s", -1, timedelta(seconds=-1)])
 def test_a_negative_duration_is_refused(value: Any) -> None:
-    """Nothing lasts less than no time."""
     with pytest.raises(ConfigError, match="is negative"):
         duration_ms(value)
 
@@ -58,7 +55,6 @@ def test_a_fraction_of_a_millisecond_is_refused_and_not_rounded(value: Any) -> N
 
 
 def test_a_duration_longer_than_time_is_refused() -> None:
-    """Times are int64."""
     with pytest.raises(ConfigError, match="is more than"):
         duration_ms(MAX_MS + 1)
 
@@ -83,8 +79,6 @@ def test_an_aware_datetime_is_the_same_instant_in_every_zone(ms: int, hours: int
 
 
 def test_an_int_is_an_event_time() -> None:
-    """Also one of another library that is an integer."""
-
     class Whole:
         def __index__(self) -> int:
             return 12
@@ -101,7 +95,6 @@ def test_a_datetime_without_zone_is_refused_with_the_fix() -> None:
 
 @pytest.mark.parametrize("value", [True, "2024-01-01", None, 1.5, timedelta(1)])
 def test_what_is_no_event_time_is_refused(value: Any) -> None:
-    """The text names the value and its type."""
     with pytest.raises(ConfigError, match=f"is a {type(value).__name__}: give"):
         event_time_ms(value)
 

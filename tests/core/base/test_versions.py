@@ -15,7 +15,6 @@ from gearpy.messages.versions import KnownVersions
     ],
 )
 def test_two_back_and_newer_ones_are_refused(version: int, text: str) -> None:
-    """With what to do about it; one back is understood."""
     versions = KnownVersions(3)
     versions.check(3, "x")
     versions.check(2, "x")
@@ -25,13 +24,11 @@ def test_two_back_and_newer_ones_are_refused(version: int, text: str) -> None:
 
 
 def test_the_first_version_has_none_before_it() -> None:
-    """Nothing of version 0 was ever written."""
     with pytest.raises(ProtocolError, match="has version 0, this gearpy knows 1: upgrade"):
         KnownVersions(1).check(0, "x")
 
 
 def test_three_masters_are_upgraded_one_after_the_other() -> None:
-    """Each pair speaks what both know, and the new version is used when all have it."""
     masters = "abc"
     running = {each: CommonVersion(KnownVersions(1)) for each in masters}
     newest = dict.fromkeys(masters, 1)

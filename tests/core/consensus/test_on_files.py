@@ -63,7 +63,6 @@ def run_on_files(seeds: int) -> None:
 
 @pytest.mark.parametrize("block", range(2))
 def test_all_rules_hold_on_files(block: int) -> None:
-    """What a file has lost of a torn write was never promised."""
     for seed in range(block * 30, block * 30 + 30):
         result = ConsensusWorld(seed, disk=FileDisk).run(events_max=400)
 

@@ -35,8 +35,6 @@ def first_found(first: int = 0) -> ConsensusResult:
 
 
 def test_an_answer_before_the_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crash then takes back what another member was told."""
-
     def at_once(self: Replica, to: str, message: ReplicaMessage) -> None:
         self._transmit(Transmit(to, message))
 
@@ -48,7 +46,6 @@ def test_an_answer_before_the_write_is_found(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_leader_that_counts_what_it_has_not_written_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Then a majority may lack what was committed."""
     all_of_it = property(lambda self: self.last_index, _ignore)
     monkeypatch.setattr(EntryLog, "durable_index", all_of_it, raising=False)
 
@@ -76,8 +73,6 @@ def test_commits_of_earlier_terms_by_counting_are_found(monkeypatch: pytest.Monk
 
 
 def test_a_follower_that_cuts_matching_entries_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A late message then takes back entries that the leader has counted."""
-
     def take(self: Replica, first: int, entries: Sequence[LogEntry]) -> None:
         if first <= self.log.last_index:
             self.log.truncate(first)
@@ -103,14 +98,12 @@ def test_answers_of_other_terms_that_count_are_found(monkeypatch: pytest.MonkeyP
 
 
 def test_votes_for_logs_that_lack_entries_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leader without a committed entry replaces it."""
     monkeypatch.setattr(EntryLog, "is_covered_by", lambda *_: True)
 
     assert first_found().problem
 
 
 def test_a_vote_that_a_crash_takes_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then a term may have two leaders."""
     apply = StoredLog.apply
 
     def forget(self: StoredLog, write: DiskWrite) -> None:
@@ -123,7 +116,6 @@ def test_a_vote_that_a_crash_takes_back_is_found(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_term_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So did a library for Python, for years."""
     init = EntryLog.__init__
 
     def begin(self: EntryLog, stored: StoredLog) -> None:
@@ -136,15 +128,12 @@ def test_a_term_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_reads_without_a_round_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leader that was frozen answers with what was true before."""
     monkeypatch.setattr(Leadership, "_confirmed_now", lambda self: self._round)
 
     assert "reads" in first_found().problem
 
 
 def test_half_of_the_members_as_a_majority_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two halves do not meet."""
-
     def half(self: Replica, names: set[str]) -> bool:
         return 2 * len(names.intersection(self.members)) >= len(self.members)
 
@@ -154,8 +143,6 @@ def test_half_of_the_members_as_a_majority_is_found(monkeypatch: pytest.MonkeyPa
 
 
 def test_changes_of_members_before_a_commit_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change of an earlier leader that is still under way has another majority."""
-
     def can_change(self: Leadership, members: Iterable[str]) -> bool:
         return self.can_propose and bool(set(members))
 
@@ -167,7 +154,6 @@ def test_changes_of_members_before_a_commit_are_found(monkeypatch: pytest.Monkey
 def test_a_follower_that_commits_more_than_matches_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The rest of its log may be of a leader that was never heard of again."""
     append = Replica.__dict__["_append"]
 
     def commit_all(self: Replica, sender: str, message: AppendEntries) -> None:
@@ -181,7 +167,6 @@ def test_a_follower_that_commits_more_than_matches_is_found(
 
 
 def test_parts_of_a_snapshot_in_any_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part that came twice makes another state."""
     take = Replica.__dict__["_take_part"]
 
     def take_any(self: Replica, sender: str, message: SendSnapshotPart) -> None:
@@ -195,7 +180,6 @@ def test_parts_of_a_snapshot_in_any_order_are_found(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_snapshot_that_keeps_a_log_of_others_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entries behind it may differ from those of the leader."""
     install = EntryLog.install
 
     def keep(self: EntryLog, snapshot: StateSnapshot) -> None:
@@ -211,7 +195,6 @@ def test_a_snapshot_that_keeps_a_log_of_others_is_found(monkeypatch: pytest.Monk
 
 
 def test_a_replaced_entry_that_counts_as_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write that was under way made another entry durable at that index."""
     truncate = EntryLog.truncate
 
     def keep_count(self: EntryLog, first: int) -> None:

@@ -19,7 +19,6 @@ LIMITS = ReplicaLimits(heartbeat_ms=100, election_ms=1000, uncommitted_max=3, ke
 
 
 def a_replica(*members: str, stored: StoredLog | None = None) -> Replica:
-    """Return the first of these members."""
     stored = stored or StoredLog.of_members(*members)
     return Replica(members[0], stored, LIMITS, FirstNumber(), 0)
 
@@ -41,7 +40,6 @@ def an_answer(index: int, *, round_: int = 0) -> EntriesAppended:
 
 
 def test_a_single_member_leads_and_commits_by_itself() -> None:
-    """It needs its disk, and nobody else."""
     replica = a_replica("a")
     replica.on_tick(1000)
     replica.on_written(1000)
@@ -54,7 +52,6 @@ def test_a_single_member_leads_and_commits_by_itself() -> None:
 
 
 def test_a_leader_without_a_majority_steps_down() -> None:
-    """It could not commit anything, and must not say that it leads."""
     replica = a_leader()
 
     replica.on_tick(2000)
@@ -72,7 +69,6 @@ def test_a_leader_that_is_heard_stays() -> None:
 
 
 def test_no_more_is_taken_than_can_wait() -> None:
-    """Memory stays bounded when no majority answers."""
     replica = a_leader()
 
     while replica.can_propose:
@@ -82,7 +78,6 @@ def test_no_more_is_taken_than_can_wait() -> None:
 
 
 def test_one_write_holds_all_that_came_meanwhile() -> None:
-    """One sync for many commands."""
     replica = a_leader()
     replica.on_message("b", an_answer(1), 1000)
     replica.propose(b"x", 1000)
@@ -97,7 +92,6 @@ def test_one_write_holds_all_that_came_meanwhile() -> None:
 
 
 def test_a_read_waits_for_a_majority() -> None:
-    """Another leader may have begun meanwhile."""
     replica = a_leader()
     replica.on_message("b", an_answer(1), 1000)
 
@@ -109,7 +103,6 @@ def test_a_read_waits_for_a_majority() -> None:
 
 
 def test_a_read_of_a_new_leader_waits_for_its_first_entry() -> None:
-    """Before, it does not know what was committed."""
     replica = a_leader()
     replica.read(7, 1000)
 
@@ -144,7 +137,6 @@ def test_nothing_is_taken_while_leadership_is_given_away() -> None:
 
 
 def test_members_change_only_after_an_entry_of_the_term() -> None:
-    """A change of an earlier leader may be under way, with another majority."""
     replica = a_leader()
 
     before = replica.can_change(["a", "b"])
@@ -155,7 +147,6 @@ def test_members_change_only_after_an_entry_of_the_term() -> None:
 
 
 def test_a_member_votes_once_in_a_term() -> None:
-    """Also when it was asked twice, and after a restart."""
     replica = a_replica("a", "b", "c")
     ask = AskVote(term=1, last_index=0, last_term=0, is_trial=False)
     replica.on_message("b", ask, 0)
@@ -177,7 +168,6 @@ def test_state_is_restored_before_entries_are_applied() -> None:
 
 
 def test_two_leaders_of_a_term_are_a_bug() -> None:
-    """Then nothing that was promised counts any more; better to stop."""
     replica = a_leader()
     message = AppendEntries(
         term=1, previous_index=0, previous_term=0, entries=(), commit_index=0, round=0
@@ -188,7 +178,6 @@ def test_two_leaders_of_a_term_are_a_bug() -> None:
 
 
 def test_a_leader_whose_process_is_gone_is_not_waited_for() -> None:
-    """Nor stands it in the way of others; the word about another member changes nothing."""
     replica = a_replica("a", "b", "c")
     heartbeat = AppendEntries(
         term=1, previous_index=0, previous_term=0, entries=(), commit_index=0, round=0
@@ -209,7 +198,6 @@ def test_a_leader_whose_process_is_gone_is_not_waited_for() -> None:
 
 
 def test_a_member_whose_removal_only_it_has_can_still_lead() -> None:
-    """It joined a log of others, and has forgotten in a crash what was committed."""
     members = (("a",), ("a", "b"), ("a",))
     entries = [LogEntry(term=1, members=each) for each in members]
     replica = a_replica("b", stored=StoredLog(term=1, entries=entries))
@@ -221,7 +209,6 @@ def test_a_member_whose_removal_only_it_has_can_still_lead() -> None:
 
 
 def test_a_member_that_was_removed_wants_no_votes() -> None:
-    """It hears of a commit behind the entry that removes it."""
     entries = [LogEntry(term=1, members=each) for each in (("a", "b"), ("a",))]
     replica = a_replica("b", stored=StoredLog(term=1, entries=entries))
     heartbeat = AppendEntries(

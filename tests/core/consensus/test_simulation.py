@@ -20,7 +20,6 @@ def test_all_rules_hold_whatever_fails(first: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(10_000, 12_000, 250))
 def test_all_rules_hold_for_two_thousand_more(first: int) -> None:
-    """Some orders of events are too rare for a quick look."""
     for seed in range(first, first + 250):
         result = run_consensus_seed(seed, events_max=400)
 
@@ -29,7 +28,6 @@ def test_all_rules_hold_for_two_thousand_more(first: int) -> None:
 
 @pytest.mark.long
 def test_all_rules_hold_for_many_seeds() -> None:
-    """Rare orders of events need many seeds, and time."""
     for seed in range(1000, 5000):
         result = run_consensus_seed(seed)
 

@@ -24,14 +24,12 @@ def an_entry(term: int = 1, command: bytes = b"x") -> LogEntry:
 
 
 def a_log(*terms: int) -> EntryLog:
-    """Return a log of entries of these terms, all of them on disk."""
     return EntryLog(
         StoredLog(term=max(terms, default=0), entries=[an_entry(each) for each in terms])
     )
 
 
 def test_a_write_has_all_changes_since_the_last() -> None:
-    """Many messages need one sync."""
     log = a_log(1)
 
     log.set_term(2, "a")
@@ -56,7 +54,6 @@ def test_an_entry_is_durable_when_its_write_is_done() -> None:
 
 
 def test_a_replaced_entry_is_not_durable_by_the_write_of_the_old_one() -> None:
-    """The write was under way when another leader's entry came."""
     log = a_log(1, 1)
     log.append([an_entry(1)])
     log.begin_write()
@@ -72,7 +69,6 @@ def test_a_replaced_entry_is_not_durable_by_the_write_of_the_old_one() -> None:
 
 
 def test_entries_are_taken_by_size_and_at_least_one() -> None:
-    """An entry that is larger than a message is sent alone."""
     log = a_log()
     log.append([an_entry(1, b"x" * size) for size in (5, 1, 1, 9)])
 
@@ -88,7 +84,6 @@ def test_a_compacted_log_keeps_some_entries_for_those_who_are_behind() -> None:
 
 
 def test_members_are_those_of_the_newest_entry_that_is_left() -> None:
-    """A change that was replaced has never been."""
     log = EntryLog(StoredLog.of_members("b", "a"))
     log.append([LogEntry(term=1, members=("a", "b", "c"))])
     added = log.members
@@ -99,8 +94,6 @@ def test_members_are_those_of_the_newest_entry_that_is_left() -> None:
 
 
 class _Disk:
-    """A log whose changes reach a disk, some time."""
-
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.stored = rng, StoredLog.of_members("a")
         self.log = EntryLog(self.stored)

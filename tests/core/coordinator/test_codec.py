@@ -110,7 +110,6 @@ def test_a_file_with_a_flipped_bit_is_damaged() -> None:
 
 
 def test_a_newer_format_is_told() -> None:
-    """With both versions, of a file and of a mark."""
     data = bytearray(encode_segment([], name=NAME))
     mark = bytearray(encode_mark(CommitMark(1), name=NAME))
     data[9] = mark[9] = 3
@@ -136,7 +135,6 @@ def test_a_newer_format_is_told() -> None:
 def test_what_is_whole_but_no_message_is_damage(
     body: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody but a broken gearpy writes it."""
     encoded = msgspec.msgpack.encode(body)
     monkeypatch.setattr(msgspec.msgpack, "encode", lambda _: encoded)
 

@@ -77,7 +77,6 @@ def test_a_compacted_log_leads_to_the_same_state(
 
 
 def test_manifests_come_back_in_the_order_of_their_epochs() -> None:
-    """Numbers, not texts; each region has its own."""
     state = state_of()
     epochs = EpochManifests(state)
     for manifest in (a_manifest(9), a_manifest(10), a_manifest(3, region=2), a_manifest(11)):
@@ -104,7 +103,6 @@ def test_an_epoch_with_files_that_were_taken_over_is_not_for_an_earlier_gearpy()
 
 
 def test_a_dropped_epoch_is_gone() -> None:
-    """What is not there need not be dropped."""
     state = state_of()
     epochs = EpochManifests(state)
     apply(state, epochs.messages_for(a_manifest(1)))
@@ -117,7 +115,6 @@ def test_a_dropped_epoch_is_gone() -> None:
 
 
 def test_an_epoch_says_where_its_sources_were() -> None:
-    """In the same append as the manifest."""
     state = state_of()
     offsets = TaskOffsets(task_id=ONE, offsets={"p": b"5", "q": b""})
 
@@ -158,7 +155,6 @@ def test_what_is_no_manifest_is_told(message: CoordinatorMessage, mistake: str) 
 
 
 def test_tasks_are_in_order() -> None:
-    """Numbers, not texts."""
     state = state_of()
     checkpoints = SourcePlaces(state)
     for task in (TEN, TWO, ONE):
@@ -198,12 +194,10 @@ def test_overrides_add_up() -> None:
 
 
 def test_an_override_may_be_for_a_certain_epoch() -> None:
-    """That of the region, where the task itself has none of it."""
     assert SourcePlaces(overridden(epoch=6)).overrides([ONE], epoch=6) != ()
 
 
 def test_all_partitions_may_be_overridden_at_once() -> None:
-    """A message written by hand says so most simply."""
     values = {"epoch": 1, "offsets": {"p": b"1", "q": b"2"}, "override": True}
     state = state_of(a_message(SET_CHECKPOINT, "0.0", values))
 
@@ -236,7 +230,6 @@ def test_what_is_no_checkpoint_is_told(values: dict[str, Any], mistake: str) -> 
 
 @pytest.mark.parametrize("key", ["", "0", "0.", ".0", "a.b", "-1.0", "0.0.0"])
 def test_what_is_no_task_is_told(key: str) -> None:
-    """Of a message, or of a user."""
     values = {"epoch": 1, "offsets": {}}
     state = state_of(a_message(SET_CHECKPOINT, key, values))
 
@@ -298,7 +291,6 @@ def test_the_last_configuration_is_what_was_written(
 
 
 def test_a_value_is_text() -> None:
-    """As in files and on the command line."""
     with pytest.raises(ProtocolError, match=r"message set-config k .* its value is 5"):
         ConfigView(state_of(a_message(SET_CONFIG, "k", {"value": 5}))).read()
 
@@ -329,7 +321,6 @@ def test_what_is_no_graph_is_told(message: CoordinatorMessage) -> None:
 
 
 def test_only_who_must_understand_a_message_fails() -> None:
-    """Views of other types do not mind."""
     newer = replace(a_message(SET_CONFIG, "k", {"value": "v"}), version=VERSION + 1)
     state = state_of(newer)
 

@@ -13,7 +13,6 @@ from tests.core.coordinator_world import LOG, Store, a_message, a_writer, conten
 
 
 def an_epoch(number: int, *, region: int = 0, is_dropped: bool = False) -> CoordinatorMessage:
-    """Return the message of an epoch, or the one that deletes it."""
     return a_message(f"{region}/{number}", None if is_dropped else "x", type_=EPOCH)
 
 
@@ -37,7 +36,6 @@ def salvaged(store: Store) -> SalvagedLog:
 
 
 def epochs_of(state: CoordinatorState) -> list[str]:
-    """Return the keys of the epochs that a state has."""
     return [each.key for each in state.messages(EPOCH)]
 
 
@@ -46,7 +44,6 @@ def names_of(store: Store) -> list[str]:
 
 
 def test_a_log_that_is_not_there_has_nothing() -> None:
-    """It was never opened."""
     assert salvaged(Store()) == SalvagedLog(
         damage=(), state=CoordinatorState(), lost_epochs=(), lost_messages=0, files=()
     )
@@ -79,7 +76,6 @@ def test_a_damaged_file_costs_at_most_the_epochs_in_it(how: str, compacted: int)
 
 
 def test_a_damaged_mark_costs_nothing() -> None:
-    """But nobody knows then whether more is missing."""
     whole = a_log()
     (mark,) = (each.name for each in files_of(whole.files) if each.kind == "open")
     for data in (None, b"", whole.files[mark][:-1]):
@@ -143,7 +139,6 @@ def test_what_was_appended_behind_the_mark_counts() -> None:
 
 
 def test_a_log_of_another_version_is_left_alone() -> None:
-    """It is whole for the gearpy that wrote it."""
     store = a_log()
     for name, data in store.files.items():
         store.files[name] = bytes([*data[:9], 9, *data[10:]])

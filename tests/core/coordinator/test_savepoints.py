@@ -35,7 +35,6 @@ def test_a_name_is_a_word(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "3", "app3", "a/b", "a@b", "-a", "ä", "a b", "A" * 64])
 def test_what_means_something_else_is_no_name(name: str) -> None:
-    """A number is an application, a slash is in the name of a cluster's."""
     with pytest.raises(ConfigError, match="is no name of a savepoint"):
         check_savepoint(name)
 
@@ -72,7 +71,6 @@ def test_a_savepoint_has_all_that_is_needed_to_begin_with_it() -> None:
 
 
 def test_files_that_were_taken_over_stay_so() -> None:
-    """A gearpy that knows of none refuses the savepoint."""
     plain = a_savepoint()
     (manifest,) = plain.manifests
     (file,) = manifest.snapshots

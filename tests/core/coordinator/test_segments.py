@@ -42,7 +42,6 @@ def opened(store: Store, launch: int = 1, **settings: object) -> CoordinatorLogW
 
 
 def append(store: Store, writer: CoordinatorLogWriter, *keys: str) -> None:
-    """Append a message for each key, one after the other."""
     for key in keys:
         store.run(writer.append([a_message(key)]))
 
@@ -55,7 +54,6 @@ def found(store: Store) -> set[str]:
 
 
 def test_an_earlier_launch_is_fenced() -> None:
-    """With the first append after the later one has begun; and ever after."""
     store = Store()
     first = opened(store, 1)
     append(store, first, "a")
@@ -138,8 +136,6 @@ def test_two_launches_in_every_order() -> None:
 
 @pytest.mark.long
 def test_two_first_launches_in_every_order() -> None:
-    """There is no log yet, and both make one."""
-
     def world() -> World:
         launches = [Launch(a_writer(each, segments_max=1), "ab"[each - 1]) for each in (1, 2)]
         return World(Store(), launches)
@@ -214,7 +210,6 @@ def work_on(store: Store) -> tuple[CoordinatorLogWriter, int]:
 
 @pytest.mark.parametrize("is_done", [False, True])
 def test_a_store_that_fails_once_loses_nothing_and_doubles_nothing(*, is_done: bool) -> None:
-    """At each step: whether it was done is found out by doing it again."""
     refused = 0
     for at in count(1):
         store = FailingStore(at, is_done=is_done)
@@ -231,7 +226,6 @@ def test_a_store_that_fails_once_loses_nothing_and_doubles_nothing(*, is_done: b
 
 
 def test_a_crash_at_any_step_loses_nothing() -> None:
-    """Of opening, appending, compacting and dropping; what was acknowledged is there."""
     store, acknowledged = Store(), set[str]()
 
     def survive(step: Step) -> object:
@@ -250,7 +244,6 @@ def test_a_crash_at_any_step_loses_nothing() -> None:
 
 @pytest.mark.parametrize("failures", [1, 2, 3])
 def test_appends_that_failed_one_after_the_other_are_all_made_up_for(failures: int) -> None:
-    """A store may be away for a while."""
     store = FailingStore(0, is_done=False)
     writer = opened(store)
     for key in "abc"[:failures]:
@@ -265,7 +258,6 @@ def test_appends_that_failed_one_after_the_other_are_all_made_up_for(failures: i
 
 
 def test_what_cannot_be_dropped_is_dropped_with_the_next_base() -> None:
-    """It is in nobody's way."""
     store = FailingStore(0, is_done=False)
     writer = opened(store, segments_max=1)
     store.left = 7  # Save, list, mark, save the base, list, mark, drop.
@@ -327,7 +319,6 @@ def test_newest_files_that_are_missing_are_damage(files: int) -> None:
 
 
 def test_a_missing_mark_is_damage() -> None:
-    """Without it nobody knows whether something newer is missing, too."""
     store = a_log()
     del store.files["open-0000000001-0001-00000000"]
 
@@ -356,7 +347,6 @@ def test_whatever_is_damaged_is_never_read_as_less() -> None:
 
 
 def test_a_folder_of_former_times_is_refused() -> None:
-    """Somebody has brought a copy back that is older than what was acknowledged."""
     store = a_log()
     before = dict(store.files)
     append(store, opened(store, 4), "d")
@@ -367,7 +357,6 @@ def test_a_folder_of_former_times_is_refused() -> None:
 
 
 def test_what_a_launch_wrote_into_an_empty_folder_is_no_log() -> None:
-    """It was running when the folder went away."""
     store, empty = a_log(), Store()
     empty.files = {name: data for name, data in store.files.items() if name.startswith("segment")}
 
@@ -420,7 +409,6 @@ def test_a_log_that_never_stands_still_is_not_read_for_ever() -> None:
     )
 )
 def test_a_name_says_all(file: CoordinatorLogFile) -> None:
-    """And nothing else is needed to order files."""
     file = file._replace(serial=0) if file.kind == "open" else file
 
     assert files_of([file.name]) == [file]
@@ -428,5 +416,4 @@ def test_a_name_says_all(file: CoordinatorLogFile) -> None:
 
 @given(st.text())
 def test_other_names_say_nothing(name: str) -> None:
-    """They are no error either."""
     assert all(each.name == name for each in files_of([name]))

@@ -30,7 +30,6 @@ _TRIAL = ProgramVersion(
 
 
 def test_a_version_is_read_as_it_was_written() -> None:
-    """Also from a file."""
     checkpoints = MemoryCheckpoints()
     log = CoordinatorLog(checkpoints, "app1", launch=1, source="test", wall_ms=lambda: 1)
     first = ProgramVersion(number=0, artifact=_PROGRAM, change="submitted", state="replaced")
@@ -43,7 +42,6 @@ def test_a_version_is_read_as_it_was_written() -> None:
 
 
 def test_nothing_is_current_without_a_change() -> None:
-    """Then the program is the one that was submitted."""
     assert Versions(CoordinatorState()).current is None
 
 
@@ -91,7 +89,6 @@ def test_a_version_in_preparation_ends_with_its_app_master() -> None:
 
 
 def test_a_version_that_waits_for_its_event_time_outlives_its_app_master() -> None:
-    """The next one goes on with it."""
     waits = replace(_TRIAL, number=2, state="waiting", base=(), at_event_ms=1500, executors=3)
     state = CoordinatorState([Versions(CoordinatorState()).write(e) for e in (_TRIAL, waits)])
 
@@ -103,7 +100,6 @@ def test_a_version_that_waits_for_its_event_time_outlives_its_app_master() -> No
 
 
 def test_what_is_no_version_is_refused() -> None:
-    """With its name."""
     state = CoordinatorState([draft("version", "3", {"state": "odd"})])
 
     with pytest.raises(ProtocolError, match="version 3 of the coordinator log"):

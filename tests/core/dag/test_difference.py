@@ -69,7 +69,6 @@ def test_the_difference_names_both_sides(one: Dag, other: Dag, told: str) -> Non
 
 
 def test_of_long_lines_the_place_is_shown() -> None:
-    """A fused chain has a long name, and the difference may be at its end."""
     text = graph_difference([f"0 {'a' * 900} x1"], [f"0 {'a' * 900} x2"])
 
     assert "x1..." in text

@@ -28,14 +28,12 @@ def an_edge(source: int, target: int, *, partitioner: str = "hash") -> EdgeSpec:
 
 
 def a_dag(*edges: tuple[int, int], parallelism: int = 1) -> Dag:
-    """Return a dag of the processors that the edges name."""
     pids = list(dict.fromkeys(pid for edge in edges for pid in edge))
     processors = [a_processor(pid, parallelism=parallelism) for pid in pids]
     return Dag.build(processors, [an_edge(*edge) for edge in edges])
 
 
 def test_tasks_upstream() -> None:
-    """A link may exist between any two tasks of joined processors."""
     dag = a_dag((0, 1), parallelism=2)
 
     assert dag.upstream_tasks(TaskId(1, 0)) == (TaskId(0, 0), TaskId(0, 1))
@@ -52,14 +50,12 @@ def test_paths_of_one_source_that_meet_again() -> None:
 
 
 def test_streams_of_two_sources_do_not_meet_again() -> None:
-    """Each of them keeps its order, where two come together."""
     dag = a_dag((0, 2), (1, 2), (2, 3))
 
     assert not any(dag.is_one_of_several_paths(*edge.ends) for edge in dag.edges)
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """One attempt to run shows everything there is to mend."""
     processors = {ProcessorId(pid): a_processor(pid, parallelism=pid) for pid in (0, 1, 2)}
     edges = (an_edge(0, 1), an_edge(0, 1), an_edge(1, 2), an_edge(2, 1), an_edge(2, 9))
 
@@ -75,7 +71,6 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_empty_graph_is_refused() -> None:
-    """Nothing to run is a mistake, not an application that ends at once."""
     with pytest.raises(GraphError, match="the graph is empty"):
         Dag.build([], [])
 
@@ -87,13 +82,11 @@ def test_two_processors_of_one_id_are_refused() -> None:
 
 
 def test_misfiled_processor_is_refused() -> None:
-    """The key of the mapping and the id of the processor must agree."""
     with pytest.raises(GraphError, match="has id 1 but is filed under 2"):
         Dag(0, {ProcessorId(2): a_processor(1)})
 
 
 def test_equal_dags_are_equal_and_hash_alike() -> None:
-    """A dag can be compared and be a key."""
     assert a_dag((0, 1)) == a_dag((0, 1))
     assert {a_dag((0, 1)): "x"}[a_dag((0, 1))] == "x"
 
@@ -119,7 +112,6 @@ def test_hash_sees_every_change_of_a_processor(changed: ProcessorSpec) -> None:
 
 
 def test_hash_is_alike_in_every_process() -> None:
-    """Python salts its own hash; this one is fixed."""
     dag = a_dag((0, 1))
 
     assert dag.structural_hash() == (

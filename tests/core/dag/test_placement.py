@@ -46,7 +46,6 @@ def test_tasks_of_one_index_are_together_where_processors_are_alike() -> None:
     counts=st.lists(st.integers(1, 9), min_size=1, max_size=5),
 )
 def test_shares_of_a_processor_are_fair(parallelism: list[int], counts: list[int]) -> None:
-    """Of two processors no executor has two tasks more or less than are due."""
     dag = a_dag(*parallelism)
     placed = place(dag, slots(*counts))
 

@@ -55,7 +55,6 @@ def progress(*reports: TaskClock, stall: str = "") -> ApplicationProgress:
 
 
 def test_records_are_counted_at_both_ends() -> None:
-    """In is what sources read, out is what the last tasks write; steps between do not count."""
     summed = progress(
         a_report(READ, records_in=10, records_out=10, done=3, total=4),
         a_report(WORK, records_in=10, records_out=7),

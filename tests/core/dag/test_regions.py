@@ -63,7 +63,6 @@ def test_regions_part_the_dag_along_its_edges(given_dag: tuple[int, set[tuple[in
 
 
 def pairs(*parallelisms: tuple[int, int]) -> Dag:
-    """Return a dag with a source and a sink, joined, for each pair."""
     specs, edges = [], []
     for number, pair in enumerate(parallelisms):
         ids = ProcessorId(2 * number), ProcessorId(2 * number + 1)
@@ -80,7 +79,6 @@ def untouched(old: Dag, new: Dag, *, other_code: tuple[int, ...] = ()) -> set[in
 
 
 def test_a_region_that_is_the_same_is_untouched() -> None:
-    """Another number of tasks, or other code, in one step touches all of its region."""
     before = pairs((1, 1), (1, 2), (3, 1))
 
     assert untouched(before, pairs((1, 1), (2, 2), (3, 1))) == {0, 2}
@@ -90,7 +88,6 @@ def test_a_region_that_is_the_same_is_untouched() -> None:
 
 
 def test_a_change_touches_something() -> None:
-    """What is the same all over is begun anew all over: so it was asked for."""
     assert untouched(pairs((1, 1), (1, 1)), pairs((1, 1), (1, 1))) == set()
 
 

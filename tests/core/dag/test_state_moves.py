@@ -30,7 +30,6 @@ def test_the_same_graph_keeps_all() -> None:
 
 
 def test_numbers_of_processors_do_not_count() -> None:
-    """A new one before them moves nothing."""
     assert fates(a_layout("a", "b c"), a_layout("new", "a", "b c")) == {
         "new": "new",
         "a": "kept",
@@ -40,7 +39,6 @@ def test_numbers_of_processors_do_not_count() -> None:
 
 
 def test_steps_move_between_processors() -> None:
-    """Out of a chain, and into another."""
     assert fates(a_layout("a b", "c"), a_layout("a", "b", "c")) == {
         "a": "kept",
         "b": "moved",
@@ -50,7 +48,6 @@ def test_steps_move_between_processors() -> None:
 
 
 def test_what_is_kept_in_another_form_is_lost() -> None:
-    """As is what is no more; what kept nothing is not."""
     moves = state_moves(a_layout("a b c", c=""), a_layout("a", a="other"))
 
     assert {each.id: each.fate for each in moves} == {

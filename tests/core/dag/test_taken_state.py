@@ -52,7 +52,6 @@ def all_files(taken: TakenState, dag: Dag) -> tuple[SnapshotFile, ...]:
 
 
 def owners(file: SnapshotFile, source: TaskId, group: int) -> list[TaskId]:
-    """Return the tasks that take over a group that a task has stored."""
     return [
         each.task
         for each in file.taken
@@ -78,7 +77,6 @@ def test_each_key_group_goes_to_the_task_that_it_is_dealt_to(parallelism: list[i
 
 
 def test_cells_without_a_key_stay_with_their_task_or_go_to_none() -> None:
-    """Whoever copies nothing must refuse to leave them out."""
     two, three = a_dag("a", parallelism=[2]), a_dag("a", parallelism=[3])
     manifest = a_manifest(a_file("f", *tasks(two)))
 
@@ -90,7 +88,6 @@ def test_cells_without_a_key_stay_with_their_task_or_go_to_none() -> None:
 
 
 def test_a_file_lists_only_the_tasks_that_have_something_in_it() -> None:
-    """As it is dealt, or as it is known to be stored; so most tasks read few files."""
     four, eight = a_dag("a", parallelism=[4]), a_dag("a", parallelism=[8])
     files = [a_file(f"f{task.task_index}", task) for task in tasks(four)]
     taken = TakenState([a_manifest(*files)], layout_of(four), eight)
@@ -108,7 +105,6 @@ def test_a_file_lists_only_the_tasks_that_have_something_in_it() -> None:
 
 
 def test_what_did_not_count_is_not_taken() -> None:
-    """Another task has written its part of the file anew."""
     two, three = a_dag("a", parallelism=[2]), a_dag("a", parallelism=[3])
     files = [a_file("both", TaskId(0, 0)), a_file("newer", TaskId(0, 1))]
 
@@ -119,7 +115,6 @@ def test_what_did_not_count_is_not_taken() -> None:
 
 
 def test_the_oldest_files_of_all_tasks_come_first() -> None:
-    """Those of each task are in their order all the same."""
     dag = a_dag("a", parallelism=[2])
     one, two = tasks(dag)
     files = [a_file("one", one), a_file("one+", one), a_file("two", two), a_file("both", one, two)]
@@ -130,7 +125,6 @@ def test_the_oldest_files_of_all_tasks_come_first() -> None:
 
 
 def test_a_task_that_leaves_something_behind_is_copied() -> None:
-    """A step beside it has gone, or gone elsewhere."""
     before = a_dag("a b")
     manifest = a_manifest(a_file("f", TaskId(0, 0)))
     for after in (a_dag("a"), a_dag("a", "b"), a_dag("a", "b", joined=False)):
@@ -142,7 +136,6 @@ def test_a_task_that_leaves_something_behind_is_copied() -> None:
 
 
 def test_the_files_of_a_region_that_is_divided_are_copied() -> None:
-    """Each file belongs to one region, which deletes it."""
     before, after = a_dag("a", "b"), a_dag("a", "b", joined=False)
     manifest = a_manifest(a_file("f", TaskId(0, 0), TaskId(1, 0)))
 

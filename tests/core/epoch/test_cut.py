@@ -44,7 +44,6 @@ def test_a_cut_time_is_a_multiple_of_more_than_the_largest_span() -> None:
 
 
 def test_cut_times_rise_though_sources_go_back() -> None:
-    """After a restart, and from what earlier attempts had."""
     cuts = CutTimes(newest_ms=5000)
     assert next_after(cuts, 1000) > 5000
     cuts.on_restart()
@@ -77,7 +76,6 @@ def test_the_lead_doubles_when_it_was_not_enough_and_halves_slowly() -> None:
 
 
 def test_after_one_that_was_given_up_epochs_end_by_position_first() -> None:
-    """More of them each time, as one wrong record of the far future never goes away."""
     cuts, now_ms = CutTimes(), 0
     positions = []
     for _ in range(4):

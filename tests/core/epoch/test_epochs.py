@@ -34,7 +34,6 @@ def a_manifest(epoch: int, *names: str) -> Manifest:
 
 
 def a_coordinator(*base: SnapshotFile, epoch: int = 1) -> EpochCoordinator:
-    """Return a coordinator of two executors since 0."""
     pace = EpochPace(interval_ms=INTERVAL_MS, max_overhead_percent=100)
     return EpochCoordinator(
         region=3,
@@ -49,7 +48,6 @@ def a_coordinator(*base: SnapshotFile, epoch: int = 1) -> EpochCoordinator:
 
 
 def a_begun(*base: SnapshotFile, cut_time_ms: int | None = None) -> EpochCoordinator:
-    """Return a coordinator that ends epoch 1 since 100."""
     coordinator = a_coordinator(*base)
     coordinator.begin(100, clock_ms=5, cut_time_ms=cut_time_ms)
     return coordinator
@@ -77,7 +75,6 @@ def stored(
 
 
 def test_an_epoch_is_complete_when_all_have_stored_it() -> None:
-    """With everybody's files and offsets, and the clock of the moment when it began to end."""
     coordinator = a_begun()
 
     first = coordinator.on_stored(stored(TWO), 110)
@@ -100,7 +97,6 @@ def test_an_epoch_is_complete_when_all_have_stored_it() -> None:
 
 
 def test_an_epoch_that_takes_too_long_is_given_up() -> None:
-    """The next one has another number, may begin at once, and nothing of the last one counts."""
     coordinator = a_begun(cut_time_ms=77)
     coordinator.on_stored(stored(TWO), 110)
     assert not coordinator.is_late(99 + TIMEOUT_MS)
@@ -117,7 +113,6 @@ def test_an_epoch_that_takes_too_long_is_given_up() -> None:
 
 
 def test_epochs_have_more_time_when_none_is_complete_in_time() -> None:
-    """Else nothing is ever stored where records wait for so long; the time is not without end."""
     coordinator, now_ms, times = a_coordinator(), 100, []
     for _ in range(9):
         coordinator.begin(now_ms, clock_ms=5, cut_time_ms=None)
@@ -162,7 +157,6 @@ def test_one_executor_twice_is_not_two() -> None:
 
 
 def test_what_is_under_way_does_not_begin_again() -> None:
-    """And what is not cannot be given up."""
     with pytest.raises(AssertionError):
         a_begun().begin(200, clock_ms=0, cut_time_ms=None)
     with pytest.raises(AssertionError):
@@ -267,7 +261,6 @@ def test_an_answer_about_an_older_epoch_is_none() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x01", encode_manifest(a_manifest(1))[:-3]])
 def test_other_bytes_are_no_manifest(data: bytes) -> None:
-    """The text says what they were taken for."""
     with pytest.raises(ProtocolError, match="malformed manifest"):
         decode_manifest(data)
 

@@ -59,7 +59,6 @@ def test_as_many_stored_epochs_as_wanted_are_kept() -> None:
 
 
 def test_a_file_that_another_epoch_lists_stays() -> None:
-    """Epochs share what they go on from."""
     history = EpochHistory(
         retained=1,
         manifests=[
@@ -110,7 +109,6 @@ def test_nothing_that_a_restart_may_need_is_deleted(retained: int, steps: list[s
 
 
 def test_the_newest_epoch_without_damage_stays_until_another_one_is_whole() -> None:
-    """What goes on from a damaged file is of no use to a restart, however new it is."""
     history = EpochHistory(retained=1, manifests=[a_manifest(1, "a"), a_manifest(2, "b")])
     history.on_damage("b")
 
@@ -138,7 +136,6 @@ def test_damage_of_a_file_that_no_epoch_lists_changes_nothing() -> None:
 
 
 def test_what_is_told_again_changes_nothing() -> None:
-    """Nor does what comes out of order: the history has it, or has given it out."""
     attempt = AttemptFiles(())
     attempt.on_stored(stored(1, "one"))
     attempt.on_complete(a_manifest(1, "one"))

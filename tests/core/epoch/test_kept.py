@@ -6,7 +6,6 @@ from tests.core.epoch.test_history import a_manifest
 
 
 def test_a_savepoint_is_made_when_all_regions_have_ended_an_epoch() -> None:
-    """An epoch that was being ended when it was asked for is none."""
     kept = KeptEpochs()
     kept.begin("friday", {0: 8, 1: 3}, {2: 40})
     assert kept.on_stored(0, 7) == {}
@@ -24,14 +23,12 @@ def test_a_savepoint_is_made_when_all_regions_have_ended_an_epoch() -> None:
 
 
 def test_one_of_which_all_has_ended_is_made_at_once() -> None:
-    """Nothing need be waited for."""
     kept = KeptEpochs()
     kept.begin("end", {}, {0: 5})
     assert kept.whole() == {"end": {0: 5}}
 
 
 def test_the_epoch_before_the_last_failure_stays() -> None:
-    """In each region one."""
     kept = KeptEpochs()
     kept.on_failure(0, BeforeFailure(5, 6))
     kept.on_failure(0, BeforeFailure(8, 9))
@@ -41,7 +38,6 @@ def test_the_epoch_before_the_last_failure_stays() -> None:
 
 
 def test_a_history_retires_no_epoch_that_is_kept() -> None:
-    """As soon as it is not kept any more it goes with the others."""
     history = EpochHistory(retained=1, manifests=map(a_manifest, (1, 2, 3)))
     history.kept = frozenset({1})
     assert history.on_stored(3) == (2,)

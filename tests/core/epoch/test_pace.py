@@ -12,7 +12,6 @@ def a_pace(percent: int, *, interval_ms: int = 100) -> EpochPace:
 
 
 def test_with_all_of_the_time_it_is_an_interval_whatever_storing_costs() -> None:
-    """From one beginning to the next; at once if storing took longer."""
     pace = a_pace(100)
 
     assert pace.first_ms(1000) == 1100
@@ -22,7 +21,6 @@ def test_with_all_of_the_time_it_is_an_interval_whatever_storing_costs() -> None
 
 @pytest.mark.parametrize(("percent", "pause_ms"), [(10, 450), (50, 50), (1, 4950), (100, 0)])
 def test_max_overhead_stores_for_so_much_of_the_time(percent: int, pause_ms: int) -> None:
-    """Nine times as long a pause as storing takes makes ten percent, once all epochs take that."""
     pace = a_pace(percent)
 
     began_ms = pace.first_ms(0)
@@ -56,7 +54,6 @@ def test_a_share_that_is_none_is_refused(percent: int) -> None:
 
 @given(st.integers(1, 100), st.lists(st.integers(0, 2000), min_size=1, max_size=30))
 def test_an_interval_and_the_share_of_time_are_kept(percent: int, took: list[int]) -> None:
-    """A pause is an eighth of all that epochs have asked for and not got, or more."""
     pace = a_pace(percent)
     began_ms, owed_ms = pace.first_ms(0), 0.0
     for took_ms in took:

@@ -13,7 +13,6 @@ TASK = TaskId(2, 1)
 
 
 def some(first: int, epoch: int | None = None, attempt: int = 1, **flags: bool) -> RecordedName:
-    """Make the name of a recording."""
     return RecordedName(
         task=TASK,
         first=first,
@@ -38,12 +37,10 @@ def some(first: int, epoch: int | None = None, attempt: int = 1, **flags: bool) 
     )
 )
 def test_a_name_is_read_again(name: RecordedName) -> None:
-    """Behind any folder."""
     assert RecordedName.parse(f"k/app1/recorded/region0/{name}") == name
 
 
 def test_other_names_are_none() -> None:
-    """They may be of a later gearpy."""
     assert RecordedName.parse("k/app1/recorded/region0/other") is None
 
 
@@ -66,7 +63,6 @@ def test_the_failure_is_what_is_looked_for() -> None:
 
 
 def test_of_several_beginnings_the_newest_is_taken() -> None:
-    """Also where an epoch was given up, which no state is stored of."""
     known = [some(1, starts=True), some(2), some(3, 4), some(5)]
     assert rerun_path(known, [1, 2]).after == 2
     assert rerun_path(known, [2, 4]) == rerun_path(known, [2, 4], after=4)
@@ -76,7 +72,6 @@ def test_of_several_beginnings_the_newest_is_taken() -> None:
 
 
 def test_a_gap_leads_nowhere() -> None:
-    """The error says what there is."""
     known = [some(5), some(7)]
     with pytest.raises(ConfigError, match=r"stored are 4; recorded is the input of 5, 7"):
         rerun_path(known, [4], after=4, until=7)
@@ -87,7 +82,6 @@ def test_a_gap_leads_nowhere() -> None:
 
 
 def test_what_ends_before_the_oldest_kept_epoch_goes() -> None:
-    """As no state leads to it any more."""
     names = [str(some(each)) for each in (3, 4, 5)]
     assert superfluous([*names, "else"], [4, 6]) == names[:2]
     assert superfluous(names, []) == []

@@ -10,14 +10,12 @@ SECOND_NS = 1_000_000_000
 
 
 def past_its_start() -> RecordingShare:
-    """Return one that has chosen all epochs that follow a start."""
     share = RecordingShare(0)
     assert all(share.takes(epoch, 1000 * epoch) for epoch in range(1, 11))
     return share
 
 
 def test_all_epochs_behind_a_start_are_recorded() -> None:
-    """Whatever it costs: records before a failure are read again in them."""
     quick = RecordingShare(0)
     for epoch in range(1, 200):  # Epochs of 50 ms, for ten seconds.
         assert quick.takes(epoch, 50 * epoch)
@@ -62,7 +60,6 @@ def test_it_follows_what_changes() -> None:
     busy=st.floats(0.05, 1.0),
 )
 def test_what_is_recorded_stays_within_its_share(costs: list[float], busy: float) -> None:
-    """Over many epochs that cost about the same, whatever was before."""
     share = past_its_start()
     for cost in costs:
         share.on_recorded(int(cost * SECOND_NS), busy_ns=SECOND_NS, open_ms=1000)

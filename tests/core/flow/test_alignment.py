@@ -26,7 +26,6 @@ def data(link: TaskId, number: int, epoch: int) -> Sent:
 
 
 def take(alignment: LinkAlignment[Sent], *messages: Sent) -> list[Any]:
-    """Return what is passed on; a message that `passes` is, alone."""
     passed: list[Any] = []
     for sent in messages:
         passes = alignment.passes(sent.link, sent.epoch)
@@ -37,7 +36,6 @@ def take(alignment: LinkAlignment[Sent], *messages: Sent) -> list[Any]:
 
 
 def test_messages_of_the_epoch_at_hand_pass() -> None:
-    """Not those of a link that is ahead, whose messages wait in their order."""
     alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1)
     assert alignment.passes(A, 1)
     assert alignment.passes(A, None)
@@ -50,7 +48,6 @@ def test_messages_of_the_epoch_at_hand_pass() -> None:
 
 
 def test_link_may_be_several_epochs_ahead() -> None:
-    """It waits again for each of them."""
     alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1)
     take(alignment, data(A, 1, 2), data(A, 2, 3), data(A, 3, 3))
 
@@ -61,7 +58,6 @@ def test_link_may_be_several_epochs_ahead() -> None:
 
 
 def test_what_comes_from_elsewhere_never_waits() -> None:
-    """Any task may send outside of flow control."""
     alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1)
     take(alignment, data(A, 1, 2))
 
@@ -131,7 +127,6 @@ def test_no_message_crosses_the_end_of_its_epoch(
 
 
 def test_link_that_is_ahead_waits_when_it_is_enough() -> None:
-    """Until the epoch ends; then it does not wait any more."""
     alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1, is_holding_back=False)
     assert take(alignment, data(A, 1, 2)) == [data(A, 1, 2)]
 

@@ -45,7 +45,6 @@ def test_result_waits_for_nobody() -> None:
 
 
 def test_failed_record_holds_nobody_up() -> None:
-    """It has no result, and those behind it do not wait for one."""
     window = a_window(1, 2)
     window.finish(1, "b")
 
@@ -68,7 +67,6 @@ def test_a_call_that_ends_twice_counts_once() -> None:
 
 
 def test_results_come_in_portions() -> None:
-    """Downstream takes a batch at a time."""
     window = a_window(1, 2, 3)
     for number in range(3):
         window.finish(number, number)
@@ -82,7 +80,6 @@ def test_results_come_in_portions() -> None:
 
 
 def test_window_is_full_until_results_are_given() -> None:
-    """Not until they are there: what waits for others takes memory too."""
     window = a_window(1, 2, size=2)
     assert not window.has_room
 
@@ -99,7 +96,6 @@ def test_window_is_full_until_results_are_given() -> None:
 
 
 def test_watermark_waits_for_older_records_only() -> None:
-    """A newer one is not late behind it."""
     window = a_window(10, 20, ordered=False)
 
     window.advance(15)
@@ -113,7 +109,6 @@ def test_watermark_waits_for_older_records_only() -> None:
 
 
 def test_end_of_the_stream_waits_for_all() -> None:
-    """It is the watermark that nothing is newer than."""
     window = a_window(10)
 
     window.advance(MAX_MS)
@@ -124,7 +119,6 @@ def test_end_of_the_stream_waits_for_all() -> None:
 
 
 def test_restored_window_has_passed_what_it_had() -> None:
-    """Stages behind must not hear an older watermark."""
     window = AsyncWindow(9, ordered=True)
 
     window.restore(100, 40)

@@ -72,7 +72,6 @@ def test_full_window_is_asked_about_at_once() -> None:
 
 
 def test_ack_gives_credit_back() -> None:
-    """Credit is what the target has room for."""
     subscription = a_subscription(window=10)
     send(subscription, 10)
 
@@ -91,7 +90,6 @@ def test_wrong_number_received_is_message_loss() -> None:
 
 
 def test_more_than_credit_is_a_bug() -> None:
-    """The window is a promise to the memory of the target."""
     subscription = a_subscription(window=10)
 
     with pytest.raises(AssertionError, match="no more than credit"):
@@ -99,7 +97,6 @@ def test_more_than_credit_is_a_bug() -> None:
 
 
 def test_bytes_fill_the_window_before_the_records_do() -> None:
-    """Big records are limited by their size, and the last one may exceed it."""
     subscription = a_subscription(window_bytes=1000)
 
     first = send(subscription, 1, size_bytes=999)
@@ -163,7 +160,6 @@ def test_a_batch_that_has_to_wait_gets_its_window_and_no_more() -> None:
 
 
 def test_a_slow_target_among_many_gets_one_of_its_own_batches() -> None:
-    """A batch for all of them is a small one for each, and many senders wait at each."""
     subscription = a_subscription(window=100, interval=50, least=40)
     for records in (5, 4):
         subscription.takes(0, 9)
@@ -176,7 +172,6 @@ def test_a_slow_target_among_many_gets_one_of_its_own_batches() -> None:
 
 
 def test_batches_that_have_become_small_are_what_counts() -> None:
-    """A source reads less at a time in front of a slow step."""
     subscription = a_subscription(window=100, interval=50, least=40)
     rooms = []
     for records in (40, 2, 2, 2):
@@ -213,7 +208,6 @@ def test_a_window_grows_with_each_answer() -> None:
 
 
 def test_a_window_of_which_the_target_says_nothing_grows_as_far_as_it_is_used() -> None:
-    """Quick answers to watermarks say nothing of what records cost."""
     subscription = a_subscription(window=100, interval=10, least=30)
     for seq in range(1, 20):
         send(subscription, 1)
@@ -234,8 +228,6 @@ def test_quiet_link_asks_for_its_rest() -> None:
 
 @dataclass
 class SubscriptionModel:
-    """A subscription of two targets beside lists of every record."""
-
     window: int
     subscription: Subscription
     times: list[list[int]] = field(default_factory=lambda: [[], []])
@@ -245,7 +237,6 @@ class SubscriptionModel:
     now_ms: int = 0
 
     def send(self, target: int, times: list[int], size_bytes: int) -> None:
-        """Send as much of it as there is credit for."""
         times = times[: self.subscription.credit(target)]
         if times:
             asked = send(
@@ -332,7 +323,6 @@ def open_counts() -> ReceiverCounts:
 
 
 def test_gap_is_message_loss() -> None:
-    """Found with the next message, without waiting for a count."""
     counts = open_counts()
     counts.on_data(SOURCE, SESSION, 1)
 
@@ -341,7 +331,6 @@ def test_gap_is_message_loss() -> None:
 
 
 def test_new_session_counts_from_zero() -> None:
-    """A restarted sender starts its sequence anew."""
     counts = open_counts()
     counts.on_data(SOURCE, SESSION, 1)
     counts.on_processed(SOURCE, SESSION, 10)
@@ -353,7 +342,6 @@ def test_new_session_counts_from_zero() -> None:
 
 
 def test_only_records_of_the_session_count_as_processed() -> None:
-    """What an old session left in the queue is not the new one's."""
     counts = open_counts()
     counts.on_open(SOURCE, NEW)
 
@@ -364,7 +352,6 @@ def test_only_records_of_the_session_count_as_processed() -> None:
 
 
 def test_nothing_of_an_earlier_attempt_is_taken_though_nothing_else_has_come() -> None:
-    """It has waited on its way while its sender and its receiver were started again."""
     counts = ReceiverCounts(NEW)
 
     assert not counts.on_open(SOURCE, SESSION)
@@ -398,7 +385,6 @@ class FaultyLink:
         self._frame(self._open)
 
     def send(self, records: int) -> None:
-        """Send as many of the records as there is credit for."""
         records = min(records, self._subscription.credit(0))
         if not records:
             return

@@ -39,7 +39,6 @@ def test_answer_gets_old() -> None:
 
 
 def test_answer_from_the_future_does_not_count() -> None:
-    """The wall clock was put back, so its age is unknown."""
     cache = a_cache(a=1)
 
     assert cache.find("a", -1) is None
@@ -70,7 +69,6 @@ def test_wrong_numbers_are_refused(size: int, ttl_ms: int) -> None:
 def test_answers_are_new_enough_and_few_enough_and_asked_once(
     size: int, steps: list[tuple[str, int]]
 ) -> None:
-    """Against a plain dictionary of all answers ever."""
     cache: LookupCache[int] = LookupCache(size, 10)
     came: dict[int, int] = {}
     asking: dict[int, list[int]] = {}

@@ -23,7 +23,6 @@ def test_the_room_is_the_work_of_a_second() -> None:
 
 
 def test_who_has_not_worked_yet_does_not_say() -> None:
-    """Also one so quick that no time has passed."""
     pace = WorkPace()
     before = pace.room(0)
 
@@ -33,7 +32,6 @@ def test_who_has_not_worked_yet_does_not_say() -> None:
 
 
 def test_the_turn_at_hand_counts() -> None:
-    """The first turn of a slow task may take as long as a window."""
     pace = WorkPace()
     pace.begin(0)
     pace.on_taken(ONE, 1000)
@@ -51,7 +49,6 @@ def test_time_of_others_on_the_thread_does_not_count() -> None:
 
 
 def test_time_in_which_it_waits_for_room_counts() -> None:
-    """A quick task in front of a slow one is as slow."""
     pace = WorkPace()
     pace.begin(0)
     pace.on_taken(ONE, 100)
@@ -82,7 +79,6 @@ def test_a_sender_that_has_gone_quiet_leaves_its_share() -> None:
 
 
 def test_what_was_long_ago_is_forgotten() -> None:
-    """A step that has become slow, as a database did, and one that is quick again."""
     pace, now_ms = WorkPace(), 0
     for _ in range(5):
         now_ms = works(pace, at_ms=now_ms, for_ms=1000, records=1_000_000)

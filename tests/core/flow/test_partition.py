@@ -31,7 +31,6 @@ from gearpy.errors import ConfigError, OperatorError
 
 
 def test_the_memory_of_keys_does_not_take_two_hours_for_one() -> None:
-    """Each goes where its state is, whichever came first."""
     first = datetime(2023, 10, 28, 22, tzinfo=UTC).astimezone(ZoneInfo("Europe/Berlin"))
     hours = [datetime.fromtimestamp(first.timestamp() + 900 * n, first.tzinfo) for n in range(24)]
     values = [each for hour in hours for each in (hour, ("a", hour))]
@@ -80,7 +79,6 @@ class EvenTwice(MulticastPartitioner):
 def split(
     partitioner: Partitioner, values: list[Any], *, parallelism: int, sender: int = 0
 ) -> list[Part]:
-    """Return the parts of a batch whose timestamps are places in it."""
     return partitioner.partition(
         values, list(range(len(values))), parallelism=parallelism, sender=sender
     )
@@ -103,13 +101,11 @@ ALL = {**LOSSLESS, "broadcast": BroadcastPartitioner, "EvenTwice": EvenTwice}
 
 @pytest.mark.parametrize(("name", "make"), ALL.items(), ids=list(ALL))
 def test_name_is_what_the_plan_shows(name: str, make: Callable[[], Partitioner]) -> None:
-    """The graph hash covers the name, so a fork has the same."""
     assert make().name == name
     assert a_fork(make()).name == name
 
 
 def test_hash_goes_by_key_group() -> None:
-    """State that moves with its key group finds its records there."""
     words = ["a", "b", "c", "a"]
 
     parts = split(a_fork(HashPartitioner()), words, parallelism=7)
@@ -119,7 +115,6 @@ def test_hash_goes_by_key_group() -> None:
 
 
 def test_unhashable_key_is_refused_with_advice() -> None:
-    """The text names key and remedy, not a dictionary of ours."""
     with pytest.raises(ConfigError, match="make it a tuple"):
         split(a_fork(HashPartitioner()), ["a", [1]], parallelism=2)
 
@@ -147,7 +142,6 @@ def test_stop_iteration_of_the_key_function_loses_no_record() -> None:
 
 
 def test_memory_of_keys_is_bounded() -> None:
-    """A stream of ever new keys must not fill the process."""
     partitioner = a_fork(HashPartitioner())
     values = list(range(40_000))
 
@@ -180,7 +174,6 @@ def test_more_tasks_than_key_groups_is_a_mistake() -> None:
 
 
 def test_shuffle_goes_on_where_it_ended() -> None:
-    """Small batches are dealt as fairly as one big one."""
     partitioner = a_fork(ShufflePartitioner())
 
     dealt = [split(partitioner, [n], parallelism=3)[0][0] for n in range(7)]
@@ -190,7 +183,6 @@ def test_shuffle_goes_on_where_it_ended() -> None:
 
 
 def test_co_location_needs_equal_parallelism() -> None:
-    """Found when the graph is built, not by a record that goes nowhere."""
     partitioner = CoLocationPartitioner()
 
     assert partitioner.check(source_parallelism=3, target_parallelism=3) is None
@@ -200,17 +192,14 @@ def test_co_location_needs_equal_parallelism() -> None:
 
 
 def test_co_location_keeps_the_index() -> None:
-    """Gearpump: `CoLocationPartitioner`."""
     assert split(CoLocationPartitioner(), ["x"], parallelism=4, sender=2) == [(2, ["x"], [0])]
 
 
 def test_dropped_records_go_nowhere() -> None:
-    """Gearpump: `Partitioner.UNKNOWN_PARTITION_ID`."""
     assert split(a_fork(Fixed(DROP)), [1, 2], parallelism=2) == []
 
 
 def test_records_go_to_all_tasks_named() -> None:
-    """Gearpump: `MulticastPartitioner`."""
     parts = split(a_fork(EvenTwice()), [1, 2, 3, 4], parallelism=2)
 
     assert parts == [(0, [1, 2, 4], [0, 1, 3]), (1, [2, 4], [1, 3])]
@@ -218,7 +207,6 @@ def test_records_go_to_all_tasks_named() -> None:
 
 @pytest.mark.parametrize("target", [2, -2, None, 0.5, "0"])
 def test_target_out_of_range_names_partitioner_value_and_range(target: Any) -> None:
-    """User code is told what it returned for which record."""
     with pytest.raises(OperatorError) as error:
         split(a_fork(Fixed(target)), ["word"], parallelism=2)
 
@@ -304,7 +292,6 @@ def test_task_of_a_key_depends_on_nothing_else(keys: list[Any], parallelism: int
     ],
 )
 def test_a_single_task_gets_the_batch_as_it_is(make: Callable[[], Partitioner]) -> None:
-    """No key is asked for, so the sender need not ask the partitioner."""
     partitioner = make().fork(Random(1))
     values, times = [{"a": 1}, {"b": [2]}], [3, 4]
 

@@ -36,7 +36,6 @@ class Reading:
 
     @property
     def rate(self) -> float:
-        """Records in a ms."""
         return sum(n for n, _ in self.reads) / sum(ms for _, ms in self.reads)
 
     @property
@@ -84,8 +83,6 @@ def test_what_costs_the_same_for_each_batch_gets_large_ones(batch_ms: int, cost_
 
 @given(st.integers(10, 1000), st.integers(1, 50))
 def test_of_two_costs_the_one_for_a_batch_is_a_lesser_part(batch_ms: int, cost_ms: int) -> None:
-    """No more than about half of what could be done is given up for short reads."""
-
     def cost(records: int) -> int:
         return batch_ms + cost_ms * records
 
@@ -108,7 +105,6 @@ def test_what_has_become_slow_is_read_in_small_batches_and_again_in_large_ones()
 
 
 def test_a_size_that_was_worth_it_is_given_up_when_it_is_no_longer() -> None:
-    """A step that took its time for each batch, and takes it for each record now."""
     reading = Reading().work(lambda _: 1000, for_ms=60_000)
     large = reading.sizes.size
 
@@ -133,7 +129,6 @@ def test_reads_that_are_not_full_change_nothing(records: int) -> None:
 
 
 def test_a_share_of_the_size_is_a_full_read() -> None:
-    """Where small batches are joined up to a share only."""
     sizes = ReadSize(MOST, share=2)
     for _ in range(20):
         sizes.on_read(max(1, sizes.size // 2), 0)

@@ -79,7 +79,6 @@ def rows(parts: list[Part]) -> dict[int, list[tuple[Any, int]]]:
 def both(
     partitioner: Partitioner, table: Table, times: Times, parallelism: int
 ) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Return what becomes of a table, and of its rows as records."""
     split = {"parallelism": parallelism, "sender": 0}
     parts = partitioner.fork(Random(5)).partition(table, times, **split)
     assert all(type(part[1]) is Table and type(part[2]) is Times for part in parts)
@@ -116,7 +115,6 @@ def test_key_of_several_columns_is_a_tuple(records: list[tuple[Any, ...]], tasks
 
 
 def test_missing_key_column_names_those_there_are() -> None:
-    """The error is that of a record without the field."""
     table, times = a_table(user=["a"])
 
     with pytest.raises(OperatorError, match=r"key_by\('usr'\).*no field 'usr'.*user"):
@@ -163,7 +161,6 @@ def test_users_partitioners_take_tables(targets: list[int]) -> None:
 
 
 def test_many_columns_of_many_values_do_not_overflow() -> None:
-    """Combinations are counted, not all that there could be."""
     columns = {name: [f"{name}{n}" for n in range(3000)] for name in "abcdefgh"}
     table, times = a_table(**columns)
 

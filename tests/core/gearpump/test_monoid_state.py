@@ -41,7 +41,6 @@ def update(state: PersistentState[int], *records: Record) -> None:
 
 
 def total(records: Iterable[Record], until: int) -> int:
-    """Return what the records of the epochs up to one come to."""
     return sum(record.value for record in records if record.epoch <= until)
 
 
@@ -49,7 +48,6 @@ def total(records: Iterable[Record], until: int) -> int:
 
 
 def test_records_of_the_epoch_that_ends_next_go_left_and_later_ones_right() -> None:
-    """Whatever order they come in. Gearpump: `MonoidState.updateState`."""
     state = MonoidState(SumGroup())
     state.set_next_checkpoint(3)
 
@@ -76,7 +74,6 @@ def test_right_becomes_part_of_left_epoch_by_epoch() -> None:
 
 
 def test_epochs_do_not_go_back() -> None:
-    """What has become left cannot be told apart again."""
     state = MonoidState(SumGroup())
     state.set_next_checkpoint(2)
 

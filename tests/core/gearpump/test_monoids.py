@@ -113,7 +113,6 @@ def test_sums_of_fractions_are_exact() -> None:
 
 @given(COUNTS, COUNTS)
 def test_counts_are_a_map_group_of_numbers(a: dict[str, int], b: dict[str, int]) -> None:
-    """Property: only faster."""
     counts: CountsGroup[str] = CountsGroup()
     slow: MapGroup[str, int] = MapGroup(SumGroup())
 

@@ -49,7 +49,6 @@ def update(state: WindowState[int], *records: Record) -> None:
 
 
 def total(records: Iterable[Record], window: Interval, until: int = 10**6) -> int:
-    """Return what the records in a window come to, of the epochs up to one."""
     return sum(
         record.value
         for record in records
@@ -61,7 +60,6 @@ def total(records: Iterable[Record], window: Interval, until: int = 10**6) -> in
 
 
 def test_windows_may_have_gaps() -> None:
-    """With a step that is longer than they are."""
     window = Window(2, 5)
 
     assert [window.at(time_ms).start_ms for time_ms in (1, 2, 4, 6, 7)] == [0, 5, 5, 5, 10]
@@ -82,7 +80,6 @@ def test_piece_of_time_has_no_boundary_inside(window: Window, time_ms: int) -> N
     ("size_ms", "step_ms", "wrong"), [(0, 1, ["size"]), (-3, 0, ["size", "step"])]
 )
 def test_size_and_step_must_be_positive(size_ms: int, step_ms: int, wrong: list[str]) -> None:
-    """All mistakes at once, with the values."""
     with pytest.raises(ConfigError) as raised:
         Window(size_ms, step_ms)
 
@@ -102,7 +99,6 @@ def test_size_and_step_are_any_durations() -> None:
 
 
 def test_window_slides_with_the_watermark() -> None:
-    """It loses what it leaves, and gets what was waiting for it."""
     state = a_state()
     update(state, Record(0, 1), Record(5, 10), Record(10, 100), Record(15, 1000))
 
@@ -115,7 +111,6 @@ def test_window_slides_with_the_watermark() -> None:
 
 
 def test_window_slides_over_a_gap_at_once() -> None:
-    """Gearpump falls behind: one step at each record."""
     state = a_state()
     update(state, Record(0, 1), Record(1_000_000, 10))
 
@@ -125,7 +120,6 @@ def test_window_slides_over_a_gap_at_once() -> None:
 
 
 def test_record_before_the_window_is_late() -> None:
-    """It is counted, and no more; one that is in the window still is in time."""
     state = a_state()
     state.on_watermark(12)
 
@@ -134,7 +128,6 @@ def test_record_before_the_window_is_late() -> None:
 
 
 def test_nothing_is_late_before_event_time_is_known() -> None:
-    """Records from before 1970 have their windows, too."""
     state = a_state()
 
     assert state.update(-7, 1)
@@ -234,7 +227,6 @@ def test_every_window_with_records_is_closed_once(
 
 
 def _over(window: Window, records: Iterable[Record]) -> set[int]:
-    """Return the starts of all windows that hold a record."""
     return {
         start
         for record in records
@@ -244,7 +236,6 @@ def _over(window: Window, records: Iterable[Record]) -> set[int]:
 
 
 def test_values_may_change_in_place() -> None:
-    """Sums of pieces, of windows and of epochs share nothing."""
     state: WindowState[dict[str, int]] = WindowState(CountsGroup(), Json(), Window(10, 5))
     given_values = [{"a": 1}, {"a": 1}, {"b": 1}]
     for epoch, (time_ms, value) in enumerate(zip((0, 6, 6), given_values, strict=True), start=1):
@@ -265,7 +256,6 @@ def test_values_may_change_in_place() -> None:
 
 
 def test_checkpoint_holds_what_may_be_in_a_window_still() -> None:
-    """Pieces that the window has left are not stored."""
     state = a_state()
     update(state, Record(0, 1), Record(7, 10), Record(50, 100), Record(7, 1000, epoch=2))
     state.on_watermark(10)
@@ -277,7 +267,6 @@ def test_checkpoint_holds_what_may_be_in_a_window_still() -> None:
 
 
 def test_checkpoint_of_other_windows_is_refused() -> None:
-    """Its pieces of time have other boundaries. Both are in the text."""
     data = a_state(Window(10, 5)).checkpoint()
 
     with pytest.raises(
@@ -288,7 +277,6 @@ def test_checkpoint_of_other_windows_is_refused() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x01", a_state().checkpoint()[:-1]])
 def test_other_bytes_are_refused(data: bytes) -> None:
-    """The text says what they were taken for."""
     with pytest.raises(ProtocolError, match="malformed state of a window"):
         a_state().recover(data)
 
@@ -302,7 +290,6 @@ def test_checkpoint_of_another_version_is_refused() -> None:
 
 
 def test_times_at_the_ends_can_be_stored() -> None:
-    """All numbers of a checkpoint fit 64 bits."""
     state, restarted = a_state(Window(7, 5)), a_state(Window(7, 5))
     update(state, Record(MIN_MS + 1, 1), Record(MAX_MS - 1, 1))
 

@@ -29,7 +29,6 @@ LANE = "windows-00000"
 
 
 def a_view(*rows: int, first: int = 1, lane: str = LANE) -> LogView:
-    """Return a log with one file for each number of rows."""
     return LogView(
         LogSegment("", lane, seq, seq, count, seq, "run", 1)
         for seq, count in enumerate(rows, start=first)
@@ -55,7 +54,6 @@ def a_handoff(
 
 
 def test_each_batch_is_written_down_before_and_after_the_call() -> None:
-    """In this order, so that a crash at any place is seen from what was written."""
     handoff, view = a_handoff(), a_view(5, 7)
     batch = a_batch(1, 0, 2, rows=12)
 
@@ -81,7 +79,6 @@ def test_what_does_not_belong_together_is_refused(intended: HandoffBatch) -> Non
 
 
 def test_function_that_raises_is_called_again_after_longer_and_longer_pauses() -> None:
-    """With the same batch; the pauses are spread, and no longer than allowed."""
     handoff = a_handoff(limits=HandoffLimits(attempts=9, pause_ms=100, pause_max_ms=400))
     handoff.next(a_view(5), 0)
     handoff.on_intent_written()
@@ -126,7 +123,6 @@ def test_failures_of_one_batch_do_not_count_for_the_next() -> None:
 
 
 def test_spark_that_is_lost_is_looked_for_and_gets_the_same_batch() -> None:
-    """The call may have happened, so it counts as an attempt, but not as a failure."""
     handoff = a_handoff()
     handoff.next(a_view(5), 0)
     handoff.on_intent_written()
@@ -161,7 +157,6 @@ def test_nobody_misses_spark_while_nothing_waits_for_it() -> None:
 
 
 def test_a_call_that_was_void_is_repeated_at_once_and_counts_not() -> None:
-    """But whoever is called again is told that it may be a repetition."""
     handoff = a_handoff()
     handoff.next(a_view(5), 0)
     handoff.on_intent_written()
@@ -173,7 +168,6 @@ def test_a_call_that_was_void_is_repeated_at_once_and_counts_not() -> None:
 
 
 def test_reached_is_what_there_must_be() -> None:
-    """What was taken, or what was begun behind it."""
     done = a_handoff(done=a_batch(1, 0, 1))
     begun = a_handoff(done=a_batch(1, 0, 1), intended=a_batch(2, 1, 4))
 
@@ -194,7 +188,6 @@ def test_gives_up_when_spark_ends_in_every_call() -> None:
 
 
 def test_an_outage_that_is_over_does_not_count_later() -> None:
-    """Two short ones, hours apart, are no long one."""
     handoff = a_handoff(is_connected=False)
     handoff.on_spark_lost(0)
     handoff.on_connected()
@@ -251,7 +244,6 @@ PATIENT = HandoffLimits(batch_rows=20, attempts=10**6, pause_ms=1, outage_ms=10*
 
 
 def played(world: World, events: list[str], seed: int) -> Iterator[Handoff]:
-    """Play events, then let all go well until nothing is left."""
     rng = Random(seed)
     handoff = Handoff(PATIENT, done=None, intended=None, rng=rng)
     for event in [*events, *["go"] * (8 * len(events) + 50)]:
@@ -267,7 +259,6 @@ def played(world: World, events: list[str], seed: int) -> Iterator[Handoff]:
 def test_every_row_is_in_one_batch_whatever_ends_in_the_middle(
     events: list[str], seed: int
 ) -> None:
-    """Numbers are dense, batches join, a number always means the same rows, nothing is left."""
     world = World()
 
     *_, last = played(world, ["more", *events], seed)
@@ -285,7 +276,6 @@ def test_every_row_is_in_one_batch_whatever_ends_in_the_middle(
 
 @given(st.lists(EVENTS, max_size=60), st.integers(0, 2**32))
 def test_a_first_attempt_is_the_first(events: list[str], seed: int) -> None:
-    """Whoever is told so need not look whether something of the batch is there already."""
     world = World()
 
     for _ in played(world, ["more", *events], seed):
@@ -298,7 +288,6 @@ def test_a_first_attempt_is_the_first(events: list[str], seed: int) -> None:
 
 
 def test_stream_waits_from_the_limit_on_until_half_is_handed_over() -> None:
-    """So that it does not stop and go with each batch."""
     pressure = Pressure(100)
     told = []
 
@@ -321,7 +310,6 @@ def test_stream_waits_from_the_limit_on_until_half_is_handed_over() -> None:
 
 @given(st.integers(1, 50), st.lists(st.integers(0, 120)))
 def test_stream_never_waits_for_nothing(rows_max: int, seen: list[int]) -> None:
-    """When all is handed over there is room, whatever was before."""
     pressure = Pressure(rows_max)
     for rows in seen:
         pressure.on_waiting(rows)

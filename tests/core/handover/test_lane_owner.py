@@ -15,14 +15,12 @@ def an_owner(run: str = "r", incarnation: int = 1, *former: str) -> LaneOwner:
 
 
 def test_a_later_start_takes_it_from_an_earlier_one() -> None:
-    """It was started because the earlier one was given up."""
     taken = an_owner("r", 3).succeeds(an_owner("r", 1, "old"), lane="w-00000")
 
     assert taken == an_owner("r", 3, "old")
 
 
 def test_a_new_run_takes_it_and_remembers_from_whom() -> None:
-    """Numbers of starts tell nothing between runs."""
     taken = an_owner("new", 1).succeeds(an_owner("old", 9, "older"), lane="w-00000")
 
     assert taken == an_owner("new", 1, "older", "old")
@@ -39,7 +37,6 @@ def test_an_earlier_start_that_wrote_last_is_overwritten_again() -> None:
 
 @pytest.mark.parametrize("found", [None, an_owner("r", 3), an_owner("s", 1, "r")])
 def test_who_is_no_owner_any_more_stops(found: LaneOwner | None) -> None:
-    """Its successor has looked at what there is, and numbers on from there."""
     assert an_owner("r", 2).standing(found) == "given up"
 
 
@@ -54,7 +51,6 @@ def test_no_file_is_no_owner() -> None:
 
 
 def test_the_first_batch_of_a_run_is_remembered_over_its_starts() -> None:
-    """What a run has shown comes again when it begins anew; what others have shown does not."""
     begun = replace(an_owner("r", 1), since=7)
 
     assert an_owner("r", 2).succeeds(begun, lane="w-00000").since == 7

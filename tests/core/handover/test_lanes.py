@@ -8,14 +8,12 @@ from gearpy.ids import MIN_MS
 
 
 def seen(ends: dict[str, int], *, idle_ms: int = 100, until: dict[str, int] | None = None) -> Lanes:
-    """Return lanes with batches from 1 on, looked at at 0."""
     lanes = Lanes({}, until=until, idle_ms=idle_ms)
     lanes.on_look(dict.fromkeys(ends, 0), ends, now_ms=0)
     return lanes
 
 
 def test_the_lane_that_is_furthest_behind_is_next() -> None:
-    """So that rows of one time come together; by name where that does not tell."""
     lanes = seen({"w-1": 2, "w-0": 2})
 
     order = []
@@ -39,7 +37,6 @@ def test_a_batch_that_was_begun_is_read_to_its_end_first() -> None:
 
 
 def test_all_silent_lanes_are_idle_and_promise_what_the_furthest_does() -> None:
-    """As if that were the last that had become idle."""
     lanes = seen({"a-0": 1, "b-0": 1}, idle_ms=100)
     lanes.on_batch("a-0", 20, now_ms=0)
     lanes.on_batch("b-0", 10, now_ms=0)

@@ -42,7 +42,6 @@ def test_a_start_that_was_given_up_is_refused() -> None:
 
 
 def test_runs_that_another_one_goes_on_from_end_their_right() -> None:
-    """What they have committed stays, and what they had prepared can be committed for them."""
     found = claims("a", ["old", "new", "older"], "new", incarnation=2, epoch=7)
 
     assert [*found] == ["old", "older", "new"]

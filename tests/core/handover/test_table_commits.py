@@ -22,7 +22,6 @@ LANE = Lane("run", "part", 3)
 
 
 def test_ids_tell_runs_sinks_and_tasks_apart() -> None:
-    """Two of them must not share a note."""
     lanes = [LANE, Lane("run2", "part", 3), Lane("run", "b", 3), Lane("run", "part", 4)]
 
     ids = [name for lane in lanes for name in (lane.owner_id, lane.epoch_id)]
@@ -31,7 +30,6 @@ def test_ids_tell_runs_sinks_and_tasks_apart() -> None:
 
 
 def test_taking_over_undoes_what_came_after() -> None:
-    """Of earlier incarnations only, and not what the epoch it goes on from has brought."""
     parts = [LanePart("a", 4, 1), LanePart("b", 5, 1), LanePart("c", 6, 2), LanePart("d", 6, 3)]
 
     change = next_change(LedgerEntry(2, 6), LedgerClaim(3, 4), parts=parts)
@@ -67,12 +65,10 @@ def test_an_owner_removes_nothing() -> None:
 def test_files_that_were_merged_are_found(
     history: list[Shown], parts: list[LanePart], lost: list[int]
 ) -> None:
-    """Their rows cannot be removed by removing files."""
     assert rewritten(LedgerEntry(1, 6), since=4, history=history, parts=parts) == lost
 
 
 def test_nothing_later_is_nothing_merged() -> None:
-    """Who goes on from the newest epoch need not look."""
     assert rewritten(LedgerEntry(1, 4), since=4, history=[Shown(4, 4, 1)], parts=[]) == []
 
 
@@ -85,7 +81,6 @@ class FakeTable:
     version: int = 0
 
     def apply(self, change: Change, seen: int, added: LanePart | None) -> bool:
-        """Do it, unless somebody was faster."""
         if seen != self.version:
             return False
         for path in change.remove:
@@ -100,7 +95,6 @@ class FakeTable:
 @settings(max_examples=150)
 @given(st.integers(0, 2**32))
 def test_each_epoch_is_there_once(seed: int) -> None:
-    """Writers that were given up decide on what they have read, and come too late."""
     rng, table = Random(seed), FakeTable()
     live, newest, truth = 1, 0, dict[int, str]()
     reads: list[tuple[int, int, int | None, LedgerEntry, int, list[LanePart]]] = []

@@ -26,7 +26,6 @@ def begun(
     start: str = "",
     is_over: bool = False,
 ) -> EpochTransactions:
-    """Return the transactions of a start."""
     return EpochTransactions(
         incarnation=incarnation,
         epoch=epoch,
@@ -39,7 +38,6 @@ def begun(
 
 
 def paused_until_ms(made: EpochTransactions, now_ms: int = 0) -> int:
-    """Return the end of the pause that comes next."""
     step = made.next(now_ms)
     assert isinstance(step, Pause)
     assert step.until_ms is not None
@@ -47,7 +45,6 @@ def paused_until_ms(made: EpochTransactions, now_ms: int = 0) -> int:
 
 
 def looked(made: EpochTransactions, marker: EpochMarker | None) -> EpochTransactions:
-    """Open the name, and find this marker."""
     assert made.next(0) == Open()
     made.on_opened()
     assert made.next(0) == ReadMarker()
@@ -56,7 +53,6 @@ def looked(made: EpochTransactions, marker: EpochMarker | None) -> EpochTransact
 
 
 def test_a_first_start_claims_the_name_and_waits() -> None:
-    """A start that was frozen before it began finds the greater incarnation."""
     made = looked(begun(), None)
 
     claim = made.next(0)
@@ -69,7 +65,6 @@ def test_a_first_start_claims_the_name_and_waits() -> None:
 
 
 def test_each_complete_epoch_is_one_transaction_in_order() -> None:
-    """The first one claims the name, too."""
     made = looked(begun(), None)
     made.on_complete(1)
     made.on_complete(3)
@@ -86,7 +81,6 @@ def test_each_complete_epoch_is_one_transaction_in_order() -> None:
 
 @pytest.mark.parametrize(("shown", "left"), [(0, [5, 6]), (4, [5, 6]), (5, [6]), (6, [])], ids=str)
 def test_a_restart_writes_what_the_marker_does_not_have(shown: int, left: list[int]) -> None:
-    """Epochs of the checkpoint that may have been shown."""
     made = looked(begun(2, 6, written=4 if shown else 0, waiting=[6, 5]), EpochMarker(1, shown))
 
     assert made.waiting == left
@@ -111,7 +105,6 @@ def test_an_epoch_is_not_written_again_when_its_answer_was_lost() -> None:
 
 
 def test_an_epoch_is_written_again_when_its_transaction_was_aborted() -> None:
-    """The marker is older."""
     made = looked(begun(), None)
     made.on_complete(1)
     made.on_failed(0)
@@ -126,7 +119,6 @@ def test_an_epoch_is_written_again_when_its_transaction_was_aborted() -> None:
 
 
 def test_pauses_grow_and_end_with_success() -> None:
-    """A broker that is away is not asked all the time."""
     made = begun()
     pauses = []
     for _ in range(12):
@@ -146,7 +138,6 @@ def test_pauses_grow_and_end_with_success() -> None:
 
 
 def test_a_start_that_was_given_up_writes_nothing() -> None:
-    """A later one has the name."""
     made = looked(begun(1, 5, waiting=[5]), EpochMarker(2, 4))
 
     assert made.next(0) == Refuse("given-up", EpochMarker(2, 4))
@@ -185,7 +176,6 @@ def test_a_start_that_goes_back_behind_what_was_shown_writes_nothing() -> None:
 
 
 def test_a_new_run_may_begin_behind_what_an_earlier_one_has_shown() -> None:
-    """That was asked for; the earlier run has no right to write any more."""
     made = looked(begun(2**62, 5, waiting=[5], is_over=True), EpochMarker(3, 7))
 
     claim = made.next(0)
@@ -195,7 +185,6 @@ def test_a_new_run_may_begin_behind_what_an_earlier_one_has_shown() -> None:
 
 
 def test_a_lost_marker_is_told_when_it_matters() -> None:
-    """Epoch 6 may have been shown, or not."""
     lost = looked(begun(2, 6, written=5, waiting=[6]), None)
     harmless = looked(begun(2, 6, written=6), None)
 
@@ -275,12 +264,10 @@ class Start:
 
     @property
     def kept(self) -> tuple[int, list[int]]:
-        """What a checkpoint has of it."""
         return self.made.written, list(self.made.waiting)
 
     @property
     def because(self) -> str:
-        """Why it refuses; empty if it does not."""
         step = self.made.next(self.now_ms)
         return step.because if isinstance(step, Refuse) else ""
 
@@ -297,7 +284,6 @@ class World:
         self.kept: tuple[int, list[int]] = (0, [])  # In the newest checkpoint.
 
     def begin(self) -> Start:
-        """Start the task from the newest checkpoint."""
         epoch = self.complete[-1] if self.complete else 0
         self.starts.append(Start(self.store, len(self.starts) + 1, epoch, self.kept))
         return self.starts[-1]

@@ -51,7 +51,6 @@ def numbers(pieces: list[LogPiece]) -> list[tuple[str, int]]:
 
 
 def test_a_name_tells_all_of_a_file() -> None:
-    """Nobody has to open a file to know whether to read it."""
     name = segment_name(
         "windows-00003",
         first=7,
@@ -84,7 +83,6 @@ def test_a_name_tells_all_of_a_file() -> None:
     ],
 )
 def test_names_of_others_are_passed_over(name: str) -> None:
-    """A folder may have files of Spark, of people, and of other versions."""
     assert segments_of([name]) == []
 
 
@@ -97,7 +95,6 @@ def test_names_of_others_are_passed_over(name: str) -> None:
 def test_a_name_is_read_as_it_was_made(
     writer: str, counts: tuple[int, ...], run: str, body: str
 ) -> None:
-    """Also for runs that look like the other parts of a name."""
     task, first, batches, rows, epoch, incarnation = counts
     known: dict[str, Any] = {"lane": lane_name(writer, task), "rows": rows, "epoch": epoch}
     known |= {"first": first + 1, "last": first + 1 + batches, "run": run}
@@ -117,7 +114,6 @@ def test_files_are_tiny_that_are_small_and_come_fast(
     since_ms: int,
     tiny: bool,  # noqa: FBT001
 ) -> None:
-    """Of one a minute nobody minds the cost."""
     assert is_tiny(rows, since_ms=since_ms) == tiny
 
 
@@ -125,7 +121,6 @@ def test_files_are_tiny_that_are_small_and_come_fast(
 
 
 def test_an_empty_log_has_nothing_to_read() -> None:
-    """A reader may be there before the first writer."""
     view = a_view()
 
     assert (view.lanes, view.ends(), view.begins(), view.advance({})) == ((), {}, {}, {})
@@ -133,7 +128,6 @@ def test_an_empty_log_has_nothing_to_read() -> None:
 
 
 def test_lanes_have_a_beginning_and_an_end() -> None:
-    """What was purged at the low end is no hole."""
     view = a_view(*singles(3, 5), *singles(1, 2, lane=B))
 
     assert view.lanes == (A, B)
@@ -155,7 +149,6 @@ def test_what_is_purged_is_missed() -> None:
 
 
 def test_a_hole_is_missed() -> None:
-    """Somebody has removed a file by hand."""
     view = a_view(*singles(1, 2), *singles(5, 6))
 
     with pytest.raises(WindowLogGap, match="no batch 3 any more, the next one kept is 5"):
@@ -166,7 +159,6 @@ def test_a_hole_is_missed() -> None:
 
 @pytest.mark.parametrize("end", [{A: 9}, {B: 1}])
 def test_an_end_that_is_not_there_is_missed(end: dict[str, int]) -> None:
-    """Spark may ask again for what was removed meanwhile."""
     with pytest.raises(WindowLogGap):
         a_view(*singles(1, 2)).between({A: 2}, end)
 
@@ -175,7 +167,6 @@ def test_an_end_that_is_not_there_is_missed(end: dict[str, int]) -> None:
 
 
 def test_a_position_never_goes_back() -> None:
-    """A lane that is not seen, or seems shorter, is left where it was."""
     view = a_view(*singles(1, 3))
 
     assert view.advance({A: 7, B: 4}) == {A: 7, B: 4}
@@ -189,7 +180,6 @@ def pieces_of(*segments: LogSegment) -> list[LogPiece]:
 
 
 def test_a_larger_file_is_copied_only_with_as_many_new_rows() -> None:
-    """Else each row would be copied again and again."""
     few = pieces_of(a_segment(1, 8), *singles(9, 12))
     enough = pieces_of(a_segment(1, 4), *singles(5, 8))
 
@@ -234,7 +224,6 @@ limits = st.none() | st.integers(0, 60)
 def test_steps_read_each_batch_once_and_in_order(
     view: LogView, max_rows: int | None, max_batches: int | None
 ) -> None:
-    """Whatever the limits, a reader comes to the end, and has seen every batch of every lane."""
     position, read = view.start(), []
     while position != view.ends():
         step = view.advance(position, max_rows=max_rows, max_batches=max_batches)
@@ -253,7 +242,6 @@ def test_steps_read_each_batch_once_and_in_order(
 def test_what_is_left_after_a_purge_is_all_that_was_not_read(
     view: LogView, data: st.DataObject
 ) -> None:
-    """And it can be read from where the reader is; the last number stays known."""
     position = {
         lane: data.draw(st.integers(view.start()[lane], end)) for lane, end in view.ends().items()
     }
@@ -275,7 +263,6 @@ def test_compaction_changes_no_batch(
     rows_max: int,
     newest: bool,  # noqa: FBT001
 ) -> None:
-    """What was one file after the other is one; a reader at any place goes on."""
     everything = {piece.segment for lane in view.lanes for piece in view.pieces(lane)}
     compacted = set()
     for lane in view.lanes:

@@ -72,7 +72,6 @@ def test_nearest_of_each_direction(
 def test_comes_out_when_nothing_nearer_can_come(
     direction: Direction, rights: list[int], before_ms: int, at_ms: int
 ) -> None:
-    """Not earlier, and not later."""
     records = [*LEFTS, *(Given(RIGHT, 1, "r", time) for time in rights)]
 
     run = fed(a_join(direction, 30), [records, before_ms, at_ms])

@@ -74,7 +74,6 @@ def test_each_record_is_told_once() -> None:
 
 
 def test_a_record_that_finds_a_partner_while_it_is_copied_is_told_as_it_was() -> None:
-    """And the next epoch tells of the partner."""
     log, cells = RecordLog(), dict[Any, dict[Any, Any]]()
     kept = added(log, 7, "a", is_waiting=True)
     with patch("gearpy.core.base.key_copy.STEPS_FROM", 1):
@@ -87,7 +86,6 @@ def test_a_record_that_finds_a_partner_while_it_is_copied_is_told_as_it_was() ->
 
 
 def test_malformed_records_are_refused() -> None:
-    """A snapshot of another version is not taken for records."""
     with pytest.raises(ProtocolError, match="malformed records of a join: 4 fields"):
         RecordLog().load(("records", 1, 1), {"a": [1, 2, 3, 4]})
 

@@ -53,7 +53,6 @@ def test_pairs_come_at_once_and_by_time() -> None:
 
 
 def test_records_come_alone_as_soon_as_no_partner_can_come() -> None:
-    """At the watermark behind the last possible one, each with its own time."""
     join = a_join(5, 10, "outer")
     steps: list[Step] = [[Given(LEFT, 1, "l", 100), Given(RIGHT, 2, "r", 100)], 105, 106, 110, 111]
 
@@ -69,7 +68,6 @@ def test_records_come_alone_as_soon_as_no_partner_can_come() -> None:
 
 
 def test_each_side_is_kept_as_long_as_it_is_needed() -> None:
-    """Right records that no left one can look back at are forgotten about at once."""
     join = a_join(0, 1_000_000)
 
     for second in range(100):

@@ -56,7 +56,6 @@ PLANS = st.one_of(
 
 
 def made(plan: JoinPlan, limit: int = 100) -> Join:
-    """Return the join of a plan; it has not begun."""
     pairing = Pairing(plan.how, gathers=False, limit=limit)
     match plan.kind, plan.windows:
         case "interval", _:
@@ -156,7 +155,6 @@ def test_restarts_change_nothing(
     ids=lambda plan: f"{plan.kind} {plan.windows} {plan.direction}",
 )
 def test_others_may_go_on_while_much_is_looked_at(plan: JoinPlan) -> None:
-    """Also where nothing comes out: portions without rows are pauses."""
     join = made(plan)
     join.resume(MIN_MS)
     _ = list(join.on_records([(LEFT, key, "l") for key in range(20)], [*range(20)]))
@@ -169,7 +167,6 @@ def test_others_may_go_on_while_much_is_looked_at(plan: JoinPlan) -> None:
 
 
 def test_finding_partners_for_many_lets_others_go_on() -> None:
-    """Those that wait no more are taken out when the first of them finds its partner."""
     join = made(JoinPlan(kind="interval", how="left", before_ms=50, after_ms=50))
     join.resume(MIN_MS)
     keys = [*range(20)]

@@ -19,7 +19,6 @@ def _records(side: int, *keys: Any) -> list[tuple[int, Any, Any]]:
     ids=str,
 )
 def test_keys_that_never_meet_are_refused(left: Any, right: Any) -> None:
-    """At the end of few records, and as soon as many have come."""
     few, many = KeysOfSides(), KeysOfSides()
     few.take([*_records(LEFT, left), *_records(RIGHT, right)])
     many.take(_records(LEFT, *repeat(left, 1000)))
@@ -52,7 +51,6 @@ def test_keys_that_may_meet_are_not(left: list[Any], right: list[Any]) -> None:
 
 
 def test_streams_with_keys_of_several_kinds_are_not_judged_by_the_first() -> None:
-    """From then on nothing is looked at."""
     keys = KeysOfSides()
 
     keys.take(_records(LEFT, 1))

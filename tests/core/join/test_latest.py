@@ -15,7 +15,6 @@ def a_join(how: Literal["left", "inner"] = "left") -> LatestJoin:
 
 
 def test_a_left_record_finds_what_is_there_when_it_comes() -> None:
-    """So it depends on the order in which the streams come; late left records find it, too."""
     run = fed(
         a_join(),
         [
@@ -35,7 +34,6 @@ def test_a_left_record_finds_what_is_there_when_it_comes() -> None:
 
 
 def test_older_values_do_not_come_back() -> None:
-    """Also not when the newer one has taken the key away; of equal times the last one counts."""
     run = fed(
         a_join("inner"),
         [

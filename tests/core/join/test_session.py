@@ -16,7 +16,6 @@ def a_join(gap_ms: int, how: How = "outer", *, gathers: bool = False) -> Session
 
 
 def test_sessions_are_of_both_sides() -> None:
-    """A right record joins two left ones that are too far from each other."""
     run = fed(
         a_join(10),
         [[Given(LEFT, 1, "l1", 0), Given(LEFT, 1, "l2", 18), Given(RIGHT, 1, "r", 9)], 28],
@@ -26,7 +25,6 @@ def test_sessions_are_of_both_sides() -> None:
 
 
 def test_record_is_late_if_what_came_of_it_has_closed() -> None:
-    """One that is old enough to be late, but overlaps an open session, is not."""
     join = a_join(10)
 
     run = fed(
@@ -39,7 +37,6 @@ def test_record_is_late_if_what_came_of_it_has_closed() -> None:
 
 
 def test_order_is_that_of_ends_starts_and_first_records() -> None:
-    """A replay gives the same results in the same order."""
     run = fed(
         a_join(10, gathers=True),
         [

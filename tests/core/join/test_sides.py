@@ -21,7 +21,6 @@ LISTS = st.lists(st.integers(), max_size=7)
 
 
 def rows_of(pairing: Pairing, groups: list[Group]) -> list[Row]:
-    """Return all rows of a window from 0 to 10."""
     return [row for rows, _ in pairing.rows(groups, 0, 10) for row in rows]
 
 

@@ -19,7 +19,6 @@ TIMES = st.lists(st.integers(0, 5), min_size=12, max_size=12)
 
 @given(KEYS, st.sampled_from(["all", "first", "last"]))
 def test_all_rows_of_a_key_are_found(keys: list[int], many: Many) -> None:
-    """Or the one that counts; in the order of the table."""
     rows = RowsOfKeys(keys, many=many)
 
     for key in range(5):
@@ -33,7 +32,6 @@ def test_all_rows_of_a_key_are_found(keys: list[int], many: Many) -> None:
 def test_the_row_that_counts_at_a_time_is_found(
     keys: list[int], times: list[int], many: Many
 ) -> None:
-    """That is the newest which is not newer, whatever the order of the table."""
     times = times[: len(keys)]
     rows = RowsOfKeys(keys, times=times, many=many)
 
@@ -114,14 +112,12 @@ def test_a_key_that_can_equal_none_is_refused(keys: list[Any], key: Any, text: s
     ],
 )
 def test_a_key_that_may_equal_one_finds_nothing(keys: list[Any], key: Any) -> None:
-    """So does None, and what nobody knows."""
     found = RowsOfKeys(keys).find(key, 0)
 
     assert found == ((0,) if key in keys else ())
 
 
 def test_keys_that_cannot_be_hashed_are_refused() -> None:
-    """Those of the table when it is read, others when they are looked up."""
     with pytest.raises(ConfigError, match="of a row is a list, which cannot be looked up"):
         RowsOfKeys([[1]])
     with pytest.raises(TypeError, match="unhashable"):
@@ -129,6 +125,5 @@ def test_keys_that_cannot_be_hashed_are_refused() -> None:
 
 
 def test_whether_records_have_one_row_at_most_is_known() -> None:
-    """Then nothing has to be put together."""
     assert RowsOfKeys([1]).is_single
     assert not RowsOfKeys([1], many="all").is_single

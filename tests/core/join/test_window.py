@@ -41,7 +41,6 @@ def a_join(
 
 @given(STEPS, WINDOWS)
 def test_cogroup_has_all_records_of_a_key(steps: list[Step], windows: AlignedWindows) -> None:
-    """One row for each key and window, with the lists that an outer join is made of."""
     groups = fed(a_join(windows, gathers=True), steps)
     pairs = fed(a_join(windows, "outer"), steps)
 
@@ -55,7 +54,6 @@ def test_cogroup_has_all_records_of_a_key(steps: list[Step], windows: AlignedWin
 
 
 def test_order_is_that_of_ends_then_of_first_records() -> None:
-    """A replay gives the same results in the same order."""
     join = a_join(TumblingWindows(10), "outer")
 
     run = fed(

@@ -116,14 +116,12 @@ class Cluster:
         return launch
 
     def run(self, worker: WorkerId = W0) -> int:
-        """Launch and register the app master of the oldest request."""
         app_id = self.wanted[0].app_id
         launch = self.grant(worker)
         assert self.keeper.on_registered(app_id, launch, PATH)
         return launch
 
     def gone(self, launch: int, cause: str = "boom") -> list[KeeperAction]:
-        """Have a worker say that the app master has ended."""
         return self.do(self.keeper.on_gone(APP, launch, cause, self.now))
 
     def tick(self, ms: int) -> list[KeeperAction]:
@@ -173,7 +171,6 @@ def test_an_application_gets_a_slot_a_launch_and_an_app_master() -> None:
 
 
 def test_what_has_ended_is_forgotten() -> None:
-    """No launch, no loss, no registration concerns it any more."""
     cluster = a_cluster()
     cluster.end(APP)
 
@@ -189,7 +186,6 @@ def test_what_has_ended_is_forgotten() -> None:
 
 
 def test_a_lost_app_master_is_launched_again_elsewhere_after_a_pause() -> None:
-    """With the next number; the pause grows."""
     cluster = a_cluster()
 
     assert cluster.gone(1) == [RecordLoss(APP, 1, "boom")]
@@ -205,7 +201,6 @@ def test_a_lost_app_master_is_launched_again_elsewhere_after_a_pause() -> None:
 
 
 def test_a_spent_budget_ends_the_application_with_the_last_cause() -> None:
-    """Which says how often it was tried, and which key allows more."""
     cluster = a_cluster()
     for launch in (1, 2):
         cluster.gone(launch)
@@ -223,7 +218,6 @@ def test_a_spent_budget_ends_the_application_with_the_last_cause() -> None:
 
 
 def test_without_a_budget_the_first_loss_is_the_end() -> None:
-    """The text does not speak of restarts."""
     cluster = a_cluster(max_restarts=0)
 
     assert cluster.gone(1) == [EndApplication(APP, "the app master is gone: boom")]
@@ -243,7 +237,6 @@ def test_the_budget_counts_over_a_restart_of_the_master() -> None:
 
 @pytest.mark.parametrize("how", ["stopped", "cut off", "worker gone"])
 def test_a_worker_that_is_told_to_end_spends_no_restart(how: str) -> None:
-    """Not even where there is none to spend, and with no pause; a failure after it counts."""
     cluster = a_cluster(max_restarts=1)
 
     for launch in (1, 2, 3):
@@ -267,7 +260,6 @@ def test_a_worker_that_is_told_to_end_spends_no_restart(how: str) -> None:
 
 
 def test_losing_a_worker_loses_its_app_masters() -> None:
-    """And no others."""
     cluster = Cluster()
     for name, worker in (("words", W0), ("other", W1)):
         cluster.submit(name)
@@ -306,7 +298,6 @@ def test_a_worker_that_was_lost_and_is_back_can_be_asked_again() -> None:
 
 
 def test_one_that_was_given_up_is_refused_for_ever() -> None:
-    """It was frozen, and wakes up; counted each time."""
     cluster = a_cluster()
     cluster.do(cluster.keeper.on_unreachable(APP, "cut off", cluster.now))
     assert not cluster.keeper.on_registered(APP, 1, PATH)
@@ -327,7 +318,6 @@ def test_one_that_was_given_up_is_refused_for_ever() -> None:
 
 
 def test_an_app_master_that_lived_on_is_taken_back() -> None:
-    """The application has not noticed much."""
     cluster = a_cluster()
 
     assert cluster.restart() == []
@@ -341,7 +331,6 @@ def test_an_app_master_that_lived_on_is_taken_back() -> None:
 
 
 def test_without_its_worker_it_is_given_up_in_time() -> None:
-    """Both were lost while the master was away."""
     cluster = a_cluster()
     cluster.restart()
 
@@ -387,7 +376,6 @@ EVENTS = st.sampled_from(
 def test_a_living_application_always_gets_an_app_master(
     events: list[str], max_restarts: int
 ) -> None:
-    """Whatever happens: one phase, growing launches, one app master heard, no waiting for ever."""
     cluster = Cluster(max_restarts=max_restarts)
     cluster.submit()
     launch = 0

@@ -57,7 +57,6 @@ COMMANDS: list[MasterCommand] = [
 
 
 def test_a_record_without_a_later_field_is_read() -> None:
-    """A field with a default may be added without a new version."""
     record = msgspec.msgpack.encode(
         (1, "ChangeStatus", {"app_id": 1, "status": "active", "at_ms": 1, "progress": {}})
     )

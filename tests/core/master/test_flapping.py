@@ -67,7 +67,6 @@ def test_a_worker_that_was_told_to_end_is_not_lost() -> None:
 
 
 def test_the_only_worker_is_never_aside() -> None:
-    """Nor are more than half of them: then it is no fault of theirs."""
     flaps = WorkerFlaps()
     now_ms = lose(flaps, 20)
     assert not flaps.on_worker(WorkerId(20), "home", now_ms)
@@ -75,7 +74,6 @@ def test_the_only_worker_is_never_aside() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40_000)), max_size=80))
 def test_at_most_half_are_aside_and_all_come_back(steps: list[tuple[int, int]]) -> None:
-    """Whoever comes and goes, and when."""
     flaps, now_ms, next_id = WorkerFlaps(), 0, 0
     there, aside = dict[int, WorkerId](), set[WorkerId]()
     for home, pause_ms in steps:

@@ -70,8 +70,6 @@ class Waiting:
     ids=["submit", "allocate", "cancel", "why"],
 )
 def test_those_that_wait_cost_nothing(event: Callable[[Waiting], object]) -> None:
-    """One more comes, nothing happens, one goes, one is asked about."""
-
     def costs(count: int) -> int:
         waiting = Waiting(count)
         return steps_of(lambda: event(waiting))
@@ -159,8 +157,6 @@ def test_those_that_run_cost_the_others_nothing() -> None:
 
 
 def test_a_start_costs_each_the_same() -> None:
-    """A master that begins to lead asks for the app masters of all that wait."""
-
     def costs(count: int) -> float:
         scheduler = SlotScheduler(SlotLedger(grant_timeout_ms=1000))
 

@@ -51,7 +51,6 @@ class Cluster(SlotScheduler):
         return [(grant.worker_id, grant.slots) for grant in self.allocate(0)]
 
     def end(self, app_id: AppId) -> None:
-        """Give back all grants of an application."""
         for grant in self.ledger.grants:
             if grant.app_id == app_id:
                 self.ledger.give_back(grant)
@@ -70,7 +69,6 @@ def test_executors_are_spread_over_machines_and_then_over_their_workers() -> Non
 
 
 def test_workers_near_the_data_come_first_and_others_will_do() -> None:
-    """Whatever the policy says of the rest; hosts are still the only ones."""
     cluster = Cluster(("a", "", 9), ("b", "", 2), ("c", "", 1), policy=PackPolicy())
     cluster.ask(4, executors=4, near=("B", "c", "unknown"))
     assert Counter(worker for worker, _ in cluster.got()) == {0: 1, 1: 2, 2: 1}
@@ -143,7 +141,6 @@ def test_one_worker_has_all_executors_or_none() -> None:
 
 
 def test_an_executor_that_was_lost_comes_back_to_the_others() -> None:
-    """Elsewhere there is more room, but the application is to be on one worker."""
     cluster = Cluster(("a", "", 4), ("b", "", 2))
     cluster.ask(4, executors=2, relaxation=Relaxation.ONE_WORKER)
     first, _ = cluster.allocate(0)
@@ -184,8 +181,6 @@ def test_high_priority_comes_first_with_its_app_master() -> None:
 
 
 class Backwards:
-    """A policy that is as bad as can be."""
-
     def order(self, request: ResourceRequest) -> tuple[int, ...]:
         return (request.priority,)
 
@@ -247,7 +242,6 @@ def test_quotas_are_read_by_name() -> None:
 
 @given(seed=st.integers(0, 2**32), quota=st.integers(0, 8))
 def test_first_starts_never_go_beyond_a_quota_nor_off_their_hosts(seed: int, quota: int) -> None:
-    """Whatever is asked for and ends, with all wishes at once."""
     rng = Random(seed)
     workers = [(rng.choice("ab"), rng.choice(["r1", "r2"]), rng.randint(1, 6)) for _ in range(3)]
     cluster = Cluster(*workers, quotas={"ann": quota})

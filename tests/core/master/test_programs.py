@@ -23,7 +23,6 @@ def test_what_is_not_needed_goes_after_a_while() -> None:
 
 
 def test_what_was_asked_for_has_all_its_time_again() -> None:
-    """Who was told that a program is there need not upload it."""
     unneeded = UnneededSince[str](GRACE_MS)
     unneeded.look(["a"], (), 0)
     unneeded.on_used("a")
@@ -55,7 +54,6 @@ def test_nothing_goes_that_was_needed_or_used_a_short_time_ago(
 
 
 def test_a_refusal_says_what_there_is_and_what_helps() -> None:
-    """Whoever is refused has to know whom to ask, and for which key."""
     needed = {"a": a_summary(1), "b": a_summary(2, "failed"), "c": a_summary(3)}
     kept = ProgramsKept.of({"a": 5, "b": 30, "x.partial": 1}, needed)
 

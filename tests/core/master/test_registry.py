@@ -21,7 +21,6 @@ def a_request(name: str = "words", *, executors: int = 1) -> SubmitApplication:
 
 
 def test_cause_of_failure_is_kept() -> None:
-    """Gearpump keeps only the last error, and loses it with the master."""
     registry = Registry()
     app_id = registry.submit(a_request(), 1)
     cause = ErrorCard(cause="boom", task="0.1")
@@ -35,7 +34,6 @@ def test_cause_of_failure_is_kept() -> None:
 
 
 def test_name_of_a_living_application_is_taken() -> None:
-    """The refusal says by whom and what to do."""
     registry = Registry()
     app_id = registry.submit(a_request(), 1)
 
@@ -47,13 +45,11 @@ def test_name_of_a_living_application_is_taken() -> None:
 
 @pytest.mark.parametrize("name", ["", "1st", "-x", ".x", "two words", "grün", "x\n", "a" * 129])
 def test_bad_names_are_refused_with_the_rule(name: str) -> None:
-    """The name becomes part of paths and metrics."""
     with pytest.raises(SubmitRefused, match="begin with a letter or underscore"):
         Registry().submit(a_request(name), 1)
 
 
 def test_a_negative_number_of_executors_is_refused() -> None:
-    """0 says: as few as there is room for."""
     with pytest.raises(SubmitRefused, match="asks for -1 executors"):
         Registry().submit(a_request(executors=-1), 1)
 
@@ -90,7 +86,6 @@ def try_submit(registry: Registry, name: str, now_ms: int) -> None:
 
 
 def test_progress_alone_changes_no_state() -> None:
-    """Of the living only; what has ended has its final one."""
     registry = Registry()
     app_id = registry.submit(a_request(), 1)
 
@@ -116,7 +111,6 @@ def test_what_has_ended_can_be_forgotten() -> None:
 
 
 def test_a_registry_goes_on_from_another() -> None:
-    """With its applications and its next id."""
     registry = Registry()
     registry.submit(a_request(), 1)
 

@@ -20,7 +20,6 @@ ADMINS = frozenset({"ops"})
     ],
 )
 def test_its_user_and_admins_may(asker: Asker, owner: str) -> None:
-    """Admins by the configuration, or by their token."""
     assert why_not(asker, owner, ADMINS) == ""
 
 
@@ -28,7 +27,6 @@ def test_its_user_and_admins_may(asker: Asker, owner: str) -> None:
     ("asker", "owner"), [(Asker(user="ben"), "ann"), (Asker(), "ann"), (Asker(user="ben"), "")]
 )
 def test_others_may_not_and_are_told_whom_to_ask(asker: Asker, owner: str) -> None:
-    """Also where it is nobody's."""
     reason = why_not(asker, owner, ADMINS)
 
     assert f"it is of {owner or 'nobody'}" in reason
@@ -36,7 +34,6 @@ def test_others_may_not_and_are_told_whom_to_ask(asker: Asker, owner: str) -> No
 
 
 def test_what_concerns_all_users_is_for_admins() -> None:
-    """By the configuration, or by their token."""
     assert why_no_admin(Asker(user="ops"), ADMINS) == ""
     assert why_no_admin(Asker(user="ann", is_admin=True), ADMINS) == ""
     assert why_no_admin(Asker(user="ann"), ADMINS).startswith("ann is no admin: ask an admin")

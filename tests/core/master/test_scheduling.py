@@ -30,7 +30,6 @@ def a_request(
     worker: int | None = None,
     is_restart: bool = False,
 ) -> ResourceRequest:
-    """Return a request; naming a worker makes it a request for that one."""
     relaxation = Relaxation.ONE_WORKER if one_worker else Relaxation.ANY
     return ResourceRequest(
         app_id=app_id,
@@ -45,8 +44,6 @@ def a_request(
 
 
 class Bench(SlotScheduler):
-    """A scheduler over a ledger, at no particular time."""
-
     def __init__(self) -> None:
         self.ledger = SlotLedger(grant_timeout_ms=1000)
         self.running: dict[WorkerId, list[RunningExecutor]] = {}
@@ -79,7 +76,6 @@ class Bench(SlotScheduler):
 
 
 def a_scheduler(*slots: int) -> Bench:
-    """Return a scheduler with workers 0, 1, ... that have these slots."""
     bench = Bench()
     for worker, total in enumerate(slots):
         bench.add(worker, total)
@@ -108,7 +104,6 @@ def granted(grants: list[Grant]) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("kind", ["any", "one-worker", "specific-worker"])
 def test_exact_fit_is_a_fit(kind: str) -> None:
-    """On a full cluster a lost executor gets its own slots back; Gearpump's never does."""
     scheduler = a_scheduler(3)
 
     scheduler.request(
@@ -121,7 +116,6 @@ def test_exact_fit_is_a_fit(kind: str) -> None:
 
 
 def test_what_more_workers_would_bring() -> None:
-    """They help nobody who waits for one that is there, or for a bigger one."""
     scheduler = a_scheduler(2)
     assert scheduler.missing(4) == 0
 
@@ -137,7 +131,6 @@ def test_what_more_workers_would_bring() -> None:
 
 
 def test_granted_slots_are_taken_at_once() -> None:
-    """Gearpump hands them out twice until the worker reports."""
     scheduler = a_scheduler(3)
     scheduler.request(a_request(3))
     scheduler.now()
@@ -148,7 +141,6 @@ def test_granted_slots_are_taken_at_once() -> None:
 
 
 def test_what_does_not_fit_holds_up_nobody() -> None:
-    """A request too big for now does not leave slots idle."""
     scheduler = a_scheduler(2)
     scheduler.request(a_request(3, priority=Priority.HIGH))
     scheduler.request(a_request(2, app_id=OTHER))
@@ -169,7 +161,6 @@ def test_a_request_that_can_never_be_served_says_why() -> None:
 
 
 def test_a_request_that_waits_its_turn_says_so() -> None:
-    """And one that waits for nothing says nothing."""
     scheduler = a_scheduler(2)
     scheduler.request(a_request(2, app_id=OTHER))
     scheduler.request(a_request(2, worker=0))
@@ -183,7 +174,6 @@ def test_a_request_that_waits_its_turn_says_so() -> None:
 
 
 def test_a_request_that_waits_for_room_on_one_worker_says_so() -> None:
-    """There are slots enough, but in pieces."""
     scheduler = a_scheduler(3, 3)
     for worker in (0, 1):
         scheduler.request(a_request(1, app_id=OTHER, worker=worker))
@@ -250,7 +240,6 @@ def test_slots_of_an_executor_that_ended_are_kept_for_its_application() -> None:
 
 @pytest.mark.parametrize("how", ["time", "application over"])
 def test_what_is_kept_is_not_kept_for_ever(how: str) -> None:
-    """An application may need it no more, or be gone."""
     scheduler = a_full_cluster(4)
     scheduler.request(a_request(2, app_id=OTHER))
     scheduler.end(0)
@@ -268,7 +257,6 @@ def test_what_is_kept_is_not_kept_for_ever(how: str) -> None:
 
 
 def test_an_executor_that_runs_after_all_keeps_no_slots() -> None:
-    """Its worker was only out of reach for a while."""
     scheduler = a_full_cluster(4)
     for had in scheduler.ledger.on_worker_lost(WorkerId(0)):
         scheduler.on_lost(had, 0)
@@ -284,7 +272,6 @@ def test_an_executor_that_runs_after_all_keeps_no_slots() -> None:
 
 
 def test_when_a_worker_is_lost_its_slots_are_kept_where_there_is_room() -> None:
-    """On one worker that is big enough; what is beside them is free for all."""
     scheduler = a_full_cluster(4)
     scheduler.request(a_request(1, app_id=OTHER, executors=1))
     scheduler.request(a_request(4, app_id=OTHER))
@@ -369,7 +356,6 @@ def test_no_more_is_kept_than_an_application_needs_that_had_asked_anew_too_early
 
 
 def test_a_restart_that_no_worker_is_big_enough_for_holds_up_nobody() -> None:
-    """It waits for another worker, which may never come."""
     scheduler = a_scheduler(3, 3)
     scheduler.request(a_request(4, is_restart=True))
     scheduler.request(a_request(3, app_id=OTHER, executors=1))
@@ -379,7 +365,6 @@ def test_a_restart_that_no_worker_is_big_enough_for_holds_up_nobody() -> None:
 
 
 def test_first_starts_wait_for_applications_that_ran_while_the_master_was_away() -> None:
-    """What they need they have yet to tell."""
     scheduler = a_scheduler(4)
     scheduler.expect(APP)
     scheduler.request(a_request(4, app_id=OTHER))
@@ -398,7 +383,6 @@ def test_first_starts_wait_for_applications_that_ran_while_the_master_was_away()
 
 
 def test_executors_of_unequal_sizes_are_asked_for_by_size() -> None:
-    """As they were divided when the application began."""
     scheduler = a_scheduler(1, 3)
 
     scheduler.request(

@@ -57,7 +57,6 @@ def free(ledger: SlotLedger) -> int:
 
 
 def test_a_grant_is_used_by_its_executor_only() -> None:
-    """By application, launch of the app master, and size; not by the app master itself."""
     for other in (
         an_executor(4, app_id=OTHER),
         an_executor(4, app_master=2),
@@ -74,7 +73,6 @@ def test_a_grant_is_used_by_its_executor_only() -> None:
 
 
 def test_an_app_master_that_is_gone_has_no_grants() -> None:
-    """But its own launch may be on its way to the worker, which will tell."""
     ledger = a_ledger()
     own = a_grant(1, is_for_app_master=True)
     for grant in (own, a_grant(2), a_grant(3), a_grant(1, app_id=OTHER)):
@@ -88,7 +86,6 @@ def test_an_app_master_that_is_gone_has_no_grants() -> None:
 
 
 def test_a_grant_of_which_nothing_is_heard_ends_in_time() -> None:
-    """And not a moment before."""
     ledger = a_ledger()
     due_ms = [ledger.next_due_ms]
     ledger.on_granted(a_grant(2), 100)
@@ -117,7 +114,6 @@ def test_a_worker_that_comes_again_keeps_its_grants() -> None:
 
 
 def test_what_is_said_of_an_unknown_worker_changes_nothing() -> None:
-    """It registers first, with all that runs."""
     ledger = a_ledger()
 
     assert ledger.on_running(TWO, [an_executor(2)]) == RunningChange()
@@ -258,7 +254,6 @@ class Crowd:
         )
 
     def come_back(self) -> None:
-        """Register a worker, perhaps one that nobody has missed."""
         self.register(self.rng.choice([ONE, TWO]))
 
     def tick(self) -> None:
@@ -292,7 +287,6 @@ class Crowd:
 
 @given(seed=st.integers(0, 2**32), steps=st.integers(0, 150))
 def test_slots_are_of_executors_and_of_grants_to_the_living(seed: int, steps: int) -> None:
-    """At every moment; and whatever was lost or came late, in the end everything is free."""
     crowd = Crowd(seed)
     acts = [crowd.request, crowd.allocate, crowd.arrive, crowd.hear, crowd.finish] * 3
     acts += [crowd.die, crowd.lose_launch, crowd.lose_worker, crowd.come_back, crowd.tick]

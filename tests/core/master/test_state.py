@@ -46,7 +46,6 @@ def a_submit(name: str = "words", *, at_ms: int = 1, resume_from: str = "") -> S
 
 
 def a_change(status: ApplicationStatus, *, app_id: int = 1, at_ms: int = 2) -> ChangeStatus:
-    """Return a report of an application that has read seven records."""
     return ChangeStatus(app_id=AppId(app_id), status=status, at_ms=at_ms, progress=FAR)
 
 
@@ -108,7 +107,6 @@ def test_a_snapshot_without_an_id_is_read() -> None:
 
 
 def test_unknown_applications_have_nothing() -> None:
-    """Questions about them are answered, not raised."""
     state = MasterState()
 
     assert state.get(APP) is None
@@ -118,7 +116,6 @@ def test_unknown_applications_have_nothing() -> None:
 
 
 def test_a_run_that_goes_on_counts_the_launches_that_it_had_elsewhere() -> None:
-    """Who opens its log has to be later than all of them."""
     artifact = Artifact(kind="file", location="words.py")
     request = SubmitApplication(
         name="words", artifact=artifact, checkpoints=f"{CLUSTER}/app7", launches=41
@@ -163,7 +160,6 @@ def test_nothing_resumes_from_what_runs() -> None:
 
 
 def test_another_cluster_may_have_the_same_number() -> None:
-    """Whether that application runs is not known here."""
     state = a_state(NameCluster(cluster_id=CLUSTER), a_submit())
 
     assert state.refusal_of(a_submit("next", resume_from="zzzzzzzz/app1@4").request) == ""
@@ -171,14 +167,12 @@ def test_another_cluster_may_have_the_same_number() -> None:
 
 
 def test_no_place_to_resume_from_is_refused() -> None:
-    """What is in the log is launched again and again."""
     refusal = MasterState().refusal_of(a_submit(resume_from="../app1@").request)
 
     assert refusal.startswith("application 'words': '../app1@' is no place to resume from")
 
 
 def test_progress_of_the_living_is_not_stored() -> None:
-    """It comes again from the app master, several times a second."""
     state = a_state(a_submit(), a_change("active"))
     before = state.to_bytes()
 
@@ -197,7 +191,6 @@ def test_progress_of_the_living_is_not_stored() -> None:
 
 
 def test_launches_are_counted_from_one() -> None:
-    """With the worker and the time of each."""
     state = a_state(a_submit())
 
     numbers = [state.apply(a_launch(worker_id=worker, at_ms=worker)) for worker in (5, 3)]
@@ -226,7 +219,6 @@ def test_restarts_count_over_all_app_masters() -> None:
 
 
 def test_what_was_known_stays_while_an_app_master_knows_nothing() -> None:
-    """It has not read its log: that is not to have read no records."""
     state = a_state(a_submit(), a_launch())
     one = ApplicationProgress(records_in=5, records_out=4, epoch=3, restarts=3)
     state.on_progress(APP, one)
@@ -242,14 +234,12 @@ def test_what_was_known_stays_while_an_app_master_knows_nothing() -> None:
 
 
 def test_restarts_are_never_counted_less() -> None:
-    """A master that was away has heard of none when it hears of a loss."""
     state = a_state(a_submit(), a_launch(), a_loss(1, restarts=3), a_launch(), a_loss(2))
 
     assert state.whole(APP, ApplicationProgress(restarts=1)).restarts == 4
 
 
 def test_the_loss_of_another_launch_brings_no_restarts() -> None:
-    """It was counted already, or is unknown."""
     state = a_state(a_submit(), a_launch(), a_launch(), a_loss(1, restarts=9))
 
     assert state.whole(APP, ApplicationProgress(restarts=1)).restarts == 1
@@ -281,7 +271,6 @@ def test_values_are_kept_until_the_end() -> None:
 
 
 def test_keys_have_a_limit() -> None:
-    """Those that are known may still be written."""
     state = a_state(a_submit(), *[a_value(str(number)) for number in range(VALUES_MAX)])
 
     assert state.apply(a_value("new")) is False
@@ -311,7 +300,6 @@ def test_quarantined_records_are_numbered_and_outlive_the_end() -> None:
 
 
 def test_the_oldest_ends_are_forgotten_first() -> None:
-    """By the time of the end; the living never."""
     state = a_state(
         *[a_submit(f"app{number}") for number in range(5)],
         a_change("failed", app_id=3, at_ms=10),
@@ -428,7 +416,6 @@ def test_programs_are_needed_while_an_application_may_begin_with_them() -> None:
 
 
 def test_a_program_of_several_applications_is_of_one_that_lives() -> None:
-    """An application that has ended lets nobody remove what another one runs."""
     state = MasterState()
     state.apply(a_stored("one", "aa"))
     state.apply(a_stored("two", "aa"))
@@ -444,7 +431,6 @@ def test_a_program_of_several_applications_is_of_one_that_lives() -> None:
 
 
 def test_all_masters_need_the_same_programs() -> None:
-    """What is needed follows from the log alone, so that each may clean up for itself."""
     state = MasterState()
     state.apply(a_stored("one", "aa"))
     state.apply(StoreValue(app_id=APP, key=PROGRAMS_KEY, value=b'["aa", "bb"]'))

@@ -176,7 +176,6 @@ def with_slots(load: AppLoad, free: float | None) -> AppLoad:
 
 
 def test_where_no_slot_is_free_nothing_is_tried_and_that_is_said() -> None:
-    """As soon as one is free it grows, as far as they go; and with the others later."""
     scaler, load = a_scaler(), busy(1.0, held_back=0.5, executors=4)
 
     assert not decided(scaler, with_slots(load, 0), cooldowns=8)

@@ -114,7 +114,6 @@ def test_spread_of_floats(values: list[float | None]) -> None:
 )
 @pytest.mark.parametrize("cut", range(5))
 def test_spread_of_large_numbers_keeps_its_digits(far: Any, cut: int) -> None:
-    """Wherever they are parted; a mean of them as a float is more wrong than they are apart."""
     values = [far + value for value in (4, 7, 13, 16)]
     spread = agg.variance()
     assert spread.merge is not None
@@ -225,7 +224,6 @@ def test_what_is_no_number_cannot_be_added_up(value: Any) -> None:
 
 
 def test_value_that_cannot_be_told_apart_is_refused() -> None:
-    """A list is in no set."""
     with pytest.raises(TypeError, match="unhashable"):
         agg.distinct().add(set(), [1])
 
@@ -244,7 +242,6 @@ def test_top_keeps_no_more_than_it_needs(values: list[float], n: int) -> None:
 
 @pytest.mark.parametrize("n", [0, -1, TOP_MAX + 1, 1.5, True, "3"])
 def test_top_of_no_number_is_refused(n: Any) -> None:
-    """What is kept for each key has a limit."""
     with pytest.raises(ConfigError, match=f"whole number from 1 to {TOP_MAX}"):
         agg.top(n)
 
@@ -258,13 +255,11 @@ def test_spread_of_no_kind_is_refused(ddof: Any) -> None:
 
 
 def test_value_of_a_record_has_to_be_something() -> None:
-    """A number says nothing about a record."""
     with pytest.raises(ConfigError, match="tells nothing about a record"):
         agg.sum(3)  # type: ignore[arg-type]
 
 
 def test_custom_aggregate_is_made_of_functions() -> None:
-    """With a result and a merge of its own, or without."""
     longest = agg.custom(
         str,
         lambda kept, text: max(kept, text, key=len),

@@ -34,7 +34,6 @@ def test_early_on_time_and_late() -> None:
 
 
 def test_wall_time_wakes() -> None:
-    """When the trigger wants to be asked, and when windows of wall time close."""
     early = AlignedPanes(TumblingWindows(10).triggering(every(7)), ANEW)
     early.add("k", "a", 3, 1000)
     wall = AlignedPanes(TumblingWindows(10, clock="processing"), ANEW)

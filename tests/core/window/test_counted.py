@@ -7,7 +7,6 @@ from tests.core.window_cases import FOLDS
 
 
 def test_full_windows_fire_and_the_rest_at_the_end() -> None:
-    """Bounds and time are those of the records, in whatever order they came."""
     panes = CountPanes(CountWindows(2), FOLDS["anew"])
 
     assert panes.add("k", "a", 7, 0) == ()
@@ -22,7 +21,6 @@ def test_full_windows_fire_and_the_rest_at_the_end() -> None:
 
 
 def test_nothing_is_late() -> None:
-    """Time does not matter."""
     panes = CountPanes(CountWindows(1), FOLDS["anew"])
     list(panes.advance(1000, 0))
 

@@ -21,7 +21,6 @@ def values_of(due: list[Held]) -> list[Any]:
 
 
 def test_records_come_when_event_time_has_passed_them() -> None:
-    """At their place others may still come that belong before them."""
     waiting = order()
     waiting.hold(["c", "a", "b"], [30, 10, 20], [30, 10, 20], rank=(0, 0, 0))
 
@@ -33,7 +32,6 @@ def test_records_come_when_event_time_has_passed_them() -> None:
 
 
 def test_at_one_place_sides_count_then_partitions_then_the_order_of_reading() -> None:
-    """Whoever was faster does not."""
     waiting = order()
     waiting.hold(["p1 left", "p1 right"], [5, 5], [5, 5], rank=(0, 1, 0), sides=[1, 0])
     waiting.hold(["p0 a", "p0 b"], [5, 5], [5, 5], rank=(0, 0, 7), sides=[1, 1])
@@ -43,7 +41,6 @@ def test_at_one_place_sides_count_then_partitions_then_the_order_of_reading() ->
 
 
 def test_without_a_partition_what_records_are_decides() -> None:
-    """They come from several tasks, and one of those may be faster."""
     one, other = order(), order()
     for waiting, values in ((one, ["b", "a"]), (other, ["a", "b"])):
         for value in values:
@@ -56,7 +53,6 @@ def test_without_a_partition_what_records_are_decides() -> None:
 def test_what_comes_is_a_function_of_each_partition(
     partitions: list[list[int]], random: Any, data: st.DataObject
 ) -> None:
-    """Whatever the interleaving, the batches, and how often event time moves."""
     named = [
         [(place, f"{number}.{at}") for at, place in enumerate(places)]
         for number, places in enumerate(partitions)
@@ -89,7 +85,6 @@ def test_what_comes_is_a_function_of_each_partition(
 
 
 def test_content_counts_only_where_keys_are_the_same() -> None:
-    """To describe a value as bytes costs more than all the rest of its way."""
     described: list[tuple[str, int]] = []
 
     def content_of(value: tuple[str, int]) -> bytes:

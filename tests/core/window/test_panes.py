@@ -45,7 +45,6 @@ def test_windows_give_what_brute_force_gives(kind: str, trigger: str) -> None:
 
 @pytest.mark.parametrize(("kind", "trigger"), sorted(VARIANTS))
 def test_restarted_windows_go_on_as_if_nothing_had_happened(kind: str, trigger: str) -> None:
-    """Stored and read again behind each step, with keys and windows in another order."""
     for number, windows in enumerate(VARIANTS[kind, trigger]):
         name = sorted(FOLDS)[number % len(FOLDS)]
         check_stream(windows, FOLDS[name], random_steps(100 + number, 25), restarts=True)

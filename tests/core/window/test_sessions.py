@@ -25,7 +25,6 @@ def test_record_between_two_sessions_makes_them_one() -> None:
 
 
 def test_session_that_has_two_turns_at_its_end_ends_once() -> None:
-    """One is its own, when it had grown; the other that of a session which became one with it."""
     panes = SessionPanes(SessionWindows(10), ANEW)
     for value, time in (("a", 0), ("b", 10), ("c", 5)):
         panes.add("k", value, time, 0)
@@ -36,7 +35,6 @@ def test_session_that_has_two_turns_at_its_end_ends_once() -> None:
 
 
 def test_sessions_of_one_step_come_by_end_start_and_number() -> None:
-    """Also those that have grown, whose turn was earlier; others may go on in between."""
     panes = SessionPanes(SessionWindows(10), ANEW)
     for key, time in [("a", 0), ("b", 3), ("c", 1), ("d", 3), ("a", 9), ("c", 2), ("e", 30)]:
         panes.add(key, key, time, 0)

@@ -55,7 +55,6 @@ def test_counts_are_added_up() -> None:
 
 
 def test_piece_ends_with_its_last_window() -> None:
-    """Then nobody needs it any more."""
     pieces = SlidingPieces(SlidingWindows(10, 5))
 
     assert [pieces.end_of(pieces.start_of(time)) for time in (0, 4, 5, -1)] == [10, 10, 15, 5]

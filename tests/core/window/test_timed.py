@@ -20,12 +20,10 @@ ANEW: Final = FOLDS["anew"]
 
 
 def tumbling(trigger: Trigger = AT_CLOSE, *, clock: WindowClock = "event") -> AlignedPanes:
-    """Return panes of windows of 10 ms."""
     return AlignedPanes(TumblingWindows(10, clock=clock).triggering(trigger), ANEW)
 
 
 def sessions(trigger: Trigger = AT_CLOSE, *, clock: WindowClock = "event") -> SessionPanes:
-    """Return panes of sessions with a gap of 10 ms."""
     return SessionPanes(SessionWindows(10, clock=clock).triggering(trigger), ANEW)
 
 
@@ -35,7 +33,6 @@ EARLY: Final = after_watermark(early=every("7ms"))
 
 @BOTH
 def test_they_hold_the_oldest_record_that_is_in_no_result(panes_of: MakePanes) -> None:
-    """Until its window has closed, or its trigger has fired."""
     panes = panes_of()
     assert isinstance(panes, TimedPanes)
     assert (panes.hold_ms, panes.clock_ms) == (MAX_MS, MIN_MS)
@@ -50,7 +47,6 @@ def test_they_hold_the_oldest_record_that_is_in_no_result(panes_of: MakePanes) -
 
 @BOTH
 def test_they_wake_in_wall_time_alone(panes_of: MakePanes) -> None:
-    """When a trigger is to be asked, or a window of wall time closes."""
     plain, early, wall = panes_of(), panes_of(EARLY), panes_of(clock="processing")
 
     for panes in (plain, early, wall):

@@ -47,7 +47,6 @@ from gearpy.errors import ConfigError
     ],
 )
 def test_mistakes_say_what_to_write(make: Callable[[], Any], text: str) -> None:
-    """When the program is written, not when it runs."""
     with pytest.raises(ConfigError, match=text):
         make()
 
@@ -81,7 +80,6 @@ PENDING = Pending(records=3, oldest_ms=100, since_ms=5000, event_ms=110, now_ms=
     ],
 )
 def test_when_triggers_hold(trigger: Repeat, holds: bool) -> None:  # noqa: FBT001 - a table
-    """From the very record or ms on."""
     assert trigger.holds(PENDING) == holds
 
 
@@ -94,7 +92,6 @@ def test_windows_over_wall_time_have_no_other_clock() -> None:
 
 
 def test_delays_after_which_triggers_are_asked() -> None:
-    """Each once, by the clock that counts."""
     trigger = any_of(
         every(event=3), all_of(every(count=1), every(event=5), every(event=3), every(7))
     )

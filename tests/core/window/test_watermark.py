@@ -10,7 +10,6 @@ A, B, C = TaskId(0, 0), TaskId(0, 1), TaskId(1, 0)
 
 
 def test_watermark_is_the_least_of_all_links() -> None:
-    """A link that has not told anything yet is waited for."""
     tracker = WatermarkTracker([A, B])
 
     moved = [
@@ -25,7 +24,6 @@ def test_watermark_is_the_least_of_all_links() -> None:
 
 
 def test_idle_link_holds_nothing_back() -> None:
-    """Gearpump's clock waits for ever for a target that gets no records."""
     tracker = WatermarkTracker([A, B])
     tracker.on_link(A, 10, idle=False)
 
@@ -37,7 +35,6 @@ def test_idle_link_holds_nothing_back() -> None:
 
 
 def test_link_that_gives_again_counts_again() -> None:
-    """What it promised while idle is not lost, and the watermark does not go back."""
     tracker = WatermarkTracker([A, B])
     tracker.on_link(A, 10, idle=False)
     tracker.on_link(B, 3, idle=True)

@@ -35,7 +35,6 @@ def test_window_starts_at_a_multiple_of_its_size(time_ms: int, start_ms: int) ->
 
 
 def test_offset_moves_the_boundaries() -> None:
-    """Days that begin at six in the morning."""
     windows = TumblingWindows(10, 3)
 
     assert [windows.start_of(time_ms) for time_ms in (2, 3, 12, 13)] == [-7, 3, 3, 13]
@@ -78,7 +77,6 @@ def test_every_time_is_in_exactly_one_window(time_ms: int, size_ms: int, offset_
 def test_every_time_is_in_all_sliding_windows_that_hold_it(
     time_ms: int, size_ms: int, every_ms: int, offset_ms: int
 ) -> None:
-    """Gearpump's assigner put an element into one of them."""
     every_ms = min(every_ms, size_ms)
     windows = SlidingWindows(size_ms, every_ms, offset_ms)
 
@@ -96,7 +94,6 @@ def test_every_time_is_in_all_sliding_windows_that_hold_it(
 def test_all_of_a_piece_is_in_the_same_windows(
     time_ms: int, size_ms: int, every_ms: int, offset_ms: int
 ) -> None:
-    """And the time before it is not."""
     windows = SlidingWindows(size_ms, min(every_ms, size_ms), offset_ms)
 
     piece = windows.piece_of(time_ms)
@@ -140,7 +137,6 @@ def test_mistakes_say_what_to_change(make: Callable[[], Any], text: str) -> None
 
 @pytest.mark.parametrize("windows", [tumbling(5), sliding(6, 3), session(4), global_window()])
 def test_methods_return_copies(windows: Windows) -> None:
-    """Of the same kind; what they were stays."""
     trigger = after_watermark(early=every("1s"))
 
     changed = windows.triggering(trigger).accumulating()

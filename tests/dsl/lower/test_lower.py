@@ -42,7 +42,6 @@ def test_key_begins_a_new_processor() -> None:
 
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_repartition_deals_to_its_tasks_whatever_there_were_before(partitions: int) -> None:
-    """Also where there were as many: they may have got uneven shares."""
     app, numbers = an_app(parallelism=partitions, partitions=partitions)
 
     numbers.repartition(3).map(str).write(gp.to_list([]), name="write")
@@ -55,7 +54,6 @@ def test_repartition_deals_to_its_tasks_whatever_there_were_before(partitions: i
 
 
 def test_stream_with_two_readers_ends_its_chain() -> None:
-    """Its records are sent to both, each task to the one beside it."""
     app, numbers = an_app(parallelism=2, partitions=2)
 
     numbers.map(str).write(gp.to_list([]), name="write")
@@ -87,7 +85,6 @@ def test_merge_joins_streams_of_any_parallelism() -> None:
 
 
 def test_own_task_is_a_processor_of_its_own() -> None:
-    """It may have its own dispatcher, and blocks nothing but itself."""
     app, numbers = an_app()
 
     numbers.map(str).process(gp.Task, name="call", dispatcher="pinned").map(int)
@@ -110,7 +107,6 @@ def test_own_task_is_a_processor_of_its_own() -> None:
 
 
 def test_key_is_known_to_the_processor_of_an_own_task() -> None:
-    """Its keyed state is that of the record's key."""
     app, numbers = an_app()
 
     numbers.key_by(len).process(gp.Task, name="keyed").process(gp.Task, name="not")
@@ -135,7 +131,6 @@ def test_late_records_have_an_edge_of_their_own() -> None:
 
 
 def test_late_records_are_spread_as_other_records_are() -> None:
-    """By key, to a window in one task, to a task of one's own."""
     app, numbers = an_app(parallelism=2, partitions=2)
     counts = numbers.key_by(str).window(gp.tumbling("1s"), late="side").count(name="windows")
 
@@ -194,7 +189,6 @@ def test_stream_merged_with_itself_is_a_mistake() -> None:
 
 @pytest.mark.parametrize("parallelism", [0, -1])
 def test_bad_parallelism_is_a_mistake_wherever_it_is_given(parallelism: int) -> None:
-    """The line that gives it raises."""
     _, numbers = an_app()
     places: dict[str, Callable[[], Any]] = {
         "count": lambda: numbers.key_by(str, parallelism=parallelism).count(),
@@ -209,7 +203,6 @@ def test_bad_parallelism_is_a_mistake_wherever_it_is_given(parallelism: int) -> 
 
 
 def test_more_tasks_than_partitions_is_a_mistake() -> None:
-    """Where they were asked for; the text says what to change."""
     app = StreamApp("app")
     app.read(gp.collection(range(10), partitions=2), parallelism=3)
 
@@ -219,7 +212,6 @@ def test_more_tasks_than_partitions_is_a_mistake() -> None:
 
 
 def test_source_has_no_more_tasks_than_partitions_by_default() -> None:
-    """The parallelism of the application is meant for steps that can use it."""
     app, numbers = an_app(parallelism=3, partitions=2)
 
     numbers.key_by(str).count()

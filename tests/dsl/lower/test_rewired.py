@@ -35,7 +35,6 @@ def test_what_goes_to_sinks_is_gathered_by_sink() -> None:
 
 
 def test_late_records_are_gathered_by_step() -> None:
-    """So that people see which ones they were."""
     app, _ = _app()
 
     gathered = gathering("app", app.plan, parallelism=1, sources={}, late="gather")
@@ -46,7 +45,6 @@ def test_late_records_are_gathered_by_step() -> None:
 
 
 def test_nothing_is_late_for_event_time_that_stands_still() -> None:
-    """Then a stream has all the records that a query over them has."""
     app, source = _app()
 
     gathered = gathering(

@@ -8,7 +8,6 @@ from gearpy.messages.summaries import ScaleBounds
 
 
 def test_a_step_is_scaled_by_id_or_name() -> None:
-    """With what follows it in its chain; the rest, and all ids, stay as they are."""
     app = gp.StreamApp("scaled", parallelism=2)
     keyed = app.read(gp.collection([1, 2, 3]), name="numbers").key_by(abs)
     keyed.count(name="count").map(str, name="text").write(gp.to_list([]), name="show")
@@ -22,7 +21,6 @@ def test_a_step_is_scaled_by_id_or_name() -> None:
 
 
 def test_all_mistakes_of_a_scale_are_told() -> None:
-    """With the steps that there are."""
     app = gp.StreamApp("scaled")
     app.read(gp.collection([1]), name="numbers").write(gp.to_list([]), name="show")
 
@@ -36,7 +34,6 @@ def test_all_mistakes_of_a_scale_are_told() -> None:
 
 
 def test_a_step_that_autoscale_may_scale_has_tasks_of_its_own() -> None:
-    """So it is measured alone, and with each number of tasks the graph looks the same."""
     app = gp.StreamApp("scaled")
     read = app.read(gp.collection([1, 2, 3]), name="numbers")
     read.map(abs, name="abs").scale(1, 8, busy=0.5).map(str, name="text").write(gp.to_list([]))

@@ -31,7 +31,6 @@ class Tick(NamedTuple):
 
 
 def last_step(build: Callable[[Stream[Any]], Any], source: gp.Source | None = None) -> Operator:
-    """Return the last step of a plan that begins with tables."""
     app = StreamApp("plan")
     build(app.read(source or TableSource(EVENTS)))
     return app.plan[-1]
@@ -55,7 +54,6 @@ THERE = "there are user, item, price"
     ids=["key", "two keys", "no key", "sliding", "global", "several", "fires once all the same"],
 )
 def test_windows_aggregate_columns(build: Callable[[Stream[Any]], Any]) -> None:
-    """Where each has a way to do so; of rows they never do."""
     step = last_step(build)
 
     assert step.kind_taken(["table"]) == "table"
@@ -101,7 +99,6 @@ def test_windows_aggregate_columns(build: Callable[[Stream[Any]], Any]) -> None:
     ],
 )
 def test_other_steps_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
-    """What needs the records themselves, or one after the other."""
     step = last_step(build)
 
     assert step.kind_taken(["table"]) == "rows"
@@ -124,7 +121,6 @@ def test_other_steps_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
     ids=["map", "filter", "flat_map", "log", "distinct", "process", "write", "state", "join"],
 )
 def test_functions_of_records_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
-    """And user's tasks, and sinks that do not say that they take tables."""
     step = last_step(build)
 
     assert step.kind_taken(["table"] * len(step.inputs)) == "rows"
@@ -221,7 +217,6 @@ SCHEMAS: Final[dict[str, tuple[Callable[[Stream[Any]], Any], Any]]] = {
 
 @pytest.mark.parametrize(("build", "expected"), SCHEMAS.values(), ids=SCHEMAS)
 def test_schema_is_said_by_somebody(build: Callable[[Stream[Any]], Any], expected: Any) -> None:
-    """By the source, by an annotation, or for a function over batches."""
     found = last_step(build).schema_given(declared=False)
 
     assert found == (None if expected is None else row_schema_of(expected))
@@ -256,5 +251,4 @@ def test_schema_is_said_by_somebody(build: Callable[[Stream[Any]], Any], expecte
     ids=["known", "key", "aggregate", "annotated", "property", "join"],
 )
 def test_unknown_fields_are_told(build: Callable[[Stream[Any]], Any], mistakes: list[str]) -> None:
-    """With those there are; where they are only annotated they may be there."""
     assert unknown_fields(last_step(build)) == mistakes

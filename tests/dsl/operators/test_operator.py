@@ -13,7 +13,6 @@ from gearpy.dsl.operators.operator import (
 
 
 def test_a_forgotten_answer_is_an_error_when_the_class_is_made() -> None:
-    """Nothing is assumed of a step whose class is silent."""
     with pytest.raises(TypeError, match="operator Silent has no answer for: make_stages, twin"):
 
         @operator

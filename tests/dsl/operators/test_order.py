@@ -42,7 +42,6 @@ def quiet_times(*, batch: int, partitions: int, ordered: bool = True) -> list[An
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("batch", [1, 7, 1000])
 def test_timers_fire_between_records(batch: int, partitions: int) -> None:
-    """A newer record does not move a timer on that was due before it."""
     found = quiet_times(batch=batch, partitions=partitions)
 
     assert [count for _, count, _ in found] == [1, *[3] * 19, 2]
@@ -50,12 +49,10 @@ def test_timers_fire_between_records(batch: int, partitions: int) -> None:
 
 
 def test_order_of_arrival_is_given_where_asked_for() -> None:
-    """Then a large batch moves the timer on, up to its last record."""
     assert len(quiet_times(batch=1000, partitions=1, ordered=False)) == 1
 
 
 def orders_of(make: Callable[[Any], Any], **source: Any) -> list[str]:
-    """Return the orders by which steps go that see one."""
     app = gp.StreamApp("orders")
     make(app.read(gp.collection([gp.Message({"k": 1, "n": 2}, 3)], **source))).write(gp.to_list([]))
     plan = physical_plan(app.build())
@@ -84,7 +81,6 @@ KEYED: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
 def test_plan_says_by_which_order_a_step_goes(
     make: Callable[[Any], Any], orders: list[str]
 ) -> None:
-    """Only steps that see one are marked."""
     assert orders_of(make) == orders
 
 

@@ -33,7 +33,6 @@ def _refusal(build: Callable[[gp.Stream[Any]], gp.Stream[Any]]) -> str:
 
 
 def test_functions_over_records_become_one_step() -> None:
-    """Each step costs a hop to Python and back, so there is one."""
     app = _app(lambda s: s.map(dict).filter(bool).flat_map(lambda r: [r]))
 
     (plan,) = linear_plans(app.name, app.plan)
@@ -44,7 +43,6 @@ def test_functions_over_records_become_one_step() -> None:
 
 
 def test_what_is_done_for_its_effect_is_passed_over() -> None:
-    """Who logs records does not want each of them in two logs."""
     app = _app(lambda s: s.inspect(print).log().map(dict))
 
     (plan,) = linear_plans(app.name, app.plan)
@@ -55,7 +53,6 @@ def test_what_is_done_for_its_effect_is_passed_over() -> None:
 
 
 def test_an_aggregate_keeps_key_windows_and_names() -> None:
-    """By the names SQL knows the columns of the key."""
     windows = gp.sliding("10s", "2s", offset="1s")
     app = _app(lambda s: s.key_by("shop").window(windows).aggregate(n=gp.agg.count()))
 
@@ -68,7 +65,6 @@ def test_an_aggregate_keeps_key_windows_and_names() -> None:
 
 
 def test_a_single_aggregate_and_a_fold_have_functions_of_their_own() -> None:
-    """A fold gives its value, and one aggregate gives its value without a name."""
     app = _app(lambda s: s.window(gp.global_window()).sum("price"))
     folded = _app(lambda s: s.window(gp.global_window()).reduce(lambda a, _: a))
 
@@ -83,7 +79,6 @@ def test_a_single_aggregate_and_a_fold_have_functions_of_their_own() -> None:
 
 
 def test_columns_and_what_rows_become_are_known() -> None:
-    """Rows are made of columns where a step needs them, of the class that the schema names."""
     app = gp.StreamApp("columns")
     sales = app.read(gp.collection([Sale("a", 1)], schema=Sale))
     doubled = sales.map_batches(lambda batch: batch, schema=Sale, times="at")
@@ -101,7 +96,6 @@ def test_columns_and_what_rows_become_are_known() -> None:
 
 
 def test_each_sink_has_its_plan() -> None:
-    """Sinks of one source are compared apart."""
     app = gp.StreamApp("two")
     numbers = app.read(gp.collection([1]))
     numbers.write(gp.to_list([]), name="all")
@@ -122,7 +116,6 @@ def test_each_sink_has_its_plan() -> None:
 
 @pytest.mark.parametrize("sink", [None, "other", 2])
 def test_a_sink_must_be_named_if_there_are_several(sink: str | int | None) -> None:
-    """The message lists the names and numbers that there are."""
     app = gp.StreamApp("two")
     numbers = app.read(gp.collection([1]))
     numbers.write(gp.to_list([]), name="all")
@@ -141,7 +134,6 @@ def test_a_program_without_a_sink_is_refused() -> None:
 
 
 def test_a_source_without_an_end_is_refused_unless_it_is_cut() -> None:
-    """A query over all records needs all records."""
     app = gp.StreamApp("endless")
     app.read(gp.generate(lambda: iter(range(3)))).write(gp.to_list([]))
 
@@ -202,7 +194,6 @@ _REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 @pytest.mark.parametrize("name", _REFUSED)
 def test_what_has_no_query_is_refused_with_its_reason(name: str) -> None:
-    """Whoever reads it knows which step, and why."""
     build, reason = _REFUSED[name]
 
     text = _refusal(build)
@@ -212,7 +203,6 @@ def test_what_has_no_query_is_refused_with_its_reason(name: str) -> None:
 
 
 def test_a_refusal_says_where_the_function_is_written() -> None:
-    """A program may have many steps of one kind."""
     text = _refusal(lambda s: s.key_by("shop").map_with_state(lambda a, b: (a, b)))
 
     assert f"({__file__}:" in text

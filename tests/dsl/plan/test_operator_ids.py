@@ -23,7 +23,6 @@ def an_app(*branches: Callable[[Stream], Any]) -> gp.StreamApp:
 
 
 def ids_of(app: gp.StreamApp, *kinds: str) -> list[str]:
-    """Return the ids of the steps of some kinds that will run."""
     dag = app.build().dag
     return [
         step.id for pid in dag.order for step in dag.processors[pid].steps if step.kind in kinds
@@ -50,7 +49,6 @@ BRANCHES = [count_by_user, windows, kept, joined, lambda stream: stream.key_by(s
 
 
 def test_a_name_is_the_id() -> None:
-    """As it is; one that can be no name of a state stands for itself by a digest."""
     named = an_app(lambda numbers: numbers.key_by(str).count(name="per key"))
     odd = an_app(lambda numbers: numbers.key_by(str).count(name="größer als 3"))
 
@@ -77,7 +75,6 @@ def test_a_name_is_given_once() -> None:
 
 @given(order=st.permutations(BRANCHES))
 def test_the_order_of_other_lines_does_not_count(order: list[Callable[[Stream], Any]]) -> None:
-    """Branches that differ have the ids that each has alone."""
     alone = {each: ids_of(an_app(each), *KINDS) for each in BRANCHES}
 
     together = ids_of(an_app(*order), *KINDS)
@@ -89,7 +86,6 @@ KINDS = ("count", "window_sum", "map_with_state", "join", "distinct")
 
 
 def test_functions_do_not_count() -> None:
-    """They may be rewritten, and get names."""
     one = an_app(lambda numbers: numbers.key_by(lambda n: n).reduce(lambda a, b: a + b))
     other = an_app(lambda numbers: numbers.key_by(str).reduce(max))
 
@@ -97,7 +93,6 @@ def test_functions_do_not_count() -> None:
 
 
 def test_steps_that_pass_records_on_do_not_count() -> None:
-    """What keeps something finds it behind steps that were put before it."""
     before = an_app(windows)
     after = an_app(lambda numbers: windows(numbers.map(abs).filter(bool).inspect(str)))
 
@@ -117,14 +112,12 @@ def test_steps_that_pass_records_on_do_not_count() -> None:
     ids=["window", "key", "aggregate", "input", "branch"],
 )
 def test_what_a_step_is_counts(changed: Callable[[Stream], Any]) -> None:
-    """Another key, window or aggregate, or other records, make it another step."""
     assert ids_of(an_app(changed), "window_sum", "window_max") != ids_of(
         an_app(windows), "window_sum"
     )
 
 
 def test_steps_that_are_alike_have_numbers() -> None:
-    """In the order of the program; a name in between takes none of them."""
     first, second = ids_of(an_app(windows, windows), "window_sum")
     named = an_app(
         lambda numbers: numbers.key_by(str).window(gp.tumbling("1s")).sum(name=f"{first}-2"),
@@ -137,7 +130,6 @@ def test_steps_that_are_alike_have_numbers() -> None:
 
 
 def test_all_steps_have_ids_of_their_own() -> None:
-    """Those that nobody wrote, too."""
     table = gp.StreamApp("columns")
 
     def same(batch: Any) -> Any:

@@ -57,7 +57,6 @@ def test_rows_are_made_in_the_chain_that_takes_them() -> None:
 
 
 def test_columns_travel_to_the_task_of_their_key() -> None:
-    """By names they find it, and become rows there."""
     app, sales = an_app(parallelism=2)
     sales.key_by("user").count(name="count").write(gp.to_list([]), name="write")
 
@@ -69,7 +68,6 @@ def test_columns_travel_to_the_task_of_their_key() -> None:
 
 
 def test_rows_are_made_once_for_all() -> None:
-    """Where more than one step needs them."""
     app, sales = an_app()
     sales.map(str, name="map").write(gp.to_list([]), name="one")
     sales.write(gp.to_list([]), name="two")
@@ -104,7 +102,6 @@ def test_aggregate_of_columns_has_two_parts() -> None:
 
 
 def test_count_of_rows_in_several_tasks_has_two_parts() -> None:
-    """So that numbers travel, not records; with the id and state of a count in one."""
     app = StreamApp("app", parallelism=2)
     sales = app.read(gp.collection([1]), name="read")
     sales.key_by("user").window(TUMBLING).count(name="count").write(gp.to_list([]), name="write")
@@ -133,7 +130,6 @@ def test_count_of_rows_in_several_tasks_has_two_parts() -> None:
     ],
 )
 def test_count_in_other_windows_has_one_part(windows: Any) -> None:
-    """What fires early or late, or not by event time, needs the records as they come."""
     app = StreamApp("app", parallelism=2)
     app.read(gp.collection([1])).key_by("user").window(windows).count().write(gp.to_list([]))
 
@@ -153,7 +149,6 @@ def test_count_of_late_or_shared_records_has_one_part() -> None:
 
 
 def test_tables_are_made_for_functions_of_batches() -> None:
-    """Of rows, with the schema that they have; behind them columns go on."""
     app = StreamApp("app")
     sales = app.read(gp.collection([1]), name="read").map(to_trade, name="map")
     tables = sales.map_batches(lambda batch: batch, name="batches", schema=Trade)
@@ -192,7 +187,6 @@ def test_merge_of_tables_and_rows_has_rows() -> None:
 
 
 def test_records_of_a_join_are_wrapped() -> None:
-    """At the end of the chain from which they come; both ways of the same stream."""
     app = StreamApp("app", parallelism=2)
     left = app.read(gp.collection(["a"]), name="one").key_by(str)
     right = app.read(gp.collection(["a"]), name="two").key_by(str)
@@ -224,7 +218,6 @@ def test_stream_can_be_joined_with_itself() -> None:
 
 
 def test_side_outputs_follow_their_step() -> None:
-    """When it is a copy, as its input is another one now."""
     app, sales = an_app()
     totals = sales.key_by(str).window(TUMBLING, late="side").count(name="count")
     totals.late.write(gp.to_list([]), name="write")
@@ -251,7 +244,6 @@ def test_side_outputs_follow_their_step() -> None:
     ids=["key", "rows", "join", "batches"],
 )
 def test_inputs_come_before_what_reads_them(build: Callable[[Stream[Any]], Any]) -> None:
-    """And each that was written has one step that stands for it."""
     app, sales = an_app()
     build(sales)
 

@@ -69,7 +69,6 @@ def test_each_bad_record_comes_once(how: str, tasks: int, tmp_path: Path) -> Non
 
 
 def test_what_is_promised_holds_for_bad_records(tmp_path: Path) -> None:
-    """So windows of them have all of them, and the last one closes."""
     file, _, bad = written(tmp_path / "rows.jsonl")
     app = gp.StreamApp("errors")
     windows: list[gp.WindowResult[None, int]] = []
@@ -93,7 +92,6 @@ SINKS: Final[dict[str, Callable[[Path], gp.Sink[Any]]]] = {
 
 @pytest.mark.parametrize("name", SINKS)
 def test_every_sink_takes_them(name: str, tmp_path: Path) -> None:
-    """Also those that are no text, and those without an event time."""
     (tmp_path / "in.jsonl").write_bytes(b'{"n": 1}\n{"n": "\xff\x00"}\n{"n"\n')
     app = gp.StreamApp("errors")
     numbers = app.read(gp.jsonl(tmp_path / "in.jsonl", on_bad="side", schema={"n": int}))
@@ -117,7 +115,6 @@ def test_every_sink_takes_them(name: str, tmp_path: Path) -> None:
 
 
 def test_bad_records_in_spite_of_other_steps_of_the_source(tmp_path: Path) -> None:
-    """Late records have a stream of their own beside theirs."""
     lines = ['{"n": 1, "at": 100}', "x", '{"n": 2, "at": 5}', "y"]
     (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     app = gp.StreamApp("errors")
@@ -136,7 +133,6 @@ def test_bad_records_in_spite_of_other_steps_of_the_source(tmp_path: Path) -> No
 
 
 def test_long_records_end(tmp_path: Path) -> None:
-    """So that a record of any size can travel and be stored."""
     bad = gp.BadRecord.of(b"x" * (3 << 20), step="s", error="e", where="w")
 
     assert len(bad.record) == 1 << 20
@@ -176,7 +172,6 @@ def test_mistakes_are_told_before_anything_runs(
 
 
 def test_the_earlier_word_for_fail_still_works(tmp_path: Path) -> None:
-    """Programs that were written with it run."""
     (tmp_path / "in.jsonl").write_text('{"n": 1}\nx\n', encoding="utf-8")
     word: Any = "error"
     app = gp.StreamApp("earlier")
@@ -187,7 +182,6 @@ def test_the_earlier_word_for_fail_still_works(tmp_path: Path) -> None:
 
 
 def test_a_column_of_which_there_are_two_is_refused_by_name(tmp_path: Path) -> None:
-    """Nobody knows which one is meant."""
     twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
     pq.write_table(twice, tmp_path / "twice.parquet")
     app = gp.StreamApp("twice")

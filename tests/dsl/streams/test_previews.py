@@ -26,12 +26,10 @@ def test_a_look_returns_the_records_behind_the_steps() -> None:
 
 
 def test_a_look_has_the_records_of_all_tasks() -> None:
-    """In the order in which they come."""
     assert sorted(numbers(1000, parallelism=3).to_list()) == [*range(1000)]
 
 
 def test_a_look_touches_neither_sinks_nor_other_branches() -> None:
-    """Only the steps that lead to the stream run."""
     written, seen = list[int](), list[int]()
     stream = numbers()
     small, large = stream.split(lambda n: n < 3)
@@ -44,7 +42,6 @@ def test_a_look_touches_neither_sinks_nor_other_branches() -> None:
 
 
 def test_a_program_runs_after_a_look_as_before() -> None:
-    """A look adds no step to it."""
     results = list[int]()
     app = gp.StreamApp("twice")
     stream = app.read(gp.collection([1, 2]))
@@ -59,14 +56,12 @@ def test_a_program_runs_after_a_look_as_before() -> None:
 def test_a_stream_without_end_is_cut_at_so_many_records(
     look: Callable[[Stream[int], int], list[int]],
 ) -> None:
-    """And the source is not read any longer."""
     stream = gp.StreamApp("endless").read(gp.generate(itertools.count, rate=5000))
 
     assert look(stream, 7) == [*range(7)]
 
 
 def test_a_stream_without_end_is_cut_when_the_time_is_over() -> None:
-    """What has come until then is returned; on a busy machine, that takes a while."""
     stream = gp.StreamApp("slow").read(gp.generate(itertools.count, rate=50))
 
     looks = (stream.tail(1_000_000, timeout_s=timeout_s) for timeout_s in (0.5, 2, 8, 32))
@@ -83,7 +78,6 @@ def test_all_of_a_stream_without_end_is_refused() -> None:
 
 
 def test_windows_become_columns_with_types() -> None:
-    """Those that a window log of the stream has."""
     events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 12)]
     stream = gp.StreamApp("windows").read(gp.collection(events)).key_by(str)
     table = stream.window(gp.tumbling(10)).count().to_arrow()
@@ -97,7 +91,6 @@ def test_windows_become_columns_with_types() -> None:
 
 
 def test_columns_stay_columns() -> None:
-    """With the types of their source, also where a filter leaves nothing."""
     rows = gp.StreamApp("rows").read(gp.rows([{"n": 1}, {"n": 2}]))
 
     assert rows.to_arrow().schema.field("n").type == "int64"
@@ -105,7 +98,6 @@ def test_columns_stay_columns() -> None:
 
 
 def test_pandas_gets_the_same_columns() -> None:
-    """A data frame, with times that know their zone."""
     frame = numbers(3).to_pandas()
 
     assert frame["value"].tolist() == [0, 1, 2]

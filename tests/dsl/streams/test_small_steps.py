@@ -95,7 +95,6 @@ def test_records_of_one_time_stay_in_order_behind_first_records(
     tasks: int,
     crashes: int,
 ) -> None:
-    """As they were read, one partition after the other; also for the keyed step behind."""
     parts = [TIES[at::partitions] for at in range(partitions)]
     read = sorted((m.timestamp, at, turn) for at, p in enumerate(parts) for turn, m in enumerate(p))
     values = [parts[at][turn].value for _, at, turn in read][3:]
@@ -110,7 +109,6 @@ def test_records_of_one_time_stay_in_order_behind_first_records(
 
 
 def test_first_records_as_they_come_wait_for_nothing() -> None:
-    """The plan says that it is the order of arrival then."""
     app = gp.StreamApp("small")
     one = app.read(gp.collection(RECORDS)).take(3)
     other = app.read(gp.collection(RECORDS)).take(3, ordered=False)
@@ -137,7 +135,6 @@ def test_mistakes_are_told(build: Callable[[Any], Any], mistake: str) -> None:
 
 @pytest.mark.parametrize("kind", ["take", "pairwise"])
 def test_spark_has_no_such_order(kind: str) -> None:
-    """The batch twin is refused with a reason."""
     app = gp.StreamApp("small")
     build, _ = STEPS[kind]
     build(app.read(gp.collection(RECORDS))).write(gp.to_list([]))

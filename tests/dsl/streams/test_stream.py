@@ -53,7 +53,6 @@ def test_what_people_see_of_a_stream_is_how_it_came_to_be() -> None:
 
 
 def test_windows_over_all_records() -> None:
-    """Their key is None, and they run in one task, whatever the parallelism."""
     results = run(
         TIMED,
         lambda numbers: numbers.window(gp.tumbling(20)).count(),
@@ -68,7 +67,6 @@ def test_windows_over_all_records() -> None:
 
 
 def test_windows_of_window_results() -> None:
-    """A result has an event time and can be counted on."""
     results = run(
         TIMED,
         lambda numbers: (
@@ -138,8 +136,6 @@ def test_state_may_have_a_time_to_live() -> None:
 
 
 class Kept(gp.Task):
-    """Numbers the records of each key by keyed state."""
-
     def on_start(self, start_time_ms: int) -> None:
         self.count = self.context.state.value("count", default=0)
 
@@ -156,7 +152,6 @@ def test_own_task_has_the_state_of_the_key() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_state_is_the_same_after_crashes(seed: int) -> None:
-    """What comes again has the number that it had."""
     app = StreamApp("crashes", parallelism=2)
     words = [gp.Message(f"{word}{at}", 3 * at) for at, word in enumerate(WORDS * 50)]
     results: list[Any] = []
@@ -189,13 +184,10 @@ UNORDERED = [
 
 
 def late_source(*, batch: int) -> BoundedSource:
-    """Return a source of them that gives so many at a time."""
     return Portioned([tuple(message) for message in UNORDERED], out_of_order_ms=5, size=batch)
 
 
 class Portioned(BoundedSource):
-    """Gives no more than so many records at a time."""
-
     def __init__(self, records: list[Any], *, size: int, out_of_order_ms: int = 0) -> None:
         super().__init__(records, out_of_order_ms=out_of_order_ms)
         self.size = size
@@ -246,7 +238,6 @@ def test_late_records_never_come_to_a_window(
 
 
 def test_late_records_of_windows_are_a_stream() -> None:
-    """Of the results; what is done with those is not done with them."""
     app = StreamApp("late")
     results: list[Any] = []
     late: list[gp.Message] = []
@@ -262,7 +253,6 @@ def test_late_records_of_windows_are_a_stream() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_late_records_are_the_same_after_crashes(seed: int) -> None:
-    """Which they are depends on the records alone."""
     rng = Random(seed)
     records = [(at, 3 * at + rng.randrange(40)) for at in range(80)]
     expected, newest = set(), MIN_MS
@@ -308,7 +298,6 @@ def test_silent_partition_holds_nothing_back(idle_after: str | None) -> None:
 def test_silent_input_closes_windows_if_it_is_to(
     when_idle: Any, windows: list[int], crashes: list[int]
 ) -> None:
-    """Event time then follows the clock on the wall, also behind a restart."""
     app = StreamApp("silent")
     results: list[Any] = []
     source = BoundedSource([(at, at) for at in range(25)], ends=False)
@@ -352,7 +341,6 @@ def test_what_is_not_understood_is_told_where_it_is_written(
 
 
 def test_streams_of_two_applications_do_not_merge() -> None:
-    """Told at the line where it is written."""
     one = StreamApp("one").read(gp.collection([1]))
     other = StreamApp("other").read(gp.collection([2]))
 
@@ -384,7 +372,6 @@ def test_streams_of_two_applications_do_not_merge() -> None:
 def test_step_that_raises_is_named(
     build: Callable[[Stream[Any]], Stream[Any]], operator: str, record: str
 ) -> None:
-    """With the record; steps are called as they are written."""
     with pytest.raises(OperatorError) as raised:
         run(["{"], build)
 

@@ -55,7 +55,6 @@ def joined(make: Any, source: gp.Source[Any] | None = None, *, parallelism: int 
 
 
 def merged_by_hand(how: str) -> list[dict[str, Any]]:
-    """Return what a join must give."""
     names = {row["id"]: row["name"] for row in CUSTOMERS}
     return [
         {**order, "name": names.get(order["customer"])}
@@ -70,7 +69,6 @@ def merged_by_hand(how: str) -> list[dict[str, Any]]:
 def test_every_record_meets_a_table_that_is_complete(
     how: str, stream: str, table: str, tmp_path: Path
 ) -> None:
-    """Whatever either of both is read from."""
     path = tmp_path / f"customers.{table}"
     columns = pa.Table.from_pylist(CUSTOMERS)
     if table == "csv":
@@ -97,7 +95,6 @@ def test_every_record_meets_a_table_that_is_complete(
 
 @pytest.mark.parametrize("executors", [1, 2])
 def test_tasks_have_the_table_each(executors: int) -> None:
-    """By key or not, in as many tasks as there are; it is read once in the process."""
     reads: list[int] = []
 
     def customers() -> Iterator[dict[str, Any]]:
@@ -120,7 +117,6 @@ def test_tasks_have_the_table_each(executors: int) -> None:
 
 
 def test_a_stream_by_key_needs_no_other_name() -> None:
-    """The key of the table is called the same."""
     rows = [{"customer": 1, "name": "Ada"}]
     found = joined(lambda s: s.key_by("customer").join_table(gp.rows(rows), combine="merge"))
 
@@ -139,7 +135,6 @@ def test_classes_are_joined_by_their_fields() -> None:
 
 
 def test_keys_may_be_several_fields_or_functions() -> None:
-    """On both sides alike, or on each as it has them."""
     rows = [{"a": 1, "b": "x", "v": 5}]
     other = [{"c": 1, "d": "x", "v": 5}]
     records = [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}]
@@ -175,7 +170,6 @@ def test_rows_and_columns_give_the_same(
     how: Any,
     versioned: bool,  # noqa: FBT001
 ) -> None:
-    """Duplicates, versions, misses and empty tables included."""
     schema = {"k": int, "at": int, "n": int}
     table = gp.rows(
         [{"k": k, "at": at, "n": n} for n, (k, at) in enumerate(rows)], schema=schema, time="at"
@@ -199,7 +193,6 @@ def test_rows_and_columns_give_the_same(
 
 
 def by_hand(rows: Any, records: Any, *, many: str, how: str, versioned: bool) -> Any:
-    """Yield the numbers of the rows that records must meet."""
     for key, time in records:
         of_key = [(at, n) for n, (k, at) in enumerate(rows) if k == key]
         if versioned:
@@ -227,7 +220,6 @@ def test_results_come_in_portions(stream: str) -> None:
 
 
 def test_a_row_counts_from_its_time_on() -> None:
-    """So the answer is a function of the input, whenever it is asked."""
     prices = gp.rows(
         [{"sku": "tea", "at": 10, "price": 3}, {"sku": "tea", "at": 20, "price": 4}], time="at"
     )
@@ -251,7 +243,6 @@ def test_a_row_counts_from_its_time_on() -> None:
 
 
 def test_a_table_is_read_again_when_its_files_have_changed(tmp_path: Path) -> None:
-    """At the next look; a look that fails keeps what is there."""
     path = tmp_path / "names.csv"
     path.write_text("id,name\n1,Ada\n")
     app, source, results = gp.StreamApp("named"), ManualSource(), list[Any]()
@@ -295,7 +286,6 @@ def test_a_table_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
 
 
 def test_the_plan_says_what_wall_time_decides() -> None:
-    """A record that comes again may meet another table."""
     app = gp.StreamApp("plan")
     app.read(gp.collection(ORDERS)).join_table(gp.rows(CUSTOMERS), on=ON, refresh="5m").write(
         gp.to_list([])
@@ -311,7 +301,6 @@ def test_the_plan_says_what_wall_time_decides() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_results_are_right_whatever_fails(seed: int) -> None:
-    """Records that come again meet the same rows."""
     app, sink = gp.StreamApp("restarts"), MemoryTransactions()
     orders = [gp.Message(order, order["order"]) for order in ORDERS[:300]]
     read = app.read(gp.collection(orders, partitions=2), parallelism=2)

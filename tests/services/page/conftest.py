@@ -84,8 +84,6 @@ app = gp.ActorApp("answers", master=Answers, executor=gp.AppExecutor)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tab:
-    """A page that is looked at, and what it has complained of."""
-
     page: Page
     url: str
     complaints: list[str] = field(default_factory=list)
@@ -164,7 +162,6 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
 # Playwright keeps an event loop running: it must end before tests with one of their own.
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
-    """Start Chromium."""
     expect.set_options(timeout=_PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
@@ -174,15 +171,12 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A cluster and its services."""
-
     cluster: LocalCluster
     services: Services
     folder: Path
     browser: Browser
 
     def tab(self, **options: Any) -> Tab:
-        """Open a tab."""
         context = self.browser.new_context(**{"viewport": WIDE, **options})
         context.set_default_timeout(_PATIENCE_MS)
         tab = Tab(page=context.new_page(), url=self.services.url)
@@ -192,7 +186,6 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Shown]:
-    """Show a cluster of two workers."""
     folder = tmp_path_factory.mktemp("page")
     keys = {
         "checkpoint.folder": f"{folder}/checkpoints",

@@ -101,7 +101,6 @@ def _small(number: int) -> gp.StreamApp:
 
 
 def _watched(page: Page, address: str) -> Watched:
-    """Look at a screen for a while, and scroll in it."""
     session, received = page.context.new_cdp_session(page), list[float]()
     session.send("Performance.enable")
     session.send("Network.enable")
@@ -140,7 +139,6 @@ def _tell(line: str) -> None:
 
 
 def main() -> None:
-    """Look at each screen, and print what it cost."""
     begun_s = time.monotonic()
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -69,8 +69,6 @@ def main(args):
 
 
 class Picture(NamedTuple):
-    """A part of a screen, in a size and a theme."""
-
     name: str
     address: str
     size: ViewportSize
@@ -126,7 +124,6 @@ def _take(browser: Browser, url: str, picture: Picture, address: str) -> bytes:
 
 
 def main(pictures: Path) -> None:
-    """Take all of them, into a folder."""
     with (
         tempfile.TemporaryDirectory() as folder,
         _shown(Path(folder)) as (url, skewed),

@@ -93,7 +93,6 @@ def app_id(shown: Shown) -> int:
 
 
 def test_rates_move_and_the_graph_stays_where_it_is(shown: Shown, app_id: int) -> None:
-    """The numbers of a step change by themselves, and its place does not."""
     tab = shown.tab()
     tab.go(f"#/app/{app_id}")
     step = tab.page.locator("a.step").first
@@ -111,7 +110,6 @@ def test_rates_move_and_the_graph_stays_where_it_is(shown: Shown, app_id: int) -
 
 
 def test_an_answer_that_is_cut_off_breaks_nothing(shown: Shown, app_id: int) -> None:
-    """As those are that are under way when somebody goes to another page."""
     tab = shown.tab()
     tab.page.add_init_script(_CUTS_SERIES_OFF)
     tab.go(f"#/app/{app_id}")
@@ -137,7 +135,6 @@ def test_an_answer_that_is_cut_off_breaks_nothing(shown: Shown, app_id: int) -> 
 def test_every_screen_fits_and_says_what_its_controls_do(
     shown: Shown, app_id: int, size: dict[str, int], theme: str
 ) -> None:
-    """At both widths and in both themes: nothing is cut off, nothing fails, all has a name."""
     tab = shown.tab(viewport=size, color_scheme=theme)
     for address in SCREENS:
         tab.go(address.replace("/1", f"/{app_id}", 1) if "/app/" in address else address)
@@ -184,7 +181,6 @@ def test_an_executor_that_is_killed_is_told_and_comes_back(shown: Shown, app_id:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_report_is_the_page_in_a_file(shown: Shown, app_id: int, theme: str) -> None:
-    """It opens from the disk, asks nobody for anything, and shows what was known."""
     path = shown.folder / f"report-{theme}.html"
     made = report_of(shown.cluster.client, AppId(app_id))
     text = report_html(made._replace(name="</title><script>alert(1)</script>"))
@@ -224,7 +220,6 @@ def test_a_report_is_the_page_in_a_file(shown: Shown, app_id: int, theme: str) -
 
 
 def test_a_record_in_quarantine_is_read_and_replayed(shown: Shown, app_id: int) -> None:
-    """With its traceback; when the cause is gone, a replay empties the quarantine."""
     tab = shown.tab()
     tab.go(f"#/app/{app_id}/errors")
     rows = tab.page.get_by_role("table", name="records in quarantine").locator("tbody tr")
@@ -264,7 +259,6 @@ def test_the_state_of_a_step_is_looked_at(shown: Shown, app_id: int) -> None:
     "size", [WIDE, pytest.param(NARROW, marks=pytest.mark.long)], ids=["wide", "narrow"]
 )
 def test_it_is_scaled_and_goes_back(shown: Shown, app_id: int, size: dict[str, int]) -> None:
-    """By the keyboard alone; the plan is shown first, and each version says what became of it."""
     tab = shown.tab(viewport=size)
     tab.go(f"#/app/{app_id}/versions")
     table = tab.page.get_by_role("table", name="versions")
@@ -298,7 +292,6 @@ def test_it_is_scaled_and_goes_back(shown: Shown, app_id: int, size: dict[str, i
 
 
 def test_of_many_tasks_only_those_in_sight_are_drawn(shown: Shown, app_id: int) -> None:
-    """The last ones are there when they are scrolled to."""
     tab = shown.tab()
     tab.page.route("**/processor/1", _with_many_tasks)
     tab.go(STEP.replace("/1", f"/{app_id}", 1))
@@ -328,7 +321,6 @@ def _with_many_tasks(route: Route) -> None:
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_an_application_of_actors_is_asked(shown: Shown, size: dict[str, int]) -> None:
-    """It has no graph and no epochs, and answers with what its app master gives."""
     program = shown.folder / "answers.py"
     program.write_text(ANSWERS, encoding="utf-8")
     with gp.connect(shown.cluster.address, config=shown.cluster.config) as client:
@@ -350,7 +342,6 @@ def test_an_application_of_actors_is_asked(shown: Shown, size: dict[str, int]) -
 
 
 def test_keys_find_go_and_help(shown: Shown, app_id: int) -> None:
-    """No pointer is needed."""
     tab = shown.tab()
     tab.go("#/")
     expect(tab.page.get_by_role("heading", name="Overview")).to_be_visible()
@@ -451,7 +442,6 @@ def test_it_paints_before_the_server_has_answered_anything(shown: Shown, app_id:
 def test_a_kill_asks_once_and_says_what_happens_to_the_data(
     shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The application is terminated, and the page shows how it ended."""
     late = _hold_last_answers(monkeypatch)
     program = shown.folder / "endless.py"
     program.write_text(WORD_COUNT, encoding="utf-8")
@@ -505,6 +495,5 @@ def _hold_last_answers(
 
 
 def _keep(page: Page, name: str) -> None:
-    """Write a picture for people, if somebody wants to look."""
     if folder := os.environ.get("GEARPY_SCREENSHOTS"):
         page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)

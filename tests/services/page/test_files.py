@@ -37,7 +37,6 @@ def test_the_index_names_all_modules_so_that_they_load_side_by_side() -> None:
 
 
 def test_imports_name_files_that_are_there() -> None:
-    """A wrong one is an empty page."""
     missing = [
         f"{name} imports {target}"
         for name, text in _scripts().items()
@@ -49,7 +48,6 @@ def test_imports_name_files_that_are_there() -> None:
 
 
 def test_every_module_is_imported_or_started() -> None:
-    """What nobody loads is left behind."""
     imported = {
         _name((PAGE / name).parent.joinpath(target).resolve())
         for name, text in _scripts().items()
@@ -80,7 +78,6 @@ def test_all_of_it_is_small() -> None:
 
 
 def test_libraries_are_those_that_their_page_names() -> None:
-    """Whoever renews one writes its version and its hash."""
     readme = (VENDOR / "README.md").read_text("utf-8")
     named = dict(re.findall(r"^\| `([\w.]+)` \|.*`([0-9a-f]{64})` \|$", readme, re.MULTILINE))
 

@@ -22,7 +22,6 @@ GRAPH: dict[str, Any] = {
 
 
 def test_a_graph_becomes_a_program() -> None:
-    """That can be read, and has nothing that was not in the graph."""
     assert program_of(SubmittedGraph.model_validate(GRAPH)) == (
         '"""Made of the graph words, which was submitted as JSON."""\n'
         "\n"
@@ -42,7 +41,6 @@ def test_a_graph_becomes_a_program() -> None:
 
 
 def test_pairs_are_taken_as_gearpump_writes_them() -> None:
-    """A table by numbers is a list of pairs there."""
     pairs = [[int(key), value] for key, value in GRAPH["processors"].items()]
 
     graph = SubmittedGraph.model_validate({**GRAPH, "processors": pairs})
@@ -51,7 +49,6 @@ def test_pairs_are_taken_as_gearpump_writes_them() -> None:
 
 
 def test_mistakes_are_told_together() -> None:
-    """Names that are no names, numbers that are not there."""
     wrong = {
         **GRAPH,
         "processors": {"0": {"taskClass": "os; import sys"}, "3": {"taskClass": "a.class"}},

@@ -15,15 +15,12 @@ _SOON_S = 0.001
 
 
 class Counter:
-    """Gives another frame at each look, or raises what it is told to."""
-
     def __init__(self) -> None:
         self.looks = 0
         self.again: list[bool] = []
         self.error: Exception | None = None
 
     def __call__(self, again: bool) -> bytes | None:  # noqa: FBT001 - topics call it
-        """Count a look."""
         self.looks += 1
         self.again.append(again)
         if self.error is not None:
@@ -65,7 +62,6 @@ def test_two_viewers_cost_one_look() -> None:
 
 
 def test_a_slow_viewer_gets_the_newest_view_and_the_last_lines() -> None:
-    """Whatever has come meanwhile; memory stays bounded."""
     view, log = Counter(), Counter()
 
     async def run() -> None:
@@ -83,8 +79,6 @@ def test_a_slow_viewer_gets_the_newest_view_and_the_last_lines() -> None:
 
 
 def test_nothing_new_is_a_heartbeat() -> None:
-    """So that a connection is known to be alive."""
-
     async def run() -> None:
         topics = Topics(viewers_max=1, heartbeat_s=_SOON_S)
         frames = topics.watch([("a", lambda _: None, 3600, 1)])
@@ -119,8 +113,6 @@ def test_trouble_is_told_and_its_end_too() -> None:
 
 
 def test_viewers_end_with_the_services() -> None:
-    """However quiet it is."""
-
     async def run() -> None:
         topics = Topics(viewers_max=1)
         frames = topics.watch([("a", lambda _: None, 3600, 1)])
@@ -135,7 +127,6 @@ def test_viewers_end_with_the_services() -> None:
 
 
 def test_events_are_written_by_the_rules() -> None:
-    """With an id or without; an id that is not ours is none."""
     assert frame("view", b"{}", event_id=7) == b"id: 7\nevent: view\ndata: {}\n\n"
     assert frame("log", b"1") == b"event: log\ndata: 1\n\n"
     assert [id_of(each) for each in ("12", None, "", "x", "-1", "1" * 16)] == [12, *[None] * 5]

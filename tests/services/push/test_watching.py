@@ -20,7 +20,6 @@ class Slow:
         pass
 
     def overview(self) -> int:
-        """Answer after a while."""
         Slow.now_s += Slow.took_s
         Slow.asked += 1
         return Slow.asked

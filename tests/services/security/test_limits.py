@@ -7,7 +7,6 @@ from gearpy.services.security.limits import RequestRates
 
 
 def test_a_burst_and_then_a_rate() -> None:
-    """One client does not use up what others have."""
     rates = RequestRates(per_s=2, burst=3)
 
     assert [rates.wait_s("a", 0) for _ in range(4)] == [0, 0, 0, 0.5]
@@ -20,7 +19,6 @@ def test_a_burst_and_then_a_rate() -> None:
 def test_never_more_than_the_burst_and_the_rate(
     pauses: list[float], per_s: float, burst: int
 ) -> None:
-    """Over any span of time that begins with the first request."""
     rates, now_s, allowed = RequestRates(per_s, burst), 0.0, 0
     for pause_s in pauses:
         now_s += pause_s
@@ -29,7 +27,6 @@ def test_never_more_than_the_burst_and_the_rate(
 
 
 def test_clients_are_forgotten() -> None:
-    """Memory stays bounded; who was there last is kept."""
     rates = RequestRates(per_s=1, burst=1)
     for number in range(10_001):
         rates.wait_s(f"client {number}", 0)

@@ -36,7 +36,6 @@ app.read(gp.generate(itertools.count, rate=10)).write(gp.to_list([]))
 
 
 def unsafe_routes() -> list[tuple[str, str, APIRoute]]:
-    """Return method, path and route of all that change something."""
     found = []
     for router in (*ROUTERS, session.open_router):
         prefix = "" if router is session.open_router else API
@@ -53,15 +52,12 @@ _NAMES = [f"{method} {path}" for method, path, _ in UNSAFE]
 
 
 def action_of(route: APIRoute) -> Action | None:
-    """Return the right that a route needs."""
     calls = [each.call for each in route.dependant.dependencies]
     return next((each for each in calls if isinstance(each, Action)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """Services that want tokens, and a token of each scope."""
-
     url: str
     tokens: dict[str, str]
     audit: Path
@@ -84,7 +80,6 @@ class Guarded:
 
 @pytest.fixture(scope="module")
 def guarded(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """Serve the same cluster once more, with tokens."""
     config = a_config(tmp_path_factory.mktemp("guarded"))
     file = TokenFile(config.services.token_file)
     tokens = {
@@ -131,7 +126,6 @@ def test_every_unsafe_route_needs_a_right(method: str, path: str, route: APIRout
 def test_another_site_can_do_nothing(
     guarded: Guarded, method: str, path: str, route: APIRoute, headers: dict[str, str]
 ) -> None:
-    """Even with the token of an admin."""
     answer = guarded.ask(method, path, "root-of-all", headers)
 
     assert answer.status_code == 403, answer.text
@@ -143,7 +137,6 @@ def test_another_site_can_do_nothing(
 def test_without_a_token_nothing_is_done(
     guarded: Guarded, method: str, path: str, route: APIRoute, token: str
 ) -> None:
-    """Nor with one that is not known."""
     if path in OPEN_PATHS and not token:
         return
     headers = {b"Authorization": f"Bearer {token}".encode()} if token else {}
@@ -187,7 +180,6 @@ def test_reading_needs_a_token_too(guarded: Guarded) -> None:
 
 
 def test_own_applications_can_be_stopped(guarded: Guarded, served: Served) -> None:
-    """Of others not; and all of it is in the audit log, by the names of commands."""
     submitted = httpx.post(
         f"{guarded.url}{API}/master/submitprogram",
         files={"file": ("own.py", _PROGRAM)},
@@ -217,7 +209,6 @@ def test_own_applications_can_be_stopped(guarded: Guarded, served: Served) -> No
 
 
 def test_a_browser_logs_in_and_out(guarded: Guarded) -> None:
-    """Its cookie cannot be read by scripts, and is of no use on other sites or after the logout."""
     with httpx.Client(base_url=guarded.url, timeout=DEADLINE_S) as browser:
         assert browser.post(f"{API}/login", json={"token": "wrong"}).status_code == 401
         answer = browser.post(f"{API}/login", json={"token": guarded.tokens["ann"]})
@@ -239,7 +230,6 @@ def test_a_browser_logs_in_and_out(guarded: Guarded) -> None:
 
 
 def test_a_removed_token_counts_no_more(served: Served, tmp_path: Path) -> None:
-    """At once, also for who has logged in with it; and without the last one nobody may come."""
     config = a_config(tmp_path)
     file = TokenFile(config.services.token_file)
     secret = file.add("guest", TokenScope.READ, now_ms=1)

@@ -22,7 +22,6 @@ from gearpy.services.security.origins import host_of, is_own_host, origin_proble
     ],
 )
 def test_a_host_header_has_a_host(header: str, host: str) -> None:
-    """Nonsense has none."""
     assert host_of(header) == host
 
 
@@ -72,7 +71,6 @@ HOST = {"host": "localhost:8090"}
 def test_requests_of_other_sites_are_refused(
     method: str, headers: dict[str, str], *, has_cookie: bool, is_stream: bool, is_refused: bool
 ) -> None:
-    """Those that change something, and those that listen."""
     problem = origin_problem(
         method, {**HOST, **headers}, has_cookie=has_cookie, is_stream=is_stream
     )

@@ -28,7 +28,6 @@ def main(args):
 
 
 def test_secrets_are_hidden(tmp_path: Path) -> None:
-    """From readers and submitters, in configurations, versions, and the report to send on."""
     config = a_config(tmp_path, **{"alerts.webhooks": _HOOK})
     file = TokenFile(config.services.token_file)
     tokens = {each: file.add(each.text, each, now_ms=1) for each in TokenScope}
@@ -114,7 +113,6 @@ def test_folders_are_named_by_admins(served: Served, tmp_path: Path) -> None:
 
 
 def test_settings_of_alerts_do_not_travel(tmp_path: Path) -> None:
-    """They are the master's, whoever submits."""
     config = a_config(tmp_path, **{"alerts.webhooks": _HOOK, "alerts.restarts": "7"})
 
     assert not [key for key in application_overrides(config) if key.startswith("alerts.")]

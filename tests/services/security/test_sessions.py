@@ -4,7 +4,6 @@ from gearpy.services.security.sessions import LOGIN_LASTS_MS, Logins
 
 
 def test_a_login_ends() -> None:
-    """By a logout, by time, or when there are too many."""
     logins = Logins()
     login = logins.begin("ann", now_ms=0)
     other = logins.begin("ann", now_ms=0)

@@ -28,18 +28,15 @@ def of_one_run(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def asks(services: Services, **headers: str) -> httpx.Client:
-    """Return a client that sends these headers."""
     return httpx.Client(base_url=services.url, timeout=DEADLINE_S, headers=headers)
 
 
 def bearer(services: Services) -> str:
-    """Return the header that shows the token of a start."""
     assert services.started is not None
     return f"Bearer {services.started.token}"
 
 
 def test_others_on_this_machine_need_the_token_of_the_start(served: Served, tmp_path: Path) -> None:
-    """It is in a file for their user alone, as long as they run, and may do all."""
     config = a_config(tmp_path)
     folder = start_tokens_of(config.services.token_file)
     with Services(served.cluster.client, config) as services:
@@ -68,7 +65,6 @@ def test_others_on_this_machine_need_the_token_of_the_start(served: Served, tmp_
 
 
 def test_each_start_has_its_own(served: Served, tmp_path: Path) -> None:
-    """What was told of an earlier one is of no use."""
     config = a_config(tmp_path)
     with Services(served.cluster.client, config) as first:
         old = bearer(first)
@@ -77,7 +73,6 @@ def test_each_start_has_its_own(served: Served, tmp_path: Path) -> None:
 
 
 def test_the_address_logs_a_browser_in(served: Served, tmp_path: Path) -> None:
-    """And the token goes out of the address bar; a wrong one leads to the page, which asks."""
     with Services(served.cluster.client, a_config(tmp_path), limits=PLENTY) as services:
         with asks(services) as browser:
             answer = browser.get(services.page)
@@ -96,7 +91,6 @@ def test_the_address_logs_a_browser_in(served: Served, tmp_path: Path) -> None:
 
 
 def test_tokens_cannot_be_tried_in_the_address(served: Served, tmp_path: Path) -> None:
-    """More often than by a login."""
     with Services(served.cluster.client, a_config(tmp_path)) as services, asks(services) as client:
         answers = {client.get(f"/?%74oken=gear_{number}").status_code for number in range(20)}
 
@@ -104,7 +98,6 @@ def test_tokens_cannot_be_tried_in_the_address(served: Served, tmp_path: Path) -
 
 
 def test_a_token_that_is_made_later_counts_as_well(served: Served, tmp_path: Path) -> None:
-    """Beside that of the start, whose user could make any."""
     config = a_config(tmp_path)
     with Services(served.cluster.client, config) as services, asks(services) as client:
         made = TokenFile(config.services.token_file).add("guest", TokenScope.READ, now_ms=1)
@@ -115,7 +108,6 @@ def test_a_token_that_is_made_later_counts_as_well(served: Served, tmp_path: Pat
 
 
 def test_with_tokens_none_is_made(served: Served, tmp_path: Path) -> None:
-    """And they cannot be started for everybody."""
     config = a_config(tmp_path)
     TokenFile(config.services.token_file).add("guest", TokenScope.READ, now_ms=1)
 
@@ -130,7 +122,6 @@ def test_with_tokens_none_is_made(served: Served, tmp_path: Path) -> None:
 def test_without_a_place_for_the_file_they_run(
     served: Served, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The token is in the address that is told."""
     (tmp_path / "services").write_text("no folder")
     with (
         caplog.at_level(logging.WARNING),
@@ -147,7 +138,6 @@ def test_without_a_place_for_the_file_they_run(
 def test_services_of_one_run_do_what_their_page_offers(
     of_one_run: Services, method: str, path: str, route: APIRoute
 ) -> None:
-    """They start no program, neither beside the run nor in its place."""
     action = action_of(route)
     if action is None:
         return

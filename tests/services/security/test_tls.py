@@ -14,7 +14,6 @@ from tests.services.conftest import API, Served, a_config
 
 
 def test_services_speak_https(served: Served, tmp_path: Path) -> None:
-    """And tell browsers to stay with it; who does not know the authority, or speaks HTTP, fails."""
     folder = tmp_path / "certs"
     make_authority_and_node(folder, ["127.0.0.1"], days=2)
     over = {"services.tls": "on", "services.tls-folder": str(folder)}
@@ -34,7 +33,6 @@ def test_services_speak_https(served: Served, tmp_path: Path) -> None:
 
 
 def test_services_without_a_certificate_say_how_to_make_one(served: Served, tmp_path: Path) -> None:
-    """Before they listen."""
     over = {"services.tls": "on", "services.tls-folder": str(tmp_path / "none")}
 
     with pytest.raises(ConfigError, match=r"TLS is on, but there is no .*gear certs"):

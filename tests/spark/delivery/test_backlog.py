@@ -12,7 +12,6 @@ class Clock:
 
 
 def a_backlog(clock: Clock | None = None, *, rows_max: int = 100) -> Backlog:
-    """Return one that was looked at, with nothing in it."""
     backlog = Backlog(rows_max=rows_max, wall_ms=clock or Clock())
     backlog.on_looking()
     backlog.on_looked(0, is_all=True)
@@ -20,14 +19,12 @@ def a_backlog(clock: Clock | None = None, *, rows_max: int = 100) -> Backlog:
 
 
 def test_nobody_knows_what_waits_before_the_first_look() -> None:
-    """There may be something of an earlier start."""
     backlog = Backlog(rows_max=100, wall_ms=Clock())
 
     assert (backlog.is_empty, backlog.is_changed, backlog.has_room) == (False, True, True)
 
 
 def test_what_is_shown_counts_at_once() -> None:
-    """Whoever hands over may be busy for minutes, and the stream has to wait meanwhile."""
     backlog = a_backlog()
 
     backlog.on_shown(60)
@@ -38,7 +35,6 @@ def test_what_is_shown_counts_at_once() -> None:
 
 
 def test_what_is_shown_during_a_look_is_looked_at_again() -> None:
-    """The look may or may not have seen it."""
     backlog = a_backlog()
 
     backlog.on_looking()
@@ -64,7 +60,6 @@ def test_it_is_empty_when_all_was_looked_at_and_taken() -> None:
 
 
 def test_report_has_what_was_taken_and_what_waits() -> None:
-    """What was done before this start is not known, but for the number."""
     clock = Clock()
     backlog = a_backlog(clock)
     backlog.on_batch_id(41)
@@ -86,7 +81,6 @@ def test_report_has_what_was_taken_and_what_waits() -> None:
 
 
 def test_time_that_rows_wait_begins_with_the_first_of_them() -> None:
-    """And again with each batch that is taken: as long as it goes on, nothing is stuck."""
     clock = Clock()
     backlog = a_backlog(clock)
     clock.now_ms = 2_000
@@ -108,7 +102,6 @@ def test_trouble_is_told_until_a_batch_is_taken() -> None:
 
 
 def test_waiting_ends_when_it_is_closed() -> None:
-    """Neither kind of wait keeps an application from ending."""
     backlog = a_backlog()
 
     backlog.close()

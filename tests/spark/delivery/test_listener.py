@@ -26,7 +26,6 @@ def a_progress(offset: Any = None, **others: Any) -> dict[str, Any]:
 
 
 def test_a_batch_is_noted_with_how_far_it_is_behind(tmp_path: Path) -> None:
-    """Under the id of the query, if it has no name."""
     notes, log = QueryNotes(a_log(tmp_path).log), WindowLog(tmp_path / "log")
 
     notes.on_progress(a_progress({LANE: 1}))
@@ -40,14 +39,12 @@ def test_a_batch_is_noted_with_how_far_it_is_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offset", [None, {}, {"logOffset": 3}, {LANE: 4}, 17, {LANE: "1"}])
 def test_queries_that_read_something_else_are_not(tmp_path: Path, offset: Any) -> None:
-    """Their offsets are no positions in this log."""
     view = a_log(tmp_path).log.view()
 
     assert report_of(a_progress(offset), view, now_ms=1) is None
 
 
 def test_only_the_query_that_is_meant_is_noted(tmp_path: Path) -> None:
-    """Where several logs have the same lanes."""
     build = a_log(tmp_path)
     notes = QueryNotes(build.log, "mine")
 
@@ -63,7 +60,6 @@ def test_only_the_query_that_is_meant_is_noted(tmp_path: Path) -> None:
     ("failure", "expected"), [(None, "the query was stopped"), ("it broke\nat line 3", "it broke")]
 )
 def test_the_end_of_a_query_is_noted(tmp_path: Path, failure: str | None, expected: str) -> None:
-    """A reader that has stopped is not one that hangs."""
     build = a_log(tmp_path)
     notes = QueryNotes(build.log)
     notes.on_progress(a_progress({LANE: 1}))
@@ -77,7 +73,6 @@ def test_the_end_of_a_query_is_noted(tmp_path: Path, failure: str | None, expect
 
 
 def test_a_listener_disturbs_no_query(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither by what it does not understand nor by what it cannot write."""
     build = a_log(tmp_path)
     (tmp_path / "log" / "_readers").rmdir()
     (tmp_path / "log" / "_readers").write_text("")

@@ -33,12 +33,10 @@ def a_log(store: Folder, name: str = "spark") -> BatchLog:
 
 
 def test_nothing_is_written_down_at_first(store: Folder) -> None:
-    """A sink that has never run has neither."""
     assert a_log(store).read() == (None, None)
 
 
 def test_what_was_written_is_found_by_the_next_start(store: Folder) -> None:
-    """The newest of each kind, whatever number of batches there were."""
     log = a_log(store)
     for number in range(1, 12):
         log.write_intent(a_batch(number))
@@ -49,7 +47,6 @@ def test_what_was_written_is_found_by_the_next_start(store: Folder) -> None:
 
 
 def test_old_batches_are_forgotten(store: Folder) -> None:
-    """The folder does not grow with the stream."""
     log = a_log(store)
     for number in range(1, 50):
         log.write_intent(a_batch(number))
@@ -63,7 +60,6 @@ def test_old_batches_are_forgotten(store: Folder) -> None:
 
 
 def test_sinks_of_one_log_do_not_see_each_other(store: Folder) -> None:
-    """Also if one's name begins like the other's."""
     log, other = a_log(store), a_log(store, "spark-2")
     log.write_intent(a_batch(1))
     other.write_intent(a_batch(7))
@@ -72,7 +68,6 @@ def test_sinks_of_one_log_do_not_see_each_other(store: Folder) -> None:
 
 
 def test_an_intent_that_was_cut_short_counts_as_none(store: Folder) -> None:
-    """Nobody was called with it, so another one may take its place."""
     log = a_log(store)
     store.put(f"{HANDOVERS}spark.000000000001.intent", b'{"batch_id": 1, "sta')
 
@@ -84,7 +79,6 @@ def test_an_intent_that_was_cut_short_counts_as_none(store: Folder) -> None:
 
 
 def test_an_intent_never_changes(store: Folder) -> None:
-    """Two that both think they are in charge cannot give one number to different rows."""
     log = a_log(store)
     log.write_intent(a_batch(1))
     log.write_intent(a_batch(1))
@@ -94,7 +88,6 @@ def test_an_intent_never_changes(store: Folder) -> None:
 
 
 def test_who_was_given_up_writes_nothing_more(store: Folder) -> None:
-    """A process that was frozen and goes on finds that another one has taken over."""
     log = a_log(store)
     a_log(store)
 
@@ -105,7 +98,6 @@ def test_who_was_given_up_writes_nothing_more(store: Folder) -> None:
 
 
 def test_damaged_owner_counts_as_another_one(store: Folder) -> None:
-    """Better to stop than to write beside somebody."""
     log = a_log(store)
     store.put(f"{HANDOVERS}spark.owner", b"{")
 
@@ -126,7 +118,6 @@ def test_damaged_end_of_a_batch_is_refused(store: Folder, text: bytes) -> None:
 
 
 def test_folder_is_made_in_logs_of_others(tmp_path: Path) -> None:
-    """A log that was written without a hand-over has none."""
     (tmp_path / "log").mkdir()
 
     a_log(LocalFolder(tmp_path / "log"))
@@ -135,7 +126,6 @@ def test_folder_is_made_in_logs_of_others(tmp_path: Path) -> None:
 
 
 def test_an_intent_that_another_writes_meanwhile_is_not_replaced(store: Folder) -> None:
-    """Whoever is first has given the number its rows."""
     log = a_log(store)
     log.write_intent(a_batch(1))
 
@@ -146,7 +136,6 @@ def test_an_intent_that_another_writes_meanwhile_is_not_replaced(store: Folder) 
 
 
 def test_where_the_first_batch_begins_is_settled_once(store: Folder) -> None:
-    """The next start is told the same, whatever was removed meanwhile."""
     first = a_log(store).begin({"windows-00000": 3})
     again = a_log(store).begin({"windows-00000": 8})
 

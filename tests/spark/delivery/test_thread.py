@@ -137,7 +137,6 @@ def test_many_files_are_one_call(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", ["parquet", "arrow"])
 def test_many_rows_are_read_from_files(tmp_path: Path, body: Any) -> None:
-    """Those of the log, or one that is made for it and removed again."""
     log, taken = LogOnDisk(tmp_path / "log", body=body), Taken()
     log.show(3)
     log.show(4)
@@ -150,7 +149,6 @@ def test_many_rows_are_read_from_files(tmp_path: Path, body: Any) -> None:
 
 
 def test_goes_on_where_an_earlier_one_has_ended(tmp_path: Path) -> None:
-    """Numbers go on, and nothing comes again."""
     log, taken, again = LogOnDisk(tmp_path / "log"), Taken(), Taken()
     log.show(3)
     with a_delivery(log, taken) as (delivery, woken):
@@ -166,7 +164,6 @@ def test_goes_on_where_an_earlier_one_has_ended(tmp_path: Path) -> None:
 
 
 def test_function_that_raises_gets_the_same_batch_again(tmp_path: Path) -> None:
-    """And what it raised is told as long as it does."""
     log, taken = LogOnDisk(tmp_path / "log"), Taken(failures=2)
     log.show(3)
 
@@ -180,7 +177,6 @@ def test_function_that_raises_gets_the_same_batch_again(tmp_path: Path) -> None:
 
 
 def test_function_that_raises_too_often_is_blamed(tmp_path: Path) -> None:
-    """By its name, its line, and the batch; the application sees that it is always the same."""
     log, taken = LogOnDisk(tmp_path / "log"), Taken(failures=99)
     log.show(3)
 
@@ -202,7 +198,6 @@ def test_function_that_raises_too_often_is_blamed(tmp_path: Path) -> None:
 
 
 def test_what_was_begun_comes_again_after_a_failure(tmp_path: Path) -> None:
-    """The same batch, though more has come."""
     log, again = LogOnDisk(tmp_path / "log"), Taken()
     log.show(3)
     with a_delivery(log, Taken(failures=99)) as (delivery, woken):
@@ -217,7 +212,6 @@ def test_what_was_begun_comes_again_after_a_failure(tmp_path: Path) -> None:
 
 
 def test_spark_that_is_away_is_waited_for(tmp_path: Path) -> None:
-    """Nothing is lost, and what came meanwhile is one batch."""
     log, taken, target = LogOnDisk(tmp_path / "log"), Taken(), FakeTarget()
     target.is_down = True
     log.show(3)
@@ -234,7 +228,6 @@ def test_spark_that_is_away_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_spark_that_is_lost_in_a_call_gets_the_batch_again(tmp_path: Path) -> None:
-    """That does not count as a failure of the function."""
     log, target = LogOnDisk(tmp_path / "log"), FakeTarget()
     lost = iter([True] * 10)
 
@@ -274,8 +267,6 @@ def test_spark_that_stays_away_ends_it(tmp_path: Path) -> None:
 
 
 def test_spark_that_cannot_be_had_ends_it_at_once(tmp_path: Path) -> None:
-    """No waiting helps when no Java is installed."""
-
     def refuse() -> Any:
         raise ConfigError("there is no Java")
 
@@ -289,7 +280,6 @@ def test_spark_that_cannot_be_had_ends_it_at_once(tmp_path: Path) -> None:
 
 
 def test_stream_waits_while_too_much_is_not_taken(tmp_path: Path) -> None:
-    """Also during one long call; and goes on when half was taken."""
     log, go, called = LogOnDisk(tmp_path / "log"), Event(), Event()
 
     def wait(_: SparkBatch) -> None:
@@ -313,7 +303,6 @@ def test_stream_waits_while_too_much_is_not_taken(tmp_path: Path) -> None:
 
 
 def test_it_is_not_delivered_before_the_first_look(tmp_path: Path) -> None:
-    """An application that ends at once must not leave behind what an earlier one has shown."""
     log, go = LogOnDisk(tmp_path / "log"), Event()
     log.show(3)
 
@@ -326,7 +315,6 @@ def test_it_is_not_delivered_before_the_first_look(tmp_path: Path) -> None:
 
 
 def test_call_that_takes_too_long_is_a_failure(tmp_path: Path) -> None:
-    """The thread cannot be stopped, but the application can."""
     log, go, called = LogOnDisk(tmp_path / "log"), Event(), Event()
 
     def wait(_: SparkBatch) -> None:
@@ -346,7 +334,6 @@ def test_call_that_takes_too_long_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_next_start_waits_for_the_last_call_of_the_one_before(tmp_path: Path) -> None:
-    """Never are two calls at work at once, as one may undo what the other does."""
     log, go, called = LogOnDisk(tmp_path / "log"), Event(), Event()
 
     def wait(_: SparkBatch) -> None:

@@ -34,7 +34,6 @@ def failure_of(log: LogOnDisk, taken: Taken, **config: Any) -> BaseException:
 
 
 def test_others_know_of_it_before_the_first_batch(tmp_path: Path) -> None:
-    """One that removes what all have read keeps what waits for Spark."""
     log, target, taken = LogOnDisk(tmp_path / "log"), FakeTarget(), Taken()
     target.is_down = True
     log.show(3)
@@ -50,7 +49,6 @@ def test_others_know_of_it_before_the_first_batch(tmp_path: Path) -> None:
 
 
 def test_what_was_removed_before_the_first_batch_is_missed(tmp_path: Path) -> None:
-    """Also by a later start: where the first batch begins was settled by the first."""
     log, target = LogOnDisk(tmp_path / "log"), FakeTarget()
     target.is_down = True
     for _ in range(3):
@@ -100,7 +98,6 @@ def test_files_that_were_removed_by_hand_are_missed(tmp_path: Path) -> None:
 
 
 def test_another_log_at_the_same_place_is_refused(tmp_path: Path) -> None:
-    """Though it may have more files than the old one."""
     log = LogOnDisk(tmp_path / "log")
     log.show(3)
     hand_over(log, Taken())
@@ -135,7 +132,6 @@ def test_files_that_are_compacted_in_a_call_are_read_anew(tmp_path: Path) -> Non
 def test_files_that_are_compacted_before_a_call_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the look at the folder and the look into its files."""
     log, taken, info = LogOnDisk(tmp_path / "log"), Taken(), WindowLog.info
     left = [True]
 
@@ -214,7 +210,6 @@ def test_task_is_woken_when_a_call_takes_too_long(tmp_path: Path) -> None:
 
 
 def test_task_is_woken_when_a_look_frees_room(tmp_path: Path) -> None:
-    """A file may be handed over before its epoch is told of, and counts for nothing then."""
     log, taken = LogOnDisk(tmp_path / "log"), Taken()
     log.show(12)
 
@@ -243,7 +238,6 @@ def test_idle_stream_does_not_miss_spark(tmp_path: Path) -> None:
 
 
 def test_damaged_file_is_not_blamed_on_the_function(tmp_path: Path) -> None:
-    """Which was never called."""
     log, taken = LogOnDisk(tmp_path / "log"), Taken()
     log.show(3)
     (file,) = log.path.glob("windows*")
@@ -259,8 +253,6 @@ def test_damaged_file_is_not_blamed_on_the_function(tmp_path: Path) -> None:
 
 
 def test_frame_that_cannot_be_made_is_not_blamed_on_the_function(tmp_path: Path) -> None:
-    """It is tried again, as Spark may have had a bad moment."""
-
     class Blind(FakeSession):
         def createDataFrame(self, table: pa.Table, schema: Any) -> Any:  # noqa: N802 - Spark's
             raise OSError("no such folder here")
@@ -293,7 +285,6 @@ def test_what_is_no_exception_is_one_for_the_task(tmp_path: Path) -> None:
 def test_whatever_ends_the_thread_is_an_exception(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also what comes from elsewhere than the function."""
     log = LogOnDisk(tmp_path / "log")
 
     def stop(*_: Any, **__: Any) -> None:

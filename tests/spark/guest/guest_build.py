@@ -43,7 +43,6 @@ _SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def spark_conf() -> dict[str, str]:
-    """Return settings for small JVMs."""
     return {
         "spark.driver.extraJavaOptions": _SMALL,
         "spark.executor.extraJavaOptions": _SMALL,
@@ -62,7 +61,6 @@ def counted_file(folder: Path, *, rate: int, limit: int | None = None, more: str
 
 
 def counted(folder: Path, **asked: Any) -> Any:
-    """Write such a program; return its application."""
     file = counted_file(folder, **asked)
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
@@ -119,7 +117,6 @@ def newest_epoch_by(conf: Path) -> int:
 
 
 def guests(cluster: SparkCluster) -> list[int]:
-    """Return the processes of the workers."""
     found = [
         cluster.client.ask(DescribeWorker(worker_id=each.worker_id)) for each in cluster.workers()
     ]
@@ -127,7 +124,6 @@ def guests(cluster: SparkCluster) -> list[int]:
 
 
 def with_children(pids: list[int]) -> list[int]:
-    """Return processes with all that they have started."""
     return [*pids, *(child for pid in pids for child in descendants(pid))]
 
 
@@ -137,7 +133,6 @@ def jvm_of(pid: int) -> int:
 
 
 def since_boot_s() -> float:
-    """Return the time on the clock of `started_s`."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -125,7 +125,6 @@ def _guests(cluster: SparkCluster) -> list[int]:
 
 
 def check(spark: SparkSession, log: str) -> None:
-    """Tell whether each number was counted once, as Spark reads it."""
     read = spark.read.format("gearpy").load(log)
     rows = read.selectExpr("unix_millis(window_start) as start", "key", "value").collect()
     found = verdict([tuple(row) for row in rows])
@@ -281,7 +280,6 @@ def _seated(cluster: SparkCluster) -> int:
 
 
 def _seat_pid(address: str) -> int:
-    """Return the process that listens at an address of this machine."""
     port = int(address.rpartition(":")[2])
     sockets = {
         fields[9]

@@ -74,7 +74,6 @@ def run(folder: Path, kills: Sequence[str], **plan: Any) -> dict[str, Any]:
 
 
 def is_exact(told: Mapping[str, Any]) -> bool:
-    """Whether every number was counted, and none twice."""
     return bool(told["numbers"]) and (told["lost"], told["twice"]) == (0, 0)
 
 

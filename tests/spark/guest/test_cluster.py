@@ -137,7 +137,6 @@ def test_a_worker_that_is_told_to_begin_again_has_not_failed(spark: SparkSession
 
 
 def test_applications_go_on_over_the_same_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """As when a driver was lost; but the end of a cluster is no failure that spends a restart."""
     app, folder = counted(tmp_path, rate=2000), tmp_path / "cluster"
     once = {**_OFTEN, "application.total-retries": "0"}
     with _cluster(spark, folder=folder, config=once) as cluster:
@@ -244,7 +243,6 @@ def test_executors_that_cannot_be_workers_are_told_in_a_line(
 def test_a_master_on_one_machine_listens_on_loopback(
     master: str, host: str, tls: str, tmp_path: Path
 ) -> None:
-    """Also under ``spark-submit``, whose driver has the machine's name; elsewhere that is used."""
     conf = {"spark.driver.host": "192.0.2.7"}
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master=master, getConf=lambda: conf))
 

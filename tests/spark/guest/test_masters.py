@@ -34,7 +34,6 @@ def test_executors_with_masters_are_killed(tmp_path: Path) -> None:
 
 
 def test_the_same_on_a_standalone_cluster(tmp_path: Path) -> None:
-    """A master of Spark and three workers, each with one executor."""
     with standalone(tmp_path, workers=3) as url:
         _check_kills(tmp_path, url, {})
 
@@ -81,13 +80,11 @@ def test_a_driver_that_is_frozen_holds_up_nobody(tmp_path: Path) -> None:
 
 
 def _word(told: Iterator[dict[str, Any]], name: str) -> Any:
-    """Return what a driver says under a name, when it does."""
     return next(each[name] for each in told if name in each)
 
 
 @contextmanager
 def _frozen(pids: Sequence[int]) -> Iterator[None]:
-    """Have processes do nothing while the block runs."""
     _signal(pids, signal.SIGSTOP)
     try:
         yield

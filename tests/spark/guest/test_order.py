@@ -35,7 +35,6 @@ def _order(**more: str) -> WorkerOrder:
 
 
 def test_a_worker_has_folders_and_a_name_of_its_own() -> None:
-    """What the driver has on its machine is of no use elsewhere."""
     config = worker_config(
         _order(), folder=Path("/task"), host="10.0.0.2", machine="node7", task=17
     )
@@ -58,19 +57,16 @@ def test_a_worker_has_folders_and_a_name_of_its_own() -> None:
 def test_memory_is_limited_as_spark_limits_it(
     asked: dict[str, str], mib: int | None, found: int
 ) -> None:
-    """Unless the configuration has a limit of its own."""
     config = worker_config(_order(**asked), folder=Path("/t"), host="h", memory_mib=mib)
 
     assert config.executor.memory_max_bytes == found
 
 
 def test_an_order_shows_no_secret() -> None:
-    """It may be in a traceback, and those in Spark's page."""
     assert "!" not in repr(_order())
 
 
 def test_another_gearpy_is_refused_by_name() -> None:
-    """Two versions may not understand each other."""
     check_version(_order(), here="1", place="machine (python)")
     with pytest.raises(ConfigError, match=r"gearpy is 1 in the driver and 2 at machine \(python\)"):
         check_version(_order(), here="2", place="machine (python)")

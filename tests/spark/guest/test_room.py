@@ -37,12 +37,10 @@ Traceback (most recent call last):
     [("local-cluster[2, 3,1024]", None, 6), ("local[2]", 2, 2), ("yarn", None, None)],
 )
 def test_cores_of_masters_that_do_not_grow(master: str, cores: int | None, found: object) -> None:
-    """Others may add executors while a cluster waits for them."""
     assert cores_in(master, cores) == found
 
 
 def test_too_many_workers_are_refused_with_both_numbers() -> None:
-    """Workers take cores."""
     assert refusal(workers=2, cores=2, has=4) == ""
     assert refusal(workers=3, cores=2, has=4).startswith(
         "a cluster of 3 x 2 cores was asked for, and Spark has 4: ask for fewer workers"
@@ -97,7 +95,6 @@ def test_too_many_workers_are_refused_with_both_numbers() -> None:
     ],
 )
 def test_an_error_of_spark_is_told_in_one_line(text: str, cause: str) -> None:
-    """Nobody has to read the stack of a JVM."""
     told = cause_of(text)
 
     assert told.startswith(cause)

@@ -20,7 +20,6 @@ _NUMBERS: Final = range(1, 4)
 
 
 def _come(*attempts: str, executors: str = "abc") -> dict[int, Seated]:
-    """Return tasks of all seats, each with an address of its own."""
     return {
         number: Seated(f"{attempt}:1", attempt, executor, number)
         for number, attempt, executor in zip(_NUMBERS, attempts, executors, strict=True)
@@ -34,7 +33,6 @@ def _begun(*attempts: str) -> tuple[MasterSeats, dict[int, Seated]]:
 
 
 def test_all_begin_when_the_last_has_come() -> None:
-    """Before that nobody knows the addresses of all."""
     seats, come = MasterSeats(_NUMBERS), _come("x", "y", "z")
 
     assert seats.on_look({1: come[1], 3: come[3]}) == []
@@ -46,7 +44,6 @@ def test_all_begin_when_the_last_has_come() -> None:
 
 
 def test_one_that_comes_again_takes_the_place_of_the_one_that_was_lost() -> None:
-    """With the addresses of the others, and without the old one; again until it is done."""
     seats, come = _begun("x", "y", "z")
     come[2] = _come("-", "new", "-")[2]
     replace = Replace(2, come[2], ("x:1", "new:1", "z:1"))
@@ -91,7 +88,6 @@ def test_two_on_one_executor_are_parted_while_that_can_help() -> None:
 
 
 def test_executors_that_are_not_known_are_not_the_same() -> None:
-    """Where there is no /proc."""
     come = {number: Seated(f"h:{number}", f"t{number}") for number in _NUMBERS}
 
     assert MasterSeats(_NUMBERS).on_look(come) == [BeginAll(come)]
@@ -141,7 +137,6 @@ class _Spark:
 
 @given(st.lists(st.sampled_from([1, 2, 3, 0]), max_size=30), st.data())
 def test_all_sit_again_after_any_losses(losses: list[int], data: st.DataObject) -> None:
-    """Whatever is lost, and however little of what was decided gets done in between."""
     seats = MasterSeats(_NUMBERS)
     spark = _Spark(seats, data)
     for number in _NUMBERS:

@@ -11,8 +11,6 @@ _IDLE_MS = 10_000
 
 
 class Cluster:
-    """Workers that come and go as is decided, with what runs on them."""
-
     def __init__(self, at_least: int = 1, at_most: int = 5) -> None:
         self.count = WorkerCount(at_least, at_most, slots=4, idle_ms=_IDLE_MS)
         self.running: dict[WorkerId, int] = {}
@@ -21,7 +19,6 @@ class Cluster:
         self.come()
 
     def come(self) -> None:
-        """Have Spark start what is wanted, as far as it has room."""
         while len(self.running) < min(self.count.wanted, self.room):
             self.running[WorkerId(self.serial)] = 0
             self.serial += 1
@@ -36,7 +33,6 @@ class Cluster:
 
 
 def test_slots_that_are_waited_for_bring_workers() -> None:
-    """As many as have room, and no more before those are there: they may be enough."""
     cluster = Cluster()
     cluster.look(9)
     cluster.look(9, PATIENCE_MS - 1)
@@ -53,7 +49,6 @@ def test_slots_that_are_waited_for_bring_workers() -> None:
 
 
 def test_a_moment_of_want_is_not_enough() -> None:
-    """A worker that was lost comes back by itself."""
     cluster = Cluster(at_least=2)
     cluster.look(4)
     cluster.look(0, PATIENCE_MS - 1)
@@ -84,7 +79,6 @@ def test_idle_workers_end_the_newest_first() -> None:
 
 
 def test_a_worker_that_is_in_use_again_stays() -> None:
-    """What it was idle before does not count; and one that did not end is asked again."""
     cluster = Cluster(at_least=1, at_most=2)
     cluster.look(4)
     cluster.look(4, PATIENCE_MS)
@@ -119,7 +113,6 @@ def test_what_spark_has_no_room_for_is_given_up_when_nobody_needs_it() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_it_stays_within_its_bounds_and_finds_rest(seed: int) -> None:
-    """Whatever happens; in the end as few are left as may be, or as are in use."""
     rng, cluster = Random(seed), Cluster(at_least=2, at_most=6)
     for _ in range(300):
         cluster.room = rng.randint(0, 6)

@@ -12,7 +12,6 @@ from gearpy.spark.guest.task import address_towards, config_here, machine_here
 
 
 def test_the_address_of_a_worker_is_that_on_the_way_to_the_driver() -> None:
-    """Others reach it there."""
     assert address_towards("127.0.0.1", 1) == "127.0.0.1"
     with pytest.raises(ConfigError, match=r"does not reach the driver's host no\.such\.invalid"):
         address_towards("no.such.invalid", 1)

@@ -9,7 +9,6 @@ _WAIT_S = 60
 
 
 def test_it_tells_of_the_end_of_spark() -> None:
-    """Who is told may end it, as a cluster does that ends with its Spark."""
     nobody: Any = None
     ended = threading.Event()
 

@@ -32,7 +32,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="connections are
 
 
 def test_a_connection_that_is_closed_ends_the_process(tmp_path: Path) -> None:
-    """So Spark tells that a task is cancelled, long before it kills."""
     note = tmp_path / "note"
     ours, theirs = socket.socketpair()
     with subprocess.Popen(
@@ -52,7 +51,6 @@ def test_a_connection_that_is_closed_ends_the_process(tmp_path: Path) -> None:
 
 
 def test_a_parent_that_is_killed_ends_the_process(tmp_path: Path) -> None:
-    """So it is when the daemon that forks Spark's processes of Python is killed."""
     with subprocess.Popen(
         [sys.executable, "-c", _PARENT, _TASK, str(tmp_path / "note"), "wait"],
         stdout=subprocess.PIPE,
@@ -71,7 +69,6 @@ def test_a_parent_that_is_killed_ends_the_process(tmp_path: Path) -> None:
 
 
 def test_a_task_that_ends_by_itself_is_let_go(tmp_path: Path) -> None:
-    """Its process serves other tasks."""
     done = subprocess.run(
         [sys.executable, "-c", _TASK, str(tmp_path / "note"), "end"], check=False, timeout=60
     )

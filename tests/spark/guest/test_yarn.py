@@ -82,7 +82,6 @@ pytestmark = pytest.mark.long
 
 
 def _where(yarn: Yarn, folder: Path) -> dict[str, Any]:
-    """Return the plan of drivers on this machine."""
     staging = (folder / "staging").as_uri()
     return {
         "master": "yarn",
@@ -94,7 +93,6 @@ def _where(yarn: Yarn, folder: Path) -> dict[str, Any]:
 def test_executors_of_spark_workers_and_executors_are_killed(
     own_yarn: Yarn, tmp_path: Path
 ) -> None:
-    """A driver on this machine, executors in containers, connections that are encrypted."""
     told = run(tmp_path, KINDS, **_where(own_yarn, tmp_path))
 
     assert told["status"] == "terminated"
@@ -112,7 +110,6 @@ def test_a_driver_that_is_killed_is_submitted_again(own_yarn: Yarn, tmp_path: Pa
 
 
 def test_a_driver_in_a_container_is_begun_again_by_yarn(own_yarn: Yarn, tmp_path: Path) -> None:
-    """With ``spark.yarn.maxAppAttempts``: first its JVM is killed, then its Python."""
     with _hosted(own_yarn, tmp_path) as hosted:
         newest = hosted.begin()
         for victim_of in (parent, lambda pid: pid):
@@ -178,8 +175,6 @@ class _Hosted(NamedTuple):
         return self.await_epoch(0)
 
     def await_other_driver(self, before: int) -> None:
-        """Wait until a driver is gone, and another one is there."""
-
         def look() -> bool:
             with suppress(ConfigError, ValueError):
                 return driver_of(self.folder).pid != before
@@ -199,8 +194,6 @@ class _Hosted(NamedTuple):
         eventually(look, f"{count} workers", within_s=_WAIT_S, every_s=0.1)
 
     def await_epoch(self, more_than: int) -> int:
-        """Wait for an epoch behind one; return it."""
-
         def look() -> int:
             newest = newest_epoch_by(self.conf)
             return newest if newest > more_than else 0
@@ -220,7 +213,6 @@ class _Hosted(NamedTuple):
 
 @contextmanager
 def _hosted(yarn: Yarn, folder: Path) -> Iterator[_Hosted]:
-    """Have YARN run a driver with a cluster while the block runs."""
     take_time(2 * _WAIT_S)
     hosted = _Hosted(folder)
     program = folder / "hosts.py"

@@ -32,7 +32,6 @@ _VALUES = st.recursive(
 
 @given(st.lists(_VALUES, max_size=8), st.randoms())
 def test_an_answer_equals_itself_in_any_order(values: list[Any], random: Any) -> None:
-    """Also with NaN in it, and whatever the records are."""
     shuffled = list(values)
     random.shuffle(shuffled)
 
@@ -44,7 +43,6 @@ def test_an_answer_equals_itself_in_any_order(values: list[Any], random: Any) ->
 
 @given(st.lists(_VALUES, max_size=8), _VALUES)
 def test_one_record_too_many_is_found(values: list[Any], more: Any) -> None:
-    """A record that is there twice counts twice."""
     found = difference(_messages(*values), _messages(*values, more))
     turned = difference(_messages(*values, more), _messages(*values))
 
@@ -65,7 +63,6 @@ def test_one_record_too_many_is_found(values: list[Any], more: Any) -> None:
     ],
 )
 def test_the_last_digits_of_floats_do_not_count(mine: Any, theirs: Any) -> None:
-    """Their sums depend on the order of addition, which nobody promises."""
     assert difference(_messages(mine), _messages(theirs)).is_empty
 
 
@@ -74,19 +71,16 @@ def test_the_last_digits_of_floats_do_not_count(mine: Any, theirs: Any) -> None:
     [(1.0, 1.001), (10**20, 10**20 + 1), ("a", "b"), ([1], (1,)), (math.nan, 0.0), (1, 1.0)],
 )
 def test_everything_else_is_exact(mine: Any, theirs: Any) -> None:
-    """A whole number has no last digits that could be left out."""
     assert not difference(_messages(mine), _messages(theirs)).is_empty
 
 
 def test_event_times_belong_to_records() -> None:
-    """A record at another time is another one."""
     found = difference([Message("a", 1)], [Message("a", 2)])
 
     assert (len(found.missing), len(found.extra)) == (1, 1)
 
 
 def test_floats_are_paired_where_several_are_close() -> None:
-    """One that has no partner is left, and not the wrong one."""
     found = difference(_messages(1.0, 2.0, 3.0), _messages(3.0, 1.0, 2.5))
 
     assert [m.value for m in found.missing] == [2.0]
@@ -95,7 +89,6 @@ def test_floats_are_paired_where_several_are_close() -> None:
 
 
 def test_results_of_one_window_that_differ_are_shown_side_by_side() -> None:
-    """Then people see at once what differs, and do not search for it."""
     mine = WindowResult("k", 1, 0, 10)
     theirs = WindowResult("k", 2, 0, 10)
     other = WindowResult("k", 1, 10, 20)

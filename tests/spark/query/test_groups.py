@@ -117,7 +117,6 @@ def _computed(step: GroupStep, parts: Sequence[Sequence[_Record]]) -> list[Windo
 
 
 def _windows_of(windows: Windows, times: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the windows of some records, by what windows mean."""
     if isinstance(windows, SessionWindows):
         ordered = sorted(set(times))
         begins = [t for at, t in enumerate(ordered) if not at or t - ordered[at - 1] >= 5]
@@ -165,7 +164,6 @@ def _sorted(results: Sequence[Any]) -> list[str]:
 def test_parts_come_to_what_plain_loops_make_of_all(
     windows: str, aggregate: str, records: list[_Record], cuts: list[int]
 ) -> None:
-    """Where the input is cut is chance, and none of it may show."""
     step = _step(_WINDOWS[windows], _AGGREGATES[aggregate])
 
     results = _computed(step, _cut(records, cuts))
@@ -181,7 +179,6 @@ def test_parts_come_to_what_plain_loops_make_of_all(
 def test_parts_come_to_what_all_together_come_to(
     windows: str, aggregate: str, records: list[_Record], cuts: list[int]
 ) -> None:
-    """Also functions of the user, if they merge what may come in any order."""
     step = _step(_WINDOWS[windows], _AGGREGATES[aggregate])
     makes_sorted = aggregate == "fold"
 
@@ -219,7 +216,6 @@ def test_a_stream_without_keys_has_one_result_for_each_window() -> None:
 @pytest.mark.parametrize("aggregate", ["count", "sum", "fold"])
 @pytest.mark.parametrize("windows", _WINDOWS)
 def test_what_the_user_raises_names_the_step(windows: str, aggregate: str) -> None:
-    """In Spark there are many steps, and one traceback."""
     step = _step(_WINDOWS[windows], _AGGREGATES[aggregate])
     combiner = Combiner(step, _BUCKETS)
 

@@ -21,8 +21,6 @@ from gearpy.testing import ManualSource
 @gp.register_record
 @dataclass(frozen=True, slots=True)
 class RecordedSale:
-    """A record that has no columns until it is asked for."""
-
     shop: str
     price: int
 
@@ -44,7 +42,6 @@ def _all(source: gp.Source, size: int = 1000) -> list[Message]:
 @pytest.mark.parametrize("schema", [None, RecordedSale])
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_records_times_and_watermarks_come_again(tmp_path: Path, schema: Any, size: int) -> None:
-    """Whatever they are: columns as columns, other records as they were."""
     sales = [RecordedSale("a", number) for number in range(20)]
     source = gp.collection(
         sales, timestamp=lambda sale: sale.price, partitions=3, out_of_order=2, schema=schema
@@ -60,7 +57,6 @@ def test_records_times_and_watermarks_come_again(tmp_path: Path, schema: Any, si
 
 
 def test_a_recording_can_be_read_from_the_middle(tmp_path: Path) -> None:
-    """After a failure the stream goes on where it was."""
     recorded = record(gp.collection(range(10)), tmp_path / "kept")
     (partition,) = recorded.partitions()
     reader = recorded.open(partition, None)
@@ -74,7 +70,6 @@ def test_a_recording_can_be_read_from_the_middle(tmp_path: Path) -> None:
 
 
 def test_so_many_records_are_taken(tmp_path: Path) -> None:
-    """Of a source without an end there is no other way; partitions take turns."""
     source = gp.generate(lambda part: iter(range(part, 10**9, 2)), partitions=2)
 
     recorded = record(source, tmp_path / "kept", limit=3000)
@@ -84,7 +79,6 @@ def test_so_many_records_are_taken(tmp_path: Path) -> None:
 
 
 def test_a_source_that_waits_is_waited_for(tmp_path: Path) -> None:
-    """Nothing is there at first, and then there is."""
     source = _Slow()
 
     recorded = record(source, tmp_path / "kept", limit=1)
@@ -93,13 +87,11 @@ def test_a_source_that_waits_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_source_without_an_end_needs_a_limit(tmp_path: Path) -> None:
-    """Else it would be read for ever."""
     with pytest.raises(ConfigError, match="has no end"):
         record(ManualSource(), tmp_path / "kept")
 
 
 def test_a_column_of_the_recording_is_refused(tmp_path: Path) -> None:
-    """It would have two of one name."""
     source = gp.rows(pa.table({"__time": [1]}))
 
     with pytest.raises(ConfigError, match="__time"):
@@ -124,7 +116,6 @@ def test_event_time_stands_still_until_all_is_read() -> None:
 
 
 def test_columns_stay_columns(tmp_path: Path) -> None:
-    """Steps over columns get the same as before."""
     source = gp.rows(pa.table({"n": [1, 2]}))
 
     recorded = record(source, tmp_path / "kept")

@@ -46,7 +46,6 @@ def test_modules_of_the_program_travel_and_installed_ones_do_not() -> None:
 
 
 def test_record_classes_travel_by_their_names() -> None:
-    """Records are encoded by name, which a worker has to know."""
     found = record_classes([sys.modules[__name__], json])
 
     assert found["ShippedRecord"].cls is ShippedRecord
@@ -54,7 +53,6 @@ def test_record_classes_travel_by_their_names() -> None:
 
 
 def test_functions_are_found_wherever_a_plan_has_them() -> None:
-    """In steps, keys, aggregates, folds and sources."""
     plans = [
         _plan(lambda s: s.map(_own)),
         _plan(lambda s: s.map_batches(_own)),

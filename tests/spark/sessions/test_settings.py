@@ -22,7 +22,6 @@ _STORE = "spark.sql.streaming.stateStore.providerClass"
 def the_settings(
     *, master: str = "local[2]", fast_files: bool = True, **conf: str
 ) -> dict[str, str]:
-    """Settings of a session on a machine with eight cores."""
     return session_settings(
         "app",
         master=master,
@@ -137,7 +136,6 @@ def test_a_file_of_defaults_is_read_as_spark_reads_it() -> None:
 
 
 def test_a_server_gets_the_zone_and_what_the_caller_says() -> None:
-    """All else of it was settled when it was started."""
     assert remote_settings({}) == {"spark.sql.session.timeZone": "UTC"}
     assert remote_settings({"spark.sql.session.timeZone": "CET", "a": "b"}) == {
         "spark.sql.session.timeZone": "CET",
@@ -146,7 +144,6 @@ def test_a_server_gets_the_zone_and_what_the_caller_says() -> None:
 
 
 def test_only_what_differs_and_cannot_change_is_a_conflict() -> None:
-    """The text has both values, and the way out."""
     current = {"spark.master": "local[2]", "same": "1", "soft": "1"}
 
     mistakes = conflicts(
@@ -174,7 +171,6 @@ def test_user_functions_run_on_this_python() -> None:
 
 
 def test_other_machines_have_their_own_python() -> None:
-    """There may be nothing at the path that is right here."""
     assert "PYSPARK_PYTHON" not in python_env("spark://far:7077", {}, python="/venv/python")
 
 
@@ -204,7 +200,6 @@ def test_settings_of_the_session_alone_do_not_make_another_jvm() -> None:
 
 
 def test_options_of_the_user_come_behind_the_own() -> None:
-    """The last one counts for Java."""
     told = launch_settings({"spark.driver.defaultJavaOptions": "-Da=1"}, logging="-Db=2")
 
     assert told == {"spark.driver.defaultJavaOptions": "-Db=2 -Da=1"}

@@ -39,8 +39,6 @@ class PowerCut(Exception):
 
 
 class CutStore:
-    """A folder at which a process dies before its n-th change."""
-
     def __init__(self, store: Any, steps: int) -> None:
         self._store = store
         self.steps = steps
@@ -88,7 +86,6 @@ def numbers_in(log: WindowLog) -> list[int]:
 
 
 def test_all_tasks_of_a_batch_become_one(tmp_path: Path) -> None:
-    """In the order of tasks, with a note of what it is."""
     log = a_log(tmp_path)
 
     segment = deliver(log, 0, [1, 2], [], [3])
@@ -102,7 +99,6 @@ def test_all_tasks_of_a_batch_become_one(tmp_path: Path) -> None:
 
 
 def test_a_batch_without_rows_is_none(tmp_path: Path) -> None:
-    """A query that has nothing makes no files."""
     log = a_log(tmp_path)
 
     assert deliver(log, 0, []) is None
@@ -110,7 +106,6 @@ def test_a_batch_without_rows_is_none(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_comes_again_is_recognised(tmp_path: Path) -> None:
-    """By query and number; also when others have written, or one behind it was there."""
     log = a_log(tmp_path)
     for number in range(3):
         deliver(log, number, [number])
@@ -153,7 +148,6 @@ def test_a_crash_anywhere_loses_nothing_and_doubles_nothing(tmp_path: Path, chan
 
 
 def meanwhile(log: WindowLog, change: str) -> None:
-    """Do to the log what others may."""
     if change == "compact":
         compact_all(log)
     if change == "purge":
@@ -182,7 +176,6 @@ def test_queries_share_a_lane(
 
 
 def test_writes_by_hand_are_recognised_by_their_number(tmp_path: Path) -> None:
-    """As those of Delta; without one each write is another."""
     log = a_log(tmp_path)
     for run, number in (
         (transaction_run("roll-up"), 5),
@@ -198,7 +191,6 @@ def test_writes_by_hand_are_recognised_by_their_number(tmp_path: Path) -> None:
 
 
 def test_what_is_large_waits_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small parts travel with the message of their task."""
     monkeypatch.setattr(committing, "_INLINE_BYTES", 100)
     log = a_log(tmp_path)
     options, run = options_of(log), query_run("q")
@@ -215,7 +207,6 @@ def test_what_is_large_waits_in_a_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_task_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does a batch that is given up; what a killed task leaves goes with the next batch."""
     monkeypatch.setattr(committing, "_INLINE_BYTES", 0)
     log = a_log(tmp_path)
     options, run = options_of(log), query_run("q")

@@ -34,7 +34,6 @@ def test_without_what_it_needs_it_is_just_not_there(name: str) -> None:
 
 
 def test_it_loads_nothing_heavy() -> None:
-    """Spark's worker processes import it when they start."""
     run(LIGHT)
 
 

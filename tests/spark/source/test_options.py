@@ -9,7 +9,6 @@ from gearpy.spark.source.options import SourceReadOptions, WriteOptions, read_op
 
 
 def test_without_options_everything_is_read() -> None:
-    """From the oldest batch that is kept; what is gone is an error."""
     assert read_options({"path": "log"}) == SourceReadOptions(path="log")
     assert SourceReadOptions(path="log").fail_on_data_loss
 
@@ -35,7 +34,6 @@ def test_without_options_everything_is_read() -> None:
     ],
 )
 def test_options_for_reading(name: str, text: str, field: str, value: Any) -> None:
-    """Whatever their case: Spark hands them over in lower case."""
     for spelled in (name, name.lower()):
         assert getattr(read_options({"path": "log", spelled: text}), field) == value
 
@@ -56,7 +54,6 @@ def test_options_for_writing(name: str, text: str, field: str, value: Any) -> No
 
 
 def test_a_transaction_has_a_name_and_a_number() -> None:
-    """One without the other is a mistake."""
     options = write_options({"path": "log", "txnAppId": "roll-up", "txnVersion": "7"})
 
     assert options.transaction == ("roll-up", 7)
@@ -84,7 +81,6 @@ def test_a_transaction_has_a_name_and_a_number() -> None:
     ],
 )
 def test_mistakes_for_reading_are_told(name: str, text: str, mistake: str) -> None:
-    """With what would be right."""
     with pytest.raises(ConfigError, match=mistake):
         read_options({"path": "log", name: text})
 
@@ -106,7 +102,6 @@ def test_mistakes_for_writing_are_told(name: str, text: str, mistake: str) -> No
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """A job that takes a minute to start is started once more only."""
     with pytest.raises(ConfigError) as caught:
         read_options({"purge": "maybe", "reader": "/"})
 
@@ -115,5 +110,4 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_options_of_spark_are_passed_over() -> None:
-    """It adds its own, such as that of the checkpoint."""
     assert write_options({"path": "log", "checkpointLocation": "x"}) == WriteOptions(path="log")

@@ -32,7 +32,6 @@ def a_view(*counts: int, first: int = 1, rows: int = 10) -> LogView:
 
 
 def test_equal_positions_are_equal_texts() -> None:
-    """Spark compares those, to know whether there is anything new."""
     texts = {json.dumps(position_of(each)) for each in ({"b": 1, "a": 2}, {"a": 2, "b": 1, "c": 0})}
 
     assert texts == {'{"a": 2, "b": 1}'}
@@ -40,13 +39,11 @@ def test_equal_positions_are_equal_texts() -> None:
 
 @pytest.mark.parametrize("offset", [None, 3, [1], {"a": "1"}, {"a": 1.0}, {"a": True}, {"a": -1}])
 def test_what_is_no_position_is_refused(offset: Any) -> None:
-    """Such as an offset of another source's checkpoint."""
     with pytest.raises(ConfigError, match="is no position"):
         position_of(offset)
 
 
 def test_a_new_reader_begins_where_it_was_told() -> None:
-    """Without a word at what is kept, so that a purge is no gap."""
     view = a_view(3, 2, first=5)
 
     assert first_position(view, None) == {"w-0": 4, "w-1": 4}
@@ -88,7 +85,6 @@ def test_nothing_behind_an_end_is_read() -> None:
 
 
 def test_a_reader_never_goes_back() -> None:
-    """Not even where the log is another one, and shorter."""
     assert next_position(a_view(2), {"w-0": 9, "w-7": 4}) == {"w-0": 9, "w-7": 4}
 
 
@@ -124,7 +120,6 @@ def test_tasks_share_the_rows(rows: int, tasks: int | None, expected: list[int])
 
 
 def test_files_are_passed_over_by_their_windows() -> None:
-    """A file that cannot have what is asked for is not opened."""
     span = Span(ends_after_ms=100, starts_before_ms=200)
 
     assert span.meets(0, 101)
@@ -167,7 +162,6 @@ def test_no_file_is_passed_over_that_has_what_is_asked_for(
 
 
 def test_reports_are_made_when_they_say_something() -> None:
-    """At the end at once, each second on the way, and now and then as a sign of life."""
     pace, view = ReadingPace(), a_view(5)
 
     assert pace.is_due({}, has_more=True, now_ms=0)
@@ -181,6 +175,5 @@ def test_reports_are_made_when_they_say_something() -> None:
 
 
 def test_what_all_have_read_is_what_may_go() -> None:
-    """One that has not begun a lane holds all of it."""
     assert common_position({"a": 5, "b": 2}, []) == {"a": 5, "b": 2}
     assert common_position({"a": 5, "b": 2}, [{"a": 3, "b": 9}, {"b": 1}]) == {"a": 0, "b": 1}

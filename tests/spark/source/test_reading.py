@@ -82,7 +82,6 @@ def test_the_schema_is_that_of_the_log(tmp_path: Path) -> None:
 
 
 def test_reading_once_gives_every_row(tmp_path: Path) -> None:
-    """Of all lanes and bodies; tasks share the files."""
     build = LogBuilder(tmp_path / "log")
     for lane in LANES:
         build.put(lane, 3)
@@ -108,7 +107,6 @@ def test_reading_once_gives_every_row(tmp_path: Path) -> None:
     ],
 )
 def test_parts_of_a_log(tmp_path: Path, options: dict[str, str], expected: list[int]) -> None:
-    """By position, or by the start of windows."""
     build = LogBuilder(tmp_path / "log")
     for _ in range(4):
         build.put(rows=1)
@@ -140,7 +138,6 @@ def test_files_without_windows_that_are_asked_for_are_not_opened(tmp_path: Path)
 
 
 def test_filters_are_taken_only_where_spark_asks(tmp_path: Path) -> None:
-    """Elsewhere a reader that takes them makes every query fail."""
     assert type(a_reader(LogBuilder(tmp_path / "log"))) is SourceLogReader
 
 
@@ -157,7 +154,6 @@ def test_files_that_a_compaction_has_taken_are_read_all_the_same(tmp_path: Path)
 
 
 def test_other_columns_than_those_of_the_log(tmp_path: Path) -> None:
-    """Some of them, in another order, or types that they can be converted to."""
     build = LogBuilder(tmp_path / "log")
     build.put(rows=1)
     some = StructType().add("value", StringType()).add("key", StringType())
@@ -185,7 +181,6 @@ def test_windows_since_needs_windows(tmp_path: Path) -> None:
 
 
 def test_spark_s_own_partition_has_no_rows(tmp_path: Path) -> None:
-    """It makes one where there is none."""
     assert rows_of(a_reader(LogBuilder(tmp_path / "log")), [InputPartition(None)]) == []
 
 
@@ -266,12 +261,10 @@ class Query:
 
 
 def limit_of(stream: LogStreamReader) -> Any:
-    """Return what Spark gives back of what it was told."""
     return stream.getDefaultReadLimit()
 
 
 def test_limits_are_those_that_spark_knows(tmp_path: Path) -> None:
-    """It can take one of them, so the other is kept in mind."""
     build = LogBuilder(tmp_path / "log")
     for _ in range(5):
         build.put(rows=2)
@@ -286,7 +279,6 @@ def test_limits_are_those_that_spark_knows(tmp_path: Path) -> None:
 
 
 def test_available_now_reads_what_was_there_when_it_began(tmp_path: Path) -> None:
-    """Step by step, and then says that there is no more."""
     build = LogBuilder(tmp_path / "log")
     for _ in range(3):
         build.put()
@@ -313,7 +305,6 @@ def test_available_now_reads_what_was_there_when_it_began(tmp_path: Path) -> Non
 def test_a_new_query_begins_where_it_was_told(
     tmp_path: Path, option: dict[str, str], expected: dict[str, int]
 ) -> None:
-    """At what is kept, if it was not."""
     build = LogBuilder(tmp_path / "log")
     for _ in range(3):
         build.put()
@@ -323,7 +314,6 @@ def test_a_new_query_begins_where_it_was_told(
 
 
 def test_what_is_gone_is_an_error_or_passed_over(tmp_path: Path) -> None:
-    """By option failOnDataLoss, as of other sources."""
     build = LogBuilder(tmp_path / "log")
     for _ in range(4):
         build.put(rows=1)
@@ -336,7 +326,6 @@ def test_what_is_gone_is_an_error_or_passed_over(tmp_path: Path) -> None:
 
 
 def test_another_log_is_not_taken_for_the_one_before(tmp_path: Path) -> None:
-    """The checkpoint is about batches that are not there."""
     build = LogBuilder(tmp_path / "log")
     build.put()
 
@@ -347,7 +336,6 @@ def test_another_log_is_not_taken_for_the_one_before(tmp_path: Path) -> None:
 
 
 def test_how_far_it_has_come_is_told(tmp_path: Path) -> None:
-    """When Spark asks for more it is done with what was before."""
     build = LogBuilder(tmp_path / "log")
     build.put(rows=3)
     build.put(rows=4)
@@ -363,7 +351,6 @@ def test_how_far_it_has_come_is_told(tmp_path: Path) -> None:
 def test_a_query_goes_on_where_nothing_can_be_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A folder that may only be read is enough for a reader."""
     build = LogBuilder(tmp_path / "log")
     build.put()
     (tmp_path / "log" / "_readers").rmdir()
@@ -374,7 +361,6 @@ def test_a_query_goes_on_where_nothing_can_be_told(
 
 
 def test_nothing_is_removed_that_another_reader_needs(tmp_path: Path) -> None:
-    """As far as readers tell of themselves; what a listener notes is about one that does."""
     build = LogBuilder(tmp_path / "log")
     for _ in range(4):
         build.put()
@@ -392,7 +378,6 @@ def test_nothing_is_removed_that_another_reader_needs(tmp_path: Path) -> None:
 
 
 def test_a_batch_of_no_known_query_is_not_written(tmp_path: Path) -> None:
-    """It could not be recognised when it comes again."""
     build = LogBuilder(tmp_path / "log")
     source = DefaultSource({"path": build.log.place})
 
@@ -404,7 +389,6 @@ def test_a_batch_of_no_known_query_is_not_written(tmp_path: Path) -> None:
 
 
 def test_writing_only_appends(tmp_path: Path) -> None:
-    """A log keeps what readers may have seen."""
     source = DefaultSource({"path": str(tmp_path / "log")})
 
     for make in (source.writer, source.streamWriter):

@@ -25,8 +25,6 @@ from gearpy.wire.values.records import register_record
 
 @dataclass
 class Trade:
-    """A registered record."""
-
     price: float
 
 
@@ -34,16 +32,12 @@ register_record(Trade, "tests.state.Trade")
 
 
 class Reversed:
-    """A coder of the user's own."""
-
     name = "reversed"
 
     def encode(self, value: str) -> bytes:
-        """Return text backwards."""
         return value[::-1].encode()
 
     def decode(self, data: bytes) -> str:
-        """Return it forwards."""
         return data.decode()[::-1]
 
 
@@ -61,7 +55,6 @@ class Reversed:
     ],
 )
 def test_a_value_comes_back(coder: Coder, value: Any) -> None:
-    """With its type."""
     back = coder.decode(coder.encode(value))
 
     assert (back, type(back)) == (value, type(value))
@@ -75,7 +68,6 @@ def test_atoms_are_packed_as_they_are_encoded(value: Any) -> None:
 
 
 def test_a_float_may_be_given_as_an_int() -> None:
-    """People write 0 for 0.0."""
     assert FLOAT.decode(FLOAT.encode(3)) == 3.0
     assert type(FLOAT.decode(FLOAT.encode(3))) is float
 
@@ -93,13 +85,11 @@ def test_a_float_may_be_given_as_an_int() -> None:
     ],
 )
 def test_a_value_of_another_kind_is_refused(coder: Coder, value: Any, fault: str) -> None:
-    """When it is set, not when it is stored."""
     with pytest.raises(ConfigError, match=fault):
         coder.encode(value)
 
 
 def test_coders_have_names() -> None:
-    """A user need not import them."""
     names = ["msgpack", "int", "float", "str", "bytes", "json"]
 
     assert [coder_named(name) for name in names] == [MSGPACK, INT, FLOAT, STR, BYTES, JSON]
@@ -124,6 +114,5 @@ class _Impostor(Reversed):
     ],
 )
 def test_what_is_no_coder_is_refused(coder: Any, fault: str) -> None:
-    """A name of gearpy's means gearpy's coder."""
     with pytest.raises(ConfigError, match=fault):
         coder_named(coder)

@@ -21,39 +21,29 @@ from gearpy.wire.values.records import register_record
 
 
 class Pair(NamedTuple):
-    """A NamedTuple is a tuple."""
-
     left: Any
     right: Any
 
 
 @dataclass(frozen=True)
 class User:
-    """A registered key."""
-
     name: str
     number: float
 
 
 @dataclass(frozen=True)
 class Unregistered:
-    """Nobody has registered it."""
-
     name: str
 
 
 @dataclass(frozen=True)
 class Noted:
-    """Equal ones may differ in their note."""
-
     name: str
     note: str = field(compare=False, default="")
 
 
 @dataclass
 class Mutable:
-    """It has no hash."""
-
     name: str
 
 
@@ -67,20 +57,14 @@ def a_local_member() -> Enum:
 
 
 class Color(Enum):
-    """No text and no number."""
-
     RED = 1
 
 
 class Level(IntEnum):
-    """A number as well."""
-
     HIGH = 3
 
 
 class Name(StrEnum):
-    """Text as well."""
-
     ADA = "ada"
 
 
@@ -121,7 +105,6 @@ KEYS = st.recursive(
 
 
 def has_nan(key: Any) -> bool:
-    """Tell whether something in a key is not equal to itself."""
     if isinstance(key, tuple | frozenset):
         return any(map(has_nan, key))
     return has_nan(key.number) if isinstance(key, User) else bool(key != key)  # noqa: PLR0124
@@ -129,7 +112,6 @@ def has_nan(key: Any) -> bool:
 
 @given(KEYS)
 def test_an_equal_key_comes_back(key: Any) -> None:
-    """What a timer or `keys` gives is found again in state."""
     back = decode_key(encode_key(key))
 
     assert encode_key(back) == encode_key(key)
@@ -138,14 +120,12 @@ def test_an_equal_key_comes_back(key: Any) -> None:
 
 @given(KEYS, KEYS)
 def test_equal_keys_give_equal_bytes_and_others_do_not(one: Any, other: Any) -> None:
-    """Two records of one key meet the same state, two of different keys never do."""
     if not has_nan(one) and not has_nan(other):
         assert (encode_key(one) == encode_key(other)) == (one == other)
 
 
 @given(KEYS)
 def test_a_key_is_in_the_group_that_the_partitioner_routes_it_by(key: Any) -> None:
-    """State is stored with the group whose records its task gets."""
     assert group_of(encode_key(key)) == key_group(key)
 
 
@@ -180,7 +160,6 @@ def test_equal_numbers_are_one_key(number: Any, kind: Any) -> None:
     ids=repr,
 )
 def test_a_key_comes_back_in_its_plainest_form(key: Any, plainest: Any) -> None:
-    """Equal keys cannot come back as what each of them was, so there is one form for all."""
     back = decode_key(encode_key(key))
 
     assert (back, type(back)) == (plainest, type(plainest))
@@ -206,7 +185,6 @@ def test_a_time_comes_back_in_utc_as_far_as_it_can(key: Any, plainest: str) -> N
 
 
 def test_nan_is_one_key() -> None:
-    """NaN is not equal to itself, but the partitioner knows one only, and so does state."""
     keys = [math.nan, -math.nan, Decimal("NaN"), np.float64("nan"), (math.nan,)]
 
     first, *others, nested = map(encode_key, keys)
@@ -217,12 +195,10 @@ def test_nan_is_one_key() -> None:
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)) | st.lists(st.text()) | st.lists(st.binary()))
 def test_bytes_are_in_the_order_of_ints_text_and_bytes(keys: list[Any]) -> None:
-    """So a map with times as keys gives its entries in the order of time."""
     assert sorted(keys) == [decode_key(each) for each in sorted(map(encode_key, keys))]
 
 
 def test_state_of_the_task_has_a_group_of_its_own() -> None:
-    """It stays with the task, while key groups move."""
     assert encode_key(NO_KEY) == b""
     assert decode_key(b"") is NO_KEY
     assert group_of(b"") == TASK_GROUP
@@ -245,14 +221,12 @@ def test_state_of_the_task_has_a_group_of_its_own() -> None:
     ids=lambda each: str(each)[:20],
 )
 def test_what_cannot_be_a_key_is_refused_with_advice(key: Any, advice: str) -> None:
-    """At the record that has it, not when state is stored."""
     with pytest.raises(ConfigError, match=advice):
         encode_key(key)
 
 
 @given(st.binary(min_size=1))
 def test_other_bytes_give_a_key_or_a_protocol_error(data: bytes) -> None:
-    """A damaged checkpoint never looks like a bug of ours."""
     try:
         key = decode_key(data)
     except ProtocolError:
@@ -262,6 +236,5 @@ def test_other_bytes_give_a_key_or_a_protocol_error(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [b"?", b"i", b"t\0\0\0\x09x", b"r\0\0\0\x01x\0\0\0\x04\0\0\0\0"])
 def test_malformed_keys_are_refused(data: bytes) -> None:
-    """Unknown kinds, missing bytes, classes that are not registered."""
     with pytest.raises(ProtocolError):
         decode_key(data if data != b"i" else b"t\0")

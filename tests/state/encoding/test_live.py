@@ -67,7 +67,6 @@ KINDS: list[Callable[[Any], Any]] = [Slotted, Plain, Struct, Point, lambda part:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("leaf", [*LEAVES, Colour.RED, datetime(2026, 11, 28), (1, (2, "3"))])  # noqa: DTZ001
 def test_an_immutable_record_is_kept_as_it_is(kind: Callable[[Any], Any], leaf: Any) -> None:
-    """Reading gives the very object that was set, and an equal one after a restart."""
     state = a_state()
     kept = state.value("kept")
     value = kind(leaf)
@@ -83,7 +82,6 @@ def test_an_immutable_record_is_kept_as_it_is(kind: Callable[[Any], Any], leaf: 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("part", [[], {}, {1}, bytearray(), Open(1), ([],)])
 def test_a_record_that_holds_what_can_change_is_not(kind: Callable[[Any], Any], part: Any) -> None:
-    """Who changes it afterwards must not change the state."""
     assert not is_fixed(kind(part))
 
 
@@ -100,14 +98,11 @@ def test_a_record_that_holds_what_can_change_is_not(kind: Callable[[Any], Any], 
     ],
 )
 def test_other_values_are_encoded_at_once(value: Any) -> None:
-    """They can change, or come back from bytes as another object."""
     assert not is_fixed(value)
 
 
 @pytest.mark.parametrize("value", [b"", b"\0", b"\x80", None, (), (b"\0", None), Slotted(None)])
 def test_bytes_and_nothing_are_values_like_others(state: KeyedState, value: Any) -> None:
-    """In a value, a list and a map, in memory and on disk, here and after a restart."""
-
     def found(state: KeyedState) -> list[Any]:
         kept, listed, mapped = state.value("one"), state.list("list"), state.map("map")
         return [kept.get(), kept.is_empty, list(listed), mapped.get("a", "none"), len(mapped)]
@@ -140,7 +135,6 @@ def test_a_field_that_was_never_set_is_refused_as_before() -> None:
 
 
 def test_a_value_that_is_nested_too_deep_is_refused_when_it_is_set() -> None:
-    """The depth that is looked into is less than what can be encoded."""
     value: Any = ()
     for _ in range(100):
         value = (value,)
@@ -155,7 +149,6 @@ class Kept:
 
 
 def test_what_is_changed_after_it_was_set_is_not_changed_in_the_state(state: KeyedState) -> None:
-    """A frozen class may hold a list."""
     kept = state.value("kept")
     value = Kept()
     kept.set(value)
@@ -183,7 +176,6 @@ _values = st.recursive(
 
 @given(_values)
 def test_a_kept_value_is_what_its_bytes_give_back(value: Any) -> None:
-    """A task must not find out whether there was a restart."""
     if is_fixed(value):
         again = MSGPACK.decode(pack_atom(value))
 

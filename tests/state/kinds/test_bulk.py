@@ -21,13 +21,11 @@ from tests.state.build import a_state, changes_of, put
 def a_bulk(
     sections: Iterable[Section] = (), *, is_keyed: bool = True
 ) -> tuple[KeyedState, BulkState]:
-    """Return the state of a task, and pairs in it."""
     state = a_state(sections=sections)
     return state, state.scope("stage").bulk("pairs", operator="my fold", is_keyed=is_keyed)
 
 
 def restored(sections: Iterable[Section]) -> dict[Any, dict[Any, Any]]:
-    """Return what a restarted task gets."""
     return dict(a_bulk(sections)[1].restored())
 
 
@@ -67,7 +65,6 @@ def test_pairs_come_back_as_they_were(pairs: dict[Any, Any], namespace: Any) -> 
 
 
 def test_what_was_told_last_counts() -> None:
-    """Over several epochs, and within one."""
     state, kept = a_bulk()
     put(kept, {"a": 1, "b": 1, "c": 1})
     sections = changes_of(state)
@@ -81,7 +78,6 @@ def test_what_was_told_last_counts() -> None:
 
 
 def test_with_what_was_before_only_differences_are_stored() -> None:
-    """By identity where nothing can change, by bytes where it was encoded."""
     state, kept = a_bulk()
     big = 10**12
     now, before = [big, b"\x91\x01", 1, 2], [big, b"\x91" + b"\x01", True]
@@ -91,7 +87,6 @@ def test_with_what_was_before_only_differences_are_stored() -> None:
 
 
 def test_delta_can_be_read_again_until_it_is_released() -> None:
-    """As storing may fail; and on another thread."""
     state, kept = a_bulk()
     kept.put_all(["a"], [1], before=[])
     delta = state.snapshot()
@@ -108,7 +103,6 @@ def test_delta_can_be_read_again_until_it_is_released() -> None:
 
 
 def test_release_frees_what_was_before_and_leaves_what_is_needed() -> None:
-    """The pairs may be what the next ones are compared with."""
     state, kept = a_bulk()
     keys, before, now, closed = ["a"], [1], [2], {"x": 1}
     kept.put_all(keys, now, before=before)
@@ -120,12 +114,10 @@ def test_release_frees_what_was_before_and_leaves_what_is_needed() -> None:
 
 
 def test_nothing_told_is_nothing_stored() -> None:
-    """An epoch without changes has no file of its own."""
     assert a_bulk()[0].snapshot() is None
 
 
 def test_other_state_lives_beside_it() -> None:
-    """A chain that was rewritten has both in one section."""
     state, kept = a_bulk()
     visits = state.value("visits")
     state.key = "ada"
@@ -147,7 +139,6 @@ def test_other_state_lives_beside_it() -> None:
 
 
 def test_pairs_that_nobody_asks_for_are_not_lost() -> None:
-    """A program may ask for them again later."""
     state, kept = a_bulk()
     put(kept, {"a": 1})
     sections = changes_of(state)
@@ -170,7 +161,6 @@ def test_what_may_change_is_encoded_at_once(value: Any) -> None:
 
 
 def test_given_values_are_encoded_when_they_are_stored() -> None:
-    """Whatever is in them, in the order in which all was told; and freed then."""
     _, kept = a_bulk()
     keys, given = ["a", "c"], [[1, {"b": [2]}], [None]]
     put(kept, {"a": 1, "c": [2]})
@@ -197,14 +187,12 @@ def unknown_key() -> object:
 
 
 def test_value_that_cannot_be_stored_is_refused() -> None:
-    """With the name of the operator."""
     with pytest.raises(OperatorError, match="snapshot cannot be stored") as raised:
         a_bulk()[1].isolated([object()])
     assert raised.value.operator == "my fold"
 
 
 def test_given_value_that_cannot_be_stored_is_refused_when_it_is_encoded() -> None:
-    """With the name of the operator, too."""
     state, kept = a_bulk()
     kept.put_all(["a"], [[object()]], before=[])
 
@@ -214,7 +202,6 @@ def test_given_value_that_cannot_be_stored_is_refused_when_it_is_encoded() -> No
 
 
 def test_key_that_cannot_be_stored_is_refused_when_it_is_encoded() -> None:
-    """With the name of the operator, too."""
     state, kept = a_bulk()
     put(kept, {unknown_key(): 1})
 
@@ -224,7 +211,6 @@ def test_key_that_cannot_be_stored_is_refused_when_it_is_encoded() -> None:
 
 
 def test_malformed_value_is_refused() -> None:
-    """It is not what was stored."""
     state, kept = a_bulk()
     put(kept, {1.0: 1})
     (section,) = changes_of(state)

@@ -12,8 +12,6 @@ from tests.state.build import a_state, after_a_restart, changes_of
 
 
 class Point(NamedTuple):
-    """A registered record."""
-
     x: int
     y: int
 
@@ -25,7 +23,6 @@ register_record(Point, "tests.state.Point")
 
 
 def test_a_list_keeps_its_order(state: KeyedState) -> None:
-    """Also of more than 256 values, and after a restart."""
     seen = state.list("seen")
     seen.extend(range(500))
     seen.add([1])
@@ -38,7 +35,6 @@ def test_a_list_keeps_its_order(state: KeyedState) -> None:
 
 
 def test_a_list_is_set(state: KeyedState) -> None:
-    """Also to a part of itself."""
     seen = state.list("seen")
     seen.extend([1, 2, 3])
 
@@ -48,7 +44,6 @@ def test_a_list_is_set(state: KeyedState) -> None:
 
 
 def test_appending_touches_two_cells_only() -> None:
-    """Whatever the size of the list: an epoch stores what was added."""
     state = a_state(HeapStore())
     seen = state.list("seen")
     seen.extend(range(1000))
@@ -61,7 +56,6 @@ def test_appending_touches_two_cells_only() -> None:
 
 
 def test_lists_are_merged(state: KeyedState) -> None:
-    """At the end, in the order of the namespaces given."""
     seen = state.bag("seen")
     for namespace in ("one", "two", "three"):
         state.namespace = namespace
@@ -75,7 +69,6 @@ def test_lists_are_merged(state: KeyedState) -> None:
 
 
 def test_a_value_that_cannot_be_kept_is_refused_by_name(state: KeyedState) -> None:
-    """When it is added."""
     seen = state.list("seen", coder="str")
 
     with pytest.raises(ConfigError, match="state 'seen': coder 'str' keeps str only"):
@@ -88,7 +81,6 @@ def test_a_value_that_cannot_be_kept_is_refused_by_name(state: KeyedState) -> No
 
 
 def test_a_set_holds_each_value_once(state: KeyedState) -> None:
-    """Equal values of different types are one."""
     pages = state.set("pages")
 
     assert [pages.add(page) for page in ("home", 1, 1.0, True, "home", None)] == [
@@ -100,7 +92,6 @@ def test_a_set_holds_each_value_once(state: KeyedState) -> None:
 
 
 def test_values_are_taken_out_of_a_set(state: KeyedState) -> None:
-    """One that is not there may be."""
     pages = state.set("pages")
     pages.update(["home", "cart"])
     pages.discard("home")
@@ -113,7 +104,6 @@ def test_values_are_taken_out_of_a_set(state: KeyedState) -> None:
 
 
 def test_sets_are_merged(state: KeyedState) -> None:
-    """Into the values of all."""
     pages = state.set("pages")
     for namespace, values in (("one", "ab"), ("two", "bc")):
         state.namespace = namespace
@@ -125,7 +115,6 @@ def test_sets_are_merged(state: KeyedState) -> None:
 
 
 def test_a_mutable_value_is_refused_by_a_set(state: KeyedState) -> None:
-    """As by one of Python."""
     with pytest.raises(ConfigError, match="make it a tuple"):
         state.set("pages").add(["home"])
 
@@ -134,7 +123,6 @@ def test_a_mutable_value_is_refused_by_a_set(state: KeyedState) -> None:
 
 
 def test_a_map_is_used_as_a_dict(state: KeyedState) -> None:
-    """By its operators."""
     cart = state.map("cart", coder="int")
     cart["tea"] = 1
     cart["jam"] = 2
@@ -150,7 +138,6 @@ def test_a_map_is_used_as_a_dict(state: KeyedState) -> None:
 
 
 def test_an_entry_that_is_not_there(state: KeyedState) -> None:
-    """Gives the default, or a KeyError as a dict does."""
     cart = state.map("cart")
 
     assert cart.get("tea") is None
@@ -164,7 +151,6 @@ def test_an_entry_that_is_not_there(state: KeyedState) -> None:
 
 
 def test_an_entry_is_put_if_absent(state: KeyedState) -> None:
-    """Gearpump PR #190: `MapState.putIfAbsent`."""
     cart = state.map("cart")
 
     assert cart.put_if_absent("tea", 1) == 1
@@ -175,7 +161,6 @@ def test_an_entry_is_put_if_absent(state: KeyedState) -> None:
 
 
 def test_entries_of_other_keys_are_not_seen(state: KeyedState) -> None:
-    """Even if one key begins as another one ends."""
     cart = state.map("cart")
     for key in ("", "a", "ab", ("a",), 97):
         state.key = key
@@ -187,7 +172,6 @@ def test_entries_of_other_keys_are_not_seen(state: KeyedState) -> None:
 
 
 def test_what_the_user_changes_later_changes_nothing_kept(state: KeyedState) -> None:
-    """Neither what was given nor what it has given."""
     cart = state.map("cart")
     value = [1]
     cart["tea"] = value
@@ -199,7 +183,6 @@ def test_what_the_user_changes_later_changes_nothing_kept(state: KeyedState) -> 
 
 
 def test_a_map_may_change_while_it_is_gone_through(state: KeyedState) -> None:
-    """What was there at the beginning is given."""
     cart = state.map("cart")
     cart.update((number, 1) for number in range(5))
 

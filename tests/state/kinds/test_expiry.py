@@ -10,13 +10,11 @@ from tests.state.build import MakeStore, WallClock, a_state, changes_of
 
 
 def cells_in(state: KeyedState) -> int:
-    """Return how many cells are kept."""
     store = state._declared.store  # noqa: SLF001 -- what takes memory is not to be seen outside
     return len(list(cells_of(store, b"")))
 
 
 def test_by_event_time_a_value_lives_from_its_record_to_the_watermark(make: MakeStore) -> None:
-    """So it is there or not by what the stream holds, and not by when it is read."""
     state = a_state(make())
     seen = state.value("seen", ttl="10s", default="nothing")
     state.time_ms = 1000
@@ -30,7 +28,6 @@ def test_by_event_time_a_value_lives_from_its_record_to_the_watermark(make: Make
 
 
 def test_by_wall_time_a_value_lives_from_when_it_was_written(make: MakeStore) -> None:
-    """Whatever the watermark is."""
     clock = WallClock(1000)
     state = a_state(make(), clock=clock)
     seen = state.value("seen", ttl="10s", clock="processing")
@@ -44,7 +41,6 @@ def test_by_wall_time_a_value_lives_from_when_it_was_written(make: MakeStore) ->
 
 
 def test_each_entry_expires_by_itself(make: MakeStore) -> None:
-    """Of lists, sets and maps."""
     state = a_state(make())
     words, pages = state.list("words", ttl=10), state.set("pages", ttl=10)
     cart = state.map("cart", ttl=10)
@@ -69,7 +65,6 @@ def test_each_entry_expires_by_itself(make: MakeStore) -> None:
 
 
 def test_a_set_says_that_an_expired_value_is_new(make: MakeStore) -> None:
-    """So it can drop what has been seen lately."""
     state = a_state(make())
     seen = state.set("seen", ttl=10)
     answers = []
@@ -82,7 +77,6 @@ def test_a_set_says_that_an_expired_value_is_new(make: MakeStore) -> None:
 
 
 def test_what_records_were_folded_into_expires(make: MakeStore) -> None:
-    """And begins anew."""
     state = a_state(make(), watermark_ms=0)
     total = state.reducing("total", lambda kept, value: kept + value, ttl=10)
     mean = state.combining("mean", create=list, add=lambda kept, value: [*kept, value], ttl=10)
@@ -119,7 +113,6 @@ def test_what_has_expired_is_freed(make: MakeStore) -> None:
 
 
 def test_freeing_takes_a_little_time_at_once() -> None:
-    """A window of state that is over must not stop the task."""
     state = a_state(HeapStore())
     cart = state.map("cart", ttl=10)
     state.time_ms = 0
@@ -140,7 +133,6 @@ def test_freeing_takes_a_little_time_at_once() -> None:
 
 
 def test_a_time_to_live_may_be_added_after_a_restart(make: MakeStore) -> None:
-    """What was kept without one lives as long from then on."""
     before = a_state(make())
     before.key, before.namespace = "ada", "w"
     before.value("value").set(1)
@@ -168,7 +160,6 @@ def test_a_time_to_live_may_be_added_after_a_restart(make: MakeStore) -> None:
 
 
 def test_a_time_to_live_may_be_changed_after_a_restart(make: MakeStore) -> None:
-    """What was written before keeps the time that it had."""
     before = a_state(make(), watermark_ms=0)
     before.map("map", ttl=10)["old"] = 1
     after = a_state(make(), sections=changes_of(before), watermark_ms=0)
@@ -181,7 +172,6 @@ def test_a_time_to_live_may_be_changed_after_a_restart(make: MakeStore) -> None:
 
 
 def test_the_end_of_the_stream_is_no_time_at_which_state_expires() -> None:
-    """A task may look at all of it in its last watermark."""
     state = a_state(HeapStore())
     seen = state.value("seen", ttl=10)
     state.time_ms = 5
@@ -193,7 +183,6 @@ def test_the_end_of_the_stream_is_no_time_at_which_state_expires() -> None:
 
 
 def test_a_very_long_time_is_for_ever() -> None:
-    """It must not run over."""
     state = a_state(HeapStore(), watermark_ms=MAX_MS - 5)
     seen = state.value("seen", ttl=MAX_MS)
     seen.set("it")

@@ -13,17 +13,14 @@ from tests.state.build import MakeStore, a_state, changes_of
 
 @pytest.fixture
 def state(make: MakeStore) -> KeyedState:
-    """Give empty state."""
     return a_state(make())
 
 
 def fired(state: KeyedState, watermark_ms: int) -> list[tuple[object, str, int]]:
-    """Return key, tag and time of the timers that are due."""
     return [(each.key, each.tag, each.at_ms) for each in state.timers.due_event(watermark_ms)]
 
 
 def test_timers_fire_in_the_order_of_time(state: KeyedState) -> None:
-    """When the watermark has reached them, and once."""
     for key, at_ms in (("ada", 30), ("bob", 10), ("eve", 20), ("ida", 31)):
         state.key = key
         state.timers.event_time(at_ms)
@@ -35,7 +32,6 @@ def test_timers_fire_in_the_order_of_time(state: KeyedState) -> None:
 
 
 def test_a_deleted_timer_does_not_fire(state: KeyedState) -> None:
-    """Deleting what is not there is no mistake; it can be set again."""
     timers = state.timers
     timers.delete_event_time()
     timers.delete_processing_time("x")
@@ -55,7 +51,6 @@ def test_a_deleted_timer_does_not_fire(state: KeyedState) -> None:
 
 
 def test_all_timers_of_a_key_are_cleared(state: KeyedState) -> None:
-    """Those of other keys and namespaces stay."""
     for key in ("ada", "bob"):
         state.key = key
         state.timers.event_time(5)
@@ -69,7 +64,6 @@ def test_all_timers_of_a_key_are_cleared(state: KeyedState) -> None:
 
 
 def test_timers_come_back_after_a_restart(make: MakeStore) -> None:
-    """Those that have fired do not."""
     state = a_state(make())
     for key, at_ms in (("ada", 10), ("bob", 20), ("eve", 30)):
         state.key = key
@@ -89,7 +83,6 @@ def test_timers_come_back_after_a_restart(make: MakeStore) -> None:
 
 
 def test_setting_a_timer_to_the_same_time_changes_nothing(state: KeyedState) -> None:
-    """A record of the same window sets the same timer, again and again."""
     state.timers.event_time(10)
     changes_of(state)
     state.timers.event_time(10)
@@ -111,7 +104,6 @@ def test_what_a_timer_on_wall_time_sets_fires_at_the_next_call(state: KeyedState
 
 
 def test_timers_that_were_not_asked_for_are_kept(state: KeyedState) -> None:
-    """A task that fails at one timer may drop it and go on with the others."""
     for at_ms in (1, 2, 3):
         state.timers.processing_time(at_ms, str(at_ms))
         state.timers.event_time(at_ms, str(at_ms))
@@ -125,7 +117,6 @@ def test_timers_that_were_not_asked_for_are_kept(state: KeyedState) -> None:
 
 
 def test_a_timer_deleted_by_another_one_does_not_fire(state: KeyedState) -> None:
-    """The first of two that are due may settle it."""
     state.timers.event_time(1, "a")
     state.timers.event_time(2, "b")
     seen = []
@@ -153,7 +144,6 @@ def test_state_expires_by_the_time_of_the_timer(state: KeyedState) -> None:
 
 
 def test_all_timers_fire_at_the_end_of_the_stream(state: KeyedState) -> None:
-    """Also those for the end itself, and those that are set by others."""
     state.timers.event_time(MAX_MS, "end")
     state.timers.event_time(10**15, "far")
     seen = []
@@ -217,7 +207,6 @@ def test_a_timer_may_set_itself_for_a_later_time_up_to_the_watermark(state: Keye
 
 
 def test_moving_a_timer_with_each_record_does_not_fill_the_queue(make: MakeStore) -> None:
-    """Forward, as sessions do it, or by deleting and setting it again."""
     state = a_state(make())
     timers = state.timers
     for number in range(4000):
@@ -230,7 +219,6 @@ def test_moving_a_timer_with_each_record_does_not_fill_the_queue(make: MakeStore
 
 
 def test_scopes_have_timers_of_their_own(make: MakeStore) -> None:
-    """Whoever has the scope asks for them."""
     state = a_state(make())
     scope = state.scope("stage")
     state.timers.event_time(1)

@@ -13,7 +13,6 @@ from tests.state.build import after_a_restart
 
 
 def test_each_key_and_namespace_has_its_value(state: KeyedState) -> None:
-    """One declaration serves all."""
     total = state.value("total")
     for key in ("ada", "bob"):
         for namespace in (None, "w1", (0, 10)):
@@ -26,7 +25,6 @@ def test_each_key_and_namespace_has_its_value(state: KeyedState) -> None:
 
 
 def test_a_cleared_value_is_gone(state: KeyedState) -> None:
-    """Here, and after a restart."""
     total = state.value("total", default=-1)
     seen = []
     for write in (total.set, None):
@@ -38,7 +36,6 @@ def test_a_cleared_value_is_gone(state: KeyedState) -> None:
 
 
 def test_the_default_is_made_anew_each_time(state: KeyedState) -> None:
-    """One key must not see what another has put into a default list."""
     names = state.value("names", default=list[str]())
     names.get().append("ada")
 
@@ -46,7 +43,6 @@ def test_the_default_is_made_anew_each_time(state: KeyedState) -> None:
 
 
 def test_a_value_comes_back_with_its_coder(state: KeyedState) -> None:
-    """The same values, before and after."""
     values = {"msgpack": (1, {2}), "int": 10**30, "float": 0.5, "str": "é", "bytes": b"\0"}
     for coder, value in values.items():
         state.value(f"as {coder}", coder=coder).set(value)
@@ -68,7 +64,6 @@ class _Tenths:
 
 
 def test_a_coder_of_the_users_own_is_used(state: KeyedState) -> None:
-    """For what is stored and for defaults."""
     coder: Coder = _Tenths()
     tenths = state.value("tenths", coder=coder, default=0.26)
     assert tenths.get() == 0.3
@@ -80,7 +75,6 @@ def test_a_coder_of_the_users_own_is_used(state: KeyedState) -> None:
 
 
 def test_a_value_that_cannot_be_kept_is_refused_by_name(state: KeyedState) -> None:
-    """When it is set; what was there stays."""
     total = state.value("total", coder="int", default=0)
     total.set(1)
 
@@ -91,7 +85,6 @@ def test_a_value_that_cannot_be_kept_is_refused_by_name(state: KeyedState) -> No
 
 
 def test_a_state_shows_its_name(state: KeyedState) -> None:
-    """In a debugger."""
     assert repr(state.scope("a").value("total")) == "<ValueState 'a/total'>"
 
 
@@ -119,7 +112,6 @@ def test_values_are_combined(state: KeyedState) -> None:
 
 @pytest.mark.parametrize("kind", ["reducing", "combining"])
 def test_namespaces_are_merged(state: KeyedState, kind: str) -> None:
-    """As sessions are, when a record connects two of them."""
     if kind == "reducing":
         total: Any = state.reducing("total", lambda kept, value: kept + value)
     else:
@@ -142,7 +134,6 @@ def test_namespaces_are_merged(state: KeyedState, kind: str) -> None:
 
 
 def test_merging_without_a_function_is_refused(state: KeyedState) -> None:
-    """Two accumulators can only be merged by who knows them."""
     total = state.combining("total", create=int, add=lambda kept, value: kept + value)
 
     with pytest.raises(ConfigError, match=r"state 'total' cannot merge .* declare it with merge="):

@@ -44,7 +44,6 @@ KEYS = st.binary(max_size=300)
 
 @given(TAGS, NAMESPACES)
 def test_a_table_says_what_it_holds(tag: Tag, namespace: bytes) -> None:
-    """A checkpoint is read without knowing what the program declares."""
     table = tag.encode() + namespace_part(namespace)
 
     assert Tag.decode(table) == tag
@@ -57,7 +56,6 @@ def test_a_table_says_what_it_holds(tag: Tag, namespace: bytes) -> None:
 def test_a_cell_is_split_into_what_it_was_made_of(
     tag: Tag, namespace: bytes, key: bytes, entry: bytes
 ) -> None:
-    """No two places of state share a cell."""
     table = tag.encode() + namespace_part(namespace)
 
     if is_collection(table):
@@ -68,7 +66,6 @@ def test_a_cell_is_split_into_what_it_was_made_of(
 
 @given(KEYS, KEYS)
 def test_entries_of_a_key_and_no_others_begin_with_its_head(one: bytes, other: bytes) -> None:
-    """So they are found by their first bytes."""
     table = a_table(kind="map")
 
     assert entry_cell(table, one, other).startswith(head_of(table, one))
@@ -78,7 +75,6 @@ def test_entries_of_a_key_and_no_others_begin_with_its_head(one: bytes, other: b
 
 @given(st.lists(KEYS, unique=True), st.sampled_from(["value", "map"]))
 def test_keys_are_sorted_as_their_cells(keys: list[bytes], kind: str) -> None:
-    """Both backends give keys in one order."""
     table = a_table(kind=kind)
     cell = head_of if kind == "map" else cell_of
 
@@ -104,13 +100,11 @@ def test_the_successor_ends_what_begins_alike(prefix: bytes, rest: bytes) -> Non
     ],
 )
 def test_names_that_cannot_be_are_refused(path: tuple[str, ...], fault: str) -> None:
-    """When the state is declared."""
     with pytest.raises(ConfigError, match=fault):
         Tag(path, "value", "msgpack").encode()
 
 
 def test_a_namespace_has_a_limit() -> None:
-    """A table must fit what a database takes as a key."""
     with pytest.raises(ConfigError, match="a namespace has 256 bytes, at most 255 are taken"):
         namespace_part(b"x" * 256)
 
@@ -119,21 +113,18 @@ def test_a_namespace_has_a_limit() -> None:
     "cell", [b"", b"\x05", b"\x02vp", b"\x02vp\0", b"\x02vp\0\x05abc"], ids=repr
 )
 def test_what_is_too_short_for_a_cell_is_refused(cell: bytes) -> None:
-    """A damaged checkpoint never looks like a bug of ours."""
     with pytest.raises(ProtocolError, match="too short"):
         table_of(cell)
 
 
 @pytest.mark.parametrize("table", [b"\0\0\0", b"\x03?p\0\0\0", b"\x02\xff\xff\0\0", b"\x01\0\0\0"])
 def test_tables_without_a_tag_are_refused(table: bytes) -> None:
-    """Unknown kinds, and what is no text."""
     with pytest.raises(ProtocolError, match="malformed cell"):
         Tag.decode(table)
 
 
 @pytest.mark.parametrize("rest", [b"", b"\x05key", b"\xff\0\0", b"\xff\0\0\0\x09key"], ids=repr)
 def test_an_entry_without_a_whole_key_is_refused(rest: bytes) -> None:
-    """A damaged checkpoint never looks like a bug of ours."""
     with pytest.raises(ProtocolError, match="its key has"):
         split_cell(a_table(kind="map") + rest)
 
@@ -143,13 +134,11 @@ def test_an_entry_without_a_whole_key_is_refused(rest: bytes) -> None:
 
 @given(st.integers() | st.text() | st.booleans() | st.floats(allow_nan=False))
 def test_an_atom_is_packed_as_its_coder_packs_it(value: object) -> None:
-    """A value is the same whether it was restored or never left memory."""
     assert MSGPACK.decode(pack_stored(value)) == value
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers() | st.binary())
 def test_a_value_that_expires_says_when(expires_ms: int, value: int | bytes) -> None:
-    """In memory as a pair, in a checkpoint as bytes."""
     stamped = Stamped(expires_ms, value)
     packed = pack_stored(stamped)
 
@@ -159,7 +148,6 @@ def test_a_value_that_expires_says_when(expires_ms: int, value: int | bytes) -> 
 
 
 def test_a_value_that_does_not_say_when_it_expires_is_refused() -> None:
-    """A damaged checkpoint never looks like a bug of ours."""
     with pytest.raises(ProtocolError, match="malformed value"):
         expires_ms_of(b"short")
 
@@ -180,13 +168,11 @@ def test_a_value_that_does_not_say_when_it_expires_is_refused() -> None:
     ],
 )
 def test_a_section_that_is_no_map_of_cells_is_refused(body: bytes) -> None:
-    """A damaged checkpoint never looks like a bug of ours."""
     with pytest.raises(ProtocolError):
         list(runs_of(Section(0, body)))
 
 
 @given(st.binary(max_size=30))
 def test_any_bytes_are_a_section_or_refused(body: bytes) -> None:
-    """Nothing else is raised."""
     with suppress(ProtocolError):
         list(runs_of(Section(0, body)))

@@ -24,7 +24,6 @@ INTS = st.integers(0, 1 << 62)
 
 
 def cells_in(sections: Iterable[Section]) -> dict[tuple[int, bytes], Any]:
-    """Return what is stored, by group and cell."""
     return {
         (section.group, cell): value
         for section in sections
@@ -55,7 +54,6 @@ STORED = st.one_of(
 def test_many_cells_at_once_are_the_same_as_one_by_one(
     values: list[Any], kind: str, *, is_text: bool
 ) -> None:
-    """In the groups of their keys, with None where one was deleted."""
     keys = [encode_key(str(number) if is_text else number) for number in range(len(values))]
     cells = dict(zip(keys, values, strict=True))
     if kind == "map":
@@ -69,15 +67,12 @@ def test_many_cells_at_once_are_the_same_as_one_by_one(
 
 
 def test_a_value_larger_than_a_section_has_one() -> None:
-    """There is no limit of ours to a value."""
     changes = {TABLE: {b"": bytes(3 << 20), encode_key(1): b""}}
 
     assert len(list(sections_of(changes, Reads()))) == 2
 
 
 def test_a_task_that_waits_in_a_read_is_let_on() -> None:
-    """At each cell it is looked whether it does."""
-
     class CountingReads(Reads):
         def __init__(self) -> None:
             super().__init__()
@@ -100,7 +95,6 @@ def test_a_task_that_waits_in_a_read_is_let_on() -> None:
 
 @pytest.mark.slow
 def test_many_cells_are_handed_over_at_once_and_stored_beside_the_task() -> None:
-    """Handing over takes no time, and while they are encoded another thread goes on."""
     store = HeapStore()
     for number in range(MANY):
         store.put(TABLE, encode_key(number), number)

@@ -18,12 +18,10 @@ MIB = 1 << 20
 
 
 def a_disk_store(folder: Path, max_bytes: int = MAX_BYTES) -> DiskStore:
-    """Return an empty store in a file."""
     return DiskStore(folder / "task", max_bytes, slice_writes=2)
 
 
 def test_what_is_stored_moves_to_the_file(tmp_path: Path) -> None:
-    """A little with each write, until nothing of it is in memory."""
     store = a_disk_store(tmp_path)
     for number in range(100):
         store.put(TABLE, encode_key(number), b"1")
@@ -42,7 +40,6 @@ def test_what_is_stored_moves_to_the_file(tmp_path: Path) -> None:
 
 
 def test_what_an_earlier_process_has_left_is_deleted(tmp_path: Path) -> None:
-    """It was killed, and nobody knows what its file holds."""
     before = a_disk_store(tmp_path)
     for number in range(10):
         before.put(TABLE, encode_key(number), b"old")
@@ -60,7 +57,6 @@ def test_what_an_earlier_process_has_left_is_deleted(tmp_path: Path) -> None:
 
 
 def test_a_file_that_becomes_too_large_is_an_error_from_then_on(tmp_path: Path) -> None:
-    """What could not be written is lost, so nothing may be read or stored any more."""
     store = a_disk_store(tmp_path, MIB)
 
     def fill() -> None:
@@ -85,7 +81,6 @@ def test_a_file_that_becomes_too_large_is_an_error_from_then_on(tmp_path: Path) 
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
-    """Another file is in its place, for example."""
     (tmp_path / "task").write_text("a file", encoding="utf-8")
     cells = DiskCells(tmp_path / "task" / "below", MAX_BYTES, Reads())
 
@@ -96,7 +91,6 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_database_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
-    """Of the library's errors others need not know."""
     cells = DiskCells(tmp_path / "task", 1 << 62, Reads())
 
     with pytest.raises(OSError, match=r"state in .*task cannot be written"):
@@ -104,13 +98,11 @@ def test_a_database_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_task_has_a_folder_below_that_of_all() -> None:
-    """Its name may have several parts."""
     assert folder_of("/state", "cluster/app3/2.0") == Path("/state/cluster/app3/2.0")
     assert folder_of("~/state", "a") == Path.home() / "state" / "a"
 
 
 @pytest.mark.parametrize("name", ["", "/etc", "../a", "a/../../b"])
 def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
-    """The folder is deleted."""
     with pytest.raises(ConfigError, match="it must lead into its folder"):
         folder_of("/state", name)

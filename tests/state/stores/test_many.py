@@ -45,7 +45,6 @@ ATOMS = st.one_of(
 
 
 def cells_in(chunks: list[Chunk], *, is_keyed: bool = True) -> dict[tuple[int, bytes], Any]:
-    """Return what is stored, by group and cell."""
     return {
         (section.group, cell): value
         for section in sections_of_chunks(iter(chunks), is_keyed=is_keyed)
@@ -55,7 +54,6 @@ def cells_in(chunks: list[Chunk], *, is_keyed: bool = True) -> dict[tuple[int, b
 
 @given(KEYS)
 def test_cells_are_those_of_each_key(keys: list[Any]) -> None:
-    """What was stored one by one is found again."""
     assert cells_of(TABLE, keys) == [cell_of(TABLE, encode_key(key)) for key in keys]
 
 
@@ -67,7 +65,6 @@ def test_groups_are_those_of_each_key(keys: list[Any]) -> None:
 
 @given(KEYS)
 def test_groups_are_those_of_each_encoded_key(keys: list[Any]) -> None:
-    """Also of the key of no key, which is the task."""
     encoded = [*map(encode_key, keys), b""]
 
     assert groups_of_encoded(encoded[:-1]) == list(map(key_group, keys))
@@ -94,7 +91,6 @@ def test_all_pairs_are_in_the_sections(
 
 
 def test_what_is_said_last_counts() -> None:
-    """Also within a portion."""
     chunks = [
         Chunk(TABLE, ["a", "b"], [1, 1]),
         Chunk(TABLE, ["a", "b"], None),
@@ -109,7 +105,6 @@ def test_what_is_said_last_counts() -> None:
 
 @pytest.mark.parametrize("count", [1, 7, 8, 15, 16, 32_767, 32_768, 65_536, 100_000])
 def test_sections_of_any_size_are_maps(count: int) -> None:
-    """Their headers are of three sizes."""
     keys = list(range(count))
     chunks = [Chunk(TABLE, keys[at : at + CHUNK], None) for at in range(0, count, CHUNK)]
 
@@ -117,7 +112,6 @@ def test_sections_of_any_size_are_maps(count: int) -> None:
 
 
 def test_a_large_group_has_several_sections() -> None:
-    """Each takes a few ms to make."""
     values = [bytes(1000)] * CHUNK
     chunks = [Chunk(TABLE, range(at, at + CHUNK), values) for at in range(0, 8 * CHUNK, CHUNK)]
 
@@ -129,7 +123,6 @@ def test_a_large_group_has_several_sections() -> None:
 
 
 def test_large_values_do_not_wait_in_memory() -> None:
-    """Groups are ended before there is much of all of them."""
     values = [bytes(100_000)] * 100
     chunks = [Chunk(TABLE, range(at, at + 100), values) for at in range(0, 2000, 100)]
 

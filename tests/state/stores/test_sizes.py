@@ -12,15 +12,11 @@ from gearpy.state.stores.sizes import estimated_bytes
 
 
 class Kept(msgspec.Struct):
-    """As joins keep records."""
-
     seq: int
     value: Any
 
 
 class Slotted:
-    """As an accumulator of a program may be."""
-
     __slots__ = ("never_set", "text")
 
     def __init__(self) -> None:
@@ -60,7 +56,6 @@ def test_a_value_has_a_size(value: Any, size: int) -> None:
 
 
 def test_all_count_and_few_are_looked_at() -> None:
-    """Of a hundred lists with a thousand members each."""
     looked_at = 0
 
     class Members:

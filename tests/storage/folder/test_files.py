@@ -20,7 +20,6 @@ from tests.small_disk import small_disk
 
 @contextmanager
 def file_limit(size: int) -> Iterator[None]:
-    """Let no file of this process grow beyond a size."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -45,12 +44,10 @@ def full(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def fill_checkpoints(folder: Path) -> None:
-    """Store a snapshot that is larger than the disk."""
     checkpoints_at(folder).save("k/app1/epoch1", [bytes(100_000)])
 
 
 def fill_master_log(folder: Path) -> None:
-    """Append more to the log than the disk has room for."""
     log = FileLog(folder)
     try:
         for _ in range(10):
@@ -60,7 +57,6 @@ def fill_master_log(folder: Path) -> None:
 
 
 def fill_text_file(folder: Path) -> None:
-    """Write more lines than the disk has room for."""
     writer = gp.text_file(str(folder / "out.txt")).open(0, 1)
     writer.restore(None)
     try:

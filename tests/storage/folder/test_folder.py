@@ -28,7 +28,6 @@ FOLDERS: dict[str, Callable[[Path], Folder]] = {
 
 @pytest.fixture(params=[*FOLDERS, *REAL])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
-    """Return an empty folder that was made."""
     if request.param in FOLDERS:
         made = FOLDERS[request.param](tmp_path / "parent" / "folder")
     else:
@@ -38,7 +37,6 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
 
 
 def write(folder: Folder, name: str, data: bytes) -> None:
-    """Write a file as a writer of results does."""
     with folder.create(name) as file:
         file.write(data)
         folder.sync(file)
@@ -53,7 +51,6 @@ def test_a_new_folder_is_empty(folder: Folder) -> None:
 
 
 def test_a_pending_file_is_seen_once_it_is_moved(folder: Folder) -> None:
-    """In one step, in place of the one that has the name; the other name is gone."""
     write(folder, "b", b"old")
     write(folder, f"{PENDING}a", b"123")
     before = folder.names(), folder.names(PENDING)
@@ -104,7 +101,6 @@ def test_a_file_is_replaced_as_a_whole(folder: Folder) -> None:
 
 
 def test_a_new_file_is_made_once(folder: Folder) -> None:
-    """Of two tasks one is first."""
     assert folder.put_new("schema.json", b"1")
     assert not folder.put_new("schema.json", b"2")
 
@@ -112,7 +108,6 @@ def test_a_new_file_is_made_once(folder: Folder) -> None:
 
 
 def test_files_and_folders_can_be_removed(folder: Folder) -> None:
-    """Others stay."""
     for name in ("a", "b", "c/d", "c/e/f", "cc/g"):
         folder.put(name, b"")
 
@@ -125,7 +120,6 @@ def test_files_and_folders_can_be_removed(folder: Folder) -> None:
 
 
 def test_two_files_cannot_have_one_name(tmp_path: Path) -> None:
-    """On a disk nobody writes into the file of another."""
     for folder in (LocalFolder(tmp_path), MemoryFolder()):
         write(folder, "a", b"1")
 
@@ -185,7 +179,6 @@ def test_a_private_folder_is_for_its_owner_only(tmp_path: Path) -> None:
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    """Found when it is made, and not when something is to be stored."""
     (tmp_path / "file").touch()
 
     with pytest.raises(NotADirectoryError, match="file"):
@@ -196,7 +189,6 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 
 def test_one_has_the_folder(tmp_path: Path) -> None:
-    """Until it lets others in; the lock is no file of the folder."""
     one, other = LocalFolder(tmp_path), LocalFolder(tmp_path)
     one.lock()
 
@@ -214,7 +206,6 @@ def test_one_has_the_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_power_cut_keeps_what_was_synced(seed: int) -> None:
-    """What was not may be there or not; that is what the tests of writers rely on."""
     folder = MemoryFolder()
     write(folder, f"{PENDING}a", b"1")
     write(folder, f"{PENDING}b", b"2")
@@ -238,7 +229,6 @@ def test_a_power_cut_keeps_what_was_synced(seed: int) -> None:
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "local://{}"])
 def test_a_folder_is_named_by_path_or_url(tmp_path: Path, form: str) -> None:
-    """Either way it is made durable as files of folders are."""
     found = folder_at(form.format(tmp_path), key="k")
 
     assert isinstance(found, LocalFolder)
@@ -246,7 +236,6 @@ def test_a_folder_is_named_by_path_or_url(tmp_path: Path, form: str) -> None:
 
 
 def test_a_location_is_for_other_programs() -> None:
-    """A path here, a URL elsewhere."""
     found = folder_at("memory://bucket/log/", key="k")
 
     assert (found.place, found.location("a")) == ("memory:///bucket/log", "memory:///bucket/log/a")
@@ -261,7 +250,6 @@ def test_a_location_is_for_other_programs() -> None:
     ],
 )
 def test_a_url_that_cannot_be_used_is_refused(url: str, why: str) -> None:
-    """When the process starts, and not at the end of the first epoch."""
     with pytest.raises(ConfigError, match=why) as refused:
         folder_at(url, key="checkpoint.folder")
     assert url in str(refused.value)

@@ -21,7 +21,6 @@ PREFIX = "k/app1"
 
 
 def test_a_topic_grows_under_who_writes_it(kafka: KafkaAddress) -> None:
-    """Each executor has clients of its own, and another one has added partitions."""
     first, second = (KafkaFiles(kafka.plain, skip_instance_cache=True) for _ in range(2))
     folder = f"{uuid4().hex}/k/app1/changelog"
 
@@ -37,8 +36,6 @@ def test_a_topic_grows_under_who_writes_it(kafka: KafkaAddress) -> None:
 
 
 class Process:
-    """A process with a store of its own."""
-
     def __init__(self, brokers: Brokers) -> None:
         self.client = CountingTopics(brokers)
         self.files = KafkaFiles("brokers", client=self.client, skip_instance_cache=True)
@@ -46,7 +43,6 @@ class Process:
 
     @contextmanager
     def asking(self, *steps: str) -> Iterator[None]:
-        """See that the brokers are asked just so."""
         self.client.asked.clear()
         yield
         assert self.client.asked == [*steps]
@@ -84,7 +80,6 @@ def test_an_epoch_takes_a_handful_of_round_trips() -> None:
 
 
 def test_who_opens_the_store_reads_nothing() -> None:
-    """It has no leftovers to look for, and may have the files of many applications."""
     brokers = Brokers()
     Process(brokers).checkpoints.save(f"{PREFIX}/epochs/a", [b"x"])
 
@@ -106,7 +101,6 @@ def test_a_process_that_never_reads_forgets_what_it_has_written() -> None:
 
 
 def test_a_topic_that_was_removed_and_made_again_is_read_anew() -> None:
-    """Its files of before are gone."""
     brokers = Brokers()
     writer, reader = Process(brokers), Process(brokers)
     for name in "abc":
@@ -134,7 +128,6 @@ _STEPS = st.tuples(
 
 @given(st.lists(_STEPS, max_size=40))
 def test_all_processes_see_the_same_files(steps: list[tuple[str, int, str, int]]) -> None:
-    """In whatever order they write, remove and read; also in pieces, and after compaction."""
     brokers, model = Brokers(), dict[str, bytes]()
     with patch.multiple(kafka_files, _PIECE_BYTES=8, _SMALL_BYTES=4, _OWN_MAX=3):
         processes = [Process(brokers).files for _ in range(3)]

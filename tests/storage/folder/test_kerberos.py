@@ -20,7 +20,6 @@ class _Auth:
 
 
 def test_the_options_reach_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request is then signed by the library with the user's ticket."""
     library = ModuleType("requests_kerberos")
     library.HTTPKerberosAuth = _Auth  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "requests_kerberos", library)
@@ -53,7 +52,6 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_login_that_is_missing_is_told(
     monkeypatch: pytest.MonkeyPatch, auth: Any, told: str
 ) -> None:
-    """No waiting mends that."""
     files, path = file_system_at(PLACE, {"skip_instance_cache": True})
     refused = requests.Response()
     refused.status_code = 401
@@ -65,7 +63,6 @@ def test_a_login_that_is_missing_is_told(
 
 
 def test_the_login_can_be_a_setting_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where checkpoints are is not in a program, so no options are."""
     library = ModuleType("requests_kerberos")
     library.HTTPKerberosAuth = _Auth  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "requests_kerberos", library)

@@ -31,7 +31,6 @@ def at_s3(store: S3Address) -> UrlFolder:
 def test_a_fault_of_s3_changes_nothing(
     faulty_s3: tuple[FaultyProxy, S3Address], fault: Fault
 ) -> None:
-    """Each step gives what it gives without one, also when it was done and nobody heard of it."""
     proxy, store = faulty_s3
     folder = at_s3(store)
 
@@ -55,7 +54,6 @@ def test_a_fault_of_s3_changes_nothing(
 
 
 def test_many_faults_in_a_row_are_waited_out(faulty_s3: tuple[FaultyProxy, S3Address]) -> None:
-    """Reading goes on in the middle of a file."""
     proxy, store = faulty_s3
     folder = at_s3(store)
     folder.put("a", b"0123456789")
@@ -68,7 +66,6 @@ def test_many_faults_in_a_row_are_waited_out(faulty_s3: tuple[FaultyProxy, S3Add
 
 @pytest.mark.parametrize("server", REAL)
 def test_of_many_one_is_first(server: str, request: pytest.FixtureRequest) -> None:
-    """The others are told, and the file is that of the first."""
     folder = real_folder(server, request)
     folder.make()
     told: dict[int, bool] = {}
@@ -90,7 +87,6 @@ def test_of_many_one_is_first(server: str, request: pytest.FixtureRequest) -> No
 
 @pytest.mark.parametrize("server", REAL)
 def test_what_a_store_promises_is_so(server: str, request: pytest.FixtureRequest) -> None:
-    """While files are moved in place of one, a reader finds it, whole, and in each listing."""
     url, options = real_url(server, request)
     writer, reader = (folder_at_url(url, options) for _ in range(2))
     assert reader.promises.replaces
@@ -121,7 +117,6 @@ def test_what_a_store_promises_is_so(server: str, request: pytest.FixtureRequest
 
 
 def test_a_lost_answer_of_hdfs_is_found_out(hdfs: HdfsAddress) -> None:
-    """The file was moved: it is its own."""
     with FaultyProxy(f"http://{hdfs.web}") as proxy:
         address = proxy.endpoint.removeprefix("http://")
         made = folder_at(f"webhdfs://root@{address}/lost{Random().random()}", key="folder")
@@ -139,7 +134,6 @@ def test_a_lost_answer_of_hdfs_is_found_out(hdfs: HdfsAddress) -> None:
 
 @pytest.mark.long
 def test_a_name_node_that_starts_again_is_waited_for(own_hdfs: Hdfs) -> None:
-    """Nothing is lost, and nothing is told that is not so."""
     url = f"webhdfs://root@{own_hdfs.address.web}/log"
     folder = UrlFolder(*file_system_at(url), patience_ms=120_000)
     folder.make()
@@ -155,7 +149,6 @@ def test_a_name_node_that_starts_again_is_waited_for(own_hdfs: Hdfs) -> None:
 
 
 def test_stores_are_known_by_their_schemes() -> None:
-    """An unknown one promises nothing."""
     assert promises_of(("s3", "s3a")) == PROMISES["s3"]
     assert promises_of("ftp") == UNKNOWN
     assert not UNKNOWN.shows_once
@@ -164,7 +157,6 @@ def test_stores_are_known_by_their_schemes() -> None:
 
 
 def test_passwords_are_not_shown() -> None:
-    """In a log or an error; the user is."""
     assert without_password("webhdfs://ann:secret@host:1/a@b") == "webhdfs://ann@host:1/a@b"
     assert without_password("s3://bucket/a:b@c") == "s3://bucket/a:b@c"
     assert without_password("webhdfs://ann:p@ss:w@host:1/a") == "webhdfs://ann@host:1/a"

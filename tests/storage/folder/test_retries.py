@@ -17,15 +17,12 @@ class HTTPClientError(Exception):
 
 
 class AnswerError(Exception):
-    """An error of a library with the status of an answer."""
-
     def __init__(self, status: int) -> None:
         super().__init__(status)
         self.status = status
 
 
 def made_of(cause: Exception) -> OSError:
-    """Return an error that was made of another."""
     error = OSError(f"told: {cause!r}")
     error.__cause__ = cause
     return error
@@ -48,7 +45,6 @@ def made_of(cause: Exception) -> OSError:
     ids=repr,
 )
 def test_what_may_pass_is_tried_again(error: Exception) -> None:
-    """A server that is busy, starts again, or is out of reach."""
     assert passes(error)
 
 

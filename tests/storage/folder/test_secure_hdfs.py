@@ -62,15 +62,12 @@ print("owner:", files.info(path)["owner"])
 
 
 class Secure:
-    """A cluster with its centre, and programs of its users."""
-
     def __init__(self, kdc: Kdc, cluster: Hdfs, env: Mapping[str, str]) -> None:
         self.kdc = kdc
         self._url = f"webhdfs://{cluster.address.web}"
         self._env = env
 
     def run(self, program: str, path: str, *more: str, **env: str) -> str:
-        """Return what a program says of a path."""
         done = subprocess.run(
             [sys.executable, "-c", program, f"{self._url}{path}", *more],
             env={**os.environ, **self._env, **env},

@@ -21,8 +21,6 @@ class LibraryError(Exception):
 
 
 class _Store(MemoryFileSystem):  # type: ignore[misc]
-    """A store of its own for each test."""
-
     cachable = False
     behaviour = ""
     calls: ClassVar[list[str]]
@@ -61,8 +59,6 @@ class _Store(MemoryFileSystem):  # type: ignore[misc]
 
 @pytest.fixture
 def behaving() -> type[_Store]:
-    """Return a kind of store whose behaviour a test sets."""
-
     class Behaving(_Store):
         store: ClassVar[dict[str, Any]] = {}
         pseudo_dirs: ClassVar[list[str]] = [""]
@@ -72,12 +68,10 @@ def behaving() -> type[_Store]:
 
 
 def a_store(url: str = "behaving://x", **options: Any) -> FolderCheckpoints:
-    """Return checkpoints at a URL."""
     return FolderCheckpoints(url_folder(url, **options))
 
 
 def test_a_file_system_moves_what_is_complete(behaving: type[_Store]) -> None:
-    """Nobody sees a part of it under its name, also when the writer dies."""
     store = a_store()
 
     store.save(NAME, seen_while_saved(store))
@@ -106,7 +100,6 @@ def seen_while_saved(store: FolderCheckpoints) -> Iterator[bytes]:
 
 
 def test_a_file_system_that_never_replaces_is_made_to(behaving: type[_Store]) -> None:
-    """As HDFS does."""
     behaving.behaviour = "never replaces"
     store = a_store()
 
@@ -116,7 +109,6 @@ def test_a_file_system_that_never_replaces_is_made_to(behaving: type[_Store]) ->
 
 
 def test_a_move_that_fails_in_silence_is_found(behaving: type[_Store]) -> None:
-    """An epoch must not count as stored then."""
     store = a_store()
     behaving.behaviour = "fails in silence"
 
@@ -128,8 +120,6 @@ def test_a_move_that_fails_in_silence_is_found(behaving: type[_Store]) -> None:
 def test_what_was_cut_short_is_found(
     behaving: type[_Store], monkeypatch: pytest.MonkeyPatch, *, puts_whole: bool
 ) -> None:
-    """A disk that is full on the other side, and nobody says so."""
-
     def info(store: _Store, path: str, **_: Any) -> Any:
         return {**MemoryFileSystem.info(store, path), "size": 2}
 
@@ -154,8 +144,6 @@ def test_a_store_out_of_reach_is_no_damage(behaving: type[_Store]) -> None:
 def test_a_read_that_fails_half_way_is_no_damage(
     behaving: type[_Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same, once the file is open."""
-
     def lose(*_: Any, **__: Any) -> bytes:
         raise LibraryError("connection lost")
 
@@ -168,8 +156,6 @@ def test_a_read_that_fails_half_way_is_no_damage(
 
 
 def test_our_own_bugs_keep_their_name(behaving: type[_Store]) -> None:
-    """What makes the chunks is not the store; whoever reads the log must not look for it there."""
-
     def failing() -> Iterator[bytes]:
         yield b"x"
         raise KeyError("a bug")
@@ -181,7 +167,6 @@ def test_our_own_bugs_keep_their_name(behaving: type[_Store]) -> None:
 
 
 def test_leftovers_of_unknown_age_stay(behaving: type[_Store]) -> None:
-    """They may belong to a process that still writes."""
     leftover = f"/x/app3/.{uuid4().hex}.tmp"
     MemoryFileSystem.pipe_file(behaving(), leftover, b"half")
     behaving.behaviour = "knows no times"
@@ -191,7 +176,6 @@ def test_leftovers_of_unknown_age_stay(behaving: type[_Store]) -> None:
 
 
 def test_old_leftovers_are_removed(behaving: type[_Store]) -> None:
-    """A crash in the middle of a save leaves one."""
     old, young = (f"/x/app3/.{each}.tmp" for each in ("old", "young"))
     for path in (old, young):
         MemoryFileSystem.pipe_file(behaving(), path, b"half")
@@ -205,7 +189,6 @@ def test_old_leftovers_are_removed(behaving: type[_Store]) -> None:
 def test_a_large_file_is_read_in_few_requests(
     behaving: type[_Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each costs a round trip to another machine."""
     requests = []
 
     def cat_file(store: _Store, path: str, **wanted: int) -> Any:
@@ -225,7 +208,6 @@ def test_a_large_file_is_read_in_few_requests(
 
 
 def test_a_whole_file_is_read_with_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request to a store costs milliseconds, and money."""
     folder = url_folder(f"memory://{uuid4().hex}")
     folder.put("a", bytes(3_000_000))
     ranges: list[tuple[int, int]] = []

@@ -7,8 +7,6 @@ from gearpy.storage.folder.topics import TopicClient, TopicPlace, TopicRecord
 
 
 class Brokers:
-    """Topics with their records, which compaction may take away."""
-
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.records: dict[TopicPlace, list[TopicRecord]] = defaultdict(list)
@@ -21,7 +19,6 @@ class Brokers:
             self.records[place] = sorted(newest.values(), key=lambda each: each.offset)
 
     def remove(self, topic: str) -> None:
-        """Remove a topic."""
         for partition in range(self.counts.pop(topic, 0)):
             self.records.pop(TopicPlace(topic, partition), None)
             self.ends.pop(TopicPlace(topic, partition), None)

@@ -133,8 +133,6 @@ def programs(draw: st.DrawFn) -> tuple[AnyWindows, tuple[str, ...], list[Aggrega
 
 
 class Life:
-    """A task with stages that ends epochs and is restarted from them."""
-
     def __init__(self, make: Callable[[TaskContext], Stage]) -> None:
         self.make = make
         self.head: Any = None
@@ -223,7 +221,6 @@ def text_of_key(key: Any) -> str:
 
 
 def a_table(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    """Return rows as a table, which is a part of a larger one, as it may be."""
     schema = pa.schema([SCHEMA.field(name) for name in rows[0]])
     return pa.RecordBatch.from_pylist([rows[0], *rows], schema=schema).slice(1)
 
@@ -284,7 +281,6 @@ def totals_of(
     key: tuple[str, ...] = (),
     times: list[int] | None = None,
 ) -> list[Any]:
-    """Return the results over everything, or raise as the stages do."""
     windows = GlobalWindows()
     partial = PartialAggregateStage(a_context(), "partial", windows, key, aggregates)
     merge = MergeAggregateStage(a_context(), "merge", windows, key, aggregates)
@@ -327,7 +323,6 @@ UNFIT: list[tuple[Aggregate, Any, str]] = [
 
 @pytest.mark.parametrize(("aggregate", "kind", "cause"), UNFIT)
 def test_unfit_column_is_named(aggregate: Aggregate, kind: pa.DataType, cause: str) -> None:
-    """By an error of the operator when the first table comes, or when the plan is made."""
     table = pa.RecordBatch.from_arrays([pa.nulls(1, kind)], ["c"])
 
     with pytest.raises(OperatorError, match=cause) as raised:
@@ -339,7 +334,6 @@ def test_unfit_column_is_named(aggregate: Aggregate, kind: pa.DataType, cause: s
 
 
 def test_missing_column_is_named_with_those_there_are() -> None:
-    """Of a value, and of a key."""
     table = pa.RecordBatch.from_arrays([pa.array([1])], ["n"])
 
     with pytest.raises(OperatorError, match="there is no column 'm': there are n"):
@@ -349,7 +343,6 @@ def test_missing_column_is_named_with_those_there_are() -> None:
 
 
 def test_column_that_is_no_key_is_named() -> None:
-    """A list is none, as over rows."""
     table = pa.RecordBatch.from_arrays([pa.array([[1]])], ["parts"])
 
     with pytest.raises(OperatorError, match="column 'parts' of type list<item: int64> is no key"):
@@ -384,7 +377,6 @@ def test_schema_may_change_between_tables() -> None:
 def test_what_cannot_be_done_in_columns_is_told(
     windows: Any, key: tuple[str, ...], aggregate: Aggregate, cause: str
 ) -> None:
-    """For the planner, and for whoever makes such a stage nevertheless."""
     (mistake,) = columnar_mistakes(windows, key, aggregate)
     assert cause in mistake
 
@@ -404,7 +396,6 @@ def test_every_nan_is_one_key() -> None:
 
 @pytest.mark.parametrize("windows", [TumblingWindows(10), SlidingWindows(10, 3)])
 def test_windows_at_the_ends_of_time(windows: AnyWindows) -> None:
-    """Where 64 bits do not suffice for a difference; windows are those of rows."""
     both = BothPaths(windows, (), {"n": agg.count()})
     table = pa.RecordBatch.from_arrays([pa.array([1, 2, 3, 4])], ["n"])
 
@@ -431,7 +422,6 @@ def test_partials_have_the_time_of_their_oldest_record() -> None:
 
 
 def test_nothing_comes_of_nothing() -> None:
-    """A table without rows, and a batch without."""
     partial = PartialAggregateStage(a_context(), "p", TumblingWindows(10), (), agg.count())
     merge = MergeAggregateStage(a_context(), "m", TumblingWindows(10), (), agg.count())
     empty = pa.RecordBatch.from_arrays([pa.array([], pa.int64())], ["n"])
@@ -457,7 +447,6 @@ def test_rows_that_come_by_hand_become_a_table() -> None:
 
 
 def test_merged_windows_go_on_where_rows_were() -> None:
-    """What is kept is the same on both paths: a plan may change from one to the other."""
     aggregates = {"total": agg.sum("n"), "n": agg.count()}
     rows = Life(
         lambda c: WindowFold(
@@ -504,7 +493,6 @@ def some_value(rng: Random, name: str) -> Any:
 @pytest.mark.parametrize("kind", sorted({each.kind for each in AGGREGATES}))
 @pytest.mark.parametrize("windows", WINDOWS[1:4:2], ids=["tumbling", "sliding"])
 def test_every_aggregate_of_every_column(kind: str, windows: AnyWindows) -> None:
-    """Several values of each key in each window, out of order, in three batches."""
     chosen = {
         f"{at} {each}": each
         for at, each in enumerate(AGGREGATES)

@@ -84,7 +84,6 @@ def test_restarted_running_fold_goes_on(epochs: list[list[int] | None], name: st
 
 
 def test_an_epoch_stores_what_has_changed() -> None:
-    """One key of many is one cell, whether all are compared or each change is noted."""
     life = Life(lambda context: RunningFold(context, "fold", lambda value: value, COUNT))
     list(results_of(life.stage, list(range(50)), [0] * 50))
 
@@ -100,7 +99,6 @@ def test_an_epoch_stores_what_has_changed() -> None:
 
 @pytest.mark.parametrize("fold", [COUNT, JOIN], ids=["count", "join"])
 def test_closed_window_deletes_its_cells(fold: Fold) -> None:
-    """Those that were stored, and no others."""
     windows = TumblingWindows(10)
     life = Life(lambda context: WindowFold(context, "fold", windows, by_three, fold, limit=9))
     list(results_of(life.stage, [0, 1], [5, 6]))
@@ -144,7 +142,6 @@ def add_in_place(kept: list[int], value: int) -> list[int]:
 
 
 def test_values_changed_in_place_are_noticed() -> None:
-    """Though it is the same object as before."""
     fold = Fold(kind="fold", first=lambda value: [value], add=add_in_place)
     life = Life(lambda context: RunningFold(context, "fold", by_three, fold))
     list(results_of(life.stage, [3, 1], [0, 0]))
@@ -157,7 +154,6 @@ def test_values_changed_in_place_are_noticed() -> None:
 
 
 def test_value_that_cannot_be_stored_fails_the_task() -> None:
-    """At the end of the first epoch, with the name of the operator."""
     fold = Fold(kind="fold", first=lambda _: object(), add=lambda kept, _: kept)
     life = Life(lambda context: RunningFold(context, "my fold", by_three, fold))
     life.stage.name = "my fold"
@@ -254,7 +250,6 @@ def test_keys_of_sets_are_counted_once() -> None:
 
 
 def test_nan_in_parts_that_have_travelled_is_one_key() -> None:
-    """On the way, the one NaN becomes another one."""
     part = PartialCount(a_context(), "part", GlobalWindows(), a_nan_key, limit=9)
     life = Life(
         lambda context: WindowFold(
@@ -279,7 +274,6 @@ def test_nan_in_parts_that_have_travelled_is_one_key() -> None:
 
 @pytest.mark.parametrize("waits", ["late", "all"])
 def test_join_finds_partners_of_nan_over_restarts(waits: Waits) -> None:
-    """All are of one key, before and after, also those of records that wait for event time."""
     spec = JoinSpec.over(TumblingWindows(10))
     life = Life(lambda context: JoinStage(context, "join", spec, waits=waits))
     left, right = as_left(a_nan_key), as_right(a_nan_key)

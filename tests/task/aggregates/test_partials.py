@@ -57,7 +57,6 @@ def accumulators(aggregate: Aggregate, column: pa.Array, times: list[int]) -> li
 
 
 def added(aggregate: Aggregate, values: list[Any], times: list[int]) -> list[Any]:
-    """Return the same of values that were added one by one."""
     kept: dict[int, Any] = {}
     for group, value, time in zip(GROUPS, values, times, strict=True):
         before = kept.get(group, aggregate.create())
@@ -77,7 +76,6 @@ FITTING = [
     ("aggregate", "name"), FITTING, ids=[f"{each} of {name}" for each, name in FITTING]
 )
 def test_partials_are_the_accumulators_of_the_same_values(aggregate: Aggregate, name: str) -> None:
-    """So they can be merged with them: groups with and without values, out of order in time."""
     kind, values = COLUMNS[name]
 
     found = accumulators(aggregate, pa.array(values, kind), TIMES)
@@ -103,7 +101,6 @@ def test_partials_are_the_accumulators_of_the_same_values(aggregate: Aggregate, 
     ids=str,
 )
 def test_spread_of_large_values_keeps_its_digits(kind: pa.DataType, far: Any) -> None:
-    """In the parts and where they are merged; one group is far from the others."""
     near = [4, 7, 13, 16, 5, 22, 1, 9]
     column = pa.array([far + value for value in near[:6]] + near[6:], kind)
     variance = agg.variance("c")
@@ -118,7 +115,6 @@ def test_spread_of_large_values_keeps_its_digits(kind: pa.DataType, far: Any) ->
 
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=30))
 def test_ranks_are_places_in_the_order_of_times(times: list[int]) -> None:
-    """Of equal times the rows stay in their order; and of a rank its row is found."""
     rows = Rows(pa.array(times, pa.int64()))
 
     ranks = rows.ranks().to_pylist()
@@ -138,7 +134,6 @@ PLAIN: list[tuple[pa.Array, pa.DataType]] = [
 
 @pytest.mark.parametrize(("column", "kind"), PLAIN, ids=[str(column.type) for column, _ in PLAIN])
 def test_column_becomes_one_that_can_be_computed_on(column: pa.Array, kind: pa.DataType) -> None:
-    """With the same values; what fits of it is asked of that type."""
     made = plain(column)
 
     assert made.type == kind

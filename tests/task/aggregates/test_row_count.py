@@ -27,14 +27,12 @@ def by_three(value: int) -> int:
 
 
 def a_partial(windows: TumblingWindows | GlobalWindows = TEN, limit: int = 100) -> PartialCount:
-    """Return the first part, of a task of its own."""
     return PartialCount(a_context(), "partial", windows, by_three, limit=limit)
 
 
 def a_merge(
     windows: TumblingWindows | GlobalWindows = TEN, fold: Fold = COUNT
 ) -> tuple[WindowFold, TaskCounters]:
-    """Return the second part, of a task of its own, and what that has counted."""
     context, merging = a_context(), merging_counts(fold)
     merge = WindowFold(context, "merge", windows, key_of_part, merging, limit=100)
     return merge, context.counters
@@ -62,7 +60,6 @@ def rows(portions: Any) -> list[tuple[Any, int]]:
     ),
 )
 def test_two_parts_count_as_one(windows: TumblingWindows | GlobalWindows, steps: list[Any]) -> None:
-    """What is late, too; wherever event time moves, epochs end, and tasks restart."""
     context = a_context()
     whole = WindowFold(context, "whole", windows, by_three, COUNT, limit=100)
     partial, (merge, counters) = a_partial(windows), a_merge(windows)
@@ -91,7 +88,6 @@ def test_two_parts_count_as_one(windows: TumblingWindows | GlobalWindows, steps:
 
 
 def test_numbers_wait_for_event_time() -> None:
-    """One for each window and key, with the time of the oldest record, in portions."""
     partial = a_partial(limit=2)
 
     assert give(partial, [(1, 8), (4, 7), (0, 9), (2, 11), (5, 3)]) == []
@@ -105,7 +101,6 @@ def test_numbers_wait_for_event_time() -> None:
 
 
 def test_records_without_a_key_are_left_out() -> None:
-    """They are rejected where they are, and leave no window behind."""
     context = a_context()
     context.rejects = Rejects("skip", context.counters, "1.0")
     partial = PartialCount(context, "partial", TEN, lambda value: 6 // value, limit=10)
@@ -118,7 +113,6 @@ def test_records_without_a_key_are_left_out() -> None:
 
 
 def test_chain_sends_what_waits_before_a_snapshot() -> None:
-    """So a restart needs nothing of it."""
     task = ChainTask(a_context(), lambda _: [a_partial()])
     task.on_start(0)
     list(task.on_batch(Batch([1, 4, 2], [1, 2, 3])))

@@ -78,7 +78,6 @@ def made(kind: Any, fields: tuple[Any, ...]) -> Any:
 
 
 def add(aggregate: Aggregate, kept: Any, record: Any, time: int) -> Any:
-    """Add the value of a record, as an aggregate wants it."""
     value = value_getter(aggregate.of)(record)
     return aggregate.add(kept, (time, value) if aggregate.is_timed else value)
 
@@ -166,7 +165,6 @@ def test_functions_of_a_fold_give_the_same(
 
 
 def test_no_aggregate_is_refused() -> None:
-    """There would be nothing to give."""
     with pytest.raises(ConfigError, match="nothing to do"):
         fold_of({})
 
@@ -188,7 +186,6 @@ BAD: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("record", "cause"), BAD)
 def test_bad_record_is_blamed(record: Any, cause: str) -> None:
-    """The error names operator, record, and what is wrong with it."""
     fold = fold_of({"all": agg.collect("price"), "total": agg.sum("price")})
     window = WindowFold(
         a_context(), "prices", TumblingWindows(10), key_getter("user"), fold, limit=5
@@ -203,7 +200,6 @@ def test_bad_record_is_blamed(record: Any, cause: str) -> None:
 
 @pytest.mark.parametrize(("record", "cause"), BAD)
 def test_bad_record_changes_nothing(record: Any, cause: str) -> None:
-    """It is left out as a whole, also where another aggregate could take it."""
     context = a_context()
     counters = TaskCounters()
     context.rejects = Rejects("skip", counters)
@@ -226,7 +222,6 @@ def test_bad_record_changes_nothing(record: Any, cause: str) -> None:
 
 
 def test_key_error_of_a_users_function_stays_what_it_is() -> None:
-    """Only of fields that the step itself reads it is known which there are."""
     fold = fold_of({"total": agg.sum(lambda record: record["nothing"])})
     window = WindowFold(a_context(), "prices", TumblingWindows(10), None, fold, limit=5)
 
@@ -235,7 +230,6 @@ def test_key_error_of_a_users_function_stays_what_it_is() -> None:
 
 
 def test_keys_of_a_batch_leave_out_bad_records() -> None:
-    """What has not changed is not stored again."""
     fold = fold_of({"total": agg.sum("price")})
     assert fold.loop is not None
     told: list[int] = []
@@ -300,7 +294,6 @@ def test_running_aggregate_goes_on_behind_a_bad_record() -> None:
 
 
 def test_running_count_counts() -> None:
-    """One that has no result of its own."""
     stage = RunningAggregate(a_context(), "n", key_getter("user"), fold_of_one(agg.count()))
 
     ((values, _),) = results_of(
@@ -312,7 +305,6 @@ def test_running_count_counts() -> None:
 
 @pytest.mark.parametrize("key", [key_getter("user"), lambda record: record["user"]])
 def test_running_aggregate_of_a_wrong_field_tells_which_there_are(key: Any) -> None:
-    """As of a key, and of the same step in a window."""
     stage = RunningAggregate(a_context(), "sum", key, fold_of_one(agg.sum("prise")))
 
     with pytest.raises(OperatorError, match=r"there is no field 'prise': .* has price, user"):

@@ -35,7 +35,6 @@ def test_they_are_those_of_a_stable_sort(records: list[tuple[int, int]], n: int)
 def test_parts_can_be_merged(
     some: list[tuple[int, int]], more: list[tuple[int, int]], n: int
 ) -> None:
-    """As if all had come one after the other."""
     aggregate = top_records(n, lambda pair: pair[0])
     parts = []
     for records in (some, more):
@@ -68,7 +67,6 @@ def test_records_are_compared_by(records: list[Any], by: Any, expected: list[Any
 
 
 def test_a_record_that_cannot_be_compared_changes_nothing() -> None:
-    """The user's code is called before anything is kept."""
     aggregate = top_records(2)
     kept = aggregate.add(aggregate.create(), 1)
 
@@ -86,7 +84,6 @@ def test_n_is_a_number_from_1(n: Any) -> None:
 
 
 def test_what_tells_nothing_of_a_record_is_refused() -> None:
-    """It is neither a name nor a function."""
     by: Callable[[Any], Any] = 3  # type: ignore[assignment]
 
     with pytest.raises(ConfigError, match="3 tells nothing about a record"):

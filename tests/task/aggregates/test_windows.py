@@ -97,7 +97,6 @@ def test_plain_windows_get_the_faster_stage(
     fold: Fold,
     is_quick: bool,  # noqa: FBT001 - a table
 ) -> None:
-    """Sliding ones, if records may be folded in any order."""
     stage = window_stage(a_context(), "windows", windows, first_of, fold, limit=9)
 
     assert type(stage) is (WindowFold if is_quick else WindowStage)
@@ -133,7 +132,6 @@ def test_both_stages_give_the_same_at_the_ends_of_time(windows: Windows, fold: F
     "windows", [tumbling(10), sliding(10, 5), tumbling(10).allowed_lateness(1), session(5)]
 )
 def test_result_that_cannot_be_made_fails_the_task(windows: Windows) -> None:
-    """No record is to blame; the step is named."""
     fold = replace(TOTAL, result=lambda total: 1 // total)
     stage = window_stage(a_context(), "my window", windows, first_of, fold, limit=9)
     stage.restore(None)
@@ -196,7 +194,6 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "trigger"), CASES)
 def test_restarts_change_nothing(kind: str, trigger: str) -> None:
-    """Wherever epochs end and tasks restart, from what keyed state has stored; at last nothing."""
     variants = [*enumerate(variants_of(KINDS[kind], TRIGGERS[trigger]))]
     begin = len(kind + trigger) % THIRD  # Other ones of each kind and trigger.
     for number, windows in variants[begin::THIRD]:
@@ -240,7 +237,6 @@ def played(stage: WindowStage, step: tuple[Any, ...], now_ms: int) -> Any:
 
 
 def test_late_records_are_counted_and_dropped() -> None:
-    """Those that the lateness does not cover."""
     context = a_context()
     stage = a_stage(tumbling(10).allowed_lateness(5), context=context)
     flat(columns_of(stage.on_watermark(14)))
@@ -272,7 +268,6 @@ def test_late_records_go_to_a_side() -> None:
 @pytest.mark.parametrize("windows", [tumbling(10).allowed_lateness(1), session(5), count_window(3)])
 @pytest.mark.parametrize("bad", [("k", None), ([], 1), (), 7])
 def test_bad_record_is_blamed_and_changes_nothing(windows: Windows, bad: Any) -> None:
-    """Its key cannot be found or hashed, or it cannot be added."""
     context = a_context()
     context.rejects = Rejects("skip", context.counters)
     stage = a_stage(windows, TOTAL, context)
@@ -284,7 +279,6 @@ def test_bad_record_is_blamed_and_changes_nothing(windows: Windows, bad: Any) ->
 
 
 def test_bad_record_fails_the_task_by_default() -> None:
-    """With its time and the name of the step."""
     stage = a_stage(session(5), TOTAL)
 
     with pytest.raises(OperatorError) as raised:
@@ -294,7 +288,6 @@ def test_bad_record_fails_the_task_by_default() -> None:
 
 
 def test_many_results_are_given_in_portions() -> None:
-    """What is not given yet is held."""
     stage = a_stage(session(5), COUNT, limit=4)
     flat(results_of(stage, [(key, 0) for key in range(10)], [3] * 10))
 
@@ -309,7 +302,6 @@ def test_many_results_are_given_in_portions() -> None:
 
 
 def test_firings_of_records_are_given_in_portions() -> None:
-    """One batch may make many of them."""
     stage = a_stage(tumbling(5).triggering(every(count=1)), COUNT, limit=2)
 
     portions = list(results_of(stage, [("k", 0)] * 5, [3] * 5))
@@ -318,7 +310,6 @@ def test_firings_of_records_are_given_in_portions() -> None:
 
 
 def test_wall_time_is_asked_for() -> None:
-    """The task calls when it has come."""
     context = a_context()
     context.now_ms = lambda: 1000
     stage = a_stage(tumbling(10).triggering(after_watermark(early=every(7))), context=context)
@@ -339,7 +330,6 @@ def test_keys_that_come_and_go_leave_nothing(
     windows: Windows,
     epochs: bool,  # noqa: FBT001 - a table
 ) -> None:
-    """Neither here nor in what is to be stored, whether or not it ever is."""
     life = Life(lambda context: WindowStage(context, "w", windows, first_of, COUNT, limit=100))
 
     for step in range(200):
@@ -366,7 +356,6 @@ def test_what_is_no_windows_is_refused() -> None:
     ids=["tumbling", "sliding", "session", "count"],
 )
 def test_what_windows_keep_has_a_size(windows: Windows, fold: Fold) -> None:
-    """It grows with the keys, and is gone with the windows."""
     context = a_context()
     assert context.keyed is not None
     stage = window_stage(context, "windows", windows, first_of, fold, limit=100)

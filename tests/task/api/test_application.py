@@ -56,7 +56,6 @@ def a_graph(*, parallelism: int = 1) -> Graph:
 
 
 def test_a_processor_takes_the_place_of_another_one() -> None:
-    """With its edges and its number; its life is in the graph that is compared."""
     read, work, write, new = (Processor(kind) for kind in (Read, Work, Write, Work))
     broadcast = BroadcastPartitioner()
     graph = Graph().connect(read, work).connect(work, write, broadcast)
@@ -136,14 +135,12 @@ def test_processors_are_numbered_in_topological_order() -> None:
 
 @pytest.mark.parametrize("name", ["", "1st", "a b", "a/b", "ä"])
 def test_name_of_an_application_is_restricted(name: str) -> None:
-    """It is part of paths and addresses."""
     (mistake,) = mistakes_of(name, a_graph())
 
     assert mistake.startswith(f"application name {name!r}: start with a letter or underscore")
 
 
 def test_cycle_is_a_mistake() -> None:
-    """A watermark could never pass it."""
     a, b = Processor(Read, name="a"), Processor(Work, name="b")
 
     (mistake,) = mistakes_of("app", Graph().connect(a, b).connect(b, a))
@@ -194,14 +191,12 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 @pytest.mark.parametrize("parallelism", [-1, 0, "2", 1.5, True, None])
 def test_parallelism_is_a_whole_number_from_one(parallelism: Any) -> None:
-    """Whatever it is, it is told like any other mistake."""
     (mistake,) = mistakes_of("app", Graph().add(Processor(Read, parallelism, "read")))
 
     assert mistake.startswith(f"processor 'read' has parallelism {parallelism!r}")
 
 
 def test_application_stands_for_itself_where_one_is_built() -> None:
-    """Low level and stream language run in the same way."""
     application = StreamApplication("app", a_graph())
 
     assert application.build() is application
@@ -218,7 +213,6 @@ def test_two_builds_have_the_same_hash(parallelism: int) -> None:
 
 
 def reading(source: Source) -> StreamApplication:
-    """Return an application that reads a source in one task."""
     return StreamApplication("app", Graph().add(Processor(Read, name="read", source=source)))
 
 
@@ -233,7 +227,6 @@ def test_many_partitions_are_described_in_short() -> None:
 
 
 def test_runner_is_wired_as_the_graph_says() -> None:
-    """Upstream tasks, links to all downstream tasks, and what the context tells."""
     graph = Graph()
     read = Processor(Read, 2, config={"rate": 5})
     graph.connect(read, Processor(Work, 3), ShufflePartitioner()).connect(read, Processor(Write))

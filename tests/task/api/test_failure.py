@@ -13,8 +13,6 @@ from gearpy.task.api.failure import card_of, operator_error, raised_by_user, sou
 
 
 class Unshown:
-    """A record whose text cannot be had."""
-
     def __repr__(self) -> str:
         raise RuntimeError("no text")
 
@@ -32,7 +30,6 @@ def divide() -> float:
 
 
 def test_a_key_that_is_none_is_told_with_the_cure() -> None:
-    """Also where the standard library was asked to count keys, and no line is the user's."""
     error = error_of(lambda: Counter[Any]([{}]))
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -68,7 +65,6 @@ def test_error_has_operator_cause_line_record_and_time() -> None:
 def test_an_argument_that_is_not_taken_is_answered_by_those_that_are(
     function: Callable[..., Any], argument: str, advice: str
 ) -> None:
-    """Nobody has to look a signature up."""
     cause = operator_error("shop", error_of(lambda: function("1h", **{argument: 1}))).cause
 
     assert cause.partition("keyword argument")[2].partition("'")[2].partition("'")[2] == advice
@@ -84,7 +80,6 @@ def test_functions_of_the_program_are_not_taken_for_those_of_gearpy() -> None:
 
 
 def test_library_lines_are_passed_over_for_the_users_line() -> None:
-    """People can change their own line only."""
     error = error_of(lambda: json.loads("{"))
 
     source, line = source_of(error.__traceback__)
@@ -94,7 +89,6 @@ def test_library_lines_are_passed_over_for_the_users_line() -> None:
 
 
 def test_gearpys_own_lines_are_passed_over() -> None:
-    """A builtin has no line at all."""
     error = error_of(lambda: card_of(None))  # type: ignore[arg-type]
 
     assert "card_of(None)" in source_of(error.__traceback__)[1]
@@ -117,7 +111,6 @@ def test_stop_iteration_is_found_behind_its_disguise() -> None:
 
 
 def test_card_of_anything_else_names_the_operator_given() -> None:
-    """Message loss is nobody's line."""
     card = card_of(MessageLost("3 of 4"), operator="chain", task="1.0")
 
     assert (card.cause, card.operator) == ("MessageLost: 3 of 4", "chain")
@@ -125,7 +118,6 @@ def test_card_of_anything_else_names_the_operator_given() -> None:
 
 
 def test_a_line_of_a_fetched_program_is_named_as_it_was_submitted() -> None:
-    """Nobody knows the folder that a worker has put it into."""
     path = f"/var/lib/gearpy/fetched/{'0a' * 32}-shop.py/shop.py"
     function = eval(compile("lambda: 1 / 0", path, "eval"))  # noqa: S307 - a file of this name.
 

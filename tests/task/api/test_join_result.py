@@ -7,7 +7,6 @@ from gearpy.wire.values.payload import decode_value, encode_value
 
 
 def test_results_travel() -> None:
-    """As what they are, so that a step behind the join finds their fields."""
     pair: JoinResult[str, Any, Any] = JoinResult("a", {"id": 1}, None, 0, 10)
     group: CoGroup[str, int, int] = CoGroup("a", [1, 2], [], 0, 10)
 

@@ -28,8 +28,6 @@ class CountEach(Task):
 
 
 class CountLazily(CountEach):
-    """Declares its state when it gets the first record."""
-
     def on_start(self, start_time_ms: int) -> None:
         """Do nothing."""
 
@@ -44,7 +42,6 @@ class Reminder(Task):
     domain = "event"
 
     def on_next(self, message: Message) -> None:
-        """Set a timer 10 ms after the record."""
         timers = self.context.state.timers
         if self.domain == "event":
             timers.event_time(message.timestamp + 10)
@@ -68,7 +65,6 @@ class QuietReminder(Reminder):
 
 
 def test_others_may_go_on_while_many_timers_fire() -> None:
-    """Also if they put nothing out."""
     bench = Bench(QuietReminder, key=first_letter).open()
     bench.send("apple", "banana", "cherry", "date", "elder", watermark_ms=1)
     bench.run()
@@ -93,7 +89,6 @@ def first_letter(word: str) -> str:
 
 
 def test_state_comes_back_after_a_restart() -> None:
-    """As it was at the end of the epoch, put together from what each epoch has changed."""
     bench = Bench(CountEach, key=first_letter).open()
     bench.send("apple", "banana")
     bench.send("avocado", epoch=2)
@@ -109,7 +104,6 @@ def test_state_comes_back_after_a_restart() -> None:
 
 
 def test_event_timers_fire_before_the_task_hears_of_the_watermark() -> None:
-    """In the order of their times; those that are later wait."""
     bench = Bench(Reminder, key=first_letter).open()
 
     bench.send(Message("b", 5), Message("a", 1), Message("c", 90))
@@ -146,8 +140,6 @@ def test_record_without_a_key_is_a_failure_that_names_it() -> None:
 
 
 class Unaligned(CountEach):
-    """Wants what it cannot have."""
-
     aligned = False
 
 
@@ -207,8 +199,6 @@ def test_state_is_nowhere_in_particular_between_records() -> None:
 
 
 class Holding(ReminderByWall):
-    """Holds the end of the stream back until its timer has fired."""
-
     waits = True
 
     def on_key_timer(self, timer: KeyTimer) -> Iterator[Message]:
@@ -264,8 +254,6 @@ def test_state_is_closed_though_the_task_could_not_be_made() -> None:
 
 
 class Restless(Task):
-    """Sets a timer on wall time that is due at once, again and again."""
-
     fired = 0
 
     def on_next(self, message: Message) -> None:
@@ -279,7 +267,6 @@ class Restless(Task):
 
 
 def test_timer_that_sets_itself_again_lets_records_through() -> None:
-    """And ends of epochs: it is due again a moment later."""
     bench = Bench(Restless, key=first_letter).open()
 
     bench.send("apple")

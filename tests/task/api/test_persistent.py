@@ -35,7 +35,6 @@ class Total(PersistentTask[NonWindowState[int]]):
 
 class WindowTotals(PersistentTask[WindowState[int]]):
     def persistent_state(self) -> WindowState[int]:
-        """Return a window of 10 ms that slides by 5."""
         return WindowState(SumGroup(), ValueSerializer(), Window(10, 5))
 
     def process_message(self, state: WindowState[int], message: Message) -> None:
@@ -62,7 +61,6 @@ def test_example_runs() -> None:
 
 
 def test_state_comes_back_after_a_restart() -> None:
-    """As it was at the end of the epoch; what came later is sent again."""
     driver = TaskDriver(Words)
     driver.send_all(*map(Message, "abca"))
     resume = driver.cut()
@@ -76,7 +74,6 @@ def test_state_comes_back_after_a_restart() -> None:
 
 
 def test_watermark_shows_the_state_before_it_moves() -> None:
-    """What is returned is sent before the watermark goes on."""
     driver = TaskDriver(WindowTotals)
     driver.send_all(Message(1, 3), Message(10, 7), Message(100, 12))
 
@@ -102,7 +99,6 @@ def test_windows_come_back_where_they_were() -> None:
 
 
 def test_large_answers_to_a_watermark_are_sent_in_portions() -> None:
-    """Within the limit of a batch, and pulled as downstream has room."""
     context = a_context(batch=4)
     task = WindowTotals(context)
     task.on_start(MIN_MS)
@@ -113,7 +109,6 @@ def test_large_answers_to_a_watermark_are_sent_in_portions() -> None:
 
 
 def test_state_is_there_from_the_start_on() -> None:
-    """Not in the constructor, which may open nothing."""
     task = Total(a_context())
 
     with pytest.raises(AssertionError, match="on_start"):
@@ -184,7 +179,6 @@ class Unaligned:
         self._begin_epoch()
 
     def _begin_epoch(self) -> None:
-        """Let count what was promised and put out up to this epoch."""
         self.outputs += [each for each in self._waiting if each[0] <= self._epoch]
         self._waiting = [each for each in self._waiting if each[0] > self._epoch]
         due = [each for each in self._promises if each.epoch <= self._epoch]
@@ -224,12 +218,10 @@ def _stream(link: TaskId, steps: Iterable[tuple[int, int, int, int]]) -> list[Se
 
 
 def total(sent: Iterable[Sent], until: int) -> int:
-    """Return what the records of the epochs up to one come to."""
     return sum(each.message.value for each in sent if each.epoch <= until)
 
 
 def test_record_of_a_later_epoch_does_not_wait() -> None:
-    """It is in no checkpoint before its own, and what is put out for it waits."""
     run = Unaligned(Total)
     for sent in [
         Sent(A, 1, Message(1)),
@@ -308,7 +300,6 @@ def _mixed(streams: Mapping[TaskId, list[Sent]], order: Any) -> list[Sent]:
 
 
 def _window_totals(messages: Iterable[Sent]) -> list[tuple[int, int, int]]:
-    """Return the totals of all windows with records, by a list of all records."""
     window = Window(10, 5)
     records = [sent.message for sent in messages]
     starts = {

@@ -25,7 +25,6 @@ def test_skip_counts_the_record() -> None:
 
 
 def test_quarantine_hands_the_record_over() -> None:
-    """With all that is needed to look into it and to give it again."""
     counters = TaskCounters()
     rejects = Rejects("quarantine", counters, "1.0")
 
@@ -41,8 +40,6 @@ def test_quarantine_hands_the_record_over() -> None:
 
 @pytest.mark.parametrize("place", [0, 2])
 def test_record_that_cannot_be_encoded_is_kept_as_text(place: int) -> None:
-    """Better than nothing, and no failure of its own."""
-
     class Odd:
         def __repr__(self) -> str:
             return "Odd()"

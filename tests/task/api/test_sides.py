@@ -30,7 +30,6 @@ TIMES = [10, 20, 30, 40, 50]
 def test_edge_gets_the_records_it_is_for(
     tags: set[str], values: list[int] | None, times: list[int] | None
 ) -> None:
-    """Unwrapped, in their order, each with its time."""
     partitioner = SidePartitioner(CoLocationPartitioner(), tags)
 
     parts = partitioner.partition(MIXED, TIMES, parallelism=3, sender=2)
@@ -48,7 +47,6 @@ def test_name_tells_the_sides() -> None:
 
 
 def test_edge_is_checked_as_its_partitioner_says() -> None:
-    """A side may go where the main output cannot."""
     partitioner = SidePartitioner(CoLocationPartitioner(), {"late"})
 
     assert partitioner.check(source_parallelism=2, target_parallelism=2) is None
@@ -58,7 +56,6 @@ def test_edge_is_checked_as_its_partitioner_says() -> None:
 
 
 def test_senders_have_partitioners_of_their_own() -> None:
-    """One deals round robin and remembers where it was."""
     partitioner = SidePartitioner(ShufflePartitioner(), {"late"})
     sides = [Side("late", 1)]
     first, second = partitioner.fork(Random(1)), partitioner.fork(Random(1))
@@ -77,7 +74,6 @@ TAGS = st.sampled_from([MAIN, "a", "b"])
 
 @given(st.lists(TAGS), st.lists(st.sets(TAGS, min_size=1), max_size=3))
 def test_every_record_goes_to_the_edges_of_its_tag(tags: list[str], edges: list[set[str]]) -> None:
-    """Invariant: to all of them, and to no others."""
     values = [at if tag == MAIN else Side(tag, at) for at, tag in enumerate(tags)]
 
     for edge in edges:

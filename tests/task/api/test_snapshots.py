@@ -66,6 +66,5 @@ def test_timer_that_is_no_plain_data_is_left_out_and_told(
 
 
 def test_snapshot_of_another_version_is_refused() -> None:
-    """It may mean something else."""
     with pytest.raises(ProtocolError, match="snapshot has version 9, this gearpy reads 1"):
         TaskState.decode(encode_value([9]))

@@ -20,7 +20,6 @@ def test_result_of_a_tuple_is_a_result() -> None:
 
 
 def test_result_crosses_processes() -> None:
-    """As the same class, with its times at the ends of time, too."""
     results = [
         WindowResult("key", 3, MIN_MS, MAX_MS),
         WindowResult("key", 3, 0, 10, 2, "early", retracts=True),

@@ -19,7 +19,6 @@ from tests.task.stage_build import NotedSink, mapped
 
 
 def test_records_pass_all_stages() -> None:
-    """One after the other, a batch at a time."""
     bench = Bench(
         lambda context: ChainTask(
             context, lambda _: [mapped(lambda n: n + 1), mapped(lambda n: n * 10)]
@@ -33,14 +32,11 @@ def test_records_pass_all_stages() -> None:
 
 
 class Pausing(stages.Spread):
-    """Looks at much when event time moves, and finds nothing."""
-
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         return iter([Batch([], [])] * 3)
 
 
 def test_others_may_go_on_while_a_stage_finds_nothing() -> None:
-    """What it yields for that ends a turn, and goes to no other stage."""
     seen = SeenStage()
     bench = Bench(lambda context: ChainTask(context, lambda _: [Pausing(), seen]), turn_ms=0).open()
     bench.send(watermark_ms=5)
@@ -90,7 +86,6 @@ def test_all_stages_are_closed_though_one_fails() -> None:
 
 
 def test_sink_is_opened_written_and_closed() -> None:
-    """In this order, with watermarks as they come."""
     sink = NotedSink()
     bench = Bench(
         lambda context: ChainTask(context, lambda c: [SinkStage(c, sink, "sink")]), targets=()

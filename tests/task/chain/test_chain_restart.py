@@ -37,7 +37,6 @@ class DurableSink(NotedSink):
 
 
 def test_writer_makes_durable_what_an_epoch_has() -> None:
-    """And gets back where it was, before anything else."""
     sink = DurableSink()
     bench = Bench(chained_sink(sink), targets=()).open()
     bench.send(1)
@@ -91,8 +90,6 @@ class Refusing(SinkWriter):
 
 
 class RefusingSink(Sink):
-    """Has writers that take no negative numbers."""
-
     def __init__(self, *, atomic: bool = False, error: type[Exception] = ValueError) -> None:
         self.taken: list[Any] = []
         self.atomic = atomic
@@ -103,7 +100,6 @@ class RefusingSink(Sink):
 
 
 def test_record_given_again_goes_on_at_its_place() -> None:
-    """The steps before it are not done twice."""
     sink = RefusingSink()
     chain = chained_sink(sink, mapped(lambda n: n - 10))
     bench = Bench(chain, targets=()).open()
@@ -115,7 +111,6 @@ def test_record_given_again_goes_on_at_its_place() -> None:
 
 
 def test_larger_batch_that_a_writer_refuses_is_a_failure() -> None:
-    """Even if one record that entered the chain has made it."""
     twice = FusedStage([RowOperator("flat_map", "twice", lambda n: [n, -n])], limit=4)
     bench = Bench(chained_sink(RefusingSink(), twice), targets=(), on_error="skip").open()
     bench.send(1)

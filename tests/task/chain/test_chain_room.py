@@ -210,7 +210,6 @@ _KINDS = st.one_of(
 def test_any_stages_pass_all_records_in_order(
     kinds: list[_Kind], portions: list[int], end: int
 ) -> None:
-    """To the end, and again from the end of an epoch in their midst."""
     ends_at = min(end, len(portions))
 
     run = Run(kinds, portions).send(epoch_ends_at=ends_at).run()
@@ -235,7 +234,6 @@ def test_any_stages_pass_all_records_in_order(
     ids=" ".join,
 )
 def test_full_stage_behind_one_that_has_room(names: list[str]) -> None:
-    """What comes through the one waits for the other, and goes on as soon as it has room."""
     run = Run([(name, 2, 3) for name in names], [12] * 4).send().run()
 
     assert run.bench.target.values == list(range(48))

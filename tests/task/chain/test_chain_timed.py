@@ -40,7 +40,6 @@ def values_of(driver: TaskDriver) -> list[Any]:
 
 
 def test_stage_is_called_when_its_time_has_come() -> None:
-    """What it yields goes through the stages behind it."""
     driver = TaskDriver(delayed(10, mapped(lambda n: n * 2)))
 
     driver.send(1, timestamp=5)
@@ -77,8 +76,6 @@ async def slow(value: Any) -> Any:
 
 @pytest.mark.parametrize("concurrency", [1, 3, 100])
 def test_timed_and_deferring_stages_go_together(concurrency: int) -> None:
-    """Whatever has room; nothing is lost or doubled, order stays."""
-
     def make(context: TaskContext) -> ChainTask:
         def called(name: str) -> AsyncStage:
             return AsyncStage(context, name, AsyncFunction(slow, concurrency=concurrency))
@@ -108,8 +105,6 @@ def test_timed_and_deferring_stages_go_together(concurrency: int) -> None:
 
 
 class AsyncBench(Bench):
-    """A bench whose task has an event loop in the bench's time."""
-
     def __init__(self, make: Any) -> None:
         super().__init__(make)
         self._acts: list[tuple[int, Any]] = []

@@ -22,7 +22,6 @@ from tests.state.build import a_state, stored
 
 
 def a_bulk(sections: list[Section] | None = None) -> tuple[KeyedState, BulkState]:
-    """Return the state of a task, and pairs in it."""
     state = a_state(sections=sections or [])
     return state, state.bulk("pairs", operator="fold")
 
@@ -171,7 +170,6 @@ class Life:
 
 
 def added(before: Any, key: int | None, kind: str) -> Any:
-    """Return a value with a key added to it; for None a copy."""
     if kind == "atoms":
         return (before or 0) + (0 if key is None else key + 1)
     more = () if key is None else (key,)
@@ -186,7 +184,6 @@ def added(before: Any, key: int | None, kind: str) -> Any:
 @pytest.mark.parametrize("gathers", [dict, set])
 @pytest.mark.parametrize("most", [0, 100])
 def test_only_what_has_changed_is_told(gathers: Any, most: int) -> None:
-    """One key of many is one cell, whether all are compared or each change is noted."""
     values = Counter(range(50))
     state, kept = a_bulk()
     changes = Changes(values, kept, gathers=gathers, copied_max=most)
@@ -207,7 +204,6 @@ def test_only_what_has_changed_is_told(gathers: Any, most: int) -> None:
 
 @pytest.mark.parametrize("gathers", [dict, set])
 def test_a_large_dict_of_which_little_changes_is_copied_no_more(gathers: Any) -> None:
-    """Until much of it changes again; each change reaches the store in its epoch."""
     values = dict.fromkeys(range(100), 0)
     state, kept = a_bulk()
     changes = Changes(values, kept, gathers=gathers, few_from=50)
@@ -239,7 +235,6 @@ def test_a_large_dict_of_which_little_changes_is_copied_no_more(gathers: Any) ->
 
 @pytest.mark.parametrize("most", [0, 100])
 def test_most_of_a_large_dict_is_told_as_a_whole(most: int) -> None:
-    """A copy is quicker than to look up each."""
     values = dict.fromkeys(range(10), 1)
     state, kept = a_bulk()
     changes = Changes(values, kept, gathers=set, copied_max=most)
@@ -257,7 +252,6 @@ def test_most_of_a_large_dict_is_told_as_a_whole(most: int) -> None:
 
 @pytest.mark.parametrize("most", [0, 100])
 def test_end_takes_away_what_was_told(most: int) -> None:
-    """And nothing that was never told."""
     values = {"a": 1}
     state, kept = a_bulk()
     changes = Changes(values, kept, gathers=set, copied_max=most)
@@ -272,7 +266,6 @@ def test_end_takes_away_what_was_told(most: int) -> None:
 
 
 def test_noted_keys_with_nan_are_told() -> None:
-    """Records have NaNs of their own in their keys; the dict has one."""
     values: dict[Any, int] = {NAN: 1, "a": 1, "b": 1, "c": 1}
     state, kept = a_bulk()
     changes = Changes(values, kept, gathers=set, copied_max=0, encoded_max=0)

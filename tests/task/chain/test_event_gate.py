@@ -22,7 +22,6 @@ def gate_of(
     sources: int = 0,
     kept: Sequence[Section] = (),
 ) -> tuple[EventGate, TaskContext]:
-    """Return a gate before a step whose records are their own keys."""
     context = a_context()
     context.sources = sources
     assert context.keyed is not None
@@ -44,7 +43,6 @@ def due(gate: EventGate, watermark_ms: int) -> list[tuple[int, list[str], list[i
 
 
 def test_records_in_time_pass() -> None:
-    """Not so much as a list is made for them."""
     gate, _ = gate_of()
     values, times = ["a", "b"], [3, 1]
 
@@ -53,7 +51,6 @@ def test_records_in_time_pass() -> None:
 
 
 def test_late_record_waits_until_event_time_has_passed_the_promise() -> None:
-    """Then it comes alone, with how far event time was for it."""
     gate, _ = gate_of()
 
     assert taken(gate, ["a", "late"], [30, late_time(5, 20)]) == (["a"], [30])
@@ -63,7 +60,6 @@ def test_late_record_waits_until_event_time_has_passed_the_promise() -> None:
 
 
 def test_all_records_wait_where_order_is_seen() -> None:
-    """They come together, up to a late one."""
     gate, _ = gate_of(waits="all")
 
     assert taken(gate, ["c", "late", "a"], [30, late_time(5, 20), 10]) == ([], [])
@@ -87,7 +83,6 @@ def test_all_records_wait_where_order_is_seen() -> None:
 def test_records_pass_that_have_their_order_already(
     origin: Origin, sources: int, *, passes: bool
 ) -> None:
-    """Those of the only partition, if that is in order; and those that have no other order."""
     gate, _ = gate_of(waits="all", sources=sources)
 
     assert (taken(gate, ["a"], [1], origin) == (["a"], [1])) is passes
@@ -104,7 +99,6 @@ def test_behind_a_late_record_others_wait_too() -> None:
 
 
 def test_what_waits_comes_back_after_a_restart() -> None:
-    """What came out since is not there any more."""
     gate, context = gate_of()
     taken(gate, ["x", "y"], [late_time(1, 10), late_time(2, 30)])
     gate.tell()
@@ -117,7 +111,6 @@ def test_what_waits_comes_back_after_a_restart() -> None:
 
 
 def snapshot_of(context: TaskContext) -> list[Section]:
-    """Return what has changed in the state of a task."""
     assert context.keyed is not None
     delta = context.keyed.snapshot()
     return [] if delta is None else list(delta.sections())

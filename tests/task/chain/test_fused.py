@@ -81,7 +81,6 @@ def test_chain_gives_what_its_functions_give(
 
 
 def test_endless_flat_map_is_pulled_as_far_as_asked() -> None:
-    """One exploding record does not fill the memory."""
     pulled = []
 
     def explode(_: Any) -> Iterator[int]:
@@ -113,7 +112,6 @@ def test_chain_may_be_of_any_length(length: int) -> None:
 
 
 def test_stage_holds_nothing_back() -> None:
-    """It has no state, and a watermark changes nothing."""
     stage = FusedStage(a_chain("add"), limit=4)
 
     assert list(columns_of(stage.on_watermark(5))) == []
@@ -145,7 +143,6 @@ def broken_iterator(n: int) -> Iterator[int]:
 def test_error_names_operator_record_time_and_line(
     kind: Any, function: Callable[[Any], Any], line: str, before: list[str]
 ) -> None:
-    """The record is what the operator got, not what the chain got."""
     chain = [*a_chain(*before), an_operator(kind, function, "bad"), *a_chain("add")]
     value = 2 - before.count("add")
 
@@ -252,7 +249,6 @@ def test_loop_goes_on_behind_bad_records(
 def test_flat_map_that_returns_no_iterable_is_told(
     then: list[str], returned: Any, told: str
 ) -> None:
-    """At the end of a chain and before; with the record."""
     stage = FusedStage([an_operator("flat_map", lambda _: returned), *a_chain(*then)], limit=9)
     cause = rf"flat_map\(f\) must return an iterable, it returned {told}; use map, or return \[\]"
 

@@ -8,7 +8,6 @@ from gearpy.task.chain.fused import compiled, indented
 
 
 def test_lines_become_a_function() -> None:
-    """With the names that it is given, and no others."""
     made = compiled(["def made(x):", *indented(["return x + one"], 1)], {"one": 1}, what="sum")
 
     assert made(2) == 3

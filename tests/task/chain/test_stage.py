@@ -33,7 +33,6 @@ class Passing(Stage):
 
 
 def test_a_stage_is_asked_for_what_it_overrides() -> None:
-    """Watermarks, epochs and the clock cost nothing where there is nothing to do."""
     stage = Passing()
     bench = Bench(lambda context: ChainTask(context, lambda _: [stage])).open()
     stage.asked.clear()
@@ -67,8 +66,6 @@ def test_a_stage_without_process_says_so() -> None:
 
 
 class Opened(NotedSink):
-    """Opens this writer."""
-
     def __init__(self, writer: SinkWriter) -> None:
         super().__init__()
         self.writer = writer
@@ -88,8 +85,6 @@ class Told(Plain):
 
 
 def test_a_sink_does_what_its_writer_does() -> None:
-    """A writer without consumers is not asked for them in each turn."""
-
     def overridden(sink: Sink) -> set[str]:
         stage = SinkStage(a_context(), sink, "out")
         asked = ("commit", "consumers", "on_watermark", "epoch_fill", "waits_for")

@@ -25,7 +25,6 @@ class Kept(Stage):
 
 
 def a_chain(resume: Any, *ids: str) -> tuple[ChainTask, list[Any]]:
-    """Return a chain that goes on from a snapshot, and its stages."""
     context = a_bench(lambda last, _: (last, last)).runner.context
     context.resume, context.step_ids = resume, ()
     stages: list[Any] = [Kept() for _ in ids]
@@ -35,7 +34,6 @@ def a_chain(resume: Any, *ids: str) -> tuple[ChainTask, list[Any]]:
 
 
 def test_each_step_finds_its_own() -> None:
-    """Wherever it is in the chain; a new one begins empty."""
     kept = {"a": encode_state("a", 1), "b": encode_state("b", 2)}
 
     chain, stages = a_chain({STEPS: kept}, "b", "new", "a")

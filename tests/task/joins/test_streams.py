@@ -43,8 +43,6 @@ SPECS: dict[str, Callable[[], JoinSpec]] = {
 
 
 class Life:
-    """A stage whose task ends epochs and is restarted."""
-
     def __init__(self, spec: JoinSpec) -> None:
         self.spec = spec
         self.head: Any = None
@@ -70,7 +68,6 @@ class Life:
             delta.release()
 
     def take(self, step: Step) -> list[tuple[Any, int]]:
-        """Do a step; return results and their times."""
         if isinstance(step, int):
             portions = columns_of(self.stage.on_watermark(step))
         else:
@@ -165,7 +162,6 @@ def right(word: str, time: int) -> Message:
 
 
 def test_the_input_that_is_behind_decides_when_windows_close() -> None:
-    """The watermark of the task is that of both inputs."""
     bench = a_bench(JoinSpec.over(tumbling(10)))
 
     bench.send(left("a1", 1), left("a2", 12), source=0, watermark_ms=20)
@@ -196,7 +192,6 @@ def test_the_input_that_is_behind_decides_when_windows_close() -> None:
     ],
 )
 def test_records_without_a_partner_are_not_late_behind_the_join(spec: JoinSpec) -> None:
-    """What is behind is told of the watermark only as far as none of them waits."""
     bench = a_bench(spec)
 
     def promise(watermark_ms: int) -> None:
@@ -258,7 +253,6 @@ def joined(a: str | None, b: str | None) -> str:
 
 @pytest.mark.parametrize("policy", ["skip", "quarantine"])
 def test_a_pair_on_which_combine_raises_is_rejected_alone(policy: Any) -> None:
-    """Other pairs of the same records come out."""
     bench = a_bench(JoinSpec.over(tumbling(10), how="left", combine=joined), on_error=policy)
 
     bench.send(left("a1", 1), left("b1", 2), right("a2", 3), left("c1", 4), watermark_ms=MAX_MS)
@@ -298,7 +292,6 @@ def test_a_pair_from_quarantine_is_combined_again() -> None:
 
 
 def test_a_pair_that_fails_ends_the_task_where_that_is_the_policy() -> None:
-    """The error shows the pair, and the user's line."""
     bench = a_bench(JoinSpec.interval(before=5, after=5, how="left", combine=joined))
     bench.send(left("a1", 1), watermark_ms=MAX_MS)
     bench.send(source=1, watermark_ms=MAX_MS)
@@ -334,7 +327,6 @@ def test_a_record_whose_key_cannot_be_hashed_is_rejected_alone(name: str) -> Non
 
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_keys_that_never_meet_fail_the_join(name: str) -> None:
-    """At the end of its input at the latest; no record is rejected, as none is to blame."""
     values = [(RIGHT, "7", "r"), (LEFT, 7, "l")] * 20
     context, tolerant = a_context(), a_context()
     tolerant.rejects = Rejects("skip", tolerant.counters)
@@ -351,7 +343,6 @@ def test_keys_that_never_meet_fail_the_join(name: str) -> None:
 
 
 def test_a_few_keys_that_do_not_meet_are_only_told_of(caplog: pytest.LogCaptureFixture) -> None:
-    """A task may have few of all keys, and of each stream those of one kind by chance."""
     stage = JoinStage(a_context(), "join", SPECS["cogroup"]())
     stage.restore(None)
 
@@ -402,7 +393,6 @@ def test_mistakes_are_found_when_the_join_is_made(make: Callable[[], JoinSpec], 
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """So that one run finds them all."""
     with pytest.raises(ConfigError) as raised:
         JoinSpec.over(
             tumbling(5).allowed_lateness(1).retracting(),
@@ -439,7 +429,6 @@ def test_a_snapshot_of_another_join_is_refused() -> None:
     ],
 )
 def test_joins_say_what_they_are(name: str, text: str) -> None:
-    """For plans; equal ones are alike over restarts."""
     assert SPECS[name]().description == text
 
 
@@ -493,6 +482,5 @@ def test_what_a_join_keeps_has_a_size(name: str) -> None:
 
 
 def take(life: Life, key: Any, value: str) -> None:
-    """Give a join a record of each side."""
     for _ in results_of(life.stage, [(LEFT, key, value), (RIGHT, key, value)], [3, 3]):
         pass

@@ -151,7 +151,6 @@ def noting(error_at: str = "") -> type[Noting]:
 
 
 def test_task_asked_twice_to_start_starts_once(desk: Desk) -> None:
-    """And answers twice, as the first answer may be lost."""
     task = noting()
     desk.start(task)
 
@@ -162,7 +161,6 @@ def test_task_asked_twice_to_start_starts_once(desk: Desk) -> None:
 
 
 def test_task_asked_twice_to_stop_stops_once(desk: Desk) -> None:
-    """And answers twice; what comes after is not looked at."""
     task = noting()
     desk.start(task)
 
@@ -173,7 +171,6 @@ def test_task_asked_twice_to_stop_stops_once(desk: Desk) -> None:
 
 
 def a_gap() -> DataMessage:
-    """Return a message that cannot be the first of its link."""
     return DataMessage(SessionId(3), UPSTREAM, TASK, 99, Batch([1], [0]))
 
 
@@ -190,7 +187,6 @@ def test_task_that_failed_answers_a_stop_and_starts_no_more(desk: Desk) -> None:
 
 
 def test_task_shows_an_epoch_that_is_complete_before_it_stops(desk: Desk) -> None:
-    """An application that fails for good has no next attempt to show it."""
     task = noting()
     desk.start(task)
 
@@ -223,7 +219,6 @@ def test_error_of_a_stop_is_told_with_it(desk: Desk) -> None:
 
 
 def test_task_is_stopped_with_its_actor(desk: Desk) -> None:
-    """Nobody needs to ask, and what it raises then stops nothing."""
     task = noting("stop")
     desk.start(task)
     desk.tell(StartTask(0))
@@ -235,8 +230,6 @@ def test_task_is_stopped_with_its_actor(desk: Desk) -> None:
 
 
 def test_task_that_cannot_say_how_far_it_is_is_stopped_all_the_same(desk: Desk) -> None:
-    """Its failure is told, and its `on_stop` called."""
-
     class Lost(Noting):
         life: list[str] = []  # noqa: RUF012 - of this test alone
 
@@ -300,7 +293,6 @@ def test_source_that_is_asked_hands_over_its_snapshots(desk: Desk) -> None:
 
 
 def test_record_in_quarantine_is_handed_over_and_given_again(desk: Desk) -> None:
-    """The task goes on, and takes it as it was."""
     task = noting("next bad")
     desk.start(task)
     desk.tell(StartTask(0), InjectMessage(encode_value("bad"), 20))
@@ -337,7 +329,6 @@ class Waiting(Task):
 
 
 def test_task_is_woken_by_another_thread(desk: Desk) -> None:
-    """Without anything else that happens to it, and also when it has stopped meanwhile."""
     desk.start(Waiting)
 
     desk.tell(StartTask(0))

@@ -45,7 +45,6 @@ CUTS = st.lists(st.integers(0, 40), max_size=6)
 
 
 def digest_of(records: list[tuple[Any, int]], cuts: list[int]) -> tuple[int, int]:
-    """Add records in parts."""
     digest, start = OutputDigest(), 0
     for end in [*sorted(cuts), len(records)]:
         part = records[start : max(start, end)]
@@ -78,7 +77,6 @@ def test_another_record_or_time_gives_another_digest(
 
 
 def test_more_records_than_a_short_list_has() -> None:
-    """The length of a packed list takes one byte, three or five."""
     records = [(number, number) for number in range(70_000)]
     whole = digest_of(records, [])
 
@@ -119,7 +117,6 @@ def test_columns_have_one_however_they_were_cut(batch: pa.RecordBatch) -> None:
 
 
 def test_what_cannot_be_encoded_is_counted_and_not_told_apart() -> None:
-    """Until it is taken; then the next ones are."""
     digest = OutputDigest()
     digest.add([object()], [1])
     digest.add([2], [2])

@@ -28,8 +28,6 @@ LIMIT = 100
 
 
 class ByTurns(Partitioner):
-    """Gives whole batches to the targets by turns."""
-
     def __init__(self) -> None:
         self.next = 0
 

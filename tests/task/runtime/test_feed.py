@@ -40,7 +40,6 @@ class Picky(Task):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_task_goes_on_behind_a_bad_record(policy: OnError) -> None:
-    """What it had put out for that record is taken back."""
     bench = Bench(Picky, on_error=policy).open()
 
     bench.send(1, -2, 3)
@@ -66,8 +65,6 @@ def test_long_answer_of_a_bad_record_stays_as_far_as_it_was_sent() -> None:
 
 
 def test_task_without_targets_does_not_count_what_it_dropped() -> None:
-    """What leaves the stream there is what it took."""
-
     def take(message: Message) -> None:
         if message.value == 2:
             raise ValueError
@@ -119,7 +116,6 @@ def test_error_of_a_source_is_a_failure() -> None:
 
 
 def inverse(value: int) -> float:
-    """Return a key; there is none of 0."""
     return 1 // value
 
 
@@ -142,7 +138,6 @@ def test_record_that_has_nowhere_to_go_is_dropped() -> None:
 
 
 def test_output_that_is_no_message_is_a_failure() -> None:
-    """That is the program, not the record."""
     bench = Bench(on_next_of(lambda _: ["x"]), on_error="skip").open()
     bench.send(1)
 
@@ -197,7 +192,6 @@ class TimedTimer(Timed):
 @pytest.mark.parametrize("task", [TimedRecord, TimedTimer])
 @pytest.mark.parametrize("second_ms", [9, 3])
 def test_numbers_of_a_task_with_timers_are_told(task: type[Timed], second_ms: int) -> None:
-    """Also where a timer comes before a record, and where it comes with the watermark."""
     app = gp.StreamApp("timed")
     records = [gp.Message(1, 0), gp.Message(2, second_ms), gp.Message(3, 10)]
     app.read(gp.collection(records)).key_by(lambda _: 0).process(task).write(gp.to_list([]))
@@ -210,7 +204,6 @@ def test_numbers_of_a_task_with_timers_are_told(task: type[Timed], second_ms: in
 
 
 def test_record_given_again_is_processed_like_any_other() -> None:
-    """Beside flow control: no link counts it."""
     bench = Bench(Echo).open().run()
     bench.answers.clear()
 
@@ -240,7 +233,6 @@ def test_record_given_again_may_stand_at_the_output() -> None:
 
 
 def test_record_that_cannot_be_decoded_goes_back() -> None:
-    """Its class may be known another day."""
     bench = Bench(Echo, on_error="quarantine").open()
 
     bench.runner.inject(b"\xc1", 20)

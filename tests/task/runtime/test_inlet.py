@@ -12,7 +12,6 @@ SESSION = SessionId(4)
 
 
 def an_inlet(*others: TaskId, is_open: bool = True) -> Inlet:
-    """Return an inlet of one open link, and others that are silent."""
     inlet = Inlet(TASK, [SOURCE, *others], 1)
     if is_open:
         inlet.receive(InitialAckRequest(SESSION, SOURCE, TASK))
@@ -33,7 +32,6 @@ def data(seq: int, records: int, *, session: SessionId = SESSION, epoch: int = 1
 
 
 def test_messages_come_out_as_they_came_in() -> None:
-    """Questions stand behind the records they are about."""
     inlet = an_inlet()
     ask = AckRequest(SESSION, SOURCE, TASK, 3)
     messages: list[QueuedMessage] = [data(1, 3), ask, data(2, 1)]
@@ -79,7 +77,6 @@ def test_stale_and_doubled_data_never_enter_the_queue() -> None:
 
 
 def test_gap_is_message_loss() -> None:
-    """At once, not at the next count."""
     with pytest.raises(MessageLost):
         an_inlet().receive(data(2, 1))
 
@@ -90,7 +87,6 @@ def test_old_session_gets_no_answer() -> None:
 
 
 def test_data_of_a_stale_session_is_of_no_epoch() -> None:
-    """Its numbers are those of another life."""
     inlet = an_inlet()
     inlet.receive(data(1, 1, epoch=5))
 

@@ -18,8 +18,6 @@ _NS_PER_MS = 1_000_000
 
 
 class Clocks:
-    """A clock that goes on as far as it is told, and wall time."""
-
     def __init__(self) -> None:
         self.ns = 1
         self.wall_ns = 1_000_000 * _NS_PER_MS
@@ -79,7 +77,6 @@ def test_turns_are_busy_time_and_the_processing_time_of_their_records() -> None:
 
 
 def test_waiting_for_room_is_back_pressured_time() -> None:
-    """It goes on while nothing happens at all."""
     bench = a_bench(limits=some_limits(window=2, interval=1))
     bench.run()
     bench.send(1, 2, 3, 4, 5)
@@ -148,7 +145,6 @@ def test_busy_and_back_pressured_time_are_never_more_than_all_time(
 
 
 def test_counts_that_were_restored_are_told() -> None:
-    """Whoever wants to know what this start has counted takes them away."""
     first = a_bench()
     first.send(1, 2, 3)
     first.send(epoch=2)
@@ -168,7 +164,6 @@ def a_probe(age_ms: int) -> LatencyProbe:
 
 
 def test_a_probe_tells_the_latency_and_is_passed_on_as_it_was() -> None:
-    """So the next task measures from the source, too."""
     bench = a_bench(targets=(2,))
     probe = a_probe(40)
 
@@ -211,7 +206,6 @@ def test_many_probes_at_once_are_not_passed_on() -> None:
 
 
 def test_a_probe_waits_behind_records_that_have_no_room() -> None:
-    """It may not overtake them."""
     bench = a_bench(limits=some_limits(window=2, interval=1))
     bench.run()
     bench.send(1, 2, 3)
@@ -226,7 +220,6 @@ def test_a_probe_waits_behind_records_that_have_no_room() -> None:
 
 
 def test_a_source_sends_a_probe_about_every_second() -> None:
-    """With records only: there is nothing else to measure."""
     bench = a_bench(Reader, upstream=0)
     for _ in range(31):
         bench.pass_time(100)
@@ -252,8 +245,6 @@ def test_a_source_that_drops_all_is_measured() -> None:
 
 
 def test_a_source_that_is_a_sink_has_the_latency_of_its_turns() -> None:
-    """Nothing is on its way for longer."""
-
     class Once(Reader):
         def produce(self) -> int:
             super().produce()
@@ -266,7 +257,6 @@ def test_a_source_that_is_a_sink_has_the_latency_of_its_turns() -> None:
 
 
 def test_of_very_many_links_some_get_a_probe_at_a_time() -> None:
-    """And all of them after a while."""
     bench = a_bench(targets=(40,), partitioner=BroadcastPartitioner())
     for _ in range(3):
         bench.runner.receive(a_probe(1))

@@ -44,7 +44,6 @@ class Varied(Task):
         return None
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
-        """Send what was kept and is older, three at a time."""
         due = [message for message in self.kept if message.timestamp < watermark_ms]
         for at in range(0, len(due), 3):
             yield Batch.of(*(self._next(message.timestamp) for message in due[at : at + 3]))
@@ -190,14 +189,11 @@ def test_no_promise_of_a_link_is_ever_broken(
 
 
 class Uncopied:
-    """May travel, but not be copied."""
-
     def __deepcopy__(self, memo: object) -> "Uncopied":
         raise TypeError("not twice")
 
 
 def test_targets_of_one_record_do_not_share_what_can_change() -> None:
-    """Of a broadcast only the first one gets the record itself, of branches each gets its own."""
     outbox: list[LinkMessage] = []
     edges = [
         OutputEdge(processor=1, parallelism=2, partitioner=BroadcastPartitioner()),

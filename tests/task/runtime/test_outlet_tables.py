@@ -23,7 +23,6 @@ from tests.task.build import TASK, UPSTREAM_SESSION, Bench, some_limits
 
 
 def numbered(start: int, stop: int) -> Batch:
-    """Return rows with these numbers, which are their times, too."""
     table = pa.record_batch({"n": pa.array(range(start, stop), pa.int64())})
     return Batch(Table(table), Times.of(range(start, stop)))
 
@@ -65,7 +64,6 @@ def limits(
 
 
 def rows_of(bench: Bench) -> list[int]:
-    """Return the numbers that have come to the only target."""
     return [row["n"] for row in bench.target.values]
 
 
@@ -109,7 +107,6 @@ class Picky(UnicastPartitioner):
 
 
 def test_bad_row_is_dropped_and_the_others_stay_columns() -> None:
-    """The record in quarantine is a dict, at its place behind the task's steps."""
     bench = Bench(
         giving(numbered(0, 6)),
         upstream=0,

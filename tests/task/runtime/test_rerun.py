@@ -28,11 +28,9 @@ class Totals(Task[int, Any]):
     """Adds up by key; tells the sums when event time has come to the next ten."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Declare the state."""
         self.sums = self.context.state.value("sum", default=0)
 
     def on_next(self, message: Message[int]) -> Iterable[Message[Any]]:
-        """Add; 13 is not allowed."""
         if message.value == 13:
             raise ValueError("13")
         self.sums.set(self.sums.get() + message.value)
@@ -40,7 +38,6 @@ class Totals(Task[int, Any]):
         yield Message((message.value % 3, self.sums.get()), message.timestamp)
 
     def on_key_timer(self, timer: Any) -> Iterable[Message[Any]]:
-        """Tell the sum."""
         yield Message(("sum", timer.key, self.sums.get()), timer.at_ms)
 
 
@@ -53,7 +50,6 @@ def bench(
     clock_ns: Callable[[], int] = lambda: 0,
     **options: Any,
 ) -> Bench:
-    """Return an open task that is recorded."""
     recorder = InputRecorder(
         1, bytes_max=bytes_max, wall_ms=wall_ms, every=every, clock_ns=clock_ns
     )
@@ -61,14 +57,11 @@ def bench(
 
 
 class BenchClock(RerunClock):
-    """The time of a bench."""
-
     def __init__(self, bench: Bench) -> None:
         super().__init__(lambda: bench.now_ms)
         self._bench = bench
 
     def reach(self, at_ms: int) -> None:
-        """Let it pass on the bench."""
         self._bench.now_ms = max(self._bench.now_ms, at_ms)
 
 
@@ -79,7 +72,6 @@ def again(
     resume: TaskResume | None = None,
     upstream: int = 1,
 ) -> Rerun:
-    """Run a task over recordings."""
     output = RerunOutput()
     bench = Bench(
         make,
@@ -96,7 +88,6 @@ def again(
 
 
 def recorded(task: Bench) -> list[Recording]:
-    """Take what was recorded."""
     assert task.runner.recorder is not None
     return task.runner.recorder.finished
 
@@ -115,7 +106,6 @@ STEPS = st.lists(
 @settings(max_examples=30)
 @given(first=STEPS, second=STEPS, third=STEPS)
 def test_the_same_comes_of_the_same(first: Any, second: Any, third: Any) -> None:
-    """From the beginning, and from each epoch; with inputs that are apart in event time."""
     task = bench(upstream=2)
     marks = [MIN_MS, MIN_MS]
     for epoch, steps in enumerate((first, second, third), 1):
@@ -143,8 +133,6 @@ def test_the_same_comes_of_the_same(first: Any, second: Any, third: Any) -> None
 
 
 def window_counts(context: TaskContext) -> Task:
-    """Make a task that counts by key in windows of 20 ms."""
-
     def stages(context: TaskContext) -> list[Stage]:
         return [WindowFold(context, "fold", TumblingWindows(20), lambda n: n, COUNT, limit=100)]
 
@@ -152,7 +140,6 @@ def window_counts(context: TaskContext) -> Task:
 
 
 def test_results_of_a_window_that_was_open_may_come_in_another_order() -> None:
-    """Its keys come back from state group by group, and not as they had come."""
     task = bench(window_counts)
     task.send(*(Message(n, 3) for n in range(50)), watermark_ms=3)
     task.run()
@@ -170,7 +157,6 @@ def test_results_of_a_window_that_was_open_may_come_in_another_order() -> None:
 
 
 def test_other_code_gives_another_output() -> None:
-    """It is told after which message, and how many records there were."""
     task = bench()
     for value in (1, 2, 3):
         task.send(value)
@@ -221,7 +207,6 @@ def test_messages_of_one_turn_are_compared_together() -> None:
 
 
 def test_of_several_epochs_one_is_recorded() -> None:
-    """It is whole, and leads from the end of the one before."""
     task = bench(every=3)
     for epoch in range(1, 8):
         task.send(epoch, epoch=epoch)
@@ -238,7 +223,6 @@ def test_of_several_epochs_one_is_recorded() -> None:
 
 
 def test_what_costs_much_is_recorded_seldom() -> None:
-    """When the first epochs are over; what is in between is not even encoded."""
     spent_ns = itertools.count(step=10_000_000)  # Each look at the clock is 10 ms later.
     epoch = 1
     task = bench(every=0, wall_ms=lambda: epoch * 1000, clock_ns=lambda: next(spent_ns))
@@ -274,7 +258,6 @@ def test_only_what_follows_a_stored_epoch_without_a_gap_leads_to_a_failure() -> 
 
 
 def test_it_raises_where_it_raised() -> None:
-    """On the same record, with the state that it had."""
     task = bench()
     task.send(1)
     task.run()
@@ -294,7 +277,6 @@ def test_it_raises_where_it_raised() -> None:
 
 
 def test_a_quarantined_record_is_given_again() -> None:
-    """In its place between the messages."""
     task = bench(on_error="quarantine")
     task.send(1, 13)
     task.run()
@@ -311,14 +293,12 @@ def test_a_quarantined_record_is_given_again() -> None:
 
 
 def gp_encoded(value: Any) -> bytes:
-    """Encode a value as quarantine has it."""
     from gearpy.wire.values.payload import encode_value  # noqa: PLC0415
 
     return encode_value(value)
 
 
 def test_what_has_no_room_is_left_out_and_asks_for_the_end_of_the_epoch() -> None:
-    """A recording is never without its beginning."""
     task = bench(bytes_max=500)
     assert not task.runner.clock().wants_epoch
     for value in range(10):
@@ -337,8 +317,6 @@ def test_what_has_no_room_is_left_out_and_asks_for_the_end_of_the_epoch() -> Non
 
 
 def test_a_task_with_one_state_for_all_epochs_is_not_recorded() -> None:
-    """It takes records of several epochs at a time."""
-
     class Sum(gp.PersistentTask[Any]):
         def persistent_state(self) -> Any:
             return gp.NonWindowState(gp.SumGroup(), gp.ValueSerializer())
@@ -351,6 +329,5 @@ def test_a_task_with_one_state_for_all_epochs_is_not_recorded() -> None:
 
 
 def test_damaged_recordings_are_refused() -> None:
-    """Not run halfway."""
     with pytest.raises(ProtocolError, match="malformed recording"):
         Recording.decode(b"nonsense")

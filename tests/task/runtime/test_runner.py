@@ -44,7 +44,6 @@ def a_message(batch: Batch | EncodedBatch) -> DataMessage:
 
 
 def test_records_keep_their_order() -> None:
-    """Through the queue, the task and the link."""
     bench = Bench(Echo).open()
 
     for start in range(0, 60, 20):
@@ -71,8 +70,6 @@ def test_ack_request_is_answered_after_what_came_before() -> None:
 
 
 def test_an_ack_says_how_many_records_are_the_work_of_a_second() -> None:
-    """So that little is under way to a slow task, and an epoch, which comes behind it, ends."""
-
     def work(_: Message) -> None:
         bench.now_ms += 10
 
@@ -139,7 +136,6 @@ def test_a_task_sends_as_much_as_a_slow_target_wants() -> None:
 
 
 def test_batch_from_the_wire_is_decoded_by_the_task() -> None:
-    """In its own thread of work, not in the network's."""
     bench = Bench(Echo).open()
     message = a_message(EncodedBatch(2, b"".join(encode_batch(["a", "b"], [1, 2]))))
 
@@ -150,7 +146,6 @@ def test_batch_from_the_wire_is_decoded_by_the_task() -> None:
 
 
 def test_probe_is_taken_without_harm() -> None:
-    """It measures time only."""
     bench = Bench(Echo).open()
 
     bench.runner.receive(LatencyProbe(SESSION, TaskId(0, 0), TASK, 5))
@@ -256,7 +251,6 @@ def test_wrong_count_of_a_target_is_message_loss() -> None:
 
 
 def test_watermark_is_passed_on_behind_the_records() -> None:
-    """With the next data, or bare after a while."""
     bench = Bench(Echo).open()
 
     bench.send(Message("a", 5), watermark_ms=7)
@@ -269,7 +263,6 @@ def test_watermark_is_passed_on_behind_the_records() -> None:
 
 
 def test_clock_waits_for_the_ack_of_the_last_records() -> None:
-    """The end of an application is certain only when everything was processed."""
     bench = Bench(Echo).open()
     bench.send(Message("a", 5), watermark_ms=MAX_MS)
 
@@ -284,7 +277,6 @@ def test_clock_waits_for_the_ack_of_the_last_records() -> None:
 
 
 def test_end_is_reported_only_when_all_is_acknowledged() -> None:
-    """Even if a record claims to happen at the end of time."""
     bench = Bench(Echo).open()
 
     bench.send(Message("a", MAX_MS), watermark_ms=MAX_MS)
@@ -306,7 +298,6 @@ def test_clock_does_not_go_back_for_late_records() -> None:
 
 
 def test_upstream_clock_is_known_to_the_task() -> None:
-    """Gearpump: `TaskContext.upstreamMinClock`."""
     seen = []
     bench = Bench(on_next_of(lambda _: seen.append(task_of(bench).context.upstream_min_clock())))
     bench.open()

@@ -26,8 +26,6 @@ from tests.task.build import (
 
 
 class Sum(Task):
-    """Keeps the sum of what it got, and sends it each time."""
-
     def on_start(self, start_time_ms: int) -> None:
         self.total: int = self.context.resume or 0
 
@@ -67,7 +65,6 @@ def kept(snapshot: TaskResume | TaskSnapshot) -> Any:
 
 
 def test_epoch_ends_when_all_inputs_have_ended_it() -> None:
-    """Records of the next one wait, and so do the questions behind them."""
     bench = Bench(Sum, upstream=2).open().run()
     bench.answers.clear()
 
@@ -128,7 +125,6 @@ class Copied(Sum):
 
 
 def test_a_snapshot_is_handed_over_when_it_is_whole() -> None:
-    """The task goes on meanwhile, a step in each turn, also where there is no room for output."""
     bench = Bench(Copied, limits=some_limits(window=2, interval=2)).open().run()
     bench.send(1)
     bench.send(2, 3, 4, epoch=2)
@@ -150,7 +146,6 @@ def test_a_snapshot_is_handed_over_when_it_is_whole() -> None:
 
 
 def test_the_next_end_of_an_epoch_finishes_the_snapshot_before_it() -> None:
-    """Snapshots are handed over in the order of epochs, each of its own time."""
     bench = Bench(Copied, limits=some_limits(window=100)).open().run()
     bench.send(1)
     bench.send(10, epoch=2)
@@ -169,7 +164,6 @@ def test_the_next_end_of_an_epoch_finishes_the_snapshot_before_it() -> None:
 
 
 def test_source_ends_the_epoch_where_it_is() -> None:
-    """What it was then, it goes on from; asked again, it does nothing."""
     bench = Bench(Numbers, upstream=0).open()
     task_of(bench).wait_ms = 10
 
@@ -189,7 +183,6 @@ def test_source_ends_the_epoch_where_it_is() -> None:
 
 
 def restarted(make: Any, bench: Bench, epoch: int = 1, **kwargs: Any) -> Bench:
-    """Return the task once more, from the end of an epoch."""
     return Bench(make, epoch=epoch + 1, resume=bench.snapshot(epoch), **kwargs)
 
 
@@ -222,8 +215,6 @@ def test_task_goes_on_from_its_snapshot() -> None:
 
 
 def test_watermark_comes_only_when_it_is_new() -> None:
-    """What a task was told before the snapshot, it is not told again."""
-
     class Keeping(Recorder):
         def snapshot(self) -> str:
             return "kept"
@@ -256,7 +247,6 @@ class Waking(Recorder):
 
 
 def test_timers_that_are_not_due_come_after_a_restart() -> None:
-    """In their order, after the rest of their time; one that is no plain data is lost."""
     bench = Bench(Waking).open()
     bench.pass_time(15)
     bench.send(epoch=2)
@@ -289,7 +279,6 @@ def test_snapshot_that_raises_or_is_no_plain_data_is_the_users_error() -> None:
 
 
 def test_damaged_snapshot_is_told_clearly() -> None:
-    """By the failing start of the task."""
     with pytest.raises(OperatorError, match="ProtocolError: malformed value"):
         Bench(Echo, resume=TaskResume(head=b"\xc1")).open()
 
@@ -330,7 +319,6 @@ def test_each_epoch_goes_out_with_what_was_processed_in_it(
 
 
 def test_task_hears_of_a_complete_epoch_once() -> None:
-    """Whoever asks again, or late, gets an answer."""
     told: list[int] = []
 
     class Told(Task):
@@ -350,7 +338,6 @@ def test_task_hears_of_a_complete_epoch_once() -> None:
 
 
 def test_a_source_produces_nothing_behind_the_last_epoch() -> None:
-    """Nor does its stream end there: it goes on in another run."""
     bench = Bench(Numbers, upstream=0).open()
     task_of(bench).wait_ms = 10
     bench.run()

@@ -74,8 +74,6 @@ def test_whatever_user_code_raises_names_operator_and_line(where: str) -> None:
 
 
 def test_record_to_blame_is_shown_with_its_time() -> None:
-    """Of a batch it is the one at hand."""
-
     def refuse_three(message: Message) -> None:
         if message.value == 3:
             raise ValueError
@@ -91,8 +89,6 @@ def test_record_to_blame_is_shown_with_its_time() -> None:
 
 
 def test_lazy_answer_that_raises_blames_its_record() -> None:
-    """A generator raises while it is pulled, long after it was returned."""
-
     def divide(message: Message) -> Iterator[Message]:
         yield Message(1 // message.value)
 
@@ -117,7 +113,6 @@ def test_lazy_answer_that_raises_blames_its_record() -> None:
     ids=["text", "tuple", "batch", "seconds", "none"],
 )
 def test_wrong_output_is_told_clearly(output: Any, text: str) -> None:
-    """Output takes messages and nothing else."""
     bench = Bench(on_next_of(lambda _: [output])).open()
     bench.send(1)
 
@@ -156,7 +151,6 @@ def forgetful(task: Task) -> Generator[Batch, None, None]:
     "produce", [lambda _: None, forgetful, lambda _: 1.5], ids=["none", "forgot", "float"]
 )
 def test_wrong_answer_of_produce_is_told_clearly(produce: Callable[[Task], Any]) -> None:
-    """The text says what may be returned."""
     bench = Bench(source_of(produce), upstream=0).open()
 
     with pytest.raises(OperatorError, match="return 0, ms to wait, or FINISHED"):
@@ -164,7 +158,6 @@ def test_wrong_answer_of_produce_is_told_clearly(produce: Callable[[Task], Any])
 
 
 def test_task_without_on_next_says_so() -> None:
-    """A task that was meant for no inputs got one."""
     bench = Bench(Task).open()
     bench.send(1)
 
@@ -183,7 +176,6 @@ def test_key_that_has_no_stable_hash_is_refused_with_advice() -> None:
 
 
 def test_stale_and_doubled_messages_are_dropped() -> None:
-    """A restarted or reconnected sender does no harm."""
     bench = Bench(Echo).open()
     message = DataMessage(
         session=SESSION, source=TaskId(0, 0), target=TASK, seq=1, batch=Batch([1], [0])

@@ -22,8 +22,6 @@ from tests.task.build import (
 
 
 def test_source_promises_by_update_watermark() -> None:
-    """What was put out before stands before the promise. Gearpump: `updateWatermark`."""
-
     def produce(task: Task) -> int:
         task.context.output(Message("a", 3))
         task.context.update_watermark(5)
@@ -49,8 +47,6 @@ def test_task_with_inputs_may_not_promise_by_itself() -> None:
 
 
 def test_timers_fire_in_the_order_of_their_times() -> None:
-    """Of equal ones in the order in which they were set."""
-
     class Waking(Recorder):
         def on_start(self, start_time_ms: int) -> None:
             for delay_ms, payload in ((30, "c"), (10, "a"), (10, "b")):
@@ -69,8 +65,6 @@ def test_timers_fire_in_the_order_of_their_times() -> None:
 
 
 def test_source_with_a_timer_ends_after_it() -> None:
-    """A task without inputs may live by timers alone."""
-
     class Ticking(Task):
         def on_start(self, start_time_ms: int) -> None:
             self.context.schedule(10, 2)
@@ -117,7 +111,6 @@ def test_messages_that_timers_and_unmanaged_values_give_back_are_sent() -> None:
 
 
 def test_values_travel_outside_of_flow_control() -> None:
-    """Gearpump: unmanaged messages."""
     bench = Bench(Recorder).open()
 
     bench.runner.receive(Unmanaged(SESSION, TaskId(0, 0), TASK, "hello"))

@@ -31,7 +31,6 @@ class Split(Task):
         self.context.output(Message((epoch, message.value), message.timestamp))
 
     def snapshot(self) -> int:
-        """Return the sum of all epochs up to the one that ends."""
         return sum(total for epoch, total in self.sums.items() if epoch <= self.context.epoch)
 
 
@@ -41,7 +40,6 @@ def kept(bench: Bench) -> dict[int, int]:
 
 
 def test_records_of_a_later_epoch_are_processed_at_once() -> None:
-    """And acknowledged; only what was put out for them waits for their epoch to begin."""
     bench = Bench(Split, upstream=2).open()
 
     bench.send(1, source=0, epoch=2)
@@ -58,7 +56,6 @@ def test_records_of_a_later_epoch_are_processed_at_once() -> None:
 
 
 def test_watermark_does_not_overtake_what_waits() -> None:
-    """What was put out early is not late when it is sent."""
     bench = Bench(Split, upstream=2).open()
 
     bench.send(Message(1, 5), source=0, epoch=2, watermark_ms=50)

@@ -30,8 +30,6 @@ class _Gathers(Task):
 
 
 class _GathersAtOnce(_Gathers):
-    """A source that has gathered three records, and is at its end."""
-
     def produce(self) -> int:
         for number in (1, 2, 3):
             self.on_next(Message(number, number))

@@ -30,7 +30,6 @@ class Gate:
 
 
 def work_in(make: Callable[[Any], Task], gate: Gate) -> Work:
-    """Return what a task is doing that stands before the gate."""
     board, bench = TurnBoard(), Bench(make).open()
     bench.send(Message(1, 0), watermark_ms=5)
 

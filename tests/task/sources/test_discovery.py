@@ -47,8 +47,6 @@ class Finder(Discovery[Any]):
 
 
 class Found(Source):
-    """A source with one finder."""
-
     replayable = True
     discovers = True
 
@@ -72,7 +70,6 @@ def a_bench(source: Found) -> Bench:
 
 
 def test_partitions_are_read_as_they_are_found() -> None:
-    """One that comes later joins those that are there."""
     source = Found([["a"], [], ["b"]], ends=True, a=[[("a1", 1)], "end"], b=[[("b1", 2)], "end"])
     bench = a_bench(source).run()
     for _ in range(5):
@@ -85,7 +82,6 @@ def test_partitions_are_read_as_they_are_found() -> None:
 
 
 def test_event_time_is_held_until_the_partitions_of_the_beginning_are_known() -> None:
-    """A task that waits for its servers is not idle, and says what it waits for."""
     source = Found(["no broker answers", "no broker answers", []])
     bench = a_bench(source).run()
     assert (bench.target.idle, bench.target.watermark_ms) == (False, MIN_MS)
@@ -98,7 +94,6 @@ def test_event_time_is_held_until_the_partitions_of_the_beginning_are_known() ->
 
 
 def test_a_task_without_partitions_goes_on_where_more_may_come() -> None:
-    """It ends when nothing more will be found."""
     bench = a_bench(Found([[], []], ends=True)).run()
     for _ in range(3):
         bench.pass_time(10)
@@ -134,7 +129,6 @@ def test_what_was_found_is_in_the_snapshot_and_is_not_found_again() -> None:
 
 
 def test_places_are_confirmed_when_their_epoch_is_complete_and_not_before() -> None:
-    """Those of an earlier epoch, too, of which nobody told."""
     source = Found([["a", "b"]], a=[[("a1", 1)], "end"], b=[[("b1", 1)], [("b2", 2)]])
     task = a_task(source)
     places = []
@@ -153,7 +147,6 @@ def test_places_are_confirmed_when_their_epoch_is_complete_and_not_before() -> N
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_for_another_number_of_tasks_each_partition_goes_to_one(parallelism: int) -> None:
-    """With its place; and each task learns what all finders knew."""
     names = [f"t/{number}" for number in range(5)]
     source = Found([names])
     source.finder.scripts = {name: [] for name in names}

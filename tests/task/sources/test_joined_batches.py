@@ -59,7 +59,6 @@ def times_of(partition: SourcePartition, size: int = 100) -> list[list[int]]:
 
 @pytest.mark.parametrize("made", [rows, table])
 def test_what_is_there_at_once_is_one_portion(made: Callable[..., Batch]) -> None:
-    """As far as was asked for; with the promises before and behind all of it."""
     batches = [made(1, 3), made(2), made(5), None, made(6)]
     partition = a_partition(Given(batches), clock_ms=standing)
 
@@ -131,7 +130,6 @@ def test_records_by_arrival_are_joined_though_each_batch_moves_time() -> None:
 
 
 def test_tables_of_other_columns_come_apart() -> None:
-    """What was read with them is in the snapshot, and given before all else."""
     batches = [table(1), table(4), table(2, kind=pa.large_string()), table(5), rows(6)]
     partition = a_partition(Given(batches), clock_ms=standing)
 
@@ -147,7 +145,6 @@ def test_tables_of_other_columns_come_apart() -> None:
 
 
 def test_tables_with_dictionaries_are_not_joined() -> None:
-    """Theirs can be too much for the index of one."""
     kind = pa.dictionary(pa.int8(), pa.string())
     batches = [table(*range(at, at + 100), kind=kind) for at in (0, 100)]
 
@@ -157,7 +154,6 @@ def test_tables_with_dictionaries_are_not_joined() -> None:
 
 
 def test_each_batch_is_checked() -> None:
-    """Two that are wrong could make one that looks right."""
     batches: list[Any] = [rows(1), Batch([1, 2], [0]), Batch([1], [0, 2])]
 
     with pytest.raises(ConfigError, match="test gave 2 values but 1 timestamps"):
@@ -172,7 +168,6 @@ def test_a_reader_is_not_asked_behind_its_end() -> None:
 
 
 def test_a_reader_that_may_wait_is_not_read_behind_a_batch() -> None:
-    """Its records go on before it is asked for more."""
     reader = Given([rows(1), rows(2)])
     reader.may_wait = True
     partition = a_partition(reader, clock_ms=lambda: 0)

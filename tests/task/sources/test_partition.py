@@ -24,7 +24,6 @@ def a_partition(
     idle_after_ms: int | None = None,
     clock_ms: Callable[[], int] | None = None,
 ) -> SourcePartition:
-    """Return a partition called p of a source called test."""
     counters = counters or TaskCounters()
     return SourcePartition(
         "p",
@@ -38,12 +37,10 @@ def a_partition(
 
 
 def standing() -> int:
-    """Return the time of a clock that stands still."""
     return 0
 
 
 def bounded(*times: int, bound: int = 0, ends: bool = True) -> Bounded:
-    """Return a reader of records that are called as their places."""
     return Bounded(list(enumerate(times)), out_of_order_ms=bound, ends=ends)
 
 
@@ -71,7 +68,6 @@ def test_cut_lies_where_the_promise_comes_to_it() -> None:
 
 
 def test_partition_is_idle_after_a_while() -> None:
-    """Until it gives again. Time counts from when it was first asked in vain."""
     reader = bounded(1, 2, ends=False)
     partition = a_partition(reader, idle_after_ms=30)
     partition.read(10, 1000)
@@ -90,7 +86,6 @@ def test_partition_is_idle_after_a_while() -> None:
 
 
 def test_what_waits_is_in_the_snapshot() -> None:
-    """Held or not given yet, in the order of the partition."""
     reader = bounded(1, 12, 14, 9, bound=5, ends=False)
     partition = a_partition(reader)
     partition.begin_cut(10)
@@ -227,7 +222,6 @@ def an_advancing(reader: SourceReader) -> SourcePartition:
 
 
 def test_silence_moves_the_promise_on_with_the_wall_clock() -> None:
-    """Only after a while, and never backwards; what is older is late then."""
     reader = bounded(5, 100, ends=False)
     partition = an_advancing(reader)
     partition.read(1, 1000)

@@ -22,7 +22,6 @@ def probed(
     leaves_out: LeftOut = "",
     **kwargs: Any,
 ) -> Bench:
-    """Return a source at work that is told to read so much."""
     probe = SourceProbe(
         task_id=TASK, records=records, partitions=names, leaves_out=leaves_out, cause="a death"
     )
@@ -30,7 +29,6 @@ def probed(
 
 
 def reads(bench: Bench, turns: int = 20) -> list[int]:
-    """Return what comes in a while, without the end of an epoch."""
     before = len(bench.target.messages)
     for _ in range(turns):
         bench.pass_time(10)
@@ -39,14 +37,12 @@ def reads(bench: Bench, turns: int = 20) -> list[int]:
 
 
 def commit(bench: Bench, epoch: int) -> None:
-    """End an epoch, and tell that it is complete."""
     bench.runner.cut(epoch)
     bench.turn()
     bench.runner.commit(epoch)
 
 
 def test_nothing_is_read_before_an_epoch_is_complete_then_so_much_in_each() -> None:
-    """The task wants each of these epochs to end, when it has read what it may."""
     bench = probed(RECORDS, records=3)
     assert reads(bench) == []
     assert bench.runner.clock().wants_epoch
@@ -89,7 +85,6 @@ def test_of_some_partitions_each_gives_so_much_and_others_nothing() -> None:
 
 @pytest.mark.parametrize("policy", ["skip", "quarantine"])
 def test_a_record_is_left_out_before_anything_is_read(policy: Any) -> None:
-    """It is put aside with its place, and nothing follows in this attempt."""
     bench = probed(RECORDS, names=("p0",), leaves_out="record", on_error=policy)
     assert reads(bench) == []
     assert bench.runner.clock().wants_epoch
@@ -119,7 +114,6 @@ def test_a_source_that_cannot_step_over_what_it_cannot_read_says_so() -> None:
 
 
 def test_what_cannot_be_read_is_put_aside_unread() -> None:
-    """With its place and its text; what follows is read later."""
     bench = probed(RECORDS, names=("p0",), leaves_out="block", on_error="quarantine")
     (part,) = cast("SourceTask", bench.runner.task)._parts  # noqa: SLF001 - its reader is asked
     asked: list[bool] = []

@@ -27,7 +27,6 @@ def test_numbers_of_neighbours_follow_each_other(name: str, other: str, step: in
 def test_each_partition_belongs_to_one_task_also_when_there_are_more(
     found: dict[str, int], grown: int, parallelism: int
 ) -> None:
-    """What is known stays where it is; what comes is found once."""
     shares = [Share(index, parallelism) for index in range(parallelism)]
     later = {topic: count + grown for topic, count in found.items()}
     read: list[str] = []

@@ -29,7 +29,6 @@ from tests.task.stage_build import (
 
 
 def test_source_is_opened_read_and_closed() -> None:
-    """In this order; a partition that has finished is closed at once."""
     source = ScriptedSource(a=[[("x", 1)], [("y", 2)], "end"])
 
     bench = a_source_bench(source).run()
@@ -41,7 +40,6 @@ def test_source_is_opened_read_and_closed() -> None:
 
 
 def test_partitions_are_dealt_to_the_tasks() -> None:
-    """Partition k belongs to task k modulo parallelism, by the order of their names."""
     opened = []
 
     for index in (0, 1):
@@ -85,8 +83,6 @@ def test_small_batches_of_a_source_go_out_as_one() -> None:
 
 
 def test_no_read_takes_long_though_each_record_does() -> None:
-    """An epoch ends between two of them. Nor does the first, of which nobody knows it before."""
-
     def slow(value: int) -> int:
         bench.now_ms += 50
         return value
@@ -131,7 +127,6 @@ def test_records_that_a_cut_holds_back_count_when_they_are_worked_on() -> None:
 
 
 def test_a_source_reads_little_in_front_of_a_slow_task() -> None:
-    """What it has read has to go before an epoch ends, and goes as slowly."""
     reader = Bounded([(at, at) for at in range(5000)])
     limits = some_limits(window=5000, interval=500, batch=1024, least=1024)
     bench = a_source_bench(ScriptedSource(p=reader), read=1024, turn_ms=10, limits=limits)
@@ -149,7 +144,6 @@ def test_a_source_reads_little_in_front_of_a_slow_task() -> None:
 
 
 def test_source_that_has_just_given_is_asked_again_soon() -> None:
-    """What comes next waits for a share of the silence before; in the end it is hardly asked."""
     reader = Scripted([[("a1", 5)]], [], "a")
     bench = a_source_bench(ScriptedSource(a=reader), poll_ms=10, brisk_poll_ms=1).run()
     asked_ms = []
@@ -178,7 +172,6 @@ def test_source_that_says_when_it_gives_again_is_asked_no_sooner() -> None:
 
 
 def test_source_is_idle_when_all_its_partitions_are() -> None:
-    """The flag goes with the first record that comes again."""
     source = ScriptedSource(a=["idle", [("a", 20)], 20])
 
     bench = a_source_bench(source).run()
@@ -192,7 +185,6 @@ def test_source_is_idle_when_all_its_partitions_are() -> None:
 
 
 def test_progress_is_the_sum_of_the_partitions() -> None:
-    """Also of those that have ended and are closed."""
     source = ScriptedSource(a=[[("a", 1), ("a", 1)], "end"], b=[[("b", 1)]])
 
     bench = a_source_bench(source).run()
@@ -202,7 +194,6 @@ def test_progress_is_the_sum_of_the_partitions() -> None:
 
 
 def test_a_partition_without_an_end_has_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was read of it is not of what the others have in all."""
     monkeypatch.setattr(Scripted, "progress", property(lambda self: (self.read, 0)))
 
     bench = a_source_bench(ScriptedSource(a=[[("a", 1), ("a", 1)], "end"], b=[[("b", 1)]])).run()
@@ -313,7 +304,6 @@ def test_silent_partition_holds_nothing_back_after_a_while() -> None:
 
 
 def test_source_is_idle_when_all_its_partitions_are_silent() -> None:
-    """Its watermark stays at the most that they promised, and holds nobody back."""
     source = ScriptedSource(a=[[("a1", 5)], 5], b=[[("b1", 50)], 50])
     bench = a_source_bench(source, idle_after_ms=30, poll_ms=10).run()
 
@@ -326,7 +316,6 @@ def test_source_is_idle_when_all_its_partitions_are_silent() -> None:
 
 
 def test_what_silence_has_promised_goes_to_whoever_reads_the_partition() -> None:
-    """Also where there are more tasks after a restart, or fewer; else late records were in time."""
     kept = {
         "open": {"a": 1, "b": 2},
         "finished": [],
@@ -347,8 +336,6 @@ def test_what_silence_has_promised_goes_to_whoever_reads_the_partition() -> None
 
 
 class ScriptedBad(Scripted):
-    """Sets aside what its script has in sets."""
-
     def read_batch(self, max_records: int) -> Batch | None:
         self.bad: list[BadRecord] = []
         while self.script and isinstance(self.script[0], set):
@@ -385,7 +372,6 @@ def bad(text: str) -> Side:
 
 
 def test_bad_records_go_out_with_the_read_that_met_them() -> None:
-    """At the time that was promised before; or of a good one beside them, or none."""
     assert aside_of({"a"}, [("x", 7)], 5, {"b", "c"}, None, 20, {"d"}, [("y", 30)], "end") == [
         (bad("a"), 7),
         ("x", 7),

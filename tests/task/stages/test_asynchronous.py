@@ -55,7 +55,6 @@ def values_of(driver: TaskDriver) -> list[Any]:
 
 
 def test_results_keep_the_order_of_their_records() -> None:
-    """The quick one waits for the slow one."""
     driver = a_driver()
 
     driver.send_all(*map(Message, [30, 10, 20]))
@@ -81,7 +80,6 @@ def test_results_come_as_they_are_done() -> None:
 
 
 def test_records_in_flight_hold_the_clock() -> None:
-    """And the watermark; both go on when they are done."""
     driver = a_driver()
 
     driver.send(10, timestamp=5)
@@ -96,7 +94,6 @@ def test_records_in_flight_hold_the_clock() -> None:
 
 
 def test_records_in_flight_are_called_again_after_a_restart() -> None:
-    """In their order, with their times; the end of an epoch does not wait for them."""
     driver = a_driver()
     driver.send(5, timestamp=1)
     driver.advance(10)
@@ -178,7 +175,6 @@ async def fail(value: int) -> int:
 
 
 def test_error_that_remains_names_operator_and_record() -> None:
-    """What follows is the application's policy; here the task fails."""
     driver = a_driver(fail)
 
     with pytest.raises(OperatorError, match="not 7") as caught:
@@ -203,8 +199,6 @@ def test_timeout_is_such_an_error() -> None:
 
 
 class Caller:
-    """Has a coroutine function as what it is called by."""
-
     async def __call__(self, value: Any) -> Any:
         return value
 
@@ -220,13 +214,11 @@ def plain(value: Any) -> Any:
 
 @pytest.mark.parametrize("function", [plain, partial(plain), len, lambda n: at_once(n + 1), 5])
 def test_other_functions_are_refused(function: Any) -> None:
-    """When the program is built; the text tells what to do."""
     with pytest.raises(ConfigError, match="is no coroutine function: define it with `async def`"):
         AsyncFunction(function)
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """So that a program is corrected once."""
     with pytest.raises(ConfigError) as caught:
         AsyncFunction(plain, concurrency=0, retries=-1)
 
@@ -260,7 +252,6 @@ def test_lookup_asks_once_for_a_key() -> None:
 
 
 def test_lookup_combines_as_it_is_told() -> None:
-    """And asks again when what is known is too old."""
     asked = []
 
     async def twice(key: int) -> int:
@@ -293,7 +284,6 @@ def test_each_task_has_a_cache_of_its_own() -> None:
 
 
 def test_error_of_a_key_is_one_of_the_record() -> None:
-    """The key function runs where the calls do."""
     driver = a_lookup(lookup_function(at_once, lambda record: record["user"]))
 
     with pytest.raises(OperatorError, match="KeyError: 'user'") as caught:

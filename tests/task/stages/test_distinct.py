@@ -35,7 +35,6 @@ def a_bench(
 
 
 def test_the_first_record_of_each_key_passes() -> None:
-    """With its event time, once for good."""
     bench = a_bench()
 
     bench.send(Message("a1", 5), Message("b1", 1), Message("a2", 900), watermark_ms=900)
@@ -46,7 +45,6 @@ def test_the_first_record_of_each_key_passes() -> None:
 
 
 def test_a_key_passes_again_after_its_time() -> None:
-    """From the record that has passed, not from those that were dropped."""
     bench = a_bench(within_ms=10)
 
     bench.send(*(Message(f"a{time}", time) for time in (0, 9, 10, 15, 19, 20)))
@@ -68,7 +66,6 @@ def test_what_is_kept_is_freed_when_its_time_is_over() -> None:
 
 
 def test_it_is_known_after_a_restart() -> None:
-    """And nothing that belongs to a later epoch."""
     bench = a_bench()
     bench.send("a1")
     bench.send("b1", epoch=2)
@@ -82,7 +79,6 @@ def test_it_is_known_after_a_restart() -> None:
 
 
 def test_a_bad_key_is_the_users_error() -> None:
-    """The step and the record are named."""
     bench = a_bench()
     bench.send(Message("", 7))
 
@@ -107,7 +103,6 @@ def test_it_goes_on_without_a_bad_record() -> None:
     st.integers(1, 20),
 )
 def test_those_that_pass_are_apart(events: list[tuple[str, int]], within_ms: int) -> None:
-    """From the newest of their key that has passed, and the others are not."""
     bench = a_bench(within_ms=within_ms)
     records = [Message(f"{key}{at}", time) for at, (key, time) in enumerate(events)]
     expected: list[Message] = []

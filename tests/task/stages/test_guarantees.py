@@ -39,8 +39,6 @@ class Log(Source):
 
 
 class Socket(Log):
-    """A source that does not."""
-
     replayable = False
 
 
@@ -89,7 +87,6 @@ def write(sink: Sink) -> Processor:
 
 
 def of(source: Source, sink: Sink, task: Callable[[TaskContext], Task] = chain) -> PathGuarantee:
-    """Return what is promised from a source to a sink by way of a task."""
     middle = Processor(task, name="middle")
     (found,) = guarantees_of(an_app((read(source), middle), (middle, write(sink))))
     return found
@@ -112,7 +109,6 @@ def of(source: Source, sink: Sink, task: Callable[[TaskContext], Task] = chain) 
     ],
 )
 def test_source_and_sink_decide(source: Source, sink: Sink, guarantee: Guarantee) -> None:
-    """The source whether records are lost, the sink whether they come twice."""
     assert of(source, sink).guarantee is guarantee
 
 
@@ -214,7 +210,6 @@ def test_of_a_task_that_may_keep_something_nothing_is_known(task: Any) -> None:
 
 @pytest.mark.parametrize("task", [lambda _: NotImplemented, something, partial(Total), misnamed])
 def test_of_a_function_that_does_not_say_what_it_makes_nothing_is_known(task: Any) -> None:
-    """An annotation would do."""
     found = of(Log(), Folder(), task)
 
     assert found.guarantee is Guarantee.NOT_KNOWN
@@ -222,7 +217,6 @@ def test_of_a_function_that_does_not_say_what_it_makes_nothing_is_known(task: An
 
 
 def test_a_task_that_makes_records_is_asked_for_a_snapshot() -> None:
-    """Also one that keeps nothing: it begins anew."""
     found = guarantees_of(an_app((Processor(Split), write(Folder()))))
     safe = guarantees_of(an_app((Processor(SafeTotal), write(Folder()))))
 
@@ -232,7 +226,6 @@ def test_a_task_that_makes_records_is_asked_for_a_snapshot() -> None:
 
 
 def test_a_task_at_the_end_does_what_it_wants() -> None:
-    """Only if it says that it writes to a sink is anything known."""
     (found,) = guarantees_of(an_app((read(Log()), Processor(Split))))
 
     assert (found.sink, found.guarantee) == ("Split", Guarantee.NOT_KNOWN)
@@ -243,7 +236,6 @@ def test_a_task_at_the_end_does_what_it_wants() -> None:
 
 
 def test_each_source_has_a_path_to_each_sink_that_it_leads_to() -> None:
-    """A weak part counts on the paths that lead by it only."""
     log, socket = read(Log()), read(Socket())
     total, both = Processor(Total), Processor(chain)
     folder, printer = write(Folder()), write(Printer())
@@ -259,7 +251,6 @@ def test_each_source_has_a_path_to_each_sink_that_it_leads_to() -> None:
 
 
 def test_many_ways_between_two_ends_are_one_path() -> None:
-    """As weak as the weakest of them; and a grid of tasks does not take for ever."""
     log, layers = read(Log()), [[Processor(chain) for _ in range(3)] for _ in range(20)]
     edges = [(log, part) for part in layers[0]]
     for here, there in pairwise(layers):
@@ -282,7 +273,6 @@ def a_path(*effects: Effect) -> PathGuarantee:
 
 @pytest.mark.parametrize("count", range(5))
 def test_a_further_weakness_never_makes_a_path_stronger(count: int) -> None:
-    """For all sets of effects; what is said is decided by the worst of them."""
     order = list(Guarantee)
     for effects in combinations(Effect, count):
         path = a_path(*effects)
@@ -303,7 +293,6 @@ def test_one_line_says_that_all_is_well() -> None:
 
 
 def test_each_weak_link_is_told_once_the_worst_first() -> None:
-    """With on how many paths, if not on all."""
     paths = [a_path(), a_path(Effect.REPEATS), a_path(Effect.REPEATS), a_path(Effect.UNKNOWN)]
 
     assert list(guarantee_lines(paths)) == [
@@ -314,7 +303,6 @@ def test_each_weak_link_is_told_once_the_worst_first() -> None:
 
 
 def test_long_lists_are_cut() -> None:
-    """A screen is not endless."""
     paths = [
         PathGuarantee("a", "b", (Weakness(str(n), Effect.REPEATS, "is weak", "fix it"),))
         for n in range(8)
@@ -339,7 +327,6 @@ def test_long_lists_are_cut() -> None:
 def test_the_weakest_promise_is_said_in_a_few_words(
     source: Source, sinks: Sequence[Sink], said: str
 ) -> None:
-    """With the part that it is due to; a plan has the rest."""
     head = read(source)
 
     assert short_guarantee(guarantees_of(an_app(*((head, write(each)) for each in sinks)))) == said
@@ -355,7 +342,6 @@ class Ended(Log):
 def test_that_a_run_cannot_be_resumed_is_said_where_it_matters(
     source: Source, *, is_said: bool
 ) -> None:
-    """Little scripts end by themselves, and what cannot be read again is gone anyway."""
     line = cannot_be_resumed(an_app((read(source), write(Folder()))))
 
     assert (line is not None and "--resume NAME" in line) is is_said

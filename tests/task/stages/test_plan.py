@@ -5,7 +5,6 @@ from gearpy.task.stages.plan import PhysicalPlan, physical_plan
 
 
 def a_plan() -> PhysicalPlan:
-    """Return a plan with a key, a side output, and columns."""
     app = gp.StreamApp("app", parallelism=2)
     rows = app.read(gp.collection([{"n": 1}], partitions=2), name="rows")
     columns = rows.map_batches(lambda batch: batch, schema={"n": int}, name="columns")
@@ -16,7 +15,6 @@ def a_plan() -> PhysicalPlan:
 
 
 def test_processors_have_their_steps() -> None:
-    """With what each takes and gives, and keeps."""
     plan = a_plan()
 
     assert (plan.name, plan.tasks, plan.regions) == ("app", 5, 2)
@@ -36,7 +34,6 @@ def test_processors_have_their_steps() -> None:
 
 
 def test_edges_say_what_travels() -> None:
-    """How it is spread, and as what."""
     (edge,) = a_plan().edges
 
     assert (edge.spread, edge.form) == ("by n", "columns")
@@ -52,7 +49,6 @@ def test_paths_have_their_weakest_link() -> None:
 
 
 def test_steps_that_are_alike_are_told() -> None:
-    """Those that keep something, by their ids."""
     app = gp.StreamApp("app")
     numbers = app.read(gp.collection([1]))
     numbers.key_by(str).count()
@@ -64,7 +60,6 @@ def test_steps_that_are_alike_are_told() -> None:
 
 
 def test_a_graph_of_processors_has_a_plan() -> None:
-    """Each is a step that keeps what its task does."""
     graph = gp.Graph().connect(gp.Processor(gp.Task, name="a"), gp.Processor(gp.Task, name="b"))
 
     plan = physical_plan(gp.StreamApplication("app", graph))

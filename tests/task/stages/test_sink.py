@@ -53,8 +53,6 @@ class Ledger(Sink, TransactionalWriter):
 
 
 def a_bench(sink: Ledger, **kwargs: Any) -> Bench:
-    """Return a chain that ends in a sink, on a bench."""
-
     def make(context: Any) -> ChainTask:
         return ChainTask(context, lambda of: [SinkStage(of, sink, "ledger")])
 
@@ -62,7 +60,6 @@ def a_bench(sink: Ledger, **kwargs: Any) -> Bench:
 
 
 def test_records_are_shown_when_their_epoch_is_complete() -> None:
-    """Not those that were written later, and nothing twice."""
     sink = Ledger()
     bench = a_bench(sink)
 
@@ -82,7 +79,6 @@ def test_records_are_shown_when_their_epoch_is_complete() -> None:
 
 
 def test_later_epoch_shows_those_before_it_in_their_order() -> None:
-    """Commits may be told for the newest one only."""
     sink = Ledger()
     bench = a_bench(sink)
     bench.send("a")

@@ -60,8 +60,6 @@ def test_each_key_has_its_own() -> None:
 
 
 def test_none_forgets_the_key() -> None:
-    """The next record finds what there is at the beginning."""
-
     def pairs(first: str | None, word: str) -> tuple[str | None, Any]:
         return (word, None) if first is None else (None, (first, word))
 
@@ -76,8 +74,6 @@ def test_none_forgets_the_key() -> None:
 
 
 def test_any_number_of_results() -> None:
-    """Each has the time of its record."""
-
     def fill(count: int, word: str) -> tuple[int, list[str]]:
         return count + 1, [word] * count
 
@@ -90,8 +86,6 @@ def test_any_number_of_results() -> None:
 
 
 def test_endless_result_is_pulled_as_far_as_there_is_room() -> None:
-    """It does not fill the memory."""
-
     def endless(_: None, word: str) -> tuple[int, Iterator[int]]:
         return 1, itertools.count()
 
@@ -105,7 +99,6 @@ def test_endless_result_is_pulled_as_far_as_there_is_room() -> None:
 
 
 def test_what_is_kept_is_forgotten_after_its_time() -> None:
-    """Event time, from the record that changed it last."""
     bench = a_bench(numbered, initial=0, ttl_ms=10)
 
     bench.send(Message("a1", 5), watermark_ms=5)
@@ -128,7 +121,6 @@ def picky(count: int, word: str) -> tuple[int, tuple[str, int]]:
 
 
 def test_bad_record_changes_nothing() -> None:
-    """In quarantine it stands before the step, so that it can be given again."""
     bench = a_bench(picky, initial=0, on_error="quarantine")
 
     bench.send(Message("a1", 1), Message("a!", 2), Message("a2", 3))
@@ -170,7 +162,6 @@ def test_results_of_a_bad_record_are_taken_back() -> None:
 def test_wrong_answer_is_told(
     function: Callable[[Any, str], Any], text: str, *, flat: bool
 ) -> None:
-    """With what would be right."""
     bench = a_bench(function, flat=flat)
     bench.send("a1")
 
@@ -191,7 +182,6 @@ def test_key_that_raises_is_the_users_error() -> None:
 
 
 def test_stage_needs_keyed_state() -> None:
-    """A context that a test made by hand may have none."""
     bench = a_bench(numbered)
     context = bench.runner.context
     context.keyed = None

@@ -38,7 +38,6 @@ def branch(context: TaskContext) -> BranchStage:
 
 
 def test_a_record_goes_to_the_first_that_is_true_of_it() -> None:
-    """With its event time; where nobody reads it is dropped."""
     bench = a_bench(branch)
 
     bench.send(Message(5, 1), Message(50, 2), Message(500, 3), Message(5000, 4))
@@ -61,7 +60,6 @@ def test_the_rest_can_be_dropped() -> None:
 
 
 def test_a_predicate_that_raises_is_the_users_error() -> None:
-    """The step and the record are named."""
     bench = a_bench(branch)
     bench.send("x")
 

@@ -63,7 +63,6 @@ def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def test_rows_pass_as_they_are() -> None:
-    """Records given by hand, out of quarantine, come as rows."""
     values, times = [1, 2], [3, 4]
 
     (batch,) = out(RowsStage(context(), "rows", None), values, times)
@@ -88,7 +87,6 @@ def test_class_that_refuses_a_row_is_blamed() -> None:
 
 
 def test_row_that_a_class_refuses_is_dropped() -> None:
-    """It stands in quarantine as a dict, the others go on."""
     made = context("quarantine")
 
     batches = out(RowsStage(made, "rows", row_schema_of(Fussy)), *a_table(0, 2, 1, 3, 2))
@@ -102,7 +100,6 @@ def test_row_that_a_class_refuses_is_dropped() -> None:
 
 
 def test_missing_column_is_named() -> None:
-    """By the step that needs it."""
     with pytest.raises(OperatorError, match="operator 'rows': there is no column 'b' for Pair"):
         out(RowsStage(context(), "rows", row_schema_of(Pair)), *a_table(1, 2))
 
@@ -123,7 +120,6 @@ def test_rows_become_a_table() -> None:
 
 
 def test_schema_is_kept_as_long_as_rows_fit() -> None:
-    """So that columns stay the same, also where a batch has only None in one."""
     stage = TableStage(context(), "table", None)
 
     batches = [
@@ -138,7 +134,6 @@ def test_schema_is_kept_as_long_as_rows_fit() -> None:
 
 
 def test_bad_row_ends_the_task_where_that_is_the_policy() -> None:
-    """The error names step, column, value and row."""
     stage = TableStage(context(), "table", row_schema_of({"a": int}))
 
     with pytest.raises(OperatorError, match="operator 'table': column 'a' is int64") as caught:
@@ -214,8 +209,6 @@ def test_function_that_lacks_a_column_of_its_schema_is_blamed() -> None:
 
 
 def test_function_with_times_leaves_rows_out() -> None:
-    """It is given them as a column, and what stays has its own."""
-
     def odd(batch: pa.RecordBatch) -> pa.RecordBatch:
         assert batch.schema.names == ["a", "time"]
         return batch.filter(pc.equal(pc.bit_wise_and(batch.column("a"), 1), 1))
@@ -226,7 +219,6 @@ def test_function_with_times_leaves_rows_out() -> None:
 
 
 def test_late_rows_stay_late_behind_a_function_with_times() -> None:
-    """Which rows came of which others is known by calls of their own; order stays."""
     calls: list[list[int]] = []
 
     def twice_but_three(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -286,7 +278,6 @@ def touchy(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def test_bad_rows_are_found_and_dropped() -> None:
-    """The others go on, in their order."""
     made = context("quarantine")
 
     batches = out(mapped(touchy, made), *a_table(1, 3, 5, 3, 7))
@@ -297,7 +288,6 @@ def test_bad_rows_are_found_and_dropped() -> None:
 
 
 def test_row_given_by_hand_becomes_a_table() -> None:
-    """With the columns of the last one; without one, with those that it has."""
     stage, seen = mapped(doubled), []
 
     def noted(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -315,7 +305,6 @@ def test_row_given_by_hand_becomes_a_table() -> None:
 
 @pytest.mark.parametrize(("form", "library"), [("pandas", "pandas"), ("polars", "polars")])
 def test_data_frames_come_and_go(form: Any, library: str) -> None:
-    """Where the library is there; else it is said when the program is built."""
     try:
         __import__(library)
     except ImportError:
@@ -344,7 +333,6 @@ def test_unknown_form_is_refused() -> None:
     [RowsStage(a_context(), "s", None), TableStage(a_context(), "s", None), mapped(doubled)],
 )
 def test_nothing_is_kept(stage: Stage) -> None:
-    """They hold nothing up and store nothing."""
     stage.restore(None)
     assert stage.snapshot() is None
     assert list(columns_of(stage.on_watermark(5))) == []

@@ -45,7 +45,6 @@ def a_batch(*times: int, before: int, after: int, bound: int | None = None) -> B
 def test_policy_decides(
     policy: SourceLate, values: list[Any], times: list[int], counted: int
 ) -> None:
-    """Those that are kept are counted where a window finds them late."""
     counters = TaskCounters()
     late = LateRecords(policy, counters)
 
@@ -57,7 +56,6 @@ def test_policy_decides(
 
 
 def test_record_as_old_as_the_promise_is_in_time() -> None:
-    """The promise is that none is older."""
     judged = LateRecords("drop", TaskCounters()).judge(a_batch(8, 7, before=8, after=8, bound=0))
 
     assert judged.values == ["a"]
@@ -132,7 +130,6 @@ def test_what_passes_under_its_own_time_keeps_the_promise(times: list[int], boun
 
 @pytest.mark.parametrize("allowed", [SOURCE_LATE, WINDOW_LATE])
 def test_policy_that_is_none_is_refused(allowed: tuple[str, ...]) -> None:
-    """The text has those that there are."""
     with pytest.raises(ConfigError, match=r"late='ignore' is unknown: use one of .*'drop'"):
         check_late("ignore", allowed)
     for policy in allowed:
@@ -168,7 +165,6 @@ def windows(late: WindowLate, assigner: WindowAssigner = TEN) -> Bench:
     ],
 )
 def test_record_whose_window_has_closed(late: WindowLate, values: list[Any]) -> None:
-    """Counted always. Set aside it goes around the steps behind, with its own time."""
     bench = windows(late)
 
     bench.send(Message("a", 5), watermark_ms=20)
@@ -183,7 +179,6 @@ def test_record_whose_window_has_closed(late: WindowLate, values: list[Any]) -> 
 
 @pytest.mark.parametrize("assigner", [TEN, GlobalWindows()])
 def test_record_behind_the_end_of_time_has_no_window(assigner: WindowAssigner) -> None:
-    """One that is given by hand after the end is counted, and gone."""
     bench = windows("restamp", assigner)
     bench.send(watermark_ms=MAX_MS)
     bench.run()

@@ -68,13 +68,11 @@ def batches(draw: st.DrawFn) -> Batch:
 
 @given(batches())
 def test_promise_before_each_row_is_that_of_records(batch: Batch) -> None:
-    """The newest time before it, less the bound, and never less than before."""
     assert list(promised_before(batch)) == list(promised_before(of_rows(batch)))
 
 
 @given(batches(), POLICIES)
 def test_policy_decides_as_for_records(batch: Batch, policy: SourceLate) -> None:
-    """Which rows are late, how many were counted, and what becomes of them."""
     counted, listed = TaskCounters(), TaskCounters()
 
     judged = LateRecords(policy, counted).judge(batch)
@@ -86,7 +84,6 @@ def test_policy_decides_as_for_records(batch: Batch, policy: SourceLate) -> None
 
 
 def test_nothing_is_copied_where_nothing_is_late() -> None:
-    """The table goes on as it is."""
     batch = Batch(a_table(3), Times.of([5, 4, 6]), promise=Promise(4, 5, 1))
 
     for policy in SOURCE_LATE:
@@ -94,7 +91,6 @@ def test_nothing_is_copied_where_nothing_is_late() -> None:
 
 
 def test_records_are_parted_as_before() -> None:
-    """Those for the side are wrapped already."""
     late = LateRecords("side", TaskCounters())
 
     main, sides = late.parted(Batch([1, Side("late", 2)], [3, 4]), None)
@@ -170,7 +166,6 @@ def plain(records: list[Any]) -> list[Any]:
 def test_partition_of_tables_cuts_as_one_of_records(
     times: list[int], bound: int, policy: SourceLate, cut_ms: int, reads: tuple[int, int]
 ) -> None:
-    """What goes before the cut, what waits, what is stored of it, what comes after a restart."""
     records, (size, count) = list(enumerate(times)), reads
     seen = []
     for reader_class in (Columnar, Bounded):

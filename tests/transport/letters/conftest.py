@@ -9,5 +9,4 @@ from tests.transport.letters_build import Make, maker
 
 @pytest.fixture
 def make(stack: ExitStack) -> Make:
-    """A maker of processes that are stopped at the end."""
     return maker(stack)

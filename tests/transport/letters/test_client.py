@@ -34,8 +34,6 @@ LIMITS = TransportLimits(control_in_flight_max=2, control_threads=2)
 
 
 class Desk:
-    """A control handler that does what the question's number says."""
-
     def __init__(self) -> None:
         self.told: queue.SimpleQueue[object] = queue.SimpleQueue()
         self.gate = threading.Event()
@@ -111,7 +109,6 @@ def test_what_a_handler_raises_reaches_the_asker(client: ControlClient) -> None:
 def test_a_late_answer_is_a_timeout_and_not_the_answer_of_the_next_question(
     client: ControlClient, desk: Desk
 ) -> None:
-    """The late answer must not be taken for another one."""
     with pytest.raises(AskTimeout, match=r"did not answer GetApplication in 0\.05 s"):
         client.ask(question(3), 0.05)
     desk.gate.set()
@@ -149,7 +146,6 @@ def test_no_cluster_at_the_address_is_said_so() -> None:
 
 
 def test_another_secret_is_refused(server: TcpTransport, desk: Desk) -> None:
-    """And the handler is not called."""
     with pytest.raises(AuthenticationFailed, match="another cluster secret"):
         ControlClient(server.address, b"t" * 32).ask(ListWorkers(), PATIENCE_S)
 
@@ -157,7 +153,6 @@ def test_another_secret_is_refused(server: TcpTransport, desk: Desk) -> None:
 
 
 def test_a_server_with_another_secret_is_found_out() -> None:
-    """A client tells its questions to nobody else."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -175,7 +170,6 @@ def test_a_server_with_another_secret_is_found_out() -> None:
 
 
 def test_a_server_that_says_nothing_is_a_timeout() -> None:
-    """The handshake counts as part of the question."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -210,7 +204,6 @@ def test_a_client_finds_a_server_that_was_restarted(server: TcpTransport, desk: 
 def test_a_server_that_goes_away_in_the_middle_is_a_lost_connection(
     server: TcpTransport, desk: Desk
 ) -> None:
-    """The asker must not wait for its time-out."""
     failures: queue.SimpleQueue[Exception] = queue.SimpleQueue()
 
     def ask() -> None:

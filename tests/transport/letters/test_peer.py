@@ -28,7 +28,6 @@ def network(stack: ExitStack) -> Network:
 def test_whatever_breaks_letters_arrive_once_and_in_order(
     make: Make, network: Network, seed: int
 ) -> None:
-    """Connections are cut in the middle of frames, of both directions, again and again."""
     one, other, rng = make(), make(), random.Random(seed)
     proxy, node = proxied(network, other)
 
@@ -107,7 +106,6 @@ def test_a_process_whose_listener_is_gone_is_lost_at_once(make: Make, network: N
 def test_a_peer_that_proves_itself_and_then_says_nothing_is_lost(
     make: Make, stack: ExitStack
 ) -> None:
-    """A process that hangs after its first answer."""
     one = make(replace(QUICK, handshake_timeout_ms=1500, heartbeat_timeout_ms=1500))
     listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     one.watch(node_text(f"127.0.0.1:{listener.getsockname()[1]}", "1" * 16))
@@ -124,7 +122,6 @@ def test_a_peer_that_proves_itself_and_then_says_nothing_is_lost(
 
 
 def test_a_black_hole_is_found_while_connecting(make: Make, stack: ExitStack) -> None:
-    """Nobody refuses, nobody answers."""
     one = make(QUICK)
     hole = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
 
@@ -136,7 +133,6 @@ def test_a_black_hole_is_found_while_connecting(make: Make, stack: ExitStack) ->
 
 
 def test_heartbeats_keep_quiet_nodes_together(make: Make) -> None:
-    """Nothing is said for longer than the time-out, and nobody is lost."""
     one, other = (make(replace(QUICK, heartbeat_timeout_ms=2000)) for _ in range(2))
     one.watch(other.node)
     other.watch(one.node)
@@ -148,7 +144,6 @@ def test_heartbeats_keep_quiet_nodes_together(make: Make) -> None:
 
 
 def test_a_loop_that_is_held_up_blames_nobody(make: Make) -> None:
-    """After SIGCONT the others have an interval to answer in."""
     limits = replace(PATIENT, heartbeat_interval_ms=500, heartbeat_timeout_ms=1000)
     one, other = make(limits), make()
     one.watch(other.node)

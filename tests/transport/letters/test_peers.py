@@ -15,7 +15,6 @@ from tests.transport.letters_build import QUICK, Make
 
 
 def test_two_nodes_write_to_each_other_and_to_themselves(make: Make) -> None:
-    """Each on a connection of its own."""
     one, other = make(), make()
 
     for count in range(50):
@@ -47,7 +46,6 @@ def test_letters_of_many_threads_all_arrive_and_each_thread_keeps_its_order(make
 
 
 def test_large_letters_arrive_whole(make: Make) -> None:
-    """They fill many buffers, and the receiver answers meanwhile."""
     one, other = make(), make()
     bodies = [bytes([count]) * 900_000 for count in range(20)]
 
@@ -57,7 +55,6 @@ def test_large_letters_arrive_whole(make: Make) -> None:
 
 
 def test_a_letter_over_the_frame_limit_is_refused_where_it_is_sent(make: Make) -> None:
-    """The sender's mistake must not cost the connection."""
     one, other = make(), make()
 
     with pytest.raises(ConfigError, match=r"over the limit of 1048576: send less at a time"):
@@ -119,7 +116,6 @@ def test_a_watcher_that_raises_does_not_cost_the_others_their_news(
 def test_a_frozen_process_is_lost_after_the_timeout_and_refused_when_it_wakes(
     make: Make,
 ) -> None:
-    """What it owned belongs to others by then; it hears that and can end itself."""
     one, other = make(QUICK), make()
     other.watch(one.node)
     one.watch(other.node)
@@ -172,7 +168,6 @@ def test_another_process_at_the_address_of_a_lost_one_gets_only_what_is_for_the_
 
 
 def test_a_process_that_meets_another_incarnation_has_lost_the_first(make: Make) -> None:
-    """The restart was quicker than any look at the old one."""
     one, other = make(), make()
 
     one.watch(node_text(other.address, "0" * 16))
@@ -184,7 +179,6 @@ def test_a_process_that_meets_another_incarnation_has_lost_the_first(make: Make)
 
 @pytest.mark.parametrize("node", ["", "nowhere", "host:port", "#1"])
 def test_a_text_that_is_no_node_is_lost_from_the_start(make: Make, node: str) -> None:
-    """It may come from another process, so it must not be a failure of the one that reads it."""
     one = make()
 
     assert not one.tell(node)
@@ -193,7 +187,6 @@ def test_a_text_that_is_no_node_is_lost_from_the_start(make: Make, node: str) ->
 
 
 def test_letters_on_their_way_arrive_although_the_sender_stops(make: Make) -> None:
-    """The last words of an executor say why it ended."""
     one, other = make(), make()
     for count in range(100):
         one.tell(other.node, b"%d" % count)
@@ -207,7 +200,6 @@ def test_letters_on_their_way_arrive_although_the_sender_stops(make: Make) -> No
 
 
 def test_stop_does_not_wait_for_those_who_are_gone(make: Make) -> None:
-    """Nor for ever for those who are frozen."""
     one, gone, frozen = make(), make(), make()
     for other in (gone, frozen):
         one.tell(other.node)
@@ -223,7 +215,6 @@ def test_stop_does_not_wait_for_those_who_are_gone(make: Make) -> None:
 
 
 def test_the_address_of_a_node_may_be_another_than_what_is_listened_on(stack: ExitStack) -> None:
-    """A process that listens on every address is called by its host's name."""
     transport = TcpTransport(SECRET)
     transport.start()
     stack.callback(transport.stop)

@@ -23,7 +23,6 @@ from tests.transport.letters_build import QUICK, Make, Raw, a_letter
 def test_what_a_zombie_says_before_it_knows_is_refused_and_counted(
     make: Make, stack: ExitStack
 ) -> None:
-    """It still writes on the connection that it had."""
     one, zombie = make(), "127.0.0.1:1#1"
     raw = Raw(stack, one.address)
     raw.say(Greeting(sender=zombie, receiver=one.node, session=1), a_letter(1), Ping(number=5))
@@ -53,7 +52,6 @@ def test_what_a_zombie_says_before_it_knows_is_refused_and_counted(
 def test_a_node_that_does_not_greet_first_is_cut_off(
     make: Make, stack: ExitStack, nonsense: PeerMessage
 ) -> None:
-    """Who speaks must be known before anything is believed."""
     one = make()
     raw = Raw(stack, one.address)
 
@@ -64,7 +62,6 @@ def test_a_node_that_does_not_greet_first_is_cut_off(
 
 
 def test_a_letter_behind_a_gap_ends_the_connection(make: Make, stack: ExitStack) -> None:
-    """The next one begins with what is here."""
     one, greeting = make(), Greeting(sender="a:1#1", receiver="b:1", session=1)
     raw = Raw(stack, one.address)
     raw.say(greeting, a_letter(1), a_letter(3))
@@ -82,7 +79,6 @@ def test_a_letter_behind_a_gap_ends_the_connection(make: Make, stack: ExitStack)
 def test_of_two_connections_of_one_conversation_the_newer_counts(
     make: Make, stack: ExitStack
 ) -> None:
-    """The other end has given the older one up, which this one cannot see."""
     one, greeting = make(), Greeting(sender="a:1#1", receiver="b:1", session=1)
     older, newer = Raw(stack, one.address), Raw(stack, one.address)
     older.say(greeting)
@@ -95,7 +91,6 @@ def test_of_two_connections_of_one_conversation_the_newer_counts(
 
 
 def test_a_fenced_process_that_comes_by_another_name_for_us_is_counted(make: Make) -> None:
-    """It is refused under whichever name it calls."""
     one, zombie = make(), make()
     one.nodes.fence(zombie.node)
 
@@ -126,7 +121,6 @@ def test_an_application_and_the_cluster_write_to_each_other(make: Make) -> None:
 
 
 def test_nobody_takes_the_name_of_a_node_of_another_principal(make: Make) -> None:
-    """A process of one application cannot speak as a worker, or for another application."""
     master, worker, thief = make(), make(), make(QUICK, shown=of_application(1))
     worker.tell(master.node)
     master.take()

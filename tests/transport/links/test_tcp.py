@@ -27,7 +27,6 @@ def started(stack: ExitStack, transport: TcpTransport) -> TcpTransport:
 
 
 def mute_peer(stack: ExitStack) -> tuple[str, socket.socket]:
-    """Return the address of a socket, to be accepted by the test."""
     listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     return f"127.0.0.1:{listener.getsockname()[1]}", listener
@@ -98,7 +97,6 @@ def test_a_broken_connection_is_reported_and_made_again(stack: ExitStack) -> Non
 
 
 def test_a_peer_with_another_secret_is_given_up_at_once(stack: ExitStack) -> None:
-    """Waiting does not change a secret."""
     losses = Losses()
     limits = TransportLimits(reconnect_base_ms=60_000, reconnect_max_ms=60_000)
     sender = started(stack, TcpTransport(SECRET, limits=limits, on_link_lost=losses))
@@ -113,7 +111,6 @@ def test_a_peer_with_another_secret_is_given_up_at_once(stack: ExitStack) -> Non
 
 
 def test_a_peer_that_answers_on_the_same_connection_is_cut_off(stack: ExitStack) -> None:
-    """Links go one way; what comes back is nonsense."""
     losses = Losses()
     sender = started(stack, TcpTransport(SECRET, on_link_lost=losses))
     address, listener = mute_peer(stack)
@@ -126,7 +123,6 @@ def test_a_peer_that_answers_on_the_same_connection_is_cut_off(stack: ExitStack)
 
 
 def test_a_batch_over_the_frame_limit_is_refused_where_it_is_sent(stack: ExitStack) -> None:
-    """The sender's mistake must not cost the connection that others use."""
     limits = TransportLimits(frame_bytes_max=10_000)
     sender = started(stack, TcpTransport(SECRET, limits=limits))
     sender.locate({TARGET: mute_peer(stack)[0]})
@@ -136,7 +132,6 @@ def test_a_batch_over_the_frame_limit_is_refused_where_it_is_sent(stack: ExitSta
 
 
 def test_messages_behind_one_that_is_too_large_are_not_sent(stack: ExitStack) -> None:
-    """Nor to others; the sender is told which, to send them once more."""
     sender = started(stack, TcpTransport(SECRET, limits=TransportLimits(frame_bytes_max=10_000)))
     receiver, inbox = TcpTransport(SECRET), Inbox()
     receiver.register(TARGET, inbox)
@@ -188,7 +183,6 @@ def test_transports_may_share_one_loop_thread(stack: ExitStack) -> None:
 
 
 def test_an_address_in_use_is_a_mistake_that_says_so(stack: ExitStack) -> None:
-    """Two daemons with one port are common."""
     first = started(stack, TcpTransport(SECRET))
     second = TcpTransport(SECRET, port=split_address(first.address)[1])
 
@@ -197,7 +191,6 @@ def test_an_address_in_use_is_a_mistake_that_says_so(stack: ExitStack) -> None:
 
 
 def test_other_machines_are_let_in_only_on_request(caplog: pytest.LogCaptureFixture) -> None:
-    """The secret proves who speaks but hides nothing."""
     with pytest.raises(ConfigError, match=r"refused to listen on 0\.0\.0\.0"):
         TcpTransport(SECRET, host="0.0.0.0")  # noqa: S104 - refused
 
@@ -207,7 +200,6 @@ def test_other_machines_are_let_in_only_on_request(caplog: pytest.LogCaptureFixt
 
 
 def test_an_ipv6_address_can_be_reached(stack: ExitStack) -> None:
-    """Its colons do not confuse host and port."""
     try:
         receiver = started(stack, TcpTransport(SECRET, host="::1"))
     except ConfigError:
@@ -223,7 +215,6 @@ def test_an_ipv6_address_can_be_reached(stack: ExitStack) -> None:
 
 
 def _no_ipv6_loopback() -> bool:
-    """Tell whether this machine has no ``::1``."""
     try:
         with socket.create_server(("::1", 0), family=socket.AF_INET6):
             return False
@@ -241,7 +232,6 @@ def test_others_know_it_by_another_name_than_it_listens_at(stack: ExitStack) -> 
 
 
 def test_to_listen_everywhere_needs_tls_or_permission() -> None:
-    """By whatever name others know it."""
     with pytest.raises(ConfigError, match=r"refused to listen on 0\.0\.0\.0"):
         TcpTransport(SECRET, host="localhost", listen_host="0.0.0.0")  # noqa: S104 - refused
 
@@ -249,7 +239,6 @@ def test_to_listen_everywhere_needs_tls_or_permission() -> None:
 def test_what_nobody_else_can_reach_warns(
     stack: ExitStack, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Many machines take their own name for a loopback address."""
     name = "127.1"  # For the resolver; it is no address as others are.
     anywhere = Credentials(keys=KEYS, plain_text_anywhere=True)
     started(stack, TcpTransport(anywhere, host=name))

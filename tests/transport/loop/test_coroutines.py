@@ -70,7 +70,6 @@ async def sleep_for(duration_ms: int) -> int:
 
 
 def test_results_come_when_they_are_there() -> None:
-    """In the order in which calls end, with their numbers."""
     caller = Caller(sleep_for)
 
     caller.start(20, 10)
@@ -96,7 +95,6 @@ def test_outcomes_of_one_moment_are_told_once() -> None:
 
 
 def test_outcomes_are_told_though_the_one_before_was_taken_as_it_came() -> None:
-    """The task is at it on a thread of its own, and may come before the word that it has one."""
     caller, taken = Caller(sleep_for), list[Outcome]()
 
     class TakenAtOnce(deque[Outcome]):
@@ -151,8 +149,6 @@ def test_what_looks_like_an_end_is_an_error_like_any_other(kind: type[BaseExcept
 
 
 def test_function_that_raises_before_it_awaits_has_failed() -> None:
-    """It may be no coroutine function at all."""
-
     def wrong(value: int) -> Any:
         raise KeyError(value)
 
@@ -175,8 +171,6 @@ def test_function_that_gives_nothing_to_await_has_failed() -> None:
 
 
 def test_call_that_does_not_listen_holds_nobody_up() -> None:
-    """What it returns in the end is not wanted any more."""
-
     async def deaf(value: int) -> int:
         while value == 0:
             try:
@@ -243,7 +237,6 @@ def test_killed_coroutines_do_nothing_more() -> None:
 
 
 def test_without_a_loop_nothing_can_be_called() -> None:
-    """A context made by hand has none."""
     with pytest.raises(ConfigError, match="'fetch' is asynchronous"):
         NO_COROUTINES.open(sleep_for, CallLimits(), lambda: None, "fetch")
 
@@ -258,7 +251,6 @@ def ready() -> threading.Semaphore:
 
 @pytest.fixture
 def open_calls(ready: threading.Semaphore) -> Iterator[Callable[..., LoopCalls]]:
-    """Return what opens calls on one thread; they are closed in the end."""
     thread = CoroutineThread("test-coroutines")
     opened = []
 
@@ -283,7 +275,6 @@ def take(calls: LoopCalls, ready: threading.Semaphore, outcomes: int) -> list[Ou
 def test_thread_makes_all_calls(
     open_calls: Callable[..., LoopCalls], ready: threading.Semaphore
 ) -> None:
-    """From batches that come while others run; nothing is lost between the threads."""
     calls = open_calls(lambda n: sleep_for(n % 3), concurrency=50)
 
     for start in range(0, 5000, 100):
@@ -297,8 +288,6 @@ def test_thread_makes_all_calls(
 def test_all_calls_share_one_thread_which_is_not_theirs(
     open_calls: Callable[..., LoopCalls], ready: threading.Semaphore
 ) -> None:
-    """Coroutines of an application may share what belongs to one loop."""
-
     async def where(_: int) -> tuple[str, int]:
         return threading.current_thread().name, id(asyncio.get_running_loop())
 
@@ -327,7 +316,6 @@ def test_loop_ends_with_the_last_calls_and_begins_again(ready: threading.Semapho
 
 
 def test_close_does_not_wait_for_code_that_blocks(ready: threading.Semaphore) -> None:
-    """The task's thread has others to serve."""
     release = threading.Event()
     begun = threading.Event()
 
@@ -351,7 +339,6 @@ def test_code_that_blocks_is_told_of(
     ready: threading.Semaphore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The log names who suffers, as the loop cannot know who it was."""
     monkeypatch.setattr("gearpy.transport.loop.coroutines._BLOCKED_S", -1.0)
     calls = open_calls(sleep_for)
 

@@ -48,7 +48,6 @@ def test_functions_run_in_the_order_they_were_given(loop: LoopThread) -> None:
 def test_a_function_that_raises_is_logged_and_the_loop_goes_on(
     loop: LoopThread, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One broken callback must not silence a process."""
     done = threading.Event()
 
     loop.call_soon(lambda: 1 // 0)

@@ -30,7 +30,6 @@ def lookup_of(function: Callable[[Any], Awaitable[Any]], **options: Any) -> Shar
 
 
 async def started(*asks: Any) -> list["asyncio.Task[Any]"]:
-    """Return tasks that have come as far as they can."""
     tasks = [asyncio.ensure_future(ask) for ask in asks]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -58,8 +57,6 @@ def test_two_hours_that_python_takes_for_equal_are_two_keys() -> None:
 
 
 def test_equal_keys_share_one_call() -> None:
-    """However many ask; and later ones find the answer."""
-
     async def scenario() -> None:
         asked = Asked()
         shared = lookup_of(asked)
@@ -109,8 +106,6 @@ def test_failure_is_shared_and_not_kept() -> None:
 
 
 def test_another_goes_on_when_the_one_who_asks_is_cancelled() -> None:
-    """His time was up; theirs may not be."""
-
     async def scenario() -> None:
         asked = Asked()
         shared = lookup_of(asked)
@@ -126,7 +121,6 @@ def test_another_goes_on_when_the_one_who_asks_is_cancelled() -> None:
 
 
 def test_one_who_waits_may_be_cancelled() -> None:
-    """The others do not notice, nor when it fails."""
     answers: list[Callable[[Any], Any]] = [str, {}.__getitem__]
     for answer in answers:
 

@@ -78,7 +78,6 @@ def test_thread_that_raises_tells_who_awaits_it() -> None:
 
 
 def test_callbacks_keep_their_order_and_can_be_cancelled() -> None:
-    """Those of one time in the order in which they were asked for."""
     bench, called = Bench(), list[str]()
     for name, delay_s in (("c", 0.002), ("b", 0.001), ("d", 0.002)):
         bench.loop.call_later(delay_s, called.append, name)
@@ -128,7 +127,6 @@ def test_input_and_output_are_refused() -> None:
 
 
 def test_what_nobody_awaits_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """But not that a task was killed with its process."""
     bench = Bench()
 
     with caplog.at_level(logging.ERROR):

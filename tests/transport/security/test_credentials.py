@@ -34,7 +34,6 @@ def a_config(tmp_path: Path, **transport: str) -> Config:
 
 
 def test_credentials_follow_the_configuration(tmp_path: Path, folders: Folders) -> None:
-    """Secret, certificates, and where plain text may be spoken."""
     plain = Credentials.of_cluster(a_config(tmp_path))
     config = a_config(tmp_path, tls="on", tls_folder=str(folders.cluster), plain_text="anywhere")
     encrypted = Credentials.of_cluster(config)
@@ -47,7 +46,6 @@ def test_credentials_follow_the_configuration(tmp_path: Path, folders: Folders) 
 
 
 def test_a_launched_process_needs_no_secret_file(tmp_path: Path, folders: Folders) -> None:
-    """And does not make one."""
     token = LaunchToken.issued(KEYS, AppId(7), ExecutorId(0), launch=1, expires_ms=1)
     config = a_config(tmp_path, tls="on", tls_folder=str(folders.cluster))
 
@@ -92,7 +90,6 @@ def test_with_tls_other_machines_are_let_in(shown: Credentials) -> None:
 def test_a_missing_or_broken_file_is_one_clear_error(
     tmp_path: Path, folders: Folders, file: str
 ) -> None:
-    """Found when a process starts, not when a peer connects."""
     for name in (AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE):
         copied = tmp_path / name
         copied.write_bytes((folders.cluster / name).read_bytes())
@@ -112,7 +109,6 @@ def test_a_missing_or_broken_file_is_one_clear_error(
 
 
 def test_no_folder_at_all_is_one_error(tmp_path: Path) -> None:
-    """The first thing that happens after tls was set to on."""
     with pytest.raises(ConfigError, match=r"TLS is on, but there is no") as caught:
         Credentials.of_cluster(a_config(tmp_path, tls="on", tls_folder=str(tmp_path / "no")))
 
@@ -138,7 +134,6 @@ def test_a_certificate_that_expires_soon_is_told(
 def test_a_certificate_of_another_authority_is_found_at_once(
     tmp_path: Path, folders: Folders
 ) -> None:
-    """Somebody has copied half of the files."""
     for folder, names in (
         (folders.cluster, [AUTHORITY_FILE]),
         (folders.other_cluster, [CERTIFICATE_FILE, KEY_FILE]),

@@ -54,7 +54,6 @@ def test_processes_that_start_together_agree(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o610])
 def test_a_file_open_to_others_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
-    """Who can read the secret can run code on every worker."""
     file = tmp_path / "secret"
     load_or_create_secret(file)
     file.chmod(mode)
@@ -86,7 +85,6 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_a_private_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    """What was begun for one that cannot have its name is gone; another may be kept."""
     taken = tmp_path / "folder"
     (taken / "below").mkdir(parents=True)
     with pytest.raises(OSError, match="folder"):

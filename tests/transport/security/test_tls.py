@@ -47,8 +47,6 @@ DAYS = 365
 
 
 class Port:
-    """A listening transport, and what its only task got."""
-
     def __init__(self, stack: ExitStack, shown: Shown, limits: TransportLimits = LIMITS) -> None:
         self.shown = shown
         self.inbox = Inbox()
@@ -77,7 +75,6 @@ def ask(address: str, shown: Shown) -> object:
 
 
 def loss(stack: ExitStack, address: str, shown: Shown) -> str:
-    """Return why a link cannot be made."""
     losses = Losses()
     limits = TransportLimits(reconnect_retries=1, reconnect_base_ms=1, handshake_timeout_ms=3000)
     sender = TcpTransport(shown, limits=limits, on_link_lost=losses)
@@ -92,7 +89,6 @@ def loss(stack: ExitStack, address: str, shown: Shown) -> str:
 
 
 def test_records_and_questions_travel_encrypted(stack: ExitStack, shown: Credentials) -> None:
-    """In order, and large ones too, while the link is busy."""
     port = Port(stack, shown)
     port.assert_serves_good_peers()
     sender = TcpTransport(shown, limits=TransportLimits(write_buffer_bytes=65_536))
@@ -107,7 +103,6 @@ def test_records_and_questions_travel_encrypted(stack: ExitStack, shown: Credent
 
 
 def test_nothing_is_readable_on_the_way(stack: ExitStack, shown: Credentials) -> None:
-    """Neither records nor the handshake of the keys."""
     port = Port(stack, shown)
     host_port = split_address(port.address)
     pipe = shown.tls.client_pipe(host_port[0]) if shown.tls else None
@@ -130,7 +125,6 @@ def test_nothing_is_readable_on_the_way(stack: ExitStack, shown: Credentials) ->
 def test_an_application_speaks_tls_with_its_own_key(
     stack: ExitStack, contexts: TlsContexts
 ) -> None:
-    """The certificate is the machine's, the key says in whose name a process speaks."""
     token = LaunchToken.issued(KEYS, AppId(7), ExecutorId(0), launch=1, expires_ms=1)
     port = Port(stack, Credentials(keys=token.keys, tls=contexts))
 
@@ -164,7 +158,6 @@ def test_letters_travel_encrypted_between_the_cluster_and_an_application(
 
 
 def test_a_control_client_keeps_its_connection(stack: ExitStack, shown: Credentials) -> None:
-    """Nothing that TLS says after its handshake is taken for the end."""
     port = Port(stack, shown)
     with ControlClient(port.address, shown) as client:
         for _ in range(20):
@@ -192,7 +185,6 @@ def test_a_control_client_finds_a_server_that_was_restarted(
 
 
 def test_a_good_certificate_is_no_secret(stack: ExitStack, shown: Credentials) -> None:
-    """The proof of a key is still needed."""
     port = Port(stack, shown)
     liar = Credentials(keys=KeyRing.of_cluster(b"t" * 32), tls=shown.tls)
 
@@ -221,7 +213,6 @@ def test_the_secret_is_no_certificate(
 def test_a_client_is_refused(
     stack: ExitStack, shown: Credentials, folders: Folders, contexts: TlsContexts, client: str
 ) -> None:
-    """It knows the secret and trusts the authority, and still is not heard."""
     port = Port(stack, shown)
     bad = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     bad.load_verify_locations(folders.cluster / AUTHORITY_FILE)
@@ -240,7 +231,6 @@ def test_a_client_is_refused(
 def test_half_a_cluster_with_tls_is_told_what_is_wrong(
     stack: ExitStack, shown: Credentials
 ) -> None:
-    """The commonest mistake when TLS is switched on."""
     encrypted, plain = Port(stack, shown), Port(stack, SECRET)
 
     with pytest.raises(ConnectionLost, match=r'set transport\.tls = "on"'):
@@ -286,7 +276,6 @@ def test_garbage_at_an_encrypted_port_is_cut_off(
 def test_strangers_in_a_tls_handshake_count_as_strangers(
     stack: ExitStack, shown: Credentials
 ) -> None:
-    """Their number is bounded while TLS is agreed on, not only afterwards."""
     port = Port(stack, shown, IMPATIENT)
     strangers = [
         stack.enter_context(socket.create_connection(split_address(port.address), PATIENCE_S))
@@ -348,7 +337,6 @@ def test_what_is_sent_arrives_however_it_is_cut(
 
 
 def test_a_flipped_bit_ends_the_pipe(contexts: TlsContexts) -> None:
-    """What somebody has changed on the way is never returned."""
     client, server = contexts.client_pipe("127.0.0.1"), contexts.server_pipe()
     talk(client, server)
     client.send(b"one hundred")
@@ -360,7 +348,6 @@ def test_a_flipped_bit_ends_the_pipe(contexts: TlsContexts) -> None:
 
 
 def test_an_endless_handshake_is_cut_off(contexts: TlsContexts) -> None:
-    """A stranger cannot make us keep what it sends."""
     server, taken = contexts.server_pipe(), []
     # A ClientHello that announces 128 KiB, in records of 16 KiB.
     record = b"\x16\x03\x01\x40\x00"
@@ -377,7 +364,6 @@ def test_an_endless_handshake_is_cut_off(contexts: TlsContexts) -> None:
 
 
 def test_the_end_is_said(contexts: TlsContexts) -> None:
-    """And nothing is made of what follows it."""
     client, server = contexts.client_pipe("127.0.0.1"), contexts.server_pipe()
     talk(client, server)
     client.send(b"last words")

@@ -11,7 +11,6 @@ from gearpy.transport.security.tokens import TokenFile, TokenScope
 
 
 def test_a_token_is_found_and_cannot_be_read(tmp_path: Path) -> None:
-    """The file has its name and its scope, and nothing to log in with."""
     file = TokenFile(tmp_path / "new" / "tokens")
 
     secret = file.add("ann", TokenScope.SUBMIT, now_ms=7)
@@ -25,7 +24,6 @@ def test_a_token_is_found_and_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_change_by_another_process_counts(tmp_path: Path) -> None:
-    """No restart is needed."""
     file, other = TokenFile(tmp_path / "tokens"), TokenFile(tmp_path / "tokens")
     assert file.tokens() == ()
 
@@ -38,7 +36,6 @@ def test_a_change_by_another_process_counts(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:
-    """A name that is taken or malformed, one that is not there, a file that others can read."""
     file = TokenFile(tmp_path / "tokens")
     file.add("ann", TokenScope.READ, now_ms=1)
     with pytest.raises(ConfigError, match="there is a token ann"):

@@ -20,7 +20,6 @@ SECRET = b"s" * 32
 def test_hello_and_challenge_carry_principal_and_nonce(
     purpose: Purpose, principal: Principal, nonce: bytes
 ) -> None:
-    """And versions, and for what the connection is."""
     said = auth.client_nonce(nonce, PROTOCOL.newest)
     hello = auth.hello(purpose, said, principal)
     challenge = auth.challenge(nonce, principal)
@@ -32,7 +31,6 @@ def test_hello_and_challenge_carry_principal_and_nonce(
 
 @given(NONCES, st.integers(1, 255))
 def test_a_nonce_says_the_newest_version_of_its_client(nonce: bytes, newest: int) -> None:
-    """What is left of it is random; without such an end a client speaks one version."""
     said = auth.client_nonce(nonce, newest)
 
     assert len(said) == auth.NONCE_BYTES
@@ -75,7 +73,6 @@ def test_a_proof_holds_for_one_key_role_and_connection(a: bytes, b: bytes) -> No
 
 
 def test_a_wrong_proof_is_refused() -> None:
-    """By an exception, so that it cannot be overlooked."""
     with pytest.raises(AuthenticationFailed, match="does not know the cluster secret"):
         auth.check_proof(b"a" * 32, b"b" * 32)
     with pytest.raises(AuthenticationFailed, match="does not know the key of application 7"):
@@ -83,7 +80,6 @@ def test_a_wrong_proof_is_refused() -> None:
 
 
 def test_other_protocols_are_recognised_by_their_first_bytes() -> None:
-    """A browser that connects to the port gets no further."""
     with pytest.raises(ProtocolError, match="does not speak"):
         auth.parse_hello(b"GET / HTTP/1.1\r\n".ljust(auth.HELLO_BYTES))
     with pytest.raises(ProtocolError, match="does not speak"):

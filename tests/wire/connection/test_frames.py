@@ -26,14 +26,12 @@ def frame(kind: FrameKind = FrameKind.DATA, body: bytes = b"body") -> bytes:
 
 
 def raw_frame(*, size: int, version: int = FRAME_VERSION, kind: int = 1) -> bytes:
-    """Return the header of a frame that may be wrong."""
     head = struct.pack("<IBB", size, version, kind)
     crc = crc32(head)
     return head + struct.pack("<HI", crc & 0xFFFF, crc)
 
 
 def decode(decoder: FrameDecoder, data: bytes) -> list[Plain]:
-    """Return the frames that ``data`` completes."""
     return [(one.kind, bytes(one.body)) for one in decoder.feed(data)]
 
 
@@ -70,7 +68,6 @@ def test_frames_arrive_however_they_are_split(frames: list[Plain], data: st.Data
     ],
 )
 def test_each_kind_has_a_size_limit_both_ways(kind: FrameKind, limit: int) -> None:
-    """The limit holds on the header alone, before anything of the body has arrived."""
     assert decode(FrameDecoder(LIMITS), frame(kind, bytes(limit))) == [(kind, bytes(limit))]
     with pytest.raises(ProtocolError, match=f"announces {limit + 1} bytes, over the limit"):
         FrameDecoder(LIMITS).feed(raw_frame(size=limit + 1, kind=kind))
@@ -101,7 +98,6 @@ def test_nonsense_fails_the_decoder_for_good(bad: bytes, text: str) -> None:
 
 
 def test_a_flipped_bit_is_found_at_once() -> None:
-    """Also one that makes a frame longer: nobody waits for bytes that were never sent."""
     for at in range(len(frame()) * 8):
         damaged = bytearray(frame())
         damaged[at // 8] ^= 1 << at % 8
@@ -112,7 +108,6 @@ def test_a_flipped_bit_is_found_at_once() -> None:
 
 @given(st.binary(max_size=40), st.sets(st.integers(0, 40 * 8 - 1), min_size=2, max_size=8))
 def test_flipped_bits_never_pass_unseen(body: bytes, flips: set[int]) -> None:
-    """The sums cover header and body, wherever they were hit."""
     damaged = bytearray(frame(body=body))
     for at in flips:
         damaged[at // 8 % len(damaged)] ^= 1 << at % 8
@@ -141,7 +136,6 @@ def test_a_frame_that_does_not_go_on_is_an_error() -> None:
 
 
 def test_a_frame_that_grows_by_a_few_bytes_does_not_go_on() -> None:
-    """They may be frames behind it, such as acks, that its lost rest swallows."""
     decoder = FrameDecoder(STALL)
     decoder.feed(raw_frame(size=1 << 20))
     decoder.on_tick(0)
@@ -155,7 +149,6 @@ def test_a_frame_that_grows_by_a_few_bytes_does_not_go_on() -> None:
 
 
 def test_a_large_frame_on_a_slow_network_is_waited_for() -> None:
-    """As long as 64 KiB come within the time."""
     decoder = FrameDecoder(STALL)
     body = bytes(1 << 20)
     whole = b"".join(encode_frame(FrameKind.DATA, [body], STALL))
@@ -170,7 +163,6 @@ def test_a_large_frame_on_a_slow_network_is_waited_for() -> None:
 
 @given(st.lists(st.binary(max_size=60)))
 def test_random_chunks_raise_nothing_but_protocol_errors(chunks: list[bytes]) -> None:
-    """And hold no more than the largest frame."""
     decoder = FrameDecoder(LIMITS)
 
     for chunk in chunks:

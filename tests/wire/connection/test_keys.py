@@ -31,7 +31,6 @@ def a_token(*, app_id: int = 7, expires_ms: int = 1000) -> LaunchToken:
 def test_each_application_of_each_cluster_has_its_own_key(
     a: bytes, b: bytes, one: AppId, other: AppId
 ) -> None:
-    """The invariant: one key opens one application."""
     keys = {application_key(secret, app) for secret in (a, b) for app in (one, other)}
 
     assert len(keys) == len({a, b}) * len({one, other})
@@ -50,7 +49,6 @@ def test_the_ring_of_an_application_has_no_other_key(own: AppId, other: AppId) -
 
 
 def test_the_key_of_an_application_is_fixed() -> None:
-    """Processes of two versions of gearpy must derive the same key."""
     assert application_key(SECRET, AppId(1)).hex() == (
         "ec4abf46d81d2ed5514633b63139940294f0f8f1f99dfd1a7db366a661fc1ac1"
     )
@@ -58,7 +56,6 @@ def test_the_key_of_an_application_is_fixed() -> None:
 
 @given(APPS)
 def test_a_principal_is_one_number_on_the_wire(app_id: AppId) -> None:
-    """The cluster is the only one below 0."""
     assert Principal.of_number(Principal(app_id).number) == Principal(app_id)
     assert Principal.of_number(CLUSTER.number) == CLUSTER
 
@@ -70,7 +67,6 @@ def test_a_short_key_is_refused() -> None:
 
 
 def test_keys_do_not_show_in_logs() -> None:
-    """What is logged by accident must not open anything."""
     token = a_token()
 
     assert repr(token.keys) == "KeyRing(application 7, ***)"
@@ -115,13 +111,11 @@ def test_a_token_survives_its_line(
     )
 )
 def test_anything_else_is_no_token(line: str) -> None:
-    """And the error does not repeat it: it may be a damaged secret."""
     with pytest.raises(ConfigError, match="no launch token on standard input"):
         LaunchToken.of_line(line)
 
 
 def test_a_token_is_worthless_when_it_has_expired() -> None:
-    """A line that was left in a pipe or a dump starts nothing later."""
     token = a_token(expires_ms=1000)
 
     token.check(999)
@@ -131,7 +125,6 @@ def test_a_token_is_worthless_when_it_has_expired() -> None:
 
 
 def test_an_application_issues_tokens_for_itself_only() -> None:
-    """It has no key for others."""
     keys = a_token(app_id=7).keys
 
     own = LaunchToken.issued(keys, AppId(7), ExecutorId(1), launch=1, expires_ms=1)

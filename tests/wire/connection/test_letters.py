@@ -92,7 +92,6 @@ def test_taking_what_was_not_sent_is_nonsense() -> None:
 
 
 def test_an_outbox_refuses_letters_above_its_limits() -> None:
-    """A peer that takes nothing must not fill the memory."""
     by_count, by_bytes = an_outbox(letters=2), an_outbox(bytes_=1000)
 
     assert [by_count.post(to="x", body=b"") for _ in range(3)] == [True, True, False]
@@ -118,7 +117,6 @@ def test_a_letter_larger_than_a_frame_is_a_mistake() -> None:
 def test_no_letter_is_larger_than_was_reckoned(
     body: bytes, to: str, reply_to: ActorPath | None, number: int
 ) -> None:
-    """So that the limit holds for what is sent."""
     letter = Letter(number=number, to=to, body=body, reply_to=reply_to, ask=number, answers=number)
 
     assert len(encode_control(letter)) <= letter_bytes_max(body, to, reply_to)
@@ -155,7 +153,6 @@ def test_a_gap_is_nonsense() -> None:
 
 
 def test_a_new_session_begins_anew_and_ends_the_one_before() -> None:
-    """Letters that still come from the old one are not mixed in."""
     intake, old, new = an_intake(), a_greeting(1), a_greeting(2)
     intake.on_greeting(old)
     intake.on_letter(old, 1)
@@ -177,7 +174,6 @@ def test_a_new_session_begins_anew_and_ends_the_one_before() -> None:
     ids=["for another", "from nobody", "of another"],
 )
 def test_whoever_is_not_meant_says_so(greeting: Greeting, reason: str) -> None:
-    """A restarted process is another one and must not go on with old conversations."""
     answer = an_intake().on_greeting(greeting)
 
     assert isinstance(answer, Fenced)
@@ -185,7 +181,6 @@ def test_whoever_is_not_meant_says_so(greeting: Greeting, reason: str) -> None:
 
 
 def test_a_fenced_node_is_refused_and_counted() -> None:
-    """A zombie thinks that it still owns what others have taken over."""
     intake, greeting = an_intake(), a_greeting()
     intake.on_greeting(greeting)
 
@@ -324,7 +319,6 @@ class Conversation(RuleBasedStateMachine):
     @precondition(lambda self: self.stale)
     @rule(which=st.integers(0, 100), times=st.integers(1, 10))
     def arrive_late(self, *, which: int, times: int) -> None:
-        """Letters arrive on a connection that the sender has given up."""
         greeting, wire = self.stale[which % len(self.stale)]
         while wire and times:
             times -= 1
@@ -359,7 +353,6 @@ class Conversation(RuleBasedStateMachine):
                 assert got[0] == 1, session
 
     def teardown(self) -> None:
-        """With a network that works, all arrive, or the node is lost."""
         if not hasattr(self, "posted") or self.lost:
             return
         self.connect()
@@ -388,7 +381,6 @@ def a_heartbeat() -> Heartbeat:
 
 
 def ticks(heartbeat: Heartbeat, *times_ms: int) -> list[bool]:
-    """Return whether the other end is still trusted after each tick."""
     return [heartbeat.on_tick(now_ms) is not None for now_ms in times_ms]
 
 
@@ -398,7 +390,6 @@ def test_silence_for_the_timeout_is_a_loss() -> None:
 
 
 def test_half_of_the_timeout_in_silence_is_a_reason_to_doubt_the_connection() -> None:
-    """The other half is for another one."""
     heartbeat, doubts = a_heartbeat(), []
 
     for now_ms in range(1000, 6000, 1000):
@@ -435,7 +426,6 @@ def test_nobody_is_lost_who_was_heard_within_the_timeout(events: list[tuple[bool
 
 
 def a_patience(*, is_incarnated: bool = True) -> Patience:
-    """Return one for pauses of 100 to 1000 ms."""
     return Patience(is_incarnated=is_incarnated, base_ms=100, max_ms=1000)
 
 

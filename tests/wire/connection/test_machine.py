@@ -82,7 +82,6 @@ def a_pair(
 
 
 def talk(client: Connection, server: Connection) -> None:
-    """Carry bytes to and fro until neither end says anything."""
     while data := client.data_to_send():
         server.receive_data(data, 1)
         client.receive_data(server.data_to_send(), 1)
@@ -104,7 +103,6 @@ def error_of(events: list[ConnectionEvent]) -> Exception:
 
 @pytest.mark.parametrize("purpose", Purpose)
 def test_two_ends_with_one_secret_authenticate_each_other(purpose: Purpose) -> None:
-    """And the server learns for what the connection is."""
     client, server = a_connection(Role.CLIENT, purpose=purpose), a_connection(Role.SERVER)
 
     talk(client, server)
@@ -192,7 +190,6 @@ def test_a_challenge_that_names_another_key_on_the_way_is_found_out(*, follow: b
 
 
 def test_a_hello_that_asks_for_another_key_on_the_way_is_found_out() -> None:
-    """A cluster client is not turned into one of an application, nor the other way round."""
     client, server = a_pair(follow=True)
     hello = client.data_to_send()
     server.receive_data(auth.hello(Purpose.LINK, hello[-auth.NONCE_BYTES :], APP_1), 1)
@@ -217,7 +214,6 @@ def test_a_recorded_handshake_opens_nothing() -> None:
 
 
 def test_a_peer_that_speaks_tls_is_recognised() -> None:
-    """Half a cluster with TLS must say what is wrong."""
     client = a_connection(Role.CLIENT)
 
     client.receive_data(b"\x15\x03\x03\x00\x02\x02\x46", 1)
@@ -272,7 +268,6 @@ def test_a_server_that_does_not_know_the_secret_is_found_out() -> None:
 
 
 def test_a_reflected_proof_fails() -> None:
-    """A client must not be fooled by its own proof sent back as a welcome."""
     client = a_connection(Role.CLIENT)
     client.data_to_send()
     client.receive_data(auth.challenge(bytes([Role.CLIENT]) * auth.NONCE_BYTES), 1)
@@ -284,7 +279,6 @@ def test_a_reflected_proof_fails() -> None:
 
 
 def test_a_proof_relayed_to_another_purpose_fails() -> None:
-    """A link connection cannot be turned into a control connection on the way."""
     client, server = a_pair()
     hello = client.data_to_send()
     server.receive_data(auth.hello(Purpose.CLIENT, hello[-auth.NONCE_BYTES :]), 1)
@@ -296,7 +290,6 @@ def test_a_proof_relayed_to_another_purpose_fails() -> None:
 
 
 def test_a_stranger_gets_nothing_that_depends_on_the_secret() -> None:
-    """The server proves itself last, and only to who has proved itself."""
     first, second = a_connection(Role.SERVER), a_connection(Role.SERVER, keys=OTHER_CLUSTER)
     for server in (first, second):
         server.receive_data(auth.hello(Purpose.LINK, bytes(32)), 1)
@@ -307,7 +300,6 @@ def test_a_stranger_gets_nothing_that_depends_on_the_secret() -> None:
 
 @pytest.mark.parametrize("role", Role)
 def test_a_handshake_that_takes_too_long_ends(role: Role) -> None:
-    """Half a handshake must not hold a connection for ever."""
     connection = a_connection(role, handshake=HandshakeLimits(timeout_ms=100))
 
     connection.on_tick(99)
@@ -319,7 +311,6 @@ def test_a_handshake_that_takes_too_long_ends(role: Role) -> None:
 
 
 def test_a_proof_after_the_deadline_does_not_count() -> None:
-    """The deadline holds although no timer fired."""
     client, server = a_pair()
     server.receive_data(client.data_to_send(), 1)
     client.receive_data(server.data_to_send(), 1)
@@ -356,7 +347,6 @@ def test_an_open_connection_has_no_deadline() -> None:
 
 
 def test_more_bytes_than_allowed_before_a_proof_end_it() -> None:
-    """The limit holds even if a handshake message were larger."""
     server = a_connection(Role.SERVER, handshake=HandshakeLimits(bytes_max=50))
 
     server.receive_data(auth.hello(Purpose.LINK, bytes(32)) + b"x" * 32, 1)
@@ -393,7 +383,6 @@ def test_ends_that_are_two_versions_apart_name_them(newest: tuple[int, int]) -> 
 
 
 def test_a_client_and_a_server_of_version_1_are_understood() -> None:
-    """To the byte: what is here was said before there was another version."""
     keys = KeyRing.of_cluster(bytes(range(32)))
     head, cluster, other = b"gearpy\x00\x0a\x01", b"\xff" * 8, b"\xbb" * 32
     server = Connection(role=Role.SERVER, keys=keys, nonce=other, now_ms=0)
@@ -436,7 +425,6 @@ def test_nobody_on_the_way_can_have_two_ends_speak_an_older_version() -> None:
 
 @pytest.mark.parametrize("role", Role)
 def test_another_protocol_version_is_named(role: Role) -> None:
-    """An upgrade of half a cluster must say what is wrong, on both ends."""
     message = bytearray(
         auth.hello(Purpose.LINK, bytes(32)) if role is Role.SERVER else auth.challenge(bytes(32))
     )
@@ -450,7 +438,6 @@ def test_another_protocol_version_is_named(role: Role) -> None:
 
 
 def test_the_end_of_the_peer_is_an_event_once() -> None:
-    """During the handshake the text says so."""
     client, _ = open_pair()
     early = a_connection(Role.CLIENT)
 
@@ -464,7 +451,6 @@ def test_the_end_of_the_peer_is_an_event_once() -> None:
 
 @given(st.lists(st.binary(max_size=100), max_size=8), st.sampled_from(Role))
 def test_garbage_before_a_proof_never_becomes_a_frame(chunks: list[bytes], role: Role) -> None:
-    """Nothing is decoded for a stranger, and nothing is raised."""
     connection = a_connection(role)
 
     for chunk in chunks:
@@ -509,7 +495,6 @@ def test_damaged_streams_end_a_connection_or_change_nothing(role: Role) -> None:
 
 
 def a_stream(rng: Random) -> bytearray:
-    """Return some good frames, one in nine of them too large."""
     stream = bytearray()
     limits = FrameLimits(ack_bytes_max=BODY_BYTES_MAX * 2)
     for _ in range(rng.randrange(1, 6)):
@@ -519,7 +504,6 @@ def a_stream(rng: Random) -> bytearray:
 
 
 def damaged(rng: Random, stream: bytearray) -> bytes:
-    """Return a stream with a few bytes changed, cut out, or repeated."""
     for _ in range(rng.randrange(4)):
         at = rng.randrange(len(stream) + 1)
         match rng.randrange(4):
@@ -535,6 +519,5 @@ def damaged(rng: Random, stream: bytearray) -> bytes:
 
 
 def chunks_of(rng: Random, stream: bytes) -> list[bytes]:
-    """Cut a stream as a network would."""
     cuts = sorted(rng.randrange(len(stream) + 1) for _ in range(rng.randrange(5)))
     return [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]

@@ -39,7 +39,6 @@ def test_bytes_that_are_not_confirmed_are_lost_after_the_timeout() -> None:
 
 
 def test_writing_more_does_not_make_up_for_silence() -> None:
-    """A busy sender finds a dead network as soon as an idle one."""
     link = unreceived()
     link.on_written(10, 0)
 

@@ -76,7 +76,6 @@ def test_table_arrives_as_it_was(table: Table, data: st.DataObject, lead: int) -
 
 
 def test_rows_without_columns_arrive() -> None:
-    """They have times, and there are so many of them."""
     empty = pa.RecordBatch.from_struct_array(pa.array([{}] * 3, pa.struct([])))
 
     batch = decode_batch(body_of(Table(empty)), 3)
@@ -107,7 +106,6 @@ def test_columns_are_used_where_they_were_received(places: int) -> None:
 
 
 def test_table_crosses_a_connection() -> None:
-    """The receiver counts for flow control what the sender counted, before it decodes."""
     table = Table(pa.record_batch({"n": list(range(1000)), "s": ["x"] * 1000}))
     message = a_message(Batch(table, Times.of(range(1000))))
     codec = LinkCodec()
@@ -145,7 +143,6 @@ def test_other_number_of_rows_is_refused() -> None:
 
 
 def stream_body(*batches: pa.RecordBatch, tail: bytes = b"") -> bytes:
-    """Return the body of a batch with any stream in it."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batches[0].schema) as writer:
         for batch in batches:

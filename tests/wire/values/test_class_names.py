@@ -61,7 +61,6 @@ def test_a_class_is_found_by_its_name(cls: type) -> None:
     ],
 )
 def test_a_module_has_the_name_that_its_author_knows(module: str, shown: str) -> None:
-    """Whatever a process had to call it."""
     assert module_name(module) == shown
 
 
@@ -76,7 +75,6 @@ def test_the_main_module_has_the_name_of_its_file(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_notebook_is_the_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has no file."""
     cls = type("Order", (), {"__module__": "__main__"})
     vars(a_module(monkeypatch, "__main__", Order=cls))["__spec__"] = None
 
@@ -84,7 +82,6 @@ def test_a_notebook_is_the_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_program_from_standard_input_is_the_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``python -`` says that its file is <stdin>."""
     cls = type("Order", (), {"__module__": "__main__"})
     main = a_module(monkeypatch, "__main__", Order=cls, __file__="<stdin>")
     vars(main)["__spec__"] = None
@@ -95,7 +92,6 @@ def test_a_program_from_standard_input_is_the_main_module(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("stem", ["my-flow", "1st", "flow (2)", "größe+", "a.b"])
 def test_a_file_may_have_any_name(monkeypatch: pytest.MonkeyPatch, stem: str) -> None:
-    """Python runs it, so its classes are found, too."""
     cls = type("Order", (), {"__module__": "__main__"})
     main = a_module(monkeypatch, "__main__", Order=cls, __file__=f"/home/ada/{stem}.py")
     vars(main)["__spec__"] = None
@@ -107,7 +103,6 @@ def test_a_file_may_have_any_name(monkeypatch: pytest.MonkeyPatch, stem: str) ->
 def test_programs_of_one_process_find_their_own_classes(
     monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
-    """Both may have a module of one name."""
     mine = type("Order", (), {})
     a_module(monkeypatch, f"{program}.orders", Order=mine)
     a_module(monkeypatch, "gearpy_app_8.orders", Order=type("Order", (), {}))
@@ -128,7 +123,6 @@ def test_a_file_with_the_name_of_another_module_comes_first(
 def test_a_module_that_was_not_loaded_is_imported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Who sends may have imported it within a function."""
     (tmp_path / "lazily_loaded.py").write_text("class Order: pass\n")
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -137,7 +131,6 @@ def test_a_module_that_was_not_loaded_is_imported(
 
 
 def test_a_module_that_raises_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It may need a file that is not here."""
     (tmp_path / "raises_at_once.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -167,7 +160,6 @@ def test_a_module_that_raises_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path
     ],
 )
 def test_what_is_no_class_is_not_found(name: str) -> None:
-    """A name never leads to a function, an instance, or something that is computed."""
     with pytest.raises(ProtocolError):
         class_named(name)
 

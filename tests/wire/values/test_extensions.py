@@ -143,7 +143,6 @@ def test_a_value_arrives_as_it_was_sent_with_its_exact_type(value: Any) -> None:
     ],
 )
 def test_what_cannot_travel_is_named_with_the_remedy(value: Any, why: str) -> None:
-    """Users meet this first when they go from one process to several."""
     with pytest.raises(CannotTravel, match=f"cannot be sent to another process or stored: .*{why}"):
         over_the_wire({"deep": [value]})
 
@@ -168,7 +167,6 @@ def test_the_place_of_what_cannot_travel_is_told(value: Any, where: str) -> None
 
 
 def test_what_is_part_of_itself_is_refused_with_a_short_place() -> None:
-    """And soon: each level that is looked at is packed again."""
     value: list[Any] = []
     value.append(value)
     with pytest.raises(CannotTravel, match="nested too deep, or is part of itself") as refused:
@@ -196,12 +194,10 @@ def test_an_exotic_time_zone_is_named_with_the_remedy() -> None:
 
 
 def test_bytearrays_arrive_as_bytes() -> None:
-    """The one documented exception to exact types."""
     assert over_the_wire(bytearray(b"ab")) == b"ab"
 
 
 def test_numpy_scalars_arrive_as_numpy_scalars() -> None:
-    """Where numpy is imported its numbers keep their precision."""
     values = [np.float32(1.5), np.int64(-3), np.bool_(1), np.datetime64("2024-01-02", "ms")]
 
     arrived = over_the_wire(values)
@@ -212,7 +208,6 @@ def test_numpy_scalars_arrive_as_numpy_scalars() -> None:
 def test_a_numpy_value_where_there_is_no_numpy_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """gearpy itself needs no numpy."""
     monkeypatch.setitem(sys.modules, "numpy", None)
     data = msgpack.packb(msgpack.ExtType(12, b"\x03<i8" + bytes(8)))
 
@@ -221,7 +216,6 @@ def test_a_numpy_value_where_there_is_no_numpy_says_what_to_do(
 
 
 def test_nesting_is_limited_both_ways() -> None:
-    """Neither end may run out of stack."""
     deep: Any = ()
     for _ in range(NESTING_MAX):
         deep = (deep,)
@@ -236,7 +230,6 @@ def test_nesting_is_limited_both_ways() -> None:
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:
-    """It has no end."""
     loop: list[Any] = []
     loop.append(loop)
 
@@ -272,7 +265,6 @@ def test_a_malformed_extension_raises_a_known_error(code: int, data: bytes) -> N
 
 @given(st.lists(st.integers(0, 5), max_size=30))
 def test_a_pool_packs_as_a_new_encoder_does(picks: list[int]) -> None:
-    """Neither values that cannot travel, nor odd text, nor large values spoil what follows."""
     pool = EncoderPool(a_registry())
     values = [1, ("a", {2}), [Leaf((Leaf(1),))], "\udcff", (1, (2, object())), b"x" * 100_000]
     for value in map(values.__getitem__, picks):

@@ -51,8 +51,6 @@ class Bits(enum.IntFlag, boundary=enum.KEEP):
 
 @dataclasses.dataclass
 class Order:
-    """A dataclass with a default and a field that is derived."""
-
     item: Any
     amount: int = 1
     twice: int = dataclasses.field(init=False, default=0)
@@ -104,8 +102,6 @@ class CachedInSlot:
 
 
 class Model(pydantic.BaseModel):
-    """A model with a private attribute, and room for more."""
-
     model_config = pydantic.ConfigDict(extra="allow")
 
     name: str
@@ -214,7 +210,6 @@ INSTANCES: Any = st.recursive(
 
 
 def types_in(value: Any) -> list[type]:
-    """Return the types of an instance and all that is in it."""
     if isinstance(value, list | enum.Enum):
         parts = value if isinstance(value, list) else []
     else:
@@ -232,7 +227,6 @@ def redefined(name: str, *fields: str) -> type:
 
 @given(INSTANCES)
 def test_an_instance_arrives_equal_and_of_its_type(value: Any) -> None:
-    """Nobody has registered any of these classes."""
     arrived = decode_value(encode_value(value))
 
     assert arrived == value
@@ -241,7 +235,6 @@ def test_an_instance_arrives_equal_and_of_its_type(value: Any) -> None:
 
 @given(st.lists(INSTANCES, min_size=1, max_size=12))
 def test_a_batch_arrives(values: list[Any]) -> None:
-    """Where all are of one class they travel as columns."""
     body = b"".join(encode_batch(values, [0] * len(values)))
 
     arrived = decode_batch(body, len(values)).values
@@ -252,7 +245,6 @@ def test_a_batch_arrives(values: list[Any]) -> None:
 
 @pytest.mark.parametrize("value", [*Access, Access.READ | Access.WRITE, Access(0), Bits(9)])
 def test_flags_arrive(value: Any) -> None:
-    """Alone and together, also those without a name."""
     arrived = decode_value(encode_value([value]))[0]
 
     assert arrived is value or (type(arrived) is type(value) and arrived == value)
@@ -319,7 +311,6 @@ def test_a_class_that_others_would_not_find_is_refused() -> None:
 
 
 def test_a_class_with_other_fields_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkpoint of an older program must not swap fields in silence."""
     stored = encode_value(Order("book"))
     again = redefined("Order", "item", "price")
     monkeypatch.setattr(sys.modules[__name__], "Order", again)
@@ -343,7 +334,6 @@ def test_a_member_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_where_values_are_only_shown_no_class_is_looked_up() -> None:
-    """To find a class, its module is imported."""
     stored = encode_value([Colour.RED])
 
     with pytest.raises(ProtocolError, match="not registered here"):

@@ -64,7 +64,6 @@ def test_an_array_in_another_order_of_memory_arrives(array: np.ndarray[Any, Any]
     ],
 )
 def test_what_is_more_than_numbers_is_refused(array: Any, why: str) -> None:
-    """There are pointers in it, or a mask beside it."""
     with pytest.raises(CannotTravel, match=why):
         encode_value(array)
 

@@ -104,7 +104,6 @@ def test_a_batch_arrives_as_it_was_sent(data: st.DataObject, values: list[Any]) 
 @example([5, 5, 5])
 @example([MAX_MS - 1, MAX_MS])
 def test_timestamps_arrive_whatever_their_span(times: list[int]) -> None:
-    """Equal or not, they are kept exactly."""
     assert decode_batch(body_of([None] * len(times), times), len(times)).timestamps == times
 
 
@@ -112,7 +111,6 @@ def test_timestamps_arrive_whatever_their_span(times: list[int]) -> None:
 @pytest.mark.parametrize("same", [1, True, None, "text", "", 1 << 80, 0.0, b"x", (1,), ("a", 2)])
 @pytest.mark.parametrize("last", [..., 1.0, True, -0.0, (True,), "other"])
 def test_columns_of_equal_values_arrive_as_they_were_sent(many: int, same: Any, last: Any) -> None:
-    """Where values are equal and are not the same, types and signs included."""
     values = [Pair(at % 3, same) for at in range(many)]
     alone = [Pair(same, (same, same)) for _ in range(many)]
     for each in (values, alone):
@@ -125,7 +123,6 @@ def test_columns_of_equal_values_arrive_as_they_were_sent(many: int, same: Any, 
 
 
 def test_column_of_one_value_is_stored_once() -> None:
-    """What all results of a window share costs nothing for each."""
     few, many = (len(body_of([Pair(at, "the same text") for at in range(n)])) for n in (10, 110))
 
     assert many - few == 100 + 2  # A list of more than 15 has a longer head.
@@ -148,7 +145,6 @@ def test_columns_of_one_value_cannot_claim_more_records_than_there_are() -> None
 @example(b"\x01\x00\x00\x00\x00", 1)
 @example(b"\x09\x00\x00\x00\x01\x00\x00\x00\x00" + bytes(9), 2**32 - 1)
 def test_random_bytes_raise_nothing_but_protocol_errors(body: bytes, count: int) -> None:
-    """A peer's nonsense must not surprise the task that decodes it, nor take its memory."""
     with suppress(ProtocolError):
         decode_batch(body, count, REGISTRY)
 
@@ -157,7 +153,6 @@ def test_random_bytes_raise_nothing_but_protocol_errors(body: bytes, count: int)
 def test_damaged_bytes_raise_nothing_but_protocol_errors(
     data: st.DataObject, values: list[Any]
 ) -> None:
-    """Nearly right bytes reach deeper than random ones."""
     body = bytearray(body_of(values))
     for _ in range(data.draw(st.integers(1, 3))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
@@ -208,7 +203,6 @@ def test_timestamps_of_another_size_are_refused(times: bytes) -> None:
 
 @given(HOMOGENEOUS.filter(bool), st.lists(VALUES))
 def test_one_that_differs_ends_the_columns(values: list[Any], others: list[Any]) -> None:
-    """The first value only says whether to look at all of them."""
     mixed = [*values, *others, *values]
 
     assert shape(decode_batch(body_of(mixed), len(mixed), REGISTRY).values) == shape(mixed)
@@ -216,13 +210,11 @@ def test_one_that_differs_ends_the_columns(values: list[Any], others: list[Any])
 
 @pytest.mark.parametrize("times", [[2**63], [0, 2**63], ["now"], [1.5, 2.5]])
 def test_a_timestamp_that_is_no_int64_is_the_senders_mistake(times: list[Any]) -> None:
-    """It is found where it was made."""
     with pytest.raises(ConfigError, match="int64 milliseconds"):
         body_of([None] * len(times), times)
 
 
 def test_a_record_that_lacks_a_field_is_named() -> None:
-    """A slot that was never set is a mistake in the user's class."""
     broken = object.__new__(Trade)
 
     with pytest.raises(ConfigError, match="Trade: it lacks a field"):
@@ -249,7 +241,6 @@ def test_a_single_value_arrives_as_it_was_sent(value: Any) -> None:
 
 @given(st.binary())
 def test_a_malformed_value_is_a_protocol_error(body: bytes) -> None:
-    """And nothing else."""
     with suppress(ProtocolError):
         decode_value(body, REGISTRY)
 
@@ -284,13 +275,11 @@ def test_what_was_promised_arrives_with_a_table() -> None:
 
 
 def test_late_time_among_values_is_a_number() -> None:
-    """Who keeps the time of a record keeps a plain one."""
     assert type(decode_value(encode_value(late_time(3, 5)))) is int
 
 
 @given(VALUES)
 def test_who_only_passes_values_on_needs_no_class(value: Any) -> None:
-    """Records stay the bytes that they were, wherever they are in a value."""
     passed = encode_value(decode_value(encode_value(value, REGISTRY), SEALED), SEALED)
 
     assert decode_value(passed, REGISTRY) == value

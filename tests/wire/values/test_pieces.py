@@ -66,7 +66,6 @@ def test_a_part_that_cannot_travel_is_named() -> None:
 @pytest.mark.parametrize("others", [1, 65], ids=["few", "many"])
 @pytest.mark.parametrize("size", [0, 15, 16, 255, 256, 65_535, 65_536])
 def test_a_scattered_list_is_encoded_as_the_list(others: int, size: int) -> None:
-    """It is joined when it is written, or encoded at once where nobody looks for it."""
     items: list[bytes | None] = [bytes(size), None, b"", b"cde"]
     lists: list[list[bytes | None]] = [items, [b"ab"] * size, [b"ab", b""]]
     rest: dict[Any, Any] = dict.fromkeys(range(others), "x")

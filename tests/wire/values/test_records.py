@@ -36,7 +36,6 @@ def record_of(cls: type) -> RecordType:
 
 
 def test_register_record_works_as_a_decorator() -> None:
-    """Users write it above the class and get the class back."""
     registry = RecordRegistry()
 
     returned = register_record(Point, registry=registry)
@@ -69,7 +68,6 @@ def test_a_class_defined_again_replaces_the_old_definition() -> None:
 
 @pytest.mark.parametrize("cls", [int, type("Pairs", (tuple,), {}), type("Bag", (dict,), {})])
 def test_what_is_more_than_its_values_cannot_be_registered(cls: type) -> None:
-    """There is no pickle to fall back to."""
     with pytest.raises(ConfigError, match=r"cannot be registered .*gearpy.register_serializer"):
         RecordRegistry().register(cls)
 
@@ -86,7 +84,6 @@ def test_a_dataclass_that_is_also_a_dict_is_refused() -> None:
 
 
 def test_other_fields_under_the_same_name_are_refused() -> None:
-    """A worker with an older version of the program must not swap fields silently."""
     registry = RecordRegistry()
     registry.register(Point)
 
@@ -95,7 +92,6 @@ def test_other_fields_under_the_same_name_are_refused() -> None:
 
 
 def test_values_are_rebuilt_without_running_their_constructor() -> None:
-    """A derived or changed field arrives as it was sent, not derived again."""
     order = Order("book", 3)
     object.__setattr__(order, "doubled", 7)
     record = record_of(Order)
@@ -115,7 +111,6 @@ def test_taking_apart_and_rebuilding_changes_nothing(orders: list[Order]) -> Non
 
 
 def test_the_classes_of_a_program_that_has_ended_are_forgotten() -> None:
-    """Another program may then use the name, and memory is given back."""
     registry = RecordRegistry()
     mine = type("Point", (Point,), {"__module__": "gearpy_app_1.shop"})
     registry.register(mine, "shape")

@@ -69,7 +69,6 @@ def a_raw(bodies: Sequence[bytes | None], *, joins: bool = False) -> Raw:
 
 
 def told(batch: Batch | None) -> list[Any]:
-    """Return values and times, of rows or of a table."""
     if batch is None:
         return []
     return list(zip(list(batch.values), list(batch.timestamps), strict=True))
@@ -148,7 +147,6 @@ def test_a_record_without_a_value_is_bad_in_a_table_only() -> None:
 def test_what_is_older_than_the_start_is_left_out(
     *, is_table: bool, times: list[int], starts_ms: int
 ) -> None:
-    """By event time; it moves no watermark."""
     decoder = a_decoder(is_table=is_table, time="at", starts_ms=starts_ms, bound_ms=20)
     found = told(decoder.batch(a_raw([b'{"at": %d}' % time for time in times])))
     kept = [time for time in times if time >= starts_ms]
@@ -171,7 +169,6 @@ def test_a_value_without_the_field_of_event_times_says_which_field(body: bytes) 
 
 
 def test_a_record_of_an_unknown_schema_is_a_bad_one() -> None:
-    """By default the error names its place; or it is left out, and the others are given."""
     with FakeRegistry() as fake:
         form = avro(registry=fake.client, schema='"string"')
         form.begin("kafka(t)")
@@ -229,7 +226,6 @@ def test_null_is_no_object(at: int, *, joins: bool) -> None:
     ],
 )
 def test_a_value_that_does_not_fit_the_schema_is_a_bad_record(good: Any, bad: Any) -> None:
-    """In forms that are not parsed as a whole, too: it has offset and cure, and can be left out."""
     bodies = [msgpack.packb(good), msgpack.packb(bad), msgpack.packb(good)]
     decoder = a_decoder(form="msgpack", is_table=True)
     assert [value for value, _ in told(decoder.batch(a_raw(bodies)))] == [{"at": 1}, {"at": 1}]
@@ -242,7 +238,6 @@ def test_a_value_that_does_not_fit_the_schema_is_a_bad_record(good: Any, bad: An
 @pytest.mark.parametrize("form", ["json", "msgpack", "avro", "protobuf"])
 @pytest.mark.parametrize("places", [{0}, {3}, {9}, {2, 3, 7}, set(range(10))])
 def test_bad_records_are_set_aside(form: str, places: set[int], *, is_table: bool) -> None:
-    """With topic, partition, offset and time; the good ones go on, whichever they are."""
     good, made = FORMS[form]
     bodies = [b"\xff\xff\xff" if at in places else good for at in range(10)]
     decoder = a_decoder(form=made(), is_table=is_table and form != "protobuf", on_bad="side")
@@ -260,7 +255,6 @@ def test_bad_records_are_set_aside(form: str, places: set[int], *, is_table: boo
 
 
 def test_records_that_are_decoded_again_are_set_aside_once() -> None:
-    """As where the schema registry is away behind a bad one."""
     decoder = a_decoder(form="msgpack", is_table=True, on_bad="side")
     away, decode = [True], decoder._reading.form.decode  # noqa: SLF001 - of its own
 
@@ -281,7 +275,6 @@ def test_records_that_are_decoded_again_are_set_aside_once() -> None:
 
 
 def test_a_time_that_python_does_not_have_is_a_bad_record() -> None:
-    """Protobuf holds it, a datetime does not."""
     bodies = [Timestamp(seconds=second).SerializeToString() for second in (0, 10**14)]
     decoder = a_decoder(form=protobuf(Timestamp), on_bad="fail")
     decoder._reading.begin()  # noqa: SLF001 - as the source does
@@ -301,6 +294,5 @@ def test_a_head_without_end_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize("body", [b"", b" ", b'{"at": "x"}\n{"at": 2}'])
 def test_what_is_no_object_or_several_is_told_so(body: bytes) -> None:
-    """And not by how that was found out."""
     with pytest.raises(OperatorError, match="offset 10: is not one object of JSON"):
         a_decoder(is_table=True, on_bad="fail").batch(a_raw([body]))

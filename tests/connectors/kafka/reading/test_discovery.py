@@ -10,7 +10,6 @@ _QUESTION_S = 5.0
 
 
 def test_a_task_goes_on_while_a_question_waits_for_brokers() -> None:
-    """The task may have other work, such as to end an epoch."""
     finder = gp.kafka("orders", servers="127.0.0.1:1").discover(0, 1, ())
     began = time.monotonic()
     try:

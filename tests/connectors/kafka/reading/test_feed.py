@@ -132,7 +132,6 @@ def test_ends_and_errors_stand_where_they_came() -> None:
 
 
 def test_trouble_of_the_client_is_told_or_ends_it() -> None:
-    """By whether it may pass."""
     client, feed, state = a_feed("a/0")
     client.portions = [[an_error(KafkaError.LEADER_NOT_AVAILABLE, "a/0")]]
     assert taken(feed, "a/0") == []
@@ -147,7 +146,6 @@ def test_trouble_of_the_client_is_told_or_ends_it() -> None:
 
 @pytest.mark.parametrize("size", [1, 20_000], ids=["many", "large"])
 def test_a_partition_that_is_not_read_is_paused_until_it_is(size: int) -> None:
-    """So that what waits is bounded, by records and by bytes."""
     client, feed, _ = a_feed("a/0", "a/1")
     calls, waiting = [], 0
     while not client.calls:

@@ -34,7 +34,6 @@ class Known:
         return {name: 7 for name in names if name == "a/0"}
 
     def at_time(self, names: Sequence[str], time_ms: int) -> Mapping[str, int]:
-        """A record each ms, from 1003 on."""
         return {name: max(3, time_ms - 1000) for name in names if name == "a/0" and time_ms < 1010}
 
 

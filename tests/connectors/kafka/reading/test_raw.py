@@ -14,7 +14,6 @@ OFFSETS = st.lists(st.integers(0, 40), min_size=1, max_size=12, unique=True).map
 
 
 def a_raw(offsets: list[int], columns: RawColumns = ALL) -> Raw:
-    """Return records in which all is told by their offsets."""
     messages = [
         Message(
             topic="t",
@@ -96,7 +95,6 @@ BODIES = st.lists(st.just(b"{}") | BODY, min_size=1, max_size=6)
 def test_joined_values_can_be_had_back(
     first: list[bytes | None], second: list[bytes | None], cut: int
 ) -> None:
-    """Whatever is in them: a bad one is named by its offset."""
     raw = of_bodies(first, 0).joined(of_bodies(second, len(first)))
     bodies = first + second
     assert (list(raw.bodies), len(raw), list(raw.offsets)) == (

@@ -27,7 +27,6 @@ def topics(kafka: KafkaAddress) -> TopicBuild:
 
 
 def kept(topics: TopicBuild, topic: str) -> list[int]:
-    """Return the offsets of the records that are there."""
     return [each.offset() or 0 for each in reading.read(topics.servers, topic)]
 
 

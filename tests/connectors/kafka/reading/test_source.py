@@ -128,7 +128,6 @@ STRUCTS = [Struct(fields={"n": {"number_value": n}}).SerializeToString() for n i
 def test_records_that_would_end_a_process_are_named_or_left_out(
     topics: TopicBuild, options: Any, good: list[bytes], bad: bytes, *, values: Any, at: int
 ) -> None:
-    """In each form, wherever they stand."""
     topic = topics.make()
     topics.send(topic, [*good[:at], bad, *good[at:]])
     expected = [{"n": n} | ({values: None} if values else {}) for n in (1, 2)]
@@ -149,7 +148,6 @@ def test_records_that_would_end_a_process_are_named_or_left_out(
 
 
 def test_records_that_are_parsed_ahead_come_behind_each_snapshot(topics: TopicBuild) -> None:
-    """Where there are many, the next ones are taken of the client before the last are given."""
     topic, bad = topics.make(), 30_000
     bodies = [b'{"n": %d}' % number for number in range(60_000)]
     topics.send(topic, [*bodies[:bad], b"{", *bodies[bad + 1 :]])
@@ -191,7 +189,6 @@ def _read_by_hand(source: Any, place: Any) -> list[tuple[list[int], Any]]:
 
 
 def test_reading_begins_at_an_event_time(topics: TopicBuild) -> None:
-    """By the broker's index of Kafka's times; older records by event time are left out."""
     topic = topics.make(2)
     for partition in (0, 1):
         bodies = [json.dumps({"at": at}) for at in (100, 300, 200, 400)]
@@ -225,7 +222,6 @@ def test_offsets_are_committed_to_the_group_and_can_be_begun_at(topics: TopicBui
 
 
 def test_an_open_or_aborted_transaction_is_not_read(topics: TopicBuild) -> None:
-    """The end of a bounded run is where the records end that readers may see."""
     topic = topics.make()
     producer = Producer({"bootstrap.servers": topics.servers, "transactional.id": topic})
     producer.init_transactions(60)
@@ -248,7 +244,6 @@ def test_an_open_or_aborted_transaction_is_not_read(topics: TopicBuild) -> None:
 
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_all_partitions_of_all_topics_are_read(topics: TopicBuild, parallelism: int) -> None:
-    """By tasks that share them, found by a pattern."""
     names = [topics.make(3, name=f"many{parallelism}") for _ in range(2)]
     sent = set()
     for topic in names:
@@ -268,7 +263,6 @@ def test_all_partitions_of_all_topics_are_read(topics: TopicBuild, parallelism: 
 
 @pytest.fixture
 def live(topics: TopicBuild) -> Iterator[Any]:
-    """Run applications in the background, as long as the test runs."""
     runs = []
 
     def start(*names: str, **options: Any) -> tuple[Any, list[Any]]:
@@ -286,7 +280,6 @@ def live(topics: TopicBuild) -> Iterator[Any]:
 def test_a_partition_that_comes_later_is_read_from_its_first_record(
     topics: TopicBuild, live: Any
 ) -> None:
-    """Also where reading began at the latest record."""
     topic = topics.make()
     topics.send(topic, ["old"])
     _, found = live(topic, start="latest")
@@ -312,7 +305,6 @@ def test_a_missing_topic_ends_the_application(topics: TopicBuild) -> None:
 
 
 def test_a_pattern_that_no_topic_fits_is_told(topics: TopicBuild, live: Any) -> None:
-    """It may be misspelt, or the topic comes later."""
     name = f"later-{os.getpid()}"
     run, found = live(pattern=f"{name}.*")
     told = f"a topic that fits pattern {name}"
@@ -370,7 +362,6 @@ def test_a_run_that_goes_on_tells_of_records_that_are_gone(
     policy: Any,
     values: list[str],
 ) -> None:
-    """Also where a topic of the same name has records at the offsets that come next."""
     topic = topics.make()
     topics.send(topic, ["a", "b"])
 
@@ -405,7 +396,6 @@ def test_a_run_that_goes_on_tells_of_records_that_are_gone(
 
 
 def test_a_table_cannot_be_read_of_topics(topics: TopicBuild) -> None:
-    """Its partitions are not known before it runs."""
     app = gp.StreamApp("join")
     left = app.read(gp.collection([{"n": 1}]))
     table = gp.kafka("a", servers="a:1", value="json", until="now")
@@ -428,7 +418,6 @@ def test_mistakes_of_arguments_are_told() -> None:
 
 @pytest.mark.long
 def test_a_broker_that_is_away_is_waited_for(own_kafka: Kafka, live: Any) -> None:
-    """At the start and in the middle; people are told what the source waits for."""
     topics, broker = TopicBuild(own_kafka.address.plain), own_kafka.broker
     topic = topics.make(2)
     topics.send(topic, ["a"])
@@ -455,7 +444,6 @@ def test_a_broker_that_is_away_is_waited_for(own_kafka: Kafka, live: Any) -> Non
 def test_a_run_goes_on_where_its_last_epoch_ended(
     topics: TopicBuild, tmp_path: Path, start: Any
 ) -> None:
-    """Also with partitions that have come meanwhile: of those nothing is left out."""
     topic = topics.make(2)
     topics.send(topic, ["before"])
     output = tmp_path / "output"

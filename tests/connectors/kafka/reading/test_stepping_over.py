@@ -21,7 +21,6 @@ def topics(kafka: KafkaAddress) -> TopicBuild:
 
 @pytest.mark.parametrize("schema", [None, {"n": int}])
 def test_the_next_record_is_left_out(topics: TopicBuild, schema: Any) -> None:
-    """Of rows and of tables; what follows comes as if it had not been there."""
     topic = topics.make(1, "")
     topics.send(topic, [json.dumps({"n": at}) for at in range(6)])
     source = gp.kafka(topic, servers=topics.servers, value="json", schema=schema, until="now")

@@ -20,7 +20,6 @@ from tests.servers.kafka import KafkaAddress
 
 @pytest.mark.parametrize("name", ["max.in.flight", "max.in.flight.requests.per.connection"])
 def test_settings_for_whole_epochs_are_those_of_the_user_if_there_are_any(name: str) -> None:
-    """Under both of their names."""
     usual = lane.transaction_settings({})
     given = lane.transaction_settings({name: 5, "queue.buffering.max.ms": 1})
     assert usual["max.in.flight"] == 2
@@ -28,7 +27,6 @@ def test_settings_for_whole_epochs_are_those_of_the_user_if_there_are_any(name: 
 
 
 def test_no_more_is_handed_over_than_the_client_may_keep() -> None:
-    """No broker takes any of it."""
     producer = Producer({"bootstrap.servers": f"127.0.0.1:{free_port()}"})
 
     def check() -> None:
@@ -75,11 +73,9 @@ class Stuck:
         return self.kept
 
     def __getattr__(self, name: str) -> Any:
-        """Do nothing."""
         return lambda *_: None
 
     def commit_transaction(self, _: float) -> None:
-        """Fail as while brokers are away for a moment."""
         self.asked += 1
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "slow", False, True))  # noqa: SLF001 - of the client
 

@@ -26,8 +26,6 @@ FACTS = TopicFacts(partitions=4, record_bytes_max=1_000, ahead_ms_max=500)
 
 
 class Page(NamedTuple):
-    """A result with fields."""
-
     name: str
     size: int
 
@@ -37,20 +35,17 @@ def form(
     value: Any = lambda result: str(result).encode(),
     **more: Any,
 ) -> RecordForm:
-    """Return a form of records."""
     values = RecordValues("sink", value).begun()
     return RecordForm(operator="sink", topic=topic, values=values, **more)
 
 
 def made(a_form: RecordForm, results: Sequence[Any], times: list[int] | None = None) -> Outgoing:
-    """Return the records of results."""
     return a_form.outgoing(
         a_form.addressed(results), times or [1] * len(results), lambda _: FACTS, NOW_MS
     )
 
 
 def test_a_record_has_value_and_event_time() -> None:
-    """Nothing else, unless it is asked for."""
     records = made(form(), ["a", "b"], [10, 20])
 
     assert list(records.sends()) == [
@@ -61,7 +56,6 @@ def test_a_record_has_value_and_event_time() -> None:
 
 
 def test_all_parts_of_a_record_may_be_functions_of_the_result() -> None:
-    """Of each its own."""
     records = made(
         form(
             lambda n: f"t{n % 2}",
@@ -91,7 +85,6 @@ def test_all_parts_of_a_record_may_be_functions_of_the_result() -> None:
     ids=["field", "item", "function", "column", "function of a row"],
 )
 def test_a_key_is_a_field_or_a_function(results: Any, key: Any, keys: list[bytes]) -> None:
-    """Text becomes UTF-8."""
     assert made(form(key=key), results).keys == keys
 
 
@@ -110,7 +103,6 @@ def test_a_key_is_a_field_or_a_function(results: Any, key: Any, keys: list[bytes
 def test_a_value_is_of_a_form_or_of_a_function(
     value: Any, results: Any, values: list[str | None]
 ) -> None:
-    """A record without a value deletes its key."""
     found = made(form(value=value), results).values
 
     assert [None if each is None else each.decode() for each in found] == values
@@ -126,7 +118,6 @@ def test_a_value_is_of_a_form_or_of_a_function(
     ],
 )
 def test_a_value_that_cannot_be_made_is_named(value: Any, result: Any, said: str) -> None:
-    """By its record, not by the first of the batch."""
     good: Any = {"json": 1, "text": "a", "bytes": b"a"}.get(str(value), b"a")
     with pytest.raises(OperatorError, match=said) as caught:
         made(form(value=value), [good, result])
@@ -167,7 +158,6 @@ def test_a_record_that_cannot_be_written_is_named(
 
 
 def test_the_first_bad_record_of_several_is_named() -> None:
-    """By its value."""
     with pytest.raises(OperatorError, match="has 2,000 bytes") as caught:
         made(form(), ["good", "b" * 2000, "c" * 3000])
 
@@ -175,7 +165,6 @@ def test_the_first_bad_record_of_several_is_named() -> None:
 
 
 def test_the_largest_record_is_written() -> None:
-    """Up to what the topic takes."""
     assert len(made(form(partition=lambda _: 3), ["x" * 872])) == 1
 
 
@@ -198,7 +187,6 @@ def test_a_topic_of_a_record_that_is_not_there_is_that_record_s_fault() -> None:
 
 
 def test_records_of_one_topic_and_of_several_are_added_up() -> None:
-    """A batch whose records have one topic names it once."""
     records = made(form(str), ["a"])
     for more in (["a"], ["b"], ["b", "c"]):
         records.add(made(form(str), more))
@@ -207,7 +195,6 @@ def test_records_of_one_topic_and_of_several_are_added_up() -> None:
 
 
 def test_a_record_without_a_value_is_stored_beside_others() -> None:
-    """As is a key."""
     records = made(form(value=lambda n: b"x" * n if n else None, key=lambda n: "k" * n), [2, 0, 1])
 
     assert Outgoing.decoded(records.encoded()) == records
@@ -215,7 +202,6 @@ def test_a_record_without_a_value_is_stored_beside_others() -> None:
 
 
 def test_records_are_stored_as_plain_lists() -> None:
-    """Another version of gearpy reads them."""
     records = made(form(value=lambda n: b"x" * n if n else None), [300, 0])
 
     assert decode_value(records.encoded().joined()) == {
@@ -231,7 +217,6 @@ def test_records_are_stored_as_plain_lists() -> None:
 
 @pytest.mark.parametrize("topic", ["t", lambda n: f"t{n}"], ids=["one topic", "some"])
 def test_records_travel_through_a_checkpoint(topic: Any) -> None:
-    """With all that they have."""
     records = made(
         form(topic, key=str, headers=lambda n: [("h", str(n))], partition=lambda n: n), [1, 2, 3]
     )
@@ -240,7 +225,6 @@ def test_records_travel_through_a_checkpoint(topic: Any) -> None:
 
 
 def test_batches_are_added_up() -> None:
-    """An epoch has many of them."""
     records = made(form(key=str), [1, 2])
     records.add(made(form(key=str), [30]))
 
@@ -266,7 +250,6 @@ def test_an_epoch_has_its_records_in_order_however_they_came(sizes: list[int]) -
 
 
 def test_records_that_are_encoded_are_not_added_to() -> None:
-    """A checkpoint has them."""
     records = made(form(), [1])
     records.encoded()
     with pytest.raises(AssertionError, match="in a checkpoint"):

@@ -51,7 +51,6 @@ class Runs:
         self.writers: list[PacedWriter] = []
 
     def sink(self, **more: Any) -> KafkaSink:
-        """Return the sink."""
         given = {"topic": self.topic, "name": self.topic, "value": "text"} | more
         made = gp.kafka_sink(servers=self.servers, **given)
         assert isinstance(made, KafkaSink)
@@ -68,7 +67,6 @@ class Runs:
         task: int = 0,
         **more: Any,
     ) -> PacedWriter:
-        """Start the task from a checkpoint."""
         writer = self.sink(**more).open(task, task + 1)
         self.writers.append(writer)
         writer.begin(
@@ -96,7 +94,6 @@ class Runs:
 
 @pytest.fixture
 def runs(kafka: KafkaAddress) -> Iterator[Runs]:
-    """Return the starts of a task that writes a topic of its own."""
     made = Runs(kafka.plain, make_topic(kafka.plain))
     yield made
     for writer in made.writers:
@@ -105,12 +102,10 @@ def runs(kafka: KafkaAddress) -> Iterator[Runs]:
 
 @pytest.fixture
 def own_acls(kafka: KafkaAddress) -> TopicBuild:
-    """Return a builder of topics that users have no right to."""
     return TopicBuild(kafka.plain, kafka.sasl)
 
 
 def batch(*records: Any) -> Batch:
-    """Return some records."""
     return Batch([*records], [1] * len(records))
 
 
@@ -121,20 +116,17 @@ def begun(writer: PacedWriter) -> PacedWriter:
 
 
 def delivered(writer: PacedWriter) -> PacedWriter:
-    """Wait until all complete epochs are shown."""
     eventually(lambda: writer.is_delivered or writer.failure is not None)
     assert writer.failure is None
     return writer
 
 
 def refused(writer: PacedWriter) -> str:
-    """Wait until the writer gives up; return what it says."""
     eventually(lambda: writer.failure is not None)
     return str(writer.failure)
 
 
 def test_records_are_shown_when_their_epoch_is_complete(runs: Runs) -> None:
-    """In order; records of the next epoch wait."""
     writer = runs.start(1)
     writer.write_batch(batch("a", "b"))
     prepared = writer.prepare(1)
@@ -216,7 +208,6 @@ def test_what_is_complete_and_not_shown_is_in_the_next_checkpoint(runs: Runs) ->
 
 
 def test_a_transaction_of_a_dead_task_is_aborted_when_its_successor_begins(runs: Runs) -> None:
-    """Not after the time-out of the brokers, of ten minutes; its epoch is written again."""
     writer = begun(runs.start(1))
     writer.write_batch(batch("a"))
     prepared = {1: writer.prepare(1)}
@@ -244,7 +235,6 @@ def test_a_transaction_of_a_dead_task_is_aborted_when_its_successor_begins(runs:
 def test_an_epoch_is_not_written_again_when_only_its_answer_was_lost(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The marker tells that the transaction was committed."""
     write = TransactionLane.write
     lost: list[EpochMarker] = []
 
@@ -266,7 +256,6 @@ def test_an_epoch_is_not_written_again_when_only_its_answer_was_lost(
 
 
 def test_a_zombie_shows_nothing(runs: Runs) -> None:
-    """It is told to show what its successor has shown, and gives up."""
     zombie = begun(runs.start(1))
     zombie.write_batch(batch("a"))
     prepared = {1: zombie.prepare(1)}
@@ -283,7 +272,6 @@ def test_a_zombie_shows_nothing(runs: Runs) -> None:
 
 
 def test_a_run_goes_on_from_a_checkpoint_of_another(runs: Runs) -> None:
-    """What the other one had prepared is shown once; it can show nothing more."""
     first = begun(runs.start(1))
     first.write_batch(batch("a"))
     prepared = {1: first.prepare(1)}
@@ -299,7 +287,6 @@ def test_a_run_goes_on_from_a_checkpoint_of_another(runs: Runs) -> None:
 
 
 def test_a_run_goes_on_from_one_with_more_tasks(runs: Runs) -> None:
-    """A task that is no more shows what it had prepared, once, and fences its last start."""
     tasks = [begun(runs.start(1, task=task)) for task in (0, 1)]
     for writer, value in zip(tasks, "ab", strict=True):
         writer.write_batch(batch(value))
@@ -365,7 +352,6 @@ def test_going_back_behind_what_was_shown_is_refused(runs: Runs) -> None:
 
 
 def test_a_copy_goes_on_under_another_name(runs: Runs) -> None:
-    """What it had prepared and the other has shown is not written again, and what follows is."""
     prepared = two_shown(runs)
 
     copy = delivered(runs.start(2, 1, {1: prepared[1]}, name="other"))
@@ -377,7 +363,6 @@ def test_a_copy_goes_on_under_another_name(runs: Runs) -> None:
 
 
 def test_a_lost_marker_is_told(runs: Runs) -> None:
-    """Nobody knows whether the last epoch was shown."""
     first = runs.start(1, marker_topic="m-" + runs.run)
     prepared = {}
     for epoch in (1, 2):
@@ -395,7 +380,6 @@ def test_a_lost_marker_is_told(runs: Runs) -> None:
 
 
 def test_at_least_once_all_records_are_there_before_the_epoch_ends(runs: Runs) -> None:
-    """They are sent at once."""
     writer = runs.start(1, guarantee="at-least-once")
     eventually(lambda: writer.has_room)
     writer.write_batch(batch("a", "b"))
@@ -425,7 +409,6 @@ def test_a_stop_needs_no_broker_where_nothing_was_read(guarantee: Any) -> None:
 
 @pytest.mark.long
 def test_brokers_that_are_away_are_waited_for(own_kafka: Kafka) -> None:
-    """At the start and in the middle; what was to be sent is sent when they are back."""
     topic = make_topic(own_kafka.address.plain)
     runs = Runs(own_kafka.address.plain, topic)
     own_kafka.broker.kill()
@@ -455,7 +438,6 @@ def test_brokers_that_are_away_are_waited_for(own_kafka: Kafka) -> None:
 
 
 def test_keys_go_to_the_partitions_of_java_s_clients(kafka: KafkaAddress) -> None:
-    """By murmur2; readers that join topics by partition rely on it."""
     topic = make_topic(kafka.plain, partitions=4)
     app = gp.StreamApp("keys")
     keys = app.read(gp.collection([*JAVA_PARTITIONS]))
@@ -502,7 +484,6 @@ def test_readers_find_all_that_a_record_has(kafka: KafkaAddress, guarantee: Any)
 
 
 def test_a_record_that_is_too_large_is_bad(kafka: KafkaAddress) -> None:
-    """By the limit of its topic: the others are written."""
     topic = make_topic(kafka.plain, max_message_bytes="2000")
     app = gp.StreamApp("large")
     records = app.read(gp.collection(["a", "b" * 3000, "c"]))
@@ -512,7 +493,6 @@ def test_a_record_that_is_too_large_is_bad(kafka: KafkaAddress) -> None:
 
 
 def test_batches_keep_to_the_limit_of_their_topic(kafka: KafkaAddress) -> None:
-    """A batch of many small records is as little taken as a large record."""
     topic = make_topic(kafka.plain, max_message_bytes="2000")
     app = gp.StreamApp("many")
     records = app.read(gp.collection([f"{n:0500}" for n in range(100)]))
@@ -524,7 +504,6 @@ def test_batches_keep_to_the_limit_of_their_topic(kafka: KafkaAddress) -> None:
 
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
 def test_a_missing_topic_ends_the_application(kafka: KafkaAddress, guarantee: Any) -> None:
-    """At once, and by its name."""
     app = gp.StreamApp("gone")
     records = app.read(gp.collection(["a"]))
     records.write(gp.kafka_sink("no-such-topic", servers=kafka.plain, guarantee=guarantee))
@@ -556,7 +535,6 @@ def test_a_topic_that_is_gone_is_told_after_trouble(
 
 
 def write(records: list[Any], topic: str, **options: Any) -> None:
-    """Write records by an application of their own."""
     app = gp.StreamApp("writing")
     app.read(gp.collection(records)).write(gp.kafka_sink(topic, **options))
     gp.run(app)
@@ -564,7 +542,6 @@ def write(records: list[Any], topic: str, **options: Any) -> None:
 
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
 def test_a_wrong_password_ends_the_application(kafka: KafkaAddress, guarantee: Any) -> None:
-    """Once, and with the fix; the password is not in it."""
     cluster = gp.KafkaCluster(kafka.sasl, user="ann", password="wrong-one")
     with pytest.raises(GearpyError, match="the login was refused: correct user=, pass") as told:
         write(["a"], make_topic(kafka.plain), servers=cluster, guarantee=guarantee)
@@ -617,7 +594,6 @@ def test_a_user_without_rights_is_told_which_one_is_missing(own_acls: TopicBuild
 
 
 def test_a_registry_that_is_away_is_waited_for(kafka: KafkaAddress) -> None:
-    """By the sink before it takes records, by the source before it gives any; nothing is lost."""
     topic, port = make_topic(kafka.plain), free_port()
     form = gp.avro(registry=FakeRegistry.client_at(port), schema='"string"')
     app, found = gp.StreamApp("away"), list[str]()
@@ -670,7 +646,6 @@ def test_a_registry_that_is_away_when_a_topic_is_first_written_holds_no_task(
 
 
 def test_a_schema_that_is_refused_ends_the_application(kafka: KafkaAddress) -> None:
-    """No record is to blame, and none is left out for it."""
     app = gp.StreamApp("refused")
     records = app.read(gp.collection(["a", "b"]))
     with FakeRegistry(answers=[409]) as fake:
@@ -693,12 +668,10 @@ def test_a_schema_that_is_refused_ends_the_application(kafka: KafkaAddress) -> N
     ids=str,
 )
 def test_a_mistake_is_told_before_anything_runs(more: dict[str, Any], said: str) -> None:
-    """With what may be said instead."""
     with pytest.raises(ConfigError, match=said):
         gp.kafka_sink(**{"topic": "t", "servers": "a:1", **more})
 
 
 def test_the_promise_of_a_path_is_that_of_its_sink() -> None:
-    """It is declared, not found out."""
     assert gp.kafka_sink("t", servers="a:1").transactional
     assert not gp.kafka_sink("t", servers="a:1", guarantee="at-least-once").transactional

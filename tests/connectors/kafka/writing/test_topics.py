@@ -18,7 +18,6 @@ from gearpy.errors import GearpyError
 def test_two_threads_that_ask_brokers_that_are_away_do_not_disturb_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each that got no answer puts the client away, also while the other one uses it."""
     mine = current_thread()
     cluster = KafkaCluster("127.0.0.1:1")
     asked = SinkTopics(
@@ -37,7 +36,6 @@ def test_two_threads_that_ask_brokers_that_are_away_do_not_disturb_each_other(
         """A client that has no answer, and that the other thread asks first."""
 
         def describe_topics(self, *_: Any, **__: Any) -> dict[str, Future[Any]]:
-            """Fail."""
             if current_thread() is mine:
                 other = Thread(target=ask)
                 other.start()

@@ -55,7 +55,6 @@ def die(bench: Bench, executor_id: ExecutorId = A, cause: str = CRASH) -> list[o
 
 
 def probes(commands: Sequence[object]) -> list[SourceProbe]:
-    """Return how sources are told to read, in the newest attempt."""
     sent = [each.message for each in commands if isinstance(each, Send)]
     return [p for each in sent if isinstance(each, LaunchTasks) for p in each.probes]
 
@@ -130,7 +129,6 @@ def test_a_search_reads_less_each_time_and_costs_no_restart() -> None:
 
 
 def test_when_it_was_left_out_all_begins_again_without_it() -> None:
-    """With one record at a time at first, as the next one may kill, too."""
     bench = a_bench(steps_over=True)
     die(bench)
     for _ in range(6):
@@ -145,7 +143,6 @@ def test_when_it_was_left_out_all_begins_again_without_it() -> None:
 
 
 def test_an_epoch_of_a_search_waits_for_a_late_death() -> None:
-    """Where another thread than that of the record dies, or tells first where all threads are."""
     bench = a_bench(steps_over=True)
     die(bench)
     die(bench)
@@ -160,7 +157,6 @@ def test_an_epoch_of_a_search_waits_for_a_late_death() -> None:
 
 
 def test_regions_of_one_process_are_searched_together() -> None:
-    """Which of them is to blame is not known: half of their partitions are read at a time."""
     bench = a_bench((1, 1), (1, 1), steps_over=True)
     of_a = [r.number for r in bench.manager.regions if A in r.executors]
     die(bench)

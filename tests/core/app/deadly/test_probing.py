@@ -156,7 +156,6 @@ def test_any_records_of_a_few_partitions_are_left_out(counts: tuple[int, ...], t
 def test_nothing_else_is_left_out(
     counts: list[int], tasks: int, at_once: int, data: st.DataObject
 ) -> None:
-    """Long partitions, many, and several deadly records."""
     parts = parts_of(counts, tasks)
     everything = Deadly(parts).everything
     places = st.lists(st.sampled_from(everything), max_size=3) if everything else st.just([])
@@ -169,7 +168,6 @@ def test_nothing_else_is_left_out(
 
 
 def test_without_a_search_the_second_death_at_a_place_is_the_last() -> None:
-    """No restart is spent on a third."""
     part = (TaskId(0, 0), "p0")
     world = Deadly(parts_of([3000], 1), kills=[(part, 2000)], at_once=300, steps_over=False)
 
@@ -186,7 +184,6 @@ def test_deaths_far_apart_are_not_of_one_cause() -> None:
 
 
 def test_what_dies_of_its_state_is_not_searched_for_long() -> None:
-    """Before anything is read, nothing of the input is to blame."""
     probing = Probing(steps_over=True)
     place = {(TaskId(0, 0), "p0"): b"7"}
 
@@ -210,7 +207,6 @@ def test_a_search_ends_though_deaths_do_not_depend_on_what_is_read() -> None:
 
 
 def test_ever_more_is_read_behind_the_place() -> None:
-    """Nothing at first, then so much for long enough, and at last as always."""
     sizes = [quota(16, epochs) for epochs in range(200)]
 
     assert sizes[:21] == [0, *[16] * 20]
@@ -241,5 +237,4 @@ def test_ever_more_is_read_behind_the_place() -> None:
     ],
 )
 def test_only_what_a_process_did_counts(cause: str, *, is_own: bool) -> None:
-    """What somebody else has killed says nothing of the input."""
     assert died_by_itself(cause) is is_own

@@ -47,14 +47,12 @@ def there(task: TaskId, **kw: Any) -> TaskClock:
 
 
 def test_all_sources_have_to_be_there() -> None:
-    """One that has not said so may still give older records."""
     assert a_halt(there(FIRST), there(SECOND)).is_reached
     assert not a_halt(there(FIRST)).is_reached
     assert not a_halt(there(FIRST), a_clock(SECOND, 3)).is_reached
 
 
 def test_silent_sources_and_ended_ones_are_not_waited_for() -> None:
-    """As for watermarks; but silence alone brings event time nowhere."""
     silent = a_clock(SECOND, 3, idle=True)
     ended = a_clock(SECOND, MAX_MS, "reached")
 
@@ -74,12 +72,10 @@ def test_silent_sources_and_ended_ones_are_not_waited_for() -> None:
     ],
 )
 def test_what_cannot_be_exact_cannot_be(state: HaltState, text: str) -> None:
-    """And says which source it is."""
     assert text in a_halt(there(FIRST), a_clock(SECOND, 3, state)).refusal
 
 
 def test_sources_that_are_there_do_not_wait_for_ever_for_others() -> None:
-    """Nothing of what they hold back is shown meanwhile."""
     reports = {FIRST: there(FIRST), SECOND: a_clock(SECOND, 3)}
     halt = a_halt(*reports.values(), timeout_ms=1000)
     halt.on_reports(reports, 999)
@@ -92,7 +88,6 @@ def test_sources_that_are_there_do_not_wait_for_ever_for_others() -> None:
 
 
 def test_one_that_has_read_that_far_is_found_before_it_is_told() -> None:
-    """The newest record that was read counts, and what was promised."""
     halt = a_halt()
     read = a_clock(FIRST, 3, None, newest_ms=_AT_MS)
 
@@ -138,7 +133,6 @@ def next_dag(*regions: tuple[int, int]) -> Dag:
 
 
 def waiting(*regions: tuple[int, int], kept: frozenset[int] = frozenset()) -> Bench:
-    """Return a bench on which a change waits."""
     regions = regions or ((2, 2),)
     bench = Bench(*regions)
     report(bench, 1000, None)
@@ -149,7 +143,6 @@ def waiting(*regions: tuple[int, int], kept: frozenset[int] = frozenset()) -> Be
 def report(
     bench: Bench, watermark_ms: int, state: HaltState | None = "open", *, region: int = 0
 ) -> list[Command]:
-    """Let all sources of a region report how far they are."""
     of_region = bench.manager.regions[region]
     clocks = [
         a_clock(task, watermark_ms, state, session=session)
@@ -173,7 +166,6 @@ def last_epochs(commands: list[Command]) -> list[BeginEpoch]:
 
 
 def test_sources_are_told_at_once_and_nothing_else_happens() -> None:
-    """Epochs go on, and no process is started before event time is near."""
     bench = waiting()
     told_first = told(bench.done)
     bench.done.clear()
@@ -189,7 +181,6 @@ def test_sources_are_told_at_once_and_nothing_else_happens() -> None:
 
 
 def test_the_last_epoch_ends_at_that_time_when_all_sources_are_there() -> None:
-    """The processes of the next version have been started before."""
     bench = waiting()
     near = [*report(bench, 1000), *bench.tick(1000), *report(bench, 45_000)]
     bench.end_epoch()
@@ -204,7 +195,6 @@ def test_the_last_epoch_ends_at_that_time_when_all_sources_are_there() -> None:
 
 
 def test_a_restart_halts_before_it_reads() -> None:
-    """Nothing could be told in time afterwards."""
     bench = waiting()
     bench.done.clear()
 
@@ -216,7 +206,6 @@ def test_a_restart_halts_before_it_reads() -> None:
 
 
 def test_a_relaunched_app_master_has_the_change_wait_before_anything_runs() -> None:
-    """It is in its log."""
     bench = Bench(is_begun=False)
     bench.obey(bench.manager.change(next_dag((2, 2)), bench.now_ms, at_ms=_AT_MS))
     bench.begin()
@@ -227,7 +216,6 @@ def test_a_relaunched_app_master_has_the_change_wait_before_anything_runs() -> N
 
 
 def test_a_change_that_is_called_off_lets_sources_go_on() -> None:
-    """They are told until they say so."""
     bench = waiting()
     report(bench, 2000)
 
@@ -242,7 +230,6 @@ def test_a_change_that_is_called_off_lets_sources_go_on() -> None:
 
 
 def test_a_source_that_was_told_too_late_gives_the_change_up() -> None:
-    """What it has sent cannot be had back."""
     bench = waiting()
 
     (given_up,) = only(report(bench, 60_000, "passed"), ChangeGivenUp)
@@ -252,7 +239,6 @@ def test_a_source_that_was_told_too_late_gives_the_change_up() -> None:
 
 @pytest.mark.parametrize("way", ["drain", "failure"])
 def test_an_end_of_the_application_gives_it_up(way: str) -> None:
-    """A drain shows what was read, by the version that runs."""
     bench = waiting()
 
     if way == "drain":
@@ -264,7 +250,6 @@ def test_an_end_of_the_application_gives_it_up(way: str) -> None:
 
 
 def test_what_it_does_not_touch_does_not_halt() -> None:
-    """Its sources belong to no version alone."""
     bench = waiting((1, 1), (1, 1), kept=frozenset({0}))
 
     report(bench, 1000, None)
@@ -276,7 +261,6 @@ def test_what_it_does_not_touch_does_not_halt() -> None:
 
 
 def test_an_event_time_that_is_over_is_refused() -> None:
-    """As far as it is known before it is asked for."""
     bench = Bench()
     report(bench, 60_000, None)
 
@@ -312,7 +296,6 @@ def test_a_process_of_the_next_version_that_is_lost_is_started_again() -> None:
 
 
 def test_a_savepoint_that_is_being_made_comes_first() -> None:
-    """Its epochs are of one version."""
     bench = waiting()
     bench.manager.begin_epochs()
     bench.tick(1000)

@@ -27,7 +27,6 @@ SOURCE, SINK = TaskId(0, 0), TaskId(1, 0)
 
 
 def a_region(*manifests: Manifest, overrides: Sequence[TaskOffsets] = ()) -> Region:
-    """Return a region of a task on each of two executors."""
     return Region(
         number=4,
         tasks=[SOURCE, SINK],
@@ -45,7 +44,6 @@ def a_manifest(epoch: int) -> Manifest:
 
 
 def deploy(region: Region, attempt: int = 7) -> list[LaunchTasks]:
-    """Begin an attempt at 0; return what executors are told."""
     executors = {
         each: RegisterExecutor(
             executor_id=each,
@@ -111,7 +109,6 @@ def test_an_attempt_goes_on_from_the_newest_epoch() -> None:
 
 
 def test_what_a_region_needs_and_what_can_hurt_it() -> None:
-    """In each state; ``ending`` is the good end, in which executor 1 has answered."""
     region = a_region()
     assert (region.needs(ONE), region.may_fail, region.is_linked) == (True, False, False)
     deploy(region)

@@ -40,7 +40,6 @@ from tests.core.region_build import (
 
 
 def test_epochs_begin_when_all_tasks_run() -> None:
-    """An interval later; not in a start."""
     epochs = some_epochs()
     assert epochs.next_epoch == 1
     assert epochs.advance(10**6) == []
@@ -56,7 +55,6 @@ def test_epochs_begin_when_all_tasks_run() -> None:
 
 
 def test_an_epoch_is_stored_then_committed_then_the_next_begins() -> None:
-    """Each step waits for the one before, and is repeated until it is answered."""
     epochs = some_running()
     epochs.advance(INTERVAL_MS)
     manifest = store_epoch(epochs, 310)
@@ -130,7 +128,6 @@ def test_no_number_comes_twice() -> None:
 
 
 def test_the_clock_of_an_epoch_is_that_of_the_slowest_task_that_is_busy() -> None:
-    """As it was when the epoch began to end; idle and finished tasks hold nothing back."""
     epochs = some_running()
     clock(epochs, SOURCE, 30)
     clock(epochs, SINK, 20)
@@ -166,7 +163,6 @@ def test_by_event_time_all_are_told_the_same_cut_time() -> None:
 
 
 def test_a_missed_cut_makes_the_lead_longer() -> None:
-    """And the epoch has no cut time."""
     epochs = some_running(limits=BY_TIME)
     clock(epochs, SOURCE, 5, newest_ms=1000)
     epochs.advance(300)
@@ -183,7 +179,6 @@ def test_a_missed_cut_makes_the_lead_longer() -> None:
 
 
 def test_without_progress_of_event_time_epochs_end_by_position() -> None:
-    """That is no missed cut."""
     epochs = some_running(limits=BY_TIME)
     clock(epochs, SOURCE, 5, newest_ms=1000)
     complete_epoch(epochs, 300)
@@ -192,7 +187,6 @@ def test_without_progress_of_event_time_epochs_end_by_position() -> None:
 
 
 def test_an_epoch_that_no_source_comes_to_is_followed_by_one_by_position() -> None:
-    """One record of the far future must not be the end of all epochs."""
     epochs = some_running(limits=BY_TIME)
     clock(epochs, SOURCE, 5, newest_ms=10**15)
     epochs.advance(300)
@@ -254,7 +248,6 @@ def test_only_the_latest_attempts_are_known() -> None:
 
 
 def test_files_of_another_application_are_never_given_out() -> None:
-    """It may still need what this one has begun from."""
     epochs = some_running(
         a_manifest(1, "mine/base"), owns=lambda location: location.startswith("mine/")
     )
@@ -268,14 +261,12 @@ def test_files_of_another_application_are_never_given_out() -> None:
 
 
 def damaged(location: str) -> SnapshotsDamaged:
-    """Return that an executor cannot go on from a file."""
     return SnapshotsDamaged(
         executor_id=ONE, version=0, attempt=7, location=location, reason="bad checksum"
     )
 
 
 def test_a_damaged_epoch_is_never_gone_back_to() -> None:
-    """But to the one before; its number is not used again, and its files are given out."""
     epochs = some_epochs(a_manifest(5), a_manifest(6))
     epochs.on_deploy(7)
 
@@ -294,7 +285,6 @@ def test_a_damaged_epoch_is_never_gone_back_to() -> None:
 
 
 def test_when_no_epoch_is_left_all_stay_as_they_are() -> None:
-    """People may bring back what is missing."""
     epochs = some_epochs(a_manifest(5, "base"), a_manifest(6, "base"))
     epochs.on_deploy(7)
 

@@ -17,7 +17,6 @@ def a_manifest(region: int, epoch: int) -> Manifest:
 
 
 def some_regions(*manifests: Manifest, overrides: tuple[TaskOffsets, ...] = ()) -> RegionSet:
-    """Return two regions of two tasks each, on two executors."""
     dag = a_dag((1, 1), (1, 1))
     return RegionSet(
         dag,
@@ -30,7 +29,6 @@ def some_regions(*manifests: Manifest, overrides: tuple[TaskOffsets, ...] = ()) 
 
 
 def deploy(regions: RegionSet, number: int, attempt: int) -> list[LaunchTasks]:
-    """Begin an attempt of a region; return what executors are told."""
     executors = {
         each: RegisterExecutor(
             executor_id=each,
@@ -50,7 +48,6 @@ def deploy(regions: RegionSet, number: int, attempt: int) -> list[LaunchTasks]:
 
 
 def test_each_region_has_its_tasks_and_its_epochs() -> None:
-    """Of a region that is not there any more nothing is taken."""
     regions = some_regions(a_manifest(1, 3), a_manifest(0, 5), a_manifest(1, 4), a_manifest(7, 1))
 
     assert [each.number for each in regions] == [0, 1]
@@ -64,7 +61,6 @@ def test_each_region_has_its_tasks_and_its_epochs() -> None:
 
 
 def test_a_region_is_found_by_its_attempts() -> None:
-    """By the present one, or by any of the latest."""
     regions = some_regions()
     deploy(regions, 1, attempt=5)
     regions[1].stop(completed=False, now_ms=0)
@@ -76,7 +72,6 @@ def test_a_region_is_found_by_its_attempts() -> None:
 
 
 def test_executors_and_their_tasks() -> None:
-    """Who is needed until everything is done."""
     regions = some_regions()
     tasks = regions.tasks_of_executors
     assert sorted(task for each in tasks.values() for task in each) == [
