@@ -2,7 +2,6 @@
 
 - `__main__`, `main`: the command.
 - `sol`: messages per second and latency of one hop, in one process or between two.
-- `start`: start-up times and memory; `slow_sink`: back-pressure over a minute.
 - `process_cluster`: a real cluster in a folder; `recovery`: how long records stop flowing when
   something fails.
 - `crash`: strikes a cluster as planned, and checks the results; `faults`: how processes are harmed;
@@ -16,7 +15,6 @@
 - `checkpoint`: what epochs cost, and how soon much state is back.
 - `windows`: sum and count over windows, by rows and by columns, and how soon results are there.
 - `oracle`: programs of the stream language, compared with what they mean in many examples.
-- `sessions`: sessions of a million keys that come and go: whether memory grows.
 - `stream_language`: numbered records through windows, joins and columns, and their answer.
 - `compare`: an earlier commit and this one, in turns; `probe` is one measurement of either.
 - `peers`: the same programs on gearpy and on other stream processors, in turns; `peer_jobs`,

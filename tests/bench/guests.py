@@ -9,7 +9,6 @@ import typer
 
 def add_guests(app: typer.Typer) -> None:
     app.command()(guest_crash)
-    app.command()(guest_speed)
 
 
 def guest_crash(
@@ -21,17 +20,4 @@ def guest_crash(
 
     with TemporaryDirectory(prefix="gearpy-guest-") as folder:
         for line in crash(Path(folder), kills=faults, seed=seed):
-            typer.echo(line)
-
-
-def guest_speed(
-    rounds: Annotated[int, typer.Option(help="turns of each side")] = 3,
-    seconds: Annotated[float, typer.Option(help="measured time of each turn")] = 8,
-) -> None:
-    """Records between two executors: those of daemons, and those inside Spark, by turns."""
-    from tests.bench.guest_speed import guest_speed as speed  # noqa: PLC0415 - likewise
-    from tests.bench.guest_speed import lines_of  # noqa: PLC0415
-
-    with TemporaryDirectory(prefix="gearpy-guest-") as folder:
-        for line in lines_of(speed(Path(folder), rounds=rounds, seconds=seconds)):
             typer.echo(line)

@@ -79,30 +79,6 @@ def sol(
 
 
 @app.command()
-def start() -> None:
-    """Start-up of a local cluster and of a thousand tasks, with their memory."""
-    from tests.bench.start import measure_start
-
-    for what, seconds, memory_mb in measure_start():
-        typer.echo(f"{what:48} {seconds:6.2f} s {memory_mb:6.0f} MB")
-
-
-@app.command()
-def micro(
-    names: Annotated[list[str] | None, typer.Argument(help="of cases; else all")] = None,
-    scale: Annotated[float, typer.Option(help="records, as a share of the usual number")] = 1.0,
-) -> None:
-    """What one record costs in single steps: CPU time, ns."""
-    from tests.bench.micro import CASES, measure_micro
-
-    if unknown := [each for each in names or () if each not in CASES]:
-        typer.echo(f"micro: no case {unknown[0]!r}: there are {', '.join(CASES)}", err=True)
-        raise typer.Exit(2)
-    for name, ns in measure_micro(names or (), scale=scale):
-        typer.echo(f"{name:28} {ns:8,.0f} ns a record")
-
-
-@app.command()
 def work(
     names: Annotated[list[str] | None, typer.Argument(help="of paths; else all")] = None,
     *,
@@ -140,18 +116,6 @@ def work(
 
 
 @app.command()
-def slow_sink(
-    seconds: Annotated[int, typer.Option(help="how long to run")] = 60,
-) -> None:
-    """Back-pressure: a fast source into a sink that takes 10 ms for each batch."""
-    from tests.bench.slow_sink import measure_slow_sink
-
-    typer.echo(f"{'second':>6} {'records read':>13} {'written':>13} {'MB':>6}")
-    for second, read, written, memory_mb in measure_slow_sink(seconds):
-        typer.echo(f"{second:6} {read:13,} {written:13,} {memory_mb:6.1f}")
-
-
-@app.command()
 def recovery(
     times: Annotated[int, typer.Option(help="how often each kind of failure happens")] = 10,
 ) -> None:
@@ -171,22 +135,6 @@ def recovery(
                 f"{each.kind:40} {len(each.seconds):5} p50 {each.quantile(0.5):6.2f} s, "
                 f"max {max(each.seconds):6.2f} s"
             )
-
-
-@app.command()
-def recording(
-    seconds: Annotated[float, typer.Option(help="measured time of each run")] = 12,
-    runs: Annotated[int, typer.Option(help="of each kind, in turns")] = 3,
-    only: Annotated[str, typer.Option(help="ways to compare with off: on, all; or both")] = "both",
-) -> None:
-    """Processor time that recording the input of tasks costs."""
-    from tests.bench.recording import measure_recording
-
-    with TemporaryDirectory(prefix="gearpy-recording-") as folder:
-        typer.echo(f"{'records':8} {'recorded':9} {'us':>6} {'ratio':>6}")
-        ways = ("off", "on", "all") if only == "both" else ("off", only)
-        for each in measure_recording(Path(folder), seconds=seconds, runs=runs, ways=ways):
-            typer.echo(f"{each.kind:8} {each.way:9} {each.us:6.2f} {each.ratio:6.2f}")
 
 
 @app.command()
@@ -317,24 +265,6 @@ def checkpoint(
 
 
 @app.command()
-def looks(
-    keys: Annotated[int, typer.Option(help="counted by the step that is looked at")] = 1_000_000,
-    times: Annotated[int, typer.Option(help="looks of each kind")] = 10,
-) -> None:
-    """What a look at state costs: time of a query, pauses of the task."""
-    from tests.bench.looks import measure_looks
-
-    with TemporaryDirectory(prefix="gearpy-looks-") as folder:
-        for each in measure_looks(Path(folder), keys=keys, times=times):
-            took = " ".join(f"{seconds:5.2f}" for seconds in sorted(each.seconds))
-            used = " ".join(f"{seconds:5.2f}" for seconds in sorted(each.cpu_seconds))
-            gaps = " ".join(f"{gap_ms:5.1f}" for gap_ms in each.gaps_ms)
-            typer.echo(f"{each.way:10} longest pauses {gaps} ms")
-            if took:
-                typer.echo(f"{'':10} seconds {took}\n{'':10} of CPU  {used}")
-
-
-@app.command()
 def windows(
     seconds: Annotated[float, typer.Option(help="measured time of each run")] = 5,
     runs: Annotated[int, typer.Option(help="runs of each kind")] = 3,
@@ -354,33 +284,6 @@ def windows(
         for _ in range(runs):
             p50, p99 = measure_latency(path, seconds=seconds, rate=rate, keys=keys)
             typer.echo(f"{path:8} at {rate:,.0f}/s: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
-
-
-@app.command()
-def sessions(
-    minutes: Annotated[float, typer.Option(help="length of the stream")] = 60,
-    keys: Annotated[int, typer.Option(help="that come and go, three times each")] = 1_000_000,
-    rate: Annotated[float, typer.Option(help="records per second")] = 20_000,
-    live: Annotated[int, typer.Option(help="sessions that are open at a time")] = 25_000,
-    folder: Annotated[
-        Path | None, typer.Option(help="an empty one, for all that is written; kept then")
-    ] = None,
-) -> None:
-    """Session windows of many keys that come and go: memory must not grow, no session be lost."""
-    from tests.bench.sessions import measure_sessions
-
-    with TemporaryDirectory(prefix="gearpy-sessions-") as temporary:
-        report = measure_sessions(
-            folder or Path(temporary),
-            minutes=minutes,
-            keys=keys,
-            rate=rate,
-            live=live,
-            say=typer.echo,
-        )
-    for line in report.lines():
-        typer.echo(line)
-    raise typer.Exit(1 if report.problems or not report.is_flat else 0)
 
 
 @app.command()

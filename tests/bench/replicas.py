@@ -22,15 +22,11 @@ def masters(
     seed: Annotated[int, typer.Option(help="draws what is done to whom")] = 0,
     *,
     all_at_once: Annotated[bool, typer.Option(help="kill all of them, each time")] = False,
-    writes: Annotated[bool, typer.Option(help="kill none: count small writes")] = False,
 ) -> None:
     """Three masters that are killed and frozen under load; says what was lost, and for how long."""
     from tests.bench.masters import measure_masters
     from tests.bench.measure import percentile
 
-    if writes:
-        _masters_writes()
-        return
     if all_at_once:
         _masters_at_once(rounds, seed)
     with TemporaryDirectory(prefix="gearpy-masters-") as folder:
@@ -52,32 +48,6 @@ def masters(
     told = f"{accepted} submissions accepted, {len(result.seen)} lists"
     typer.echo(f"{told}: {result.problem or 'all fits one order'}")
     raise typer.Exit(1 if result.problem else 0)
-
-
-def _masters_writes() -> None:
-    from tests.bench.masters_values import measure_values
-    from tests.bench.masters_writes import MASTERS, measure_syncs, measure_writes
-
-    typer.echo(
-        f"{'writers':>7} {'writes/s':>9} {'batches/s':>10} {'writes each':>12} {'syncs/s':>8} "
-        f"{'bound':>8}"
-    )
-    with TemporaryDirectory(prefix="gearpy-masters-") as folder:
-        for writers in (1, 16, 64, 256):
-            syncs = measure_syncs(Path(folder))
-            result = measure_writes(Path(folder) / str(writers), writers=writers, seconds=5)
-            each = result.writes / max(1, result.entries)
-            typer.echo(
-                f"{writers:7} {result.writes / result.seconds:9,.0f} "
-                f"{result.entries / result.seconds:10,.0f} {each:12.1f} {syncs:8,.0f} "
-                f"{each * syncs / MASTERS:8,.0f}"
-            )
-        typer.echo("bound: such batches with one sync each, on a disk that three masters share")
-        for many in (16, 256):
-            stored = measure_values(Path(folder) / f"values{many}", open_values=many, seconds=5)
-            typer.echo(
-                f"an app master with {many} values on their way stores {stored:,.0f} a second"
-            )
 
 
 def _masters_at_once(rounds: int, seed: int) -> None:
