@@ -35,7 +35,10 @@ pytestmark = pytest.mark.usefixtures("no_log")
 # 20,765: what a task has sent comes when both ends have been started again; 20,907: a process in
 # which all is done has the slots that another one waits for; 22,828: a change is asked for while
 # its log cannot be written, and is refused; 24,644: a process starts as its version fails.
-@pytest.mark.parametrize("seed", [0, 20_765, 20_907, 22_828, 24_644])
+@pytest.mark.parametrize(
+    "seed",
+    [20_907, 22_828, *(pytest.param(n, marks=pytest.mark.long) for n in (0, 20_765, 24_644))],
+)
 def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> None:
     result = run_change_seed(seed)
 
@@ -43,7 +46,7 @@ def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> Non
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(20), *(pytest.param(each, marks=pytest.mark.long) for each in range(20, 200))]
+    "seed", [*range(10), *(pytest.param(each, marks=pytest.mark.long) for each in range(10, 200))]
 )
 def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
     result = run_change_seed(seed, aimed=seed % 2 == 1, shorter=SHORTER)
@@ -88,7 +91,7 @@ def test_versions_run_are_replaced_and_fail() -> None:
 
 
 def test_a_sink_keeps_what_versions_before_have_shown() -> None:
-    results = [run_change_seed(seed) for seed in (26, 33)]
+    results = [run_change_seed(26)]
 
     assert not [each for each in results if each.problem]
 

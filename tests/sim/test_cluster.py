@@ -22,27 +22,27 @@ def test_answer_is_right_whatever_fails(block: int) -> None:
 
 
 def test_a_drain_shows_what_was_read() -> None:
-    results = [run_seed(seed, "drain") for seed in range(5)]
+    results = [run_seed(seed, "drain") for seed in range(3)]
 
     assert not [each for each in results if each.problem]
     assert {each.status for each in results} == {"terminated", "succeeded"}
 
 
 def test_an_application_ends_when_its_budget_is_spent() -> None:
-    results = [run_seed(seed, "tight") for seed in range(4)]
+    results = [run_seed(seed, "tight") for seed in range(2)]
 
     assert not [each for each in results if each.problem]
 
 
 def test_without_faults_nothing_restarts() -> None:
-    results = [run_seed(seed, "calm") for seed in range(4)]
+    results = [run_seed(seed, "calm") for seed in range(2)]
 
     assert not [each for each in results if each.problem or each.restarts]
 
 
 def test_same_seed_gives_the_same_run() -> None:
     """Else a failure could not be looked into."""
-    assert [run_seed(seed) for seed in range(4, 6)] == [run_seed(seed) for seed in range(4, 6)]
+    assert run_seed(4) == run_seed(4)
 
 
 def test_app_master_waits_for_a_store_that_is_away() -> None:

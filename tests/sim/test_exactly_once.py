@@ -54,7 +54,7 @@ def a_run(
 )
 def test_tasks_are_right_whatever_fails(block: int) -> None:
     """Each result is shown once, and what was shown stays, unless epochs were damaged."""
-    for seed in range(block * 10, block * 10 + 10):
+    for seed in range(block * 8, block * 8 + 8):
         result = run_task_seed(seed)
 
         assert not result.problem, result
@@ -103,7 +103,7 @@ def numbers_in(scope: KeyedState) -> dict[str, int]:
 
 def test_state_of_each_key_is_that_of_its_records() -> None:
     """What a later run would go on from counts each record once, too."""
-    for seed in range(4):
+    for seed in range(2):
         app, simulation = a_run(seed, "numbered")
 
         expected = Counter(word for (word, _), _ in app.numbered())
@@ -111,28 +111,27 @@ def test_state_of_each_key_is_that_of_its_records() -> None:
 
 
 def test_what_is_shown_stays_if_no_epoch_is_damaged() -> None:
-    for seed in range(2):
-        rng = Random(seed)
-        app = SimulatedApp(150, list(BRANCHES))
-        faults = EpochFaults(store_ms=20, commit_ms=30, given_up=0.2, commits_lost=0.4)
-        simulation = Simulation(app.build(), seed=seed, cut_every_ms=8, faults=faults)
-        shown = Counter[str]()
-        while not simulation.is_finished:
-            simulation.step()
-            if rng.random() < 0.01:
-                now = Counter(repr(v) for sink in app.sinks.values() for v in sink.values)
-                assert shown <= now, f"seed {seed}"
-                shown = now
-            if rng.random() < 0.001:
-                simulation.crash()
-        simulation.run()
+    rng = Random(0)
+    app = SimulatedApp(150, list(BRANCHES))
+    faults = EpochFaults(store_ms=20, commit_ms=30, given_up=0.2, commits_lost=0.4)
+    simulation = Simulation(app.build(), seed=0, cut_every_ms=8, faults=faults)
+    shown = Counter[str]()
+    while not simulation.is_finished:
+        simulation.step()
+        if rng.random() < 0.01:
+            now = Counter(repr(v) for sink in app.sinks.values() for v in sink.values)
+            assert shown <= now
+            shown = now
+        if rng.random() < 0.001:
+            simulation.crash()
+    simulation.run()
 
-        assert not app.problem(), f"seed {seed}"
+    assert not app.problem()
 
 
 def test_same_seed_gives_the_same_run_with_all_faults() -> None:
     """Otherwise a seed would be of no use."""
-    assert [run_task_seed(seed) for seed in range(3)] == [run_task_seed(seed) for seed in range(3)]
+    assert run_task_seed(2) == run_task_seed(2)
 
 
 # -- the sink itself ---------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from tests.oracle.examples import KINDS, run_examples
 from tests.oracle.joins import JoinPlan, Side, accepted, joined
 from tests.oracle.windows import Firing, WindowPlan, WindowReplay
 
-EXAMPLES = 6
+EXAMPLES = 5
 SEED = 1
 
 
