@@ -189,11 +189,7 @@ NEEDS: Final[dict[str, tuple[Callable[[], object], str, str]]] = {
     "gs": (lambda: file_system_at("gs://b/x"), "gcsfs", "gcs"),
     "abfs": (lambda: file_system_at("abfs://b/x"), "adlfs", "azure"),
     "webhdfs": (lambda: file_system_at("webhdfs://h/x"), "requests", "hdfs"),
-    "store on kafka": (
-        lambda: file_system_at("kafka://h/x"),
-        "confluent_kafka",
-        "kafka",
-    ),
+    "store on kafka": (lambda: file_system_at("kafka://h/x"), "confluent_kafka", "kafka"),
     "sql": (lambda: query({"t": pa.table({"n": [1]})}, "select 1"), "duckdb", "sql"),
     "pandas": (
         lambda: gp.StreamApp("a").read(gp.collection([1])).map_batches(len, form="pandas"),

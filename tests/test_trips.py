@@ -46,8 +46,7 @@ def test_a_snapshot_from_its_task_to_the_commit() -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [MARK, f"a line with {MARK}", [{"user": MARK}], {MARK: 3}, f"x{MARK}".encode()],
+    "value", [MARK, f"a line with {MARK}", [{"user": MARK}], {MARK: 3}, f"x{MARK}".encode()]
 )
 def test_a_thing_holds_the_mark_if_it_is_somewhere_in_it(value: object) -> None:
     assert holding(is_marked)(value)

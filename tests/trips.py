@@ -47,14 +47,6 @@ _ITEMS: Final = 64  # Of a list that are looked at.
 
 
 class Trip:
-    """The calls that were handed the marked thing.
-
-    Attributes:
-        modules: of their functions.
-        forms: the types of the objects that held it.
-        calls: how many there were.
-    """
-
     def __init__(self, holds: Callable[[Any], bool]) -> None:
         self.holds = holds
         self.modules: set[str] = set()

@@ -206,11 +206,7 @@ class Scene:
 def change_crash(
     folder: Path, *, kills: int, seed: int, victims: Sequence[str] = VICTIMS
 ) -> Iterator[str]:
-    """Change an application so often, and kill a process in each change; tell what came out.
-
-    Raises:
-        RuntimeError: a number was lost, or counted twice.
-    """
+    """Change an application so often, and kill a process in each change; tell what came out."""
     rng, states, killed = random.Random(seed), Counter[str](), Counter[str]()
     with ProcessCluster(folder, workers=3, slots=16, settings=SETTINGS) as cluster:
         scene = Scene(cluster, folder)

@@ -55,12 +55,7 @@ class CheckpointOptions:
     """What a run does.
 
     Attributes:
-        folder: for the figures.
-        pipeline: one of those in `PIPELINES`.
-        keys: different words.
-        seconds: how long it is measured, after a warm-up.
         value_bytes: what is kept for a key; 0 for a number.
-        fill: each key comes once before the clock starts.
     """
 
     folder: str

@@ -33,25 +33,12 @@ _TIMEOUT_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class MeasuredVersion:
-    """One version, ready to be measured.
-
-    Attributes:
-        name: of its commit, for people.
-        python: the interpreter of its environment.
-        package: of its benches.
-    """
-
     name: str
     python: Path
     package: str
 
     @classmethod
     def unpack(cls, revision: str, folder: Path) -> "MeasuredVersion":
-        """Unpack a commit, and make its environment.
-
-        Raises:
-            ValueError: git does not know it.
-        """
         packed = _git("archive", "--format=tar", revision)
         with tarfile.open(fileobj=BytesIO(packed)) as files:
             files.extractall(folder / "source", filter="data")
@@ -66,11 +53,6 @@ class MeasuredVersion:
         return cls(name, folder / "venv/bin/python", "gearpy.bench" if is_old else "tests.bench")
 
     def measure(self, bench: str, seconds: float, text: Path) -> Figures:
-        """Run a bench in a process of its own.
-
-        Raises:
-            RuntimeError: it failed, or this version does not have it.
-        """
         command: list[str | Path] = [self.python, "-P", _PROBE, self.package, bench, str(seconds)]
         done = subprocess.run(
             [*command, text], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
@@ -84,15 +66,6 @@ class MeasuredVersion:
 
 @dataclass(slots=True)
 class BenchRatios:
-    """The figures of one bench in all turns, before and now.
-
-    Attributes:
-        bench: its name.
-        before: figures of the earlier version, turn by turn.
-        now: figures of the present one.
-        problem: why there are none, or no more.
-    """
-
     bench: str
     before: list[Figures] = field(default_factory=list)
     now: list[Figures] = field(default_factory=list)
@@ -136,14 +109,7 @@ def compare_versions(
     """Measure a revision and the tracked files as they are now; yield lines for people.
 
     Args:
-        revision: an earlier commit, in the words of git.
-        folder: an empty one.
-        benches: names in `PROBES`.
-        turns: of each bench.
         seconds: of a measurement, where its length can be chosen.
-
-    Raises:
-        ValueError: git does not know the revision, or there is no such bench.
     """
     chosen = list(benches)
     if unknown := set(chosen) - PROBES.keys():
@@ -182,11 +148,7 @@ def _in_turns(
 
 
 def _git(*args: str) -> bytes:
-    """Run git on this checkout, also from a hook, which has variables for another one.
-
-    Raises:
-        ValueError: it failed; with what it said.
-    """
+    """Run git on this checkout, also from a hook, which has variables for another one."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
         ["git", "-C", _ROOT, *args], capture_output=True, check=False, env=environ

@@ -128,11 +128,7 @@ class CrashRun:
     """Strikes one cluster: waits for the moment of each blow, and mends what does not mend itself.
 
     Args:
-        target: what is struck.
-        cluster: where it runs.
         results: its folder, where the end of its stream is set.
-        rng: decides victims and times.
-        say: told of each blow.
     """
 
     def __init__(
@@ -328,16 +324,11 @@ class Target:
     """A program to strike, and what there is to know about it.
 
     Attributes:
-        program: its module; its stream is that of `numbered.numbers`.
         check: compares the results with the answer for a stream up to a number.
         args: of the program, behind the folder of results and the rate.
         settings: keys of the configuration, besides those for many epochs.
-        signs: made from the folders of checkpoints and results.
-        run: made for each run.
         frozen_s: how long a frozen process is, at least and at most.
-        away_s: how long a killed daemon is.
         healthy_s: an application of which nothing comes for so long does not recover.
-        end_s: how long its end may take.
     """
 
     program: str
@@ -366,14 +357,8 @@ def crash(
     """Run it all: the stream goes on until the plan is done, and then ends.
 
     Args:
-        folder: an empty one.
-        target: what is struck.
-        plan: whom, and when.
-        seed: decides the rest.
-        rate: records per second.
         times: stop after so many blows; else when the plan is over.
         settings: keys of the configuration, besides those of the target.
-        say: told of each blow.
     """
     results = folder / "results"
     results.mkdir()

@@ -19,13 +19,7 @@ _EPOCH: Final = re.compile(r"epoch(\d+)-")
 
 
 class EpochSigns:
-    """Tells what executors have stored, and what a folder of records shows; asked every ms.
-
-    Args:
-        checkpoints: gearpy's.
-        results: the folder of results.
-        parallelism: tasks that write the folder of records.
-    """
+    """Tells what executors have stored, and what a folder of records shows; asked every ms."""
 
     def __init__(
         self, checkpoints: Path, results: Path, parallelism: int = numbered.PARTITIONS
@@ -86,12 +80,7 @@ class EpochSigns:
 
 
 class ReadSigns(EpochSigns):
-    """Tells which epochs are shown by reading another system, on a thread of its own.
-
-    Args:
-        checkpoints: gearpy's.
-        results: the folder of results.
-    """
+    """Tells which epochs are shown by reading another system, on a thread of its own."""
 
     def __init__(self, checkpoints: Path, results: Path) -> None:
         super().__init__(checkpoints, results)

@@ -34,11 +34,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "language": Target(
         program=stream_language.__file__,
         check=stream_language.check,
-        settings={
-            **_QUICK,
-            "checkpoint.interval-ms": "300",
-            "checkpoint.timeout-ms": "20000",
-        },
+        settings={**_QUICK, "checkpoint.interval-ms": "300", "checkpoint.timeout-ms": "20000"},
         signs=partial(EpochSigns, parallelism=stream_language.PARALLELISM),
     ),
 }

@@ -53,10 +53,7 @@ class Faults:
     supervises it; that happens in `mend_due`.
 
     Args:
-        cluster: it.
-        rng: chooses victims and times.
         frozen_s: how long a frozen process is, at least and at most.
-        away_s: how long a killed daemon is.
 
     Attributes:
         outsiders: other servers that may be struck, by what they are called.

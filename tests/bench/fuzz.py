@@ -30,7 +30,6 @@ class Parser:
 
     Attributes:
         inputs: of one case: lines or records, or one file.
-        make: makes the inputs of a case, by chance.
         read: reads them in a folder, and raises what its reader raises; but for a refusal that
             names what it refuses.
     """

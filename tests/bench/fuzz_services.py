@@ -99,11 +99,6 @@ def request(chance: random.Random, damaged: Callable[[bytes, random.Random], byt
 
 
 def answer(given: bytes, apps: Mapping[str, Any], loop: asyncio.AbstractEventLoop) -> int:
-    """Return the status of the answer to a request.
-
-    Raises:
-        Exception: whatever the application raises, too.
-    """
     route, path, kind, body = given.split(b"\n", 3)
     path, _, query = path.partition(b"?")
     headers = [(b"host", b"localhost"), (b"content-length", b"%d" % len(body))]

@@ -45,11 +45,7 @@ def why_no_hosts() -> str:
 
 
 def enter(namespace: str) -> None:
-    """Let all sockets that this thread makes from now on be in a namespace.
-
-    Raises:
-        OSError: it may not.
-    """
+    """Let all sockets that this thread makes from now on be in a namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     with (_NAMESPACES / namespace).open() as file:
         if libc.setns(file.fileno(), _CLONE_NEWNET):
@@ -60,8 +56,6 @@ class Hosts:
     """Machines by name. Use as a context manager.
 
     Args:
-        folder: an empty one.
-        names: of the machines.
         tag: that of the process that has made them; the own one if not given.
     """
 

@@ -335,10 +335,7 @@ def run_hosts(
     """Make machines, start a cluster on them, and do so much to them.
 
     Args:
-        folder: an empty one.
-        seed: decides what is done to which.
         faults: how many; the first ones are each of the kinds once.
-        kinds: what may be done.
     """
     with Hosts(folder / "hosts", [*_MASTERS, *_WORKERS, _CLIENT]) as hosts:
         order = json.dumps({"seed": seed, "faults": faults, "kinds": kinds, "tag": hosts.tag})

@@ -39,15 +39,6 @@ _TOPIC_S: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Records of one run.
-
-    Attributes:
-        reader: who read, or wrote.
-        per_second: by the clock.
-        per_cpu_second: of the process that read.
-        load: of the machine.
-    """
-
     reader: str
     per_second: float
     per_cpu_second: float
@@ -55,7 +46,6 @@ class Rate:
 
 
 def filled(servers: str, partitions: int, records: int) -> str:
-    """Return the name of a topic with so many records of 100 bytes of JSON."""
     topic, admin = f"speed{partitions}", AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_TOPIC_S)
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "batch.size": 1_000_000})
@@ -83,15 +73,6 @@ def _send(producer: Any, topic: str, body: bytes, partition: int) -> None:
 def measure_readers(
     cluster: Kafka, python: Path, topic: str, partitions: int, records: int
 ) -> Iterator[Rate]:
-    """Yield the rate of each reader, one after the other.
-
-    Args:
-        cluster: that has the topic.
-        python: of the environment with the others.
-        topic: with the records.
-        partitions: of the topic.
-        records: so many there are.
-    """
     servers = cluster.address.plain
     for reader in READERS:
         if reader in _OURS:

@@ -46,12 +46,7 @@ def kafka_plan(rng: random.Random) -> Iterator[Blow]:
 
 
 class _AnyBroker:
-    """One of several brokers, as an outsider: another each time, and never two at once.
-
-    Args:
-        brokers: of a cluster.
-        rng: chooses.
-    """
+    """One of several brokers, as an outsider: another each time, and never two at once."""
 
     def __init__(self, brokers: Sequence[Server], rng: random.Random) -> None:
         self._brokers = brokers

@@ -51,12 +51,7 @@ def _key(result: Any) -> str:
 
 
 class Feeder:
-    """Writes the records that the program reads, some each moment, on a thread of its own.
-
-    Args:
-        servers: addresses of the brokers.
-        rate: records per second of all partitions together.
-    """
+    """Writes the records that the program reads, some each moment, on a thread of its own."""
 
     def __init__(self, servers: str, rate: float) -> None:
         self._pause_s = PARTITIONS / rate

@@ -8,12 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from tests.bench.epoch_signs import ReadSigns
@@ -38,7 +33,6 @@ class KafkaSigns(ReadSigns):
     """Tells which epochs are shown, by the markers that their transactions leave.
 
     Args:
-        checkpoints: gearpy's.
         results: has the file with the addresses of the brokers.
     """
 
@@ -81,10 +75,6 @@ class StallWatch:
 
     Runs on: a thread of its own. A time in which the broker does not answer does not count: no
     transaction is to blame for that.
-
-    Args:
-        servers: addresses of the brokers.
-        topics: that are watched.
     """
 
     def __init__(self, servers: str, topics: Sequence[str]) -> None:
@@ -148,11 +138,6 @@ def _places(client: Consumer | AdminClient, topic: str) -> Sequence[TopicPartiti
 
 
 def read_all(servers: str, topic: str) -> Iterator[str]:
-    """Yield the records of a topic as others read them, up to its end.
-
-    Raises:
-        TimeoutError: an open transaction keeps the end away.
-    """
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "all", **_QUICK})
     try:
         places = _places(consumer, topic)

@@ -56,16 +56,6 @@ def run_linear(
     """Strike three masters so many times, while clients change and read; have it all judged.
 
     What does not fit is drawn into the folder, and ``history.jsonl`` there has all operations.
-
-    Args:
-        folder: an empty one.
-        seed: decides what is done to whom.
-        faults: how many.
-        bug: what each master has, if any.
-        kinds: what may be done; all if not given.
-
-    Raises:
-        Unavailable: the checker cannot be built here.
     """
     run, history, rng = LinearRun(seed), History(), random.Random(seed)
     chosen = kinds or tuple(KINDS)
@@ -107,10 +97,6 @@ def run_many(
     """Run many, one after the other; gives results as they come.
 
     Args:
-        runs: how many.
-        first: the seed of the first one.
-        faults: in each.
-        bug: what each master has, if any.
         keep: where the files of runs that went wrong are moved.
     """
     for seed in range(first, first + runs):

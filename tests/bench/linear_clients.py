@@ -95,11 +95,6 @@ class Clients:
         self._names += [f"name{number}" for number in range(first, first + _NAMES)]
 
     def wait_accepted(self) -> None:
-        """Wait until something is accepted that is submitted from now on.
-
-        Raises:
-            TimeoutError: that takes too long.
-        """
         begin, until_s = time.monotonic_ns(), time.monotonic() + _WITHIN_S
         while not self._history.has_accepted_since(begin):
             if time.monotonic() > until_s:
@@ -107,11 +102,6 @@ class Clients:
             time.sleep(_POLL_S)
 
     def list_all(self) -> None:
-        """List all names that were ever used, by the master that leads.
-
-        Raises:
-            TimeoutError: nobody answers.
-        """
         until_s = time.monotonic() + _WITHIN_S
         with self._connected(self._cluster.addresses) as masters:
             while time.monotonic() < until_s:

@@ -104,12 +104,7 @@ def listed(living: str, ended: Sequence[str]) -> str:
 
 
 def verdict_of(history: History, pictures: Path | None = None) -> Verdict:
-    """Return whether a history fits one order of events; draw what does not into a folder.
-
-    Raises:
-        Unavailable: the checker cannot be built here.
-        RuntimeError: the checker failed.
-    """
+    """Return whether a history fits one order of events; draw what does not into a folder."""
     lines = "".join(each.to_json() + "\n" for each in history.operations)
     command = [str(checker()), _EACH, str(pictures or "")]
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)

@@ -26,14 +26,6 @@ _SETTINGS: Final = {
 
 
 class LinearMasters:
-    """The masters of one run. Use as a context manager.
-
-    Args:
-        folder: an empty one.
-        seed: decides whom it strikes, and for how long.
-        bug: what each master has, if any.
-    """
-
     def __init__(self, folder: Path, *, seed: int, bug: Bug | None = None) -> None:
         self._folder, self._bug = folder, bug
         self._rng = random.Random(seed)
@@ -44,11 +36,7 @@ class LinearMasters:
         self._network.__enter__()
         try:
             self.cluster = ProcessCluster(
-                self._folder,
-                masters=3,
-                workers=0,
-                settings=_SETTINGS,
-                master_env=self._environment,
+                self._folder, masters=3, workers=0, settings=_SETTINGS, master_env=self._environment
             )
             self.cluster.__enter__()
         except BaseException:
@@ -62,11 +50,6 @@ class LinearMasters:
         self._network.__exit__()
 
     def leader(self) -> str:
-        """Return the address of the master that leads.
-
-        Raises:
-            TimeoutError: nobody does, although nothing is wrong.
-        """
         until_s = time.monotonic() + _WITHIN_S
         while time.monotonic() < until_s:
             with suppress(GearpyError):

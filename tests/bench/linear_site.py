@@ -38,9 +38,7 @@ def environment(folder: Path, ways: Mapping[str, str], bug: Bug | None) -> dict[
     """Return what a master must find in its environment.
 
     Args:
-        folder: that does not exist yet.
         ways: the addresses at which it reaches the others, by those that they are called.
-        bug: the one to plant, if any.
     """
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(_SITE.format(root=str(_ROOT)), encoding="utf-8")

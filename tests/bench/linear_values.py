@@ -19,12 +19,7 @@ from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
 from gearpy.errors import GearpyError
 from gearpy.ids import ActorPath
 from gearpy.messages.client import Artifact
-from gearpy.messages.cluster import (
-    AppMasterRegistered,
-    LaunchExecutor,
-    PutValue,
-    ValueStored,
-)
+from gearpy.messages.cluster import AppMasterRegistered, LaunchExecutor, PutValue, ValueStored
 from gearpy.transport.security.credentials import Credentials
 from tests.bench.linear_history import History, Operation
 from tests.bench.process_cluster import ProcessCluster
@@ -189,11 +184,7 @@ class PlayedWorker:
         system = self._endpoint.system
         ref = system.spawn(
             lambda: _PlayedAppMaster(
-                message,
-                self._endpoint.post,
-                self._cluster.addresses,
-                self._history,
-                self.is_quiet,
+                message, self._endpoint.post, self._cluster.addresses, self._history, self.is_quiet
             ),
             f"{message.name}-{message.launch}",
         )

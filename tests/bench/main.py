@@ -477,10 +477,7 @@ def spark_crash(
     _crash(target, plan, times=None, seed=seed, rate=rate, sets=sets, folder=folder)
 
 
-_EPOCHS: Final = {
-    "no epochs": {"checkpoint.interval-ms": 86_400_000},
-    "epochs 1 s apart": {},
-}
+_EPOCHS: Final = {"no epochs": {"checkpoint.interval-ms": 86_400_000}, "epochs 1 s apart": {}}
 
 
 @app.command()

@@ -78,7 +78,6 @@ class Clients:
             each.join()
 
     def accepted_after(self, begin_s: float) -> float:
-        """Return when the first submission was accepted that had begun after a time."""
         until_s = begin_s + _WITHIN_S
         while time.monotonic() < until_s:
             with self._lock:
@@ -187,11 +186,7 @@ def _heal(cluster: ProcessCluster, rng: random.Random) -> None:
 
 
 def until(holds: Callable[[], Any]) -> Any:
-    """Wait until something holds, while masters may be away; return it.
-
-    Raises:
-        TimeoutError: it does not come to hold.
-    """
+    """Wait until something holds, while masters may be away; return it."""
     until_s, failure = time.monotonic() + _WITHIN_S, "it does not hold"
     while True:
         try:

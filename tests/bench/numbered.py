@@ -69,10 +69,6 @@ def numbered_app(
     """Return the application; it ends where `set_end` says.
 
     Args:
-        folder: where the folders of results are made.
-        rate: records per second of all partitions together.
-        parallelism: of each step.
-        sink: makes the sink of a folder.
         step: called with each record behind the source; returns it, or raises.
         source: gives the same records; None: they are made in the program.
     """
@@ -111,11 +107,7 @@ def was_told_too_late(folder: Path) -> bool:
 
 
 def numbers(partition: int, folder: Path) -> Iterator[_Record]:
-    """Yield the records of a partition, the same each time, up to an end that is told later.
-
-    Raises:
-        ValueError: it was told too late.
-    """
+    """Yield the records of a partition, the same each time, up to an end that is told later."""
     end: int | None = None
     end_file, reached = folder / _END, folder / _REACHED
     reached.mkdir(exist_ok=True)
@@ -232,8 +224,6 @@ def check(folder: Path, end: int, *, may_repeat: Collection[str] = ()) -> Verdic
     """Compare the results in the folders with the answer for a stream up to ``end``.
 
     Args:
-        folder: of the folders.
-        end: what `set_end` was given.
         may_repeat: folders in which a result may be there again, if it says the same.
     """
     verdict = Verdict()
@@ -296,10 +286,7 @@ _LINE_OF: Final[dict[str, Callable[[Any], Line]]] = {
 
 
 def compare(
-    name: str,
-    lines: Iterable[Line],
-    expected: Mapping[tuple[str, int], Any],
-    verdict: Verdict,
+    name: str, lines: Iterable[Line], expected: Mapping[tuple[str, int], Any], verdict: Verdict
 ) -> None:
     """Count what is missing, what is there again, and what comes before one of its key."""
     seen: set[tuple[str, int]] = set()

@@ -125,11 +125,6 @@ class OneThread:
 
     Args:
         batch_records: records of a batch, of rows, at most; also of a read.
-        is_coded: messages go through frames, as between processes.
-
-    Attributes:
-        snapshots: of each task, in the order of epochs.
-        committed: by each task, in order.
     """
 
     def __init__(

@@ -21,9 +21,6 @@ def compare(
 
     Args:
         first: the seed to begin with; each seed has `EXAMPLES_EACH` examples of each kind.
-        examples: how many in all, rounded up.
-        processes: that share the work.
-        kinds: some of `KINDS`; None for all.
     """
     jobs = list(islice(_jobs(first, kinds or list(KINDS)), -(-examples // EXAMPLES_EACH)))
     if processes == 1:

@@ -42,9 +42,6 @@ class PeerJob:
     """What a run does.
 
     Attributes:
-        kind: what to count.
-        files: what is read.
-        folder: for what the sinks leave.
         executors: one, or two processes with a task of each kind in either.
     """
 

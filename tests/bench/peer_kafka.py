@@ -19,11 +19,7 @@ _ROWS = 16_384  # Of a table.
 
 
 class Stopwatch:
-    """Measures from the first records on, so that no start of a client counts.
-
-    Args:
-        records: the number that ends it.
-    """
+    """Measures from the first records on, so that no start of a client counts."""
 
     def __init__(self, records: int) -> None:
         self.left = records

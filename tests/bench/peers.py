@@ -38,18 +38,6 @@ _BEGIN_MS: Final = 1_767_225_600_000  # 2026-01-01.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeersOptions:
-    """What is run, and on how much.
-
-    Attributes:
-        python: of the environment with the others.
-        folder: for the files that are read.
-        words: how many there are to count.
-        rows: of the Parquet files.
-        events: that Bytewax counts in windows.
-        seconds: how long gearpy takes records from memory.
-        keys: of the windows.
-    """
-
     python: Path
     folder: Path
     words: int
@@ -90,10 +78,7 @@ class Comparison:
     """Two programs that do the same.
 
     Attributes:
-        name: for people.
-        ours: runs gearpy's.
         theirs: runs the other's; several, if it can be written in several ways.
-        aim: what the ratio shall be.
     """
 
     name: str
@@ -134,11 +119,6 @@ def best_of(turns: list[Turn]) -> tuple[str, float]:
 
 
 def environment(folder: Path, packages: Sequence[str] = PACKAGES) -> Path:
-    """Return the Python that has the others; make its environment where there is none.
-
-    Raises:
-        subprocess.CalledProcessError: pip could not install them; it has said why.
-    """
     python = folder / "bin" / "python"
     stamp = folder / "gearpy-peers"
     if not stamp.exists() or stamp.read_text(encoding="ascii") != "\n".join(packages):

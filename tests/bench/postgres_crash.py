@@ -56,7 +56,6 @@ class _PostgresSigns(ReadSigns):
     """Tells which epochs are shown, by the table of owners.
 
     Args:
-        checkpoints: gearpy's.
         results: has the file with the address of the database.
     """
 

@@ -22,7 +22,6 @@ _MICRO_S: Final = 4.0
 
 
 def _cpu_s() -> float:
-    """Return the CPU time of this process and of those that it has waited for."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(each.ru_utime + each.ru_stime for each in used)
 

@@ -30,15 +30,7 @@ _KEPT: Final = list[socket.socket]()  #: Bound, and not listening: their ports a
 
 
 class Daemon:
-    """A master or worker process that can be killed and started again.
-
-    Args:
-        args: of ``gear``.
-        env: its environment.
-        said: the file for its output.
-        module: is run instead of ``gearpy``.
-        before: words before the command.
-    """
+    """A master or worker process that can be killed and started again."""
 
     def __init__(
         self,
@@ -79,11 +71,6 @@ class Daemon:
             )
 
     def wait_ready(self, timeout_s: float = _READY_S) -> None:
-        """Wait for the line that says so.
-
-        Raises:
-            TimeoutError: it did not come; with what the process said.
-        """
         until_s = time.monotonic() + timeout_s
         while b" ready" not in self._said.read_bytes():
             assert self.process is not None
@@ -116,13 +103,8 @@ class ProcessCluster:
     """Some masters and workers; everything they write is below ``folder``.
 
     Args:
-        folder: an empty folder.
         masters: how many; the only one, or the first, is ``master``.
-        workers: how many.
-        slots: of each worker.
         settings: keys of the configuration, for daemons and applications alike.
-        master_options: more options of the master.
-        master_module: is run as the masters, instead of ``gearpy``.
         master_env: what each master has in its environment, by its address and those of all.
     """
 
@@ -285,23 +267,9 @@ class ProcessCluster:
                     os.kill(pid, signal.SIGCONT)
 
     def submit(self, program: Path, *args: str, executors: int) -> AppId:
-        """Submit a program as a user does; returns its id.
-
-        Raises:
-            RuntimeError: it was refused.
-        """
         done = subprocess.run(
             [
-                *(
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "gearpy",
-                    "app",
-                    "submit",
-                    "--json",
-                    *self.options(),
-                ),
+                *(sys.executable, "-P", "-m", "gearpy", "app", "submit", "--json", *self.options()),
                 *("--executors", str(executors), str(program), "--", *args),
             ],
             capture_output=True,

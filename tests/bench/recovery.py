@@ -74,10 +74,7 @@ def measure_recovery(
 ) -> Iterator[Recovery]:
     """Run a cluster of one master and three workers; let each kind of failure happen."""
     # Failures are far apart in life; here each one shall find a whole budget, and no pause yet.
-    settings = {
-        "application.total-retries": "100000",
-        "application.retry-window-seconds": "1",
-    }
+    settings = {"application.total-retries": "100000", "application.retry-window-seconds": "1"}
     program = folder / "recovery.py"
     program.write_text(PROGRAM, encoding="utf-8")
     with ProcessCluster(folder, workers=3, slots=16, settings=settings) as cluster:
@@ -188,7 +185,6 @@ class _Trial:
         return self._rng.choice(busy)
 
     def longest_gap(self, begin_s: float, end_s: float) -> float:
-        """Return the longest pause of all beats that begins between two times."""
         gaps = gaps_between(self._folder, "beats", begin_s)
         return max(after - before for before, after in gaps if before <= end_s)
 

@@ -54,14 +54,8 @@ class SeedResult:
     """What one seed came to; ``problem`` is empty when all was right.
 
     Attributes:
-        seed: gives the same again.
         kind: whether it was a cluster, one that was changed meanwhile, or tasks alone.
-        problem: what went wrong.
-        faults: when they came, and which.
-        status: how the application has ended, of a cluster.
-        restarts: of tasks.
         events: that have happened; of tasks alone: messages that were delivered.
-        virtual_ms: how long it took.
         epochs: the number of the newest complete one, of tasks alone.
         fallbacks: restarts from an older epoch than the newest, of tasks alone.
         versions: how many came to which end, of a cluster that was changed.
@@ -87,8 +81,6 @@ class FaultSchedule:
     """Does something bad to a cluster every now and then; which things is drawn once.
 
     Args:
-        done: takes what was done, and when.
-        without: names of `FAULTS` that are left out.
         always: of `FAULTS` that are not left to the draw.
         more: other faults that are always there, by name; they tell whether they were done.
     """

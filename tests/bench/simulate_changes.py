@@ -28,14 +28,7 @@ from gearpy.ids import MASTER_EXECUTOR, AppId
 from gearpy.messages.client import MakeSavepoint, SavepointMade, UpdatePlanned
 from gearpy.storage.coordinator_log import read_log
 from gearpy.testing.transactions import MemoryTransactions
-from tests.bench.simulate import (
-    Fault,
-    FaultSchedule,
-    SeedResult,
-    Way,
-    end_problem,
-    slots_problem,
-)
+from tests.bench.simulate import Fault, FaultSchedule, SeedResult, Way, end_problem, slots_problem
 from tests.bench.simulated_app import SimulatedApp, Words, upper, word_of
 from tests.world.cluster import ClusterSimulation
 
@@ -180,7 +173,6 @@ class ChangingApp:
         )
 
     def _more_problem(self, ran: list[Variant], *, is_whole: bool) -> str:
-        """Return what is wrong with sources that not all versions have had."""
         for at, sink in sorted(self.more.items()):
             has = [each.more > at for each in ran]
             times = sum(_runs(has))
@@ -333,7 +325,6 @@ class AimedFaults(FaultSchedule):
 
     Args:
         app: it can have a record fail; None: it cannot.
-        result: is told of faults and phases.
         ends: faults by which its application ends, by name; they are drawn more often.
     """
 
@@ -458,9 +449,6 @@ def run_change_seed(
     """Run one cluster to the end of its application, which is changed meanwhile.
 
     Args:
-        seed: gives the same again.
-        calm: nothing fails.
-        aimed: faults come in phases of changes only.
         more: faults that come often, beside those that are drawn.
         divided: the cluster says how many executors there are, by the slots of its workers.
         shorter: of the length, and of the time between changes, there is this part.
@@ -526,8 +514,6 @@ def run_change_seed(
 
 
 def _ends_of(app: ChangingApp, app_id: AppId, way: Way) -> dict[str, Fault]:
-    """Return the faults by which an application comes to its end in some way."""
-
     def doom(cluster: ClusterSimulation, rng: random.Random) -> bool:
         app.is_doomed = True
         return True

@@ -34,10 +34,6 @@ class SimulatedApp:
     """One run: how large it is, which branches it has, and what their sinks show.
 
     Attributes:
-        records: how many there are.
-        partitions: of the source.
-        parallelism: of every processor.
-        branches: some of `BRANCHES`.
         by_bound: the source says how far its records are out of order, and not only what it
             promises.
     """
@@ -83,7 +79,6 @@ class SimulatedApp:
         return ""
 
     def _gaps(self, shown: Counter[Any]) -> Counter[Any]:
-        """Return the numbers that are missing before others of their partition."""
         numbers = {number for _, _, number in shown}
         ends = [
             max(numbers & {*range(part, self.records, self.partitions)}, default=0)
@@ -297,9 +292,7 @@ def _totals_model(app: SimulatedApp) -> Counter[Any]:
 #: What the application may consist of, by name.
 BRANCHES: Final[dict[str, _Branch]] = {
     "numbered": _Branch(
-        lambda words: words.map_with_state(_number, initial=0),
-        _numbered_model,
-        _compare_numbered,
+        lambda words: words.map_with_state(_number, initial=0), _numbered_model, _compare_numbered
     ),
     "gathered": _Branch(lambda words: words.process(_Gather), _gathered_model, _compare_gathered),
     "windows": _Branch(

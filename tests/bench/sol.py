@@ -179,7 +179,6 @@ def sol_application(
 
 
 def main(args: list[str]) -> StreamApplication:
-    """Return the application that a file and options as JSON describe."""
     return sol_application(Path(args[0]), **json.loads(args[1]))
 
 

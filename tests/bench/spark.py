@@ -54,11 +54,7 @@ class Figure:
     """What was measured: the values of several runs, and what they should be.
 
     Attributes:
-        name: for people.
-        unit: of the values.
-        values: one of each run.
         aim: what the median should be; None if nothing is aimed at.
-        at_most: whether less is better.
     """
 
     name: str

@@ -65,12 +65,7 @@ def main(args: list[str]) -> gp.StreamApp:
 
 
 def spark_program(folder: Path, *, rate: float) -> gp.StreamApp:
-    """Return the application; it ends where `numbered.set_end` says.
-
-    Args:
-        folder: where the folders of results are made.
-        rate: records per second of all partitions together.
-    """
+    """Return the application; it ends where `numbered.set_end` says."""
     app = gp.StreamApp("spark-crash", parallelism=PARALLELISM)
     source = gp.generate(
         lambda partition: numbers(int(partition), folder),

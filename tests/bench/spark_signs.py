@@ -16,24 +16,17 @@ _HANDED: Final = re.compile(re.escape(SINK) + r"\.(\d+)\.(intent|done)")
 
 
 class SparkSigns(EpochSigns):
-    """Tells also how far calls of the function, and the job outside, are.
-
-    Args:
-        checkpoints: gearpy's.
-        results: the folder of results.
-    """
+    """Tells also how far calls of the function, and the job outside, are."""
 
     def __init__(self, checkpoints: Path, results: Path) -> None:
         super().__init__(checkpoints, results)
         self._results = results
 
     def pending(self) -> frozenset[str]:
-        """Return the files that the window logs have prepared and not shown."""
         folders = (self._results / name / "_pending" for name in (LOG, HANDED))
         return frozenset(f"{folder}/{name}" for folder in folders for name in names_in(folder))
 
     def newest_shown(self) -> int:
-        """Return the newest epoch of which the window log shows something."""
         return max((each.epoch for each in segments_of(names_in(self._results / LOG))), default=0)
 
     # -- the sink that calls a function on Spark -------------------------------------------

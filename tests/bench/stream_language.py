@@ -90,10 +90,7 @@ def language_app(
     """Return the application; it ends where `numbered.set_end` says.
 
     Args:
-        folder: where the folders of results are made.
         rate: records per second of all partitions together, of rows and of tables alike.
-        parallelism: of each step.
-        sink: makes the sink of a folder of lines.
         step: called with each record behind the source; returns it, or raises.
     """
     app = gp.StreamApp("language", parallelism=parallelism)
@@ -143,10 +140,7 @@ def _add_prompt(rows: gp.Stream[_Row], folder: Path, sink: Callable[[Path], gp.S
 
 
 def _add_joins(
-    rows: gp.Stream[_Row],
-    tables: gp.Stream[_Row],
-    folder: Path,
-    sink: Callable[[Path], gp.Sink],
+    rows: gp.Stream[_Row], tables: gp.Stream[_Row], folder: Path, sink: Callable[[Path], gp.Sink]
 ) -> None:
     """Add joins, one of them of both sources, whose epochs so end together."""
     before, after = _NEAR_MS

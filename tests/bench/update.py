@@ -82,14 +82,7 @@ _WATCH_S: Final = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """One change: how long it took, and the longest pauses of records meanwhile, in s.
-
-    Attributes:
-        of_changed: of the pipeline that was changed.
-        of_beside: of the other one.
-        usual: of that one in the time before.
-        parts: what the app master says of the pause.
-    """
+    """One change: how long it took, and the longest pauses of records meanwhile, in s."""
 
     lasted: float
     of_changed: float

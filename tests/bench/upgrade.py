@@ -38,24 +38,11 @@ _REFUSED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Gearpy:
-    """One gearpy that processes can be started of.
-
-    Attributes:
-        name: for people.
-        python: the interpreter of its environment.
-        env: more variables of the environment for its processes.
-    """
-
     name: str
     python: str
     env: Mapping[str, str] = field(default_factory=dict)
 
     def gear(self, *args: str) -> str:
-        """Run a command of it.
-
-        Raises:
-            RuntimeError: it failed.
-        """
         command = [self.python, "-P", "-m", "gearpy", *args]
         env = {key: text for key, text in os.environ.items() if not key.startswith("GEARPY_")}
         done = subprocess.run(
@@ -121,11 +108,8 @@ def measure_upgrade(
     """Replace three masters and two workers, one after the other, while everything runs.
 
     Args:
-        folder: an empty one.
         gearpys: what all processes are at first, and what they are replaced by, in turns: masters
             first; on the way back to the first one, workers first.
-        rate: records per second of the application.
-        say: told of each step.
     """
     results = folder / "results"
     results.mkdir()

@@ -46,11 +46,6 @@ class WindowsOptions:
     """What a run does.
 
     Attributes:
-        folder: for the figures.
-        path: rows or columns.
-        seconds: how long it is measured, after a warm-up.
-        keys: how many there are.
-        window: size of the windows.
         rate: records per second, which have the time at which they are made; 0 for as many as can
             be, of any time.
     """

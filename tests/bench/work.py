@@ -58,11 +58,7 @@ class PathWork:
     """The costs of a path.
 
     Attributes:
-        record: of each.
-        batch: of one, beside its records.
         epoch: of one of few batches; None: the path keeps nothing.
-        functions: instructions of each function for a full batch.
-        epoch_functions: the same for an epoch.
     """
 
     record: Cost
@@ -414,11 +410,7 @@ def _main(names: Sequence[str]) -> None:
 
 
 def measure_work(names: Sequence[str] = ()) -> dict[str, PathWork]:
-    """Count the work of these paths, or of all, in a process of its own.
-
-    Raises:
-        subprocess.CalledProcessError: it failed; what it said is on stderr.
-    """
+    """Count the work of these paths, or of all, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tests.bench.work", *names],
         stdout=subprocess.PIPE,

@@ -38,11 +38,7 @@ class WorkProblem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkTable:
-    """The figures of each path, and the latest reason why one of them has grown.
-
-    Attributes:
-        python: the version of Python whose instructions they are.
-    """
+    """The figures of each path, and the latest reason why one of them has grown."""
 
     python: str
     paths: Mapping[str, PathWork]

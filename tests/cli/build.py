@@ -176,11 +176,7 @@ _DETAIL: Final = ApplicationDetail(
             tasks=("0.0", "1.0"),
         ),
         ExecutorSummary(
-            executor_id=ExecutorId(1),
-            launch=2,
-            worker_id=WorkerId(1),
-            slots=1,
-            status="launching",
+            executor_id=ExecutorId(1), launch=2, worker_id=WorkerId(1), slots=1, status="launching"
         ),
     ),
     processors=(
@@ -218,11 +214,7 @@ _DETAIL: Final = ApplicationDetail(
         ),
     ),
     failures=(
-        Failure(
-            at_ms=NOON_MS,
-            what="region 0 was restarted from epoch 180",
-            error=CARD,
-        ),
+        Failure(at_ms=NOON_MS, what="region 0 was restarted from epoch 180", error=CARD),
         Failure(
             at_ms=NOON_MS + 2_000,
             what="executor 1 was replaced",
@@ -277,11 +269,7 @@ _WORKERS: Final = (
         version="0.1.0",
     ),
     WorkerSummary(
-        worker_id=WorkerId(1),
-        slots=8,
-        free_slots=8,
-        hosts=("machine2", "worker1"),
-        version="0.1.0",
+        worker_id=WorkerId(1), slots=8, free_slots=8, hosts=("machine2", "worker1"), version="0.1.0"
     ),
 )
 _LOG: Final = "2026-01-01T12:00:00Z info ready\n2026-01-01T12:00:01Z info epoch 1 stored\n"
@@ -358,8 +346,7 @@ class FakeCluster:
                 app_id=asked.app_id, name=asked.name, epochs=((0, 182),)
             ),
             AskAppMaster: lambda asked: AppMasterAnswer(
-                app_id=asked.app_id,
-                answer=encode_value("40 of 60 trials are done"),
+                app_id=asked.app_id, answer=encode_value("40 of 60 trials are done")
             ),
             ReplayNow: lambda asked: ReplayAccepted(app_id=asked.app_id, epoch=181),
             ReadLog: lambda _: LogText(source="app-2/appmaster-launch-1.log", text=_LOG, launch=1),
@@ -399,11 +386,7 @@ class FakeCluster:
             self.versions += (replace(self.versions[-1], number=number, epoch=240),)
         moves = (
             ("files-1", "files", "kept files [files-1]: places in files"),
-            (
-                "visits-1",
-                "Visits",
-                f"kept Visits [visits-1]: {tasks}: what its task keeps by key",
-            ),
+            ("visits-1", "Visits", f"kept Visits [visits-1]: {tasks}: what its task keeps by key"),
         )
         return UpdatePlanned(
             app_id=asked.app_id,

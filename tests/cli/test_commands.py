@@ -110,20 +110,8 @@ PROCESSOR: Final = {
     "idle_tasks": int,
     "idle_ms": int,
 }
-HOLDER: Final = {
-    "task": str,
-    "name": str,
-    "clock_ms": int,
-    "watermark_ms": int,
-    "waits_for": str,
-}
-LONG_TURN: Final = {
-    "task": str,
-    "step": str,
-    "lasts_ms": int,
-    "source": str,
-    "source_line": str,
-}
+HOLDER: Final = {"task": str, "name": str, "clock_ms": int, "watermark_ms": int, "waits_for": str}
+LONG_TURN: Final = {"task": str, "step": str, "lasts_ms": int, "source": str, "source_line": str}
 CONSUMER: Final = {
     "sink": str,
     "task": str,
@@ -204,13 +192,7 @@ RECORD: Final = {
     "at_ms": int,
 }
 LOG: Final = {"source": str, "text": str, "launch": int, "position": str}
-FINDING: Final = {
-    "level": str,
-    "text": str,
-    "advice": str,
-    "processor": int,
-    "task": str,
-}
+FINDING: Final = {"level": str, "text": str, "advice": str, "processor": int, "task": str}
 WHY: Final = {
     "app_id": int,
     "name": str,

@@ -156,10 +156,7 @@ def test_a_program_that_raises_is_shown_with_its_line(program: Program) -> None:
     lines = errors_of("run", path, code=FAILED).splitlines()
 
     assert lines[0] == "error: ValueError: [bold]no[/bold]"
-    assert lines[2:4] == [
-        f"  at      {path}:2",
-        "            raise ValueError('[bold]no[/bold]')",
-    ]
+    assert lines[2:4] == [f"  at      {path}:2", "            raise ValueError('[bold]no[/bold]')"]
 
 
 def test_a_misspelt_step_is_wrong_use_with_its_line_and_a_proposal(program: Program) -> None:

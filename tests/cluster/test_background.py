@@ -71,10 +71,7 @@ def test_a_run_is_changed_while_it_goes_on() -> None:
     with gp.start(app) as run:
         eventually(lambda: results)
         run.running.scale(number=2).wait(DEADLINE_S)
-        assert [each.change for each in run.running.history()] == [
-            "submitted",
-            "scale number=2",
-        ]
+        assert [each.change for each in run.running.history()] == ["submitted", "scale number=2"]
         with pytest.raises(AttributeError, match=r"a run has no 'scale': write run.running.scale"):
             run.scale(number=3)  # type: ignore[attr-defined]
         with pytest.raises(AttributeError, match=r"a run has no 'stpo'$"):

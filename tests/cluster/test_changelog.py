@@ -67,11 +67,7 @@ class Group:
     """Tasks A and B of one executor, attempt after attempt, with the real writer."""
 
     def __init__(
-        self,
-        *,
-        most: int = 4,
-        has_changelog: bool = True,
-        checkpoints: Checkpoints | None = None,
+        self, *, most: int = 4, has_changelog: bool = True, checkpoints: Checkpoints | None = None
     ) -> None:
         self.checkpoints: Checkpoints = checkpoints or MemoryCheckpoints()
         HeldCheckpoints(self.checkpoints, PREFIX).begin(is_known=False)
@@ -258,9 +254,7 @@ def test_option_may_be_switched_on_later_and_off_again() -> None:
     assert group.state == AFTER_TWO
 
 
-def test_damage_found_when_files_are_rewritten_is_healed(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_damage_found_when_files_are_rewritten_is_healed(caplog: pytest.LogCaptureFixture) -> None:
     group = Group(most=2)
     files = two_epochs(group)
     group.checkpoints.drop(chain_of(files)[-1].location)

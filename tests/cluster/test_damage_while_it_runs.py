@@ -63,10 +63,7 @@ def test_what_is_damaged_is_stored_anew_from_memory(
     """It is told once, with the file; epochs go on, and the state in them is exact."""
     monkeypatch.setattr(executor_role, "_CHAIN_FILES_MAX", 4)
     settings = {"checkpoint.interval-ms": "100", "state.backend": backend}
-    with (
-        a_cluster(tmp_path, **settings) as cluster,
-        cluster.submitted(totals()) as running,
-    ):
+    with a_cluster(tmp_path, **settings) as cluster, cluster.submitted(totals()) as running:
         eventually(lambda: running.summary().progress.epoch > 1, within_s=_LONG_S)
         assert damage_all(tmp_path / "stored")
 
@@ -105,10 +102,7 @@ def _turns(key: int, total: int) -> int:
 
 
 def test_the_version_that_runs_goes_on(tmp_path: Path) -> None:
-    with (
-        a_cluster(tmp_path) as cluster,
-        cluster.submitted(totals()) as running,
-    ):
+    with a_cluster(tmp_path) as cluster, cluster.submitted(totals()) as running:
         eventually(lambda: running.summary().progress.epoch > 0, within_s=_LONG_S)
 
         assert damage_all(tmp_path / "stored")

@@ -193,9 +193,7 @@ def test_kill_while_the_program_is_imported_gives_all_slots_back(
     eventually(lambda: is_at_rest(cluster))
 
 
-def test_application_without_enough_slots_fails_in_time(
-    configured: Callable[..., Config],
-) -> None:
+def test_application_without_enough_slots_fails_in_time(configured: Callable[..., Config]) -> None:
     config = configured(resource_allocation_timeout_seconds=1)
 
     with LocalCluster(config, slots=2) as cluster:

@@ -9,12 +9,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.measured import ProcessPage, cluster_sample
 from gearpy.config.schema import Config
 from gearpy.ids import ExecutorId, WorkerId
-from gearpy.messages.metrics import (
-    GetHistory,
-    GetProcessMetrics,
-    GetWorkerAddress,
-    MetricsData,
-)
+from gearpy.messages.metrics import GetHistory, GetProcessMetrics, GetWorkerAddress, MetricsData
 from tests.cluster.master_build import Cluster
 from tests.eventually import DEADLINE_S, eventually
 
@@ -23,8 +18,6 @@ _MINUTE_MS: Final = 60_000
 
 
 def an_endless_app(stop: threading.Event, function: Callable[[int], int]) -> gp.StreamApp:
-    """Return an application that waits behind its records until it is told to end."""
-
     def numbers() -> Any:
         yield from range(RECORDS)
         while not stop.is_set():
@@ -113,10 +106,7 @@ def test_what_other_pages_show_is_left_out(configured: Callable[..., Config]) ->
             lambda: len(cluster.client.metrics(running.app_id).executors) > 1, within_s=DEADLINE_S
         )
         page = ProcessPage(
-            address="a:1",
-            worker_id=WorkerId(0),
-            app_id=running.app_id,
-            executor_id=ExecutorId(0),
+            address="a:1", worker_id=WorkerId(0), app_id=running.app_id, executor_id=ExecutorId(0)
         )
         worker = ProcessPage(address="a:2", worker_id=WorkerId(0))
         whole = cluster_sample(cluster.client)

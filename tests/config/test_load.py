@@ -19,8 +19,6 @@ Write = Callable[[str], Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Return a function that writes a text into a new file and returns its path."""
-
     def _write(text: str) -> Path:
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.toml"
         path.write_text(text, encoding="utf-8")
@@ -30,9 +28,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def mistakes_of(
-    *files: Path,
-    env: Mapping[str, str] | None = None,
-    overrides: Mapping[str, str] | None = None,
+    *files: Path, env: Mapping[str, str] | None = None, overrides: Mapping[str, str] | None = None
 ) -> list[str]:
     """Return the mistakes that loading these finds, with paths cut to the file's name."""
     with pytest.raises(ConfigError) as caught:
@@ -142,10 +138,7 @@ def test_all_mistakes_are_reported_together(write: Write) -> None:
             "[gearpy.streming]\na = 1\nb = 2\n",
             "gearpy.streming is not a known table, did you mean gearpy.streaming?",
         ),
-        (
-            "[streaming]\na = 1\n",
-            "streaming is not a known table, did you mean gearpy.streaming?",
-        ),
+        ("[streaming]\na = 1\n", "streaming is not a known table, did you mean gearpy.streaming?"),
         (
             "[gearpy]\nbatch_max_records = 1\n",
             (

@@ -6,14 +6,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from gearpy.config.schema import (
-    DEFAULTS,
-    SETTINGS,
-    Config,
-    StreamingConfig,
-    config_of,
-    values_of,
-)
+from gearpy.config.schema import DEFAULTS, SETTINGS, Config, StreamingConfig, config_of, values_of
 from gearpy.config.setting import Setting
 from gearpy.errors import ConfigError
 

@@ -21,12 +21,7 @@ WINDOW_MS = 10_000
 
 
 class LogBuilder:
-    """Writes batches into a new log. Values of rows say which batch they are of: seq, place.
-
-    Args:
-        path: of the folder.
-        schema: of the log.
-    """
+    """Writes batches into a new log. Values of rows say which batch they are of: seq, place."""
 
     def __init__(self, path: Path, schema: pa.Schema = SCHEMA) -> None:
         self.log = WindowLog(path)

@@ -62,7 +62,6 @@ def a_partition(source: Source, late: SourceLate, resume: Any = None) -> SourceP
 
 
 def restarted(partition: SourcePartition, source: Source, late: SourceLate) -> SourcePartition:
-    """Return the partition as it is after a restart at the end of an epoch."""
     encoded = encode_state("test", partition.reader.snapshot())
     assert isinstance(encoded, bytes)
     again = a_partition(source, late, decode_state(encoded))

@@ -127,11 +127,7 @@ def test_a_crash_between_any_two_steps_changes_nothing(tmp_path: Path) -> None:
 
 
 def _killed_at(path: Path, at: int) -> int:
-    """Write two epochs, killed once in between, and go on from the newest complete one.
-
-    Returns:
-        how many steps that took.
-    """
+    """Write two epochs, killed once in between, and go on from the newest complete one."""
     done = 0
 
     def on_step(_: str) -> None:

@@ -42,7 +42,6 @@ MISSING = object()
 
 
 def _filled(value: Any, names: set[str]) -> Any:
-    """Return a value with None for the fields that other records have."""
     if isinstance(value, dict):
         return {name: value.get(name) for name in names}
     if isinstance(value, list):

@@ -88,9 +88,7 @@ COLUMNS = {
     "moment": Column(pa.timestamp("us", "UTC"), MOMENTS.map(lambda at: at.replace(tzinfo=UTC))),
     "local": Column(pa.timestamp("us"), MOMENTS),
     "span": Column(
-        pa.duration("us"),
-        st.timedeltas(timedelta(-100_000), timedelta(100_000)),
-        frozenset({JSON}),
+        pa.duration("us"), st.timedeltas(timedelta(-100_000), timedelta(100_000)), frozenset({JSON})
     ),
     "money": Column(pa.decimal128(38, 18), MONEY, frozenset({JSON})),
     "bytes": Column(pa.binary(), st.binary(max_size=8), frozenset({CSV, JSON})),

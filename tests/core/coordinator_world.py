@@ -35,11 +35,7 @@ def a_writer(
     launch: int = 1, *, nonce: str = "00000000", segments_max: int = 100, known_launch: int = 0
 ) -> CoordinatorLogWriter:
     return CoordinatorLogWriter(
-        log=LOG,
-        launch=launch,
-        nonce=nonce,
-        segments_max=segments_max,
-        known_launch=known_launch,
+        log=LOG, launch=launch, nonce=nonce, segments_max=segments_max, known_launch=known_launch
     )
 
 

@@ -64,7 +64,6 @@ _ANSWERS: Final[dict[type, Any]] = {
 
 
 def a_dag(*regions: tuple[int, int]) -> Dag:
-    """Return a dag with a source and a sink for each pair of parallelisms."""
     processors, edges = [], []
     for number, parallelisms in enumerate(regions):
         source, sink = ProcessorId(2 * number), ProcessorId(2 * number + 1)
@@ -262,11 +261,7 @@ class Bench:
         return next(each for each in self.manager.regions if each.attempt == attempt)
 
     def store(
-        self,
-        region: Region,
-        executor_id: ExecutorId,
-        *more: SnapshotFile,
-        has_more: bool = False,
+        self, region: Region, executor_id: ExecutorId, *more: SnapshotFile, has_more: bool = False
     ) -> list[Command]:
         """Let an executor store the epoch that was announced last; with files from before."""
         begin = self.announced(region)

@@ -137,7 +137,6 @@ def complete_epoch(epochs: RegionEpochs, now_ms: int) -> Manifest:
 
 
 def begins(epoch: int, cut_time_ms: int | None = None) -> list[Command]:
-    """Return what both executors are told when an epoch begins to end."""
     begin = BeginEpoch(version=0, attempt=7, epoch=epoch, cut_time_ms=cut_time_ms)
     return [Send(executor_id=each, message=begin) for each in (ONE, TWO)]
 

@@ -46,12 +46,7 @@ from gearpy.wire.codec import (
 )
 from gearpy.wire.connection import auth
 from gearpy.wire.connection.auth import NONCE_BYTES, Purpose, Role
-from gearpy.wire.connection.frames import (
-    Frame,
-    FrameDecoder,
-    FrameKind,
-    FrameLimits,
-)
+from gearpy.wire.connection.frames import Frame, FrameDecoder, FrameKind, FrameLimits
 from gearpy.wire.connection.keys import CLUSTER, KeyRing
 from gearpy.wire.connection.machine import Connection
 from gearpy.wire.connection.receipts import encode_receipt

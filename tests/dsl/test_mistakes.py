@@ -289,10 +289,7 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: keyed().write(gp.to_list([])),
         r"grouped by key has no 'write': do it before key_by\(...\), or behind the next step",
     ),
-    "merge no stream": (
-        lambda: a_stream().merge(keyed()),
-        "merge takes streams, not KeyedStream",
-    ),
+    "merge no stream": (lambda: a_stream().merge(keyed()), "merge takes streams, not KeyedStream"),
     "merge of two applications": (
         lambda: a_stream().merge(StreamApp("other").read(gp.collection([]))),
         (
@@ -538,9 +535,7 @@ def test_unknown_names_of_python_are_none(stream: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "stream",
-    [keyed(), windowed(), a_stream()],
-    ids=["key", "windows", "stream"],
+    "stream", [keyed(), windowed(), a_stream()], ids=["key", "windows", "stream"]
 )
 def test_a_step_that_is_not_there_is_an_attribute_that_is_not_there(stream: Any) -> None:
     assert not hasattr(stream, "to_dask")

@@ -110,10 +110,7 @@ def test_lookup() -> None:
     sales = read()
 
     assert_type(sales.lookup(country_of, key="user"), gp.Stream[tuple[Sale, bytes]])
-    assert_type(
-        sales.lookup(country_of, key=user_of, combine=tagged),
-        gp.Stream[bytes],
-    )
+    assert_type(sales.lookup(country_of, key=user_of, combine=tagged), gp.Stream[bytes])
 
 
 def test_streams_come_together_and_part() -> None:
@@ -232,10 +229,7 @@ def test_joins() -> None:
         left.join(right, windows, combine=lambda sale, row: (sale.user, row["user"])),
         gp.Stream[tuple[str, str]],
     )
-    assert_type(
-        left.join(right, windows, how="left", combine=user_or_none),
-        gp.Stream[str | None],
-    )
+    assert_type(left.join(right, windows, how="left", combine=user_or_none), gp.Stream[str | None])
     assert_type(left.cogroup(right, windows), gp.Stream[gp.CoGroup[str, Sale, Row]])
     assert_type(
         left.join_interval(right, before="5s", after="5s", how="outer"),
@@ -251,8 +245,7 @@ def test_joins() -> None:
     )
     assert_type(left.join_latest(right), gp.Stream[gp.JoinResult[str, Sale, Row | None]])
     assert_type(
-        left.join_latest(right, how="inner", combine=lambda sale, _: sale.price),
-        gp.Stream[float],
+        left.join_latest(right, how="inner", combine=lambda sale, _: sale.price), gp.Stream[float]
     )
 
 

@@ -101,7 +101,6 @@ def highest_bids(site: Site) -> Any:
 
 
 def new_sellers(site: Site) -> Any:
-    """Return each auction by somebody who has joined in the same window."""
     people = {(person.id, person.time_ms // 10_000): person for person in site.people}
     return Counter(
         (auction.seller, people[place].name, auction.id)
@@ -111,7 +110,6 @@ def new_sellers(site: Site) -> Any:
 
 
 def sessions(site: Site) -> Any:
-    """Return how many bids of a person have no gap of ten seconds between them."""
     found: Counter[tuple[Any, ...]] = Counter()
     for bidder, times in gathered((bid.bidder, bid.time_ms) for bid in site.bids).items():
         times.sort()

@@ -70,7 +70,6 @@ def test_names_are_looked_up_over_http() -> None:
 
 @pytest.fixture
 def stream(tmp_path: Path) -> Iterator[str]:
-    """Return the URL of a NATS server that has a stream of 40 messages."""
     pytest.importorskip("nats", reason="the example of a source of one's own needs nats-py")
     program = shutil.which("nats-server", path="/usr/sbin:/usr/bin:/usr/local/bin")
     if program is None:

@@ -56,11 +56,12 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [pytest.param([], marks=pytest.mark.smoke), ["--parallelism", "3"]],
-    ids=["one task", "three tasks"],
+    ("start", "dashes", "options"),
+    [
+        pytest.param(*STARTS[0].values, [], id="gear run, one task", marks=pytest.mark.smoke),
+        pytest.param(*STARTS[1].values, ["--parallelism", "3"], id="python, three tasks"),
+    ],
 )
-@pytest.mark.parametrize(("start", "dashes"), STARTS)
 def test_wordcount_counts_what_counter_counts(
     start: list[str], dashes: list[str], options: list[str], texts: list[str]
 ) -> None:
@@ -98,9 +99,8 @@ def test_wordcount_counts_by_the_hour(
     assert rows == sorted(expected)
 
 
-@pytest.mark.parametrize("options", [[], ["--parallelism", "3"]], ids=["one task", "three tasks"])
-def test_wordcount_prints_the_words_that_occur_most(options: list[str], texts: list[str]) -> None:
-    printed = _start([sys.executable], "wordcount", [*options, *texts])
+def test_wordcount_prints_the_words_that_occur_most(texts: list[str]) -> None:
+    printed = _start([sys.executable], "wordcount", ["--parallelism", "3", *texts])
 
     counted = [(count, word) for word, count in _words(texts).items()]
     most = [[word, str(count)] for count, word in sorted(counted, reverse=True)[:20]]

@@ -41,8 +41,7 @@ def test_history_is_answered_as_before_the_end(option: ReadOption) -> None:
 def test_of_very_many_tasks_the_newest_points_are_left() -> None:
     names = {pid: str(pid) for pid in range(30)}
     watched = Watched(
-        parallelism=10,
-        outline=Outline(names=names, sources=frozenset({0}), sinks=frozenset({29})),
+        parallelism=10, outline=Outline(names=names, sources=frozenset({0}), sinks=frozenset({29}))
     )
     for _ in range(72):
         watched.report()

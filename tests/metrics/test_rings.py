@@ -6,11 +6,7 @@ from hypothesis import strategies as st
 from gearpy.metrics.rings import Ring
 
 
-@given(
-    st.integers(1, 50),
-    st.integers(1, 20),
-    st.lists(st.integers(0, 30), max_size=200),
-)
+@given(st.integers(1, 50), st.integers(1, 20), st.lists(st.integers(0, 30), max_size=200))
 def test_a_ring_keeps_the_first_point_of_each_of_the_last_intervals(
     interval_ms: int, points: int, pauses: list[int]
 ) -> None:

@@ -221,7 +221,6 @@ def join_result(program: JoinProgram, each: tuple[Any, ...]) -> Shown:
 
 
 def in_sets(program: JoinProgram, shown: Shown) -> Shown:
-    """Return a result that does not tell in which order the parts of a session came together."""
     if program.plan.kind != "cogroup":
         return shown
     key, lefts, rights, *bounds = shown

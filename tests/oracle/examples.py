@@ -29,9 +29,6 @@ class Outcome:
     """What some examples came to.
 
     Attributes:
-        kind: of all of them.
-        seed: gives them again.
-        done: how many there were.
         problem: what is wrong with the smallest one that is, and that example; empty if none is.
     """
 
@@ -57,10 +54,7 @@ def run_examples(kind: str, first: int, count: int, *, shrinks: bool = True) -> 
     """Run so many examples of a kind; stops at the first wrong one.
 
     Args:
-        kind: one of `KINDS`.
         first: the seed; with the same number of examples it gives them again.
-        count: how many.
-        shrinks: a wrong one is made small.
     """
     done = tried = 0
     wrong: list[tuple[str, _Example]] = []

@@ -33,14 +33,7 @@ class WindowProgram:
     """Sources, steps for each record, keys, windows, and what becomes of the records in them.
 
     Attributes:
-        plan: the windows.
-        key: how the key is said.
-        change: what happens to each record before that.
         value: the word of the last step; "single" is that of its only aggregate.
-        aggregates: of "single" and "aggregate".
-        columns: records are in columns where it matters.
-        parallelism: of all but sources.
-        sources: how many, or how many partitions there are.
     """
 
     plan: WindowPlan
@@ -55,16 +48,6 @@ class WindowProgram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinProgram:
-    """Two streams, their keys, and the join.
-
-    Attributes:
-        plan: the join.
-        key: how the key is said.
-        combines: the result is made by a function.
-        parallelism: of the join.
-        partitions: of each stream.
-    """
-
     plan: JoinPlan
     key: KeyForm = "function"
     combines: bool = False
@@ -176,11 +159,7 @@ def joined_stream(program: JoinProgram, left: Stream[Any], right: Stream[Any]) -
             )
         case "asof":
             return lefts.join_asof(
-                rights,
-                tolerance=plan.tolerance_ms,
-                direction=plan.direction,
-                how=how,
-                **combine,
+                rights, tolerance=plan.tolerance_ms, direction=plan.direction, how=how, **combine
             )
         case "latest":
             return lefts.join_latest(rights, how=how, **combine)

@@ -107,8 +107,7 @@ def _conditions(*, wall: bool, has_wall: bool) -> st.SearchStrategy[Condition]:
     leaves = [counts, events, *[walls] * has_wall]
     several = st.lists(st.one_of(leaves), min_size=1, max_size=2)
     return st.one_of(
-        *leaves,
-        st.tuples(st.sampled_from(["any", "all"]), several).map(lambda of: (of[0], *of[1])),
+        *leaves, st.tuples(st.sampled_from(["any", "all"]), several).map(lambda of: (of[0], *of[1]))
     )
 
 
@@ -168,15 +167,6 @@ def window_programs(
     has_order: bool = True,
     sources: int = 2,
 ) -> WindowProgram:
-    """Draw a program over windows.
-
-    Args:
-        draw: as Hypothesis gives it.
-        clocks: of the windows.
-        has_wall: triggers may ask for wall time.
-        has_order: results may tell the order of records.
-        sources: at most.
-    """
     plan = draw(window_plans(clocks=clocks, has_wall=has_wall))
     key: Any = draw(st.sampled_from(["none", "function", "name", "names"]))
     value: Any = draw(

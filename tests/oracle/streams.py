@@ -53,20 +53,14 @@ class ScriptSource(Source):
     """Gives the steps of each partition, with pauses, from any of them on.
 
     Args:
-        partitions: `Records` and `Promise`s of each.
         pauses: how often a reader has nothing, before each batch.
-        schema: gives tables of these columns; None: rows.
     """
 
     replayable = True
     bounded = True
 
     def __init__(
-        self,
-        partitions: Sequence[Sequence[Step]],
-        *,
-        pauses: int,
-        schema: RowSchema | None = None,
+        self, partitions: Sequence[Sequence[Step]], *, pauses: int, schema: RowSchema | None = None
     ) -> None:
         self._partitions = partitions
         self._pauses = pauses

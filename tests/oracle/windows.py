@@ -66,13 +66,6 @@ class _Pane:
 
 
 class WindowReplay:
-    """Takes the steps of a stream, tells what fires.
-
-    Args:
-        plan: the windows.
-        wall_ms: at the beginning.
-    """
-
     def __init__(self, plan: WindowPlan, wall_ms: int = 0) -> None:
         self.late: list[Arrival] = []
         self.watermark_ms = MIN_MS

@@ -10,7 +10,6 @@ from gearpy.dsl.application import StreamApp
 
 
 def plan(app: StreamApp) -> tuple[list[str], dict[tuple[int, int], str]]:
-    """Return the names of the processors and the partitioners of the edges."""
     application = app.build()
     names = [application.dag.processors[pid].name for pid in application.dag.order]
     return names, {(edge.source, edge.target): edge.partitioner for edge in application.dag.edges}

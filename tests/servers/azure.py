@@ -39,14 +39,7 @@ class AzureAddress(NamedTuple):
 
 
 class Azure:
-    """A server on a free port; what it has, it forgets when it ends.
-
-    Args:
-        folder: an empty one.
-
-    Raises:
-        Unavailable: it is not to be had here.
-    """
+    """A server on a free port; what it has, it forgets when it ends."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,11 +54,6 @@ class Azure:
 
 
 def fetch() -> None:
-    """Fill the cache.
-
-    Raises:
-        Unavailable: it cannot be had.
-    """
     _node()
     _blobs()
 

@@ -9,9 +9,5 @@ _SOURCE: Final = Path(__file__).parents[1] / "checker"
 
 
 def checker() -> Path:
-    """Return the program; it is built when it is asked for first.
-
-    Raises:
-        Unavailable: there is no Go here, or a module is not to be had.
-    """
+    """Return the program; it is built when it is asked for first."""
     return built_in_go("checker", _SOURCE)

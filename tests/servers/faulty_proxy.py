@@ -16,11 +16,7 @@ _TIMEOUT_S: Final = 60
 
 
 class FaultyProxy:
-    """Passes requests on to a server, but for those that meet a fault.
-
-    Args:
-        endpoint: of the server, as ``http://host:port``.
-    """
+    """Passes requests on to a server, but for those that meet a fault."""
 
     def __init__(self, endpoint: str) -> None:
         target = urlsplit(endpoint).netloc
@@ -54,8 +50,6 @@ class FaultyProxy:
         """Let some of the next requests meet a fault.
 
         Args:
-            fault: the fault.
-            times: how many requests.
             at: tells by method and path whether a request may meet it.
         """
         with self._lock:

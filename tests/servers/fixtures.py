@@ -124,8 +124,6 @@ def s3(servers_folder: Path) -> S3Address:
 
 @pytest.fixture(scope="session")
 def gcs(servers_folder: Path) -> GcsAddress:
-    """Return the address of an object store of Google's language that all tests share."""
-
     def start(folder: Path) -> dict[str, str]:
         store = Gcs(folder)
         store.server.start()
@@ -137,8 +135,6 @@ def gcs(servers_folder: Path) -> GcsAddress:
 
 @pytest.fixture(scope="session")
 def azure(servers_folder: Path) -> AzureAddress:
-    """Return the address of an object store of Azure's language that all tests share."""
-
     def start(folder: Path) -> dict[str, str]:
         store = Azure(folder)
         store.server.start()
@@ -150,7 +146,6 @@ def azure(servers_folder: Path) -> AzureAddress:
 
 @pytest.fixture
 def faulty_s3(s3: S3Address) -> Iterator[tuple[FaultyProxy, S3Address]]:
-    """Return the object store behind a proxy that fails as it is told."""
     with FaultyProxy(s3.endpoint) as proxy:
         yield proxy, S3Address(proxy.endpoint)
 

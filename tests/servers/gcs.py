@@ -36,14 +36,7 @@ class GcsAddress(NamedTuple):
 
 
 class Gcs:
-    """A server on a free port; what it has, it forgets when it ends.
-
-    Args:
-        folder: an empty one.
-
-    Raises:
-        Unavailable: it is not to be had here.
-    """
+    """A server on a free port; what it has, it forgets when it ends."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,11 +51,6 @@ class Gcs:
 
 
 def fetch() -> None:
-    """Fill the cache.
-
-    Raises:
-        Unavailable: it cannot be had.
-    """
     _program()
 
 

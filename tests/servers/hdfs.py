@@ -41,12 +41,7 @@ log4j.appender.out.layout.ConversionPattern=%d %p %c{1} %m%n
 
 
 class HdfsAddress(NamedTuple):
-    """Where a cluster is: ``host:port`` of the name node.
-
-    Attributes:
-        web: for WebHDFS.
-        rpc: for programs with Java.
-    """
+    """Where a cluster is: ``host:port`` of the name node."""
 
     web: str
     rpc: str
@@ -56,12 +51,8 @@ class Hdfs:
     """A cluster of one name node and one data node, on free ports.
 
     Args:
-        folder: an empty one.
         kdc: by which all say who they are, and have the rights of that user; without, nobody is
             asked, and everybody may do all. `SUPERUSER` may do all with it, too.
-
-    Raises:
-        Unavailable: it is not to be had here.
     """
 
     def __init__(self, folder: Path, kdc: Kdc | None = None) -> None:
@@ -108,11 +99,6 @@ class Hdfs:
 
 
 def fetch() -> None:
-    """Fill the cache.
-
-    Raises:
-        Unavailable: it cannot be had.
-    """
     jars("hdfs", _JARS)
 
 

@@ -57,12 +57,7 @@ background.threads=2
 
 
 class KafkaAddress(NamedTuple):
-    """Where a cluster is, as ``bootstrap.servers``.
-
-    Attributes:
-        plain: for everybody, who may do all there.
-        sasl: with SASL_PLAINTEXT and PLAIN, for `ADMIN` and `USER`.
-    """
+    """Where a cluster is, as ``bootstrap.servers``."""
 
     plain: str
     sasl: str
@@ -73,10 +68,6 @@ class Kafka:
 
     Topics are not made by use. Where there are three brokers, each topic has three replicas, of
     which two must be in sync.
-
-    Args:
-        folder: an empty one.
-        brokers: how many.
     """
 
     def __init__(self, folder: Path, brokers: int = 1) -> None:
@@ -110,11 +101,6 @@ class Kafka:
 
 
 def fetch(brokers: int = 1) -> None:
-    """Fill the cache for a cluster of some brokers.
-
-    Raises:
-        Unavailable: it cannot be had.
-    """
     for node in range(1, brokers + 1):
         _formatted(node)
 

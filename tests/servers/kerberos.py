@@ -46,15 +46,6 @@ kdc = STDERR
 
 
 class Kdc:
-    """A realm with its key distribution centre, on a free port.
-
-    Args:
-        folder: an empty one.
-
-    Raises:
-        Unavailable: it is not to be had here.
-    """
-
     def __init__(self, folder: Path) -> None:
         _check_java()
         centre, self._admin, self._login = _program("krb5kdc"), _admin(), _program("kinit")
@@ -65,10 +56,7 @@ class Kdc:
         self.config = folder / "krb5.conf"
         self.config.write_text(_CLIENTS.format(**facts))
         (folder / "kdc.conf").write_text(_CENTRE.format(**facts))
-        self._env = {
-            "KRB5_CONFIG": str(self.config),
-            "KRB5_KDC_PROFILE": str(folder / "kdc.conf"),
-        }
+        self._env = {"KRB5_CONFIG": str(self.config), "KRB5_KDC_PROFILE": str(folder / "kdc.conf")}
         self._run(_program("kdb5_util"), "create", "-s", "-P", "tests")
         self.server = Server([centre, "-n"], folder, is_ready=says(_READY), env=self._env)
 
@@ -102,21 +90,12 @@ class Kdc:
 
 
 def library() -> str:
-    """Return the folder of the library that logs in to servers of HTTP, for ``PYTHONPATH``.
-
-    Raises:
-        Unavailable: it cannot be had, or built.
-    """
+    """Return the folder of the library that logs in to servers of HTTP, for ``PYTHONPATH``."""
     program("krb5-config", package="libkrb5-dev")
     return str(packages("requests-kerberos", [_LIBRARY]))
 
 
 def fetch() -> None:
-    """Fill the cache.
-
-    Raises:
-        Unavailable: it cannot be had.
-    """
     _admin()
     library()
 

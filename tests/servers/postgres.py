@@ -27,13 +27,6 @@ PASSWORD: Final = "gearpy-password"
 
 
 class PostgresAddress(NamedTuple):
-    """Where a server is.
-
-    Attributes:
-        host: always loopback.
-        port: as text.
-    """
-
     host: str
     port: str
 
@@ -44,14 +37,7 @@ class PostgresAddress(NamedTuple):
 
 
 class Postgres:
-    """A server on a free port; its files are safe from SIGKILL as those of any.
-
-    Args:
-        folder: an empty one, for what the server says.
-
-    Raises:
-        Unavailable: it is not to be had here.
-    """
+    """A server on a free port; its files are safe from SIGKILL as those of any."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -88,11 +74,6 @@ class Postgres:
 
 
 def fetch() -> None:
-    """Install it, where root runs the tests.
-
-    Raises:
-        Unavailable: it cannot be had.
-    """
     _program("initdb")
 
 

@@ -29,10 +29,7 @@ class Server:
     It ends with the test run, however that ends. The log stays.
 
     Args:
-        command: starts it in the foreground.
-        folder: of the server.
         is_ready: tells from what it has said since its start whether it can be used.
-        env: more of the environment.
         user: another user to run it as; for root only.
     """
 
@@ -68,11 +65,6 @@ class Server:
         return None
 
     def start(self) -> None:
-        """Start it and wait until it can be used.
-
-        Raises:
-            TimeoutError: it ended, or is not ready in time; with what it said.
-        """
         self.begin()
         self.wait_ready()
 
@@ -90,11 +82,6 @@ class Server:
         )
 
     def wait_ready(self, timeout_s: float = _READY_S) -> None:
-        """Wait until it can be used.
-
-        Raises:
-            TimeoutError: it ended, or is not ready in time; with what it said.
-        """
         until_s = time.monotonic() + timeout_s
         while not self._is_ready(said := self._said()):
             if self.pid is None or time.monotonic() > until_s:
@@ -153,8 +140,6 @@ def says(text: str) -> Callable[[str], bool]:
 
 
 def listens(port: int) -> Callable[[str], bool]:
-    """Return a test of a server that is ready when it accepts connections."""
-
     def can_connect(_: str) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return True
@@ -164,15 +149,7 @@ def listens(port: int) -> Callable[[str], bool]:
 
 
 def java(heap_mb: int, version: int = 17) -> list[str]:
-    """Return the beginning of a command that runs a JVM: small, and quick to start.
-
-    Args:
-        heap_mb: that it may use.
-        version: of Java, at least.
-
-    Raises:
-        Unavailable: there is no such Java.
-    """
+    """Return the beginning of a command that runs a JVM: small, and quick to start."""
     try:
         found = find_java(os.environ)
         if found.version < version:

@@ -47,16 +47,7 @@ class Unavailable(Exception):
 
 
 def cached(name: str, recipe: str, fill: Callable[[Path], None]) -> Path:
-    """Return a folder of the cache, filled by the first process that asks for it.
-
-    Args:
-        name: what is in it, for people.
-        recipe: all that decides its content.
-        fill: writes the content into an empty folder.
-
-    Raises:
-        Unavailable: it cannot be filled here.
-    """
+    """Return a folder of the cache, filled by the first process that asks for it."""
     folder = _CACHE / f"{name}-{blake2b(recipe.encode(), digest_size=6).hexdigest()}"
     if folder.is_dir():
         return folder
@@ -73,15 +64,6 @@ def cached(name: str, recipe: str, fill: Callable[[Path], None]) -> Path:
 
 
 def jars(name: str, artifacts: Sequence[str]) -> Path:
-    """Return a folder with jars of Maven Central and all that they need.
-
-    Args:
-        name: of the server, for people.
-        artifacts: each as ``group:artifact:version``.
-
-    Raises:
-        Unavailable: Maven or a jar is not to be had.
-    """
     parts = "".join(_DEPENDENCY.format(*each.split(":")) for each in artifacts)
     pom = _POM.format(parts)
 
@@ -101,16 +83,6 @@ def jars(name: str, artifacts: Sequence[str]) -> Path:
 
 
 def unpacked_artifact(name: str, artifact: str) -> Path:
-    """Return a folder with what is in an archive of Maven Central.
-
-    Args:
-        name: of the server, for people.
-        artifact: as ``group:artifact:version:type:classifier``.
-
-    Raises:
-        Unavailable: Maven or the archive is not to be had.
-    """
-
     def fill(folder: Path) -> None:
         with tempfile.TemporaryDirectory() as work:
             copy = [program("mvn", package="maven"), "-q", "-B", "dependency:copy"]
@@ -123,11 +95,7 @@ def unpacked_artifact(name: str, artifact: str) -> Path:
 
 
 def packages(name: str, requirements: Sequence[str]) -> Path:
-    """Return a folder for ``PYTHONPATH`` with packages of PyPI, apart from those of the tests.
-
-    Raises:
-        Unavailable: a package is not to be had.
-    """
+    """Return a folder for ``PYTHONPATH`` with packages of PyPI, apart from those of the tests."""
 
     def fill(folder: Path) -> None:
         pip = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder)]
@@ -139,15 +107,6 @@ def packages(name: str, requirements: Sequence[str]) -> Path:
 
 
 def built_in_go(name: str, source: Path) -> Path:
-    """Return a program in Go, built with the modules that its ``go.sum`` names.
-
-    Args:
-        name: of the program, for people.
-        source: a folder with ``go.mod``, ``go.sum`` and the sources.
-
-    Raises:
-        Unavailable: there is no Go here, or a module is not to be had.
-    """
     files = sorted(
         each for each in source.iterdir() if each.name.startswith("go.") or each.suffix == ".go"
     )
@@ -161,11 +120,7 @@ def built_in_go(name: str, source: Path) -> Path:
 
 
 def node_packages(name: str, requirements: Sequence[str]) -> Path:
-    """Return a folder with packages of npm, in its `node_modules`.
-
-    Raises:
-        Unavailable: npm or a package is not to be had.
-    """
+    """Return a folder with packages of npm, in its `node_modules`."""
 
     def fill(folder: Path) -> None:
         install = [program("npm", package="npm"), "install", "--prefix", str(folder)]
@@ -176,16 +131,6 @@ def node_packages(name: str, requirements: Sequence[str]) -> Path:
 
 
 def go_program(name: str, module: str) -> Path:
-    """Return a program that is compiled from a module of Go.
-
-    Args:
-        name: of the program.
-        module: with its version, as ``go install`` takes it.
-
-    Raises:
-        Unavailable: Go or the module is not to be had.
-    """
-
     def fill(folder: Path) -> None:
         install = ["env", f"GOBIN={folder}", _go(), "install", module]
         _download(f"{name} ({module}) by Go", install)
@@ -201,12 +146,7 @@ def program(name: str, *, package: str, path: Callable[[], str | None] = lambda:
     """Return the path of a program; root installs the Debian package that has it.
 
     Args:
-        name: of the program.
-        package: that brings it.
         path: returns folders to look into; by default those of the environment.
-
-    Raises:
-        Unavailable: it is not installed, and cannot be.
     """
     if found := shutil.which(name, path=path()):
         return found
@@ -223,11 +163,7 @@ def program(name: str, *, package: str, path: Callable[[], str | None] = lambda:
 
 
 def unpacked(package: str) -> Path:
-    """Return a folder with the files of a Debian package, which takes no root to unpack.
-
-    Raises:
-        Unavailable: it cannot be had.
-    """
+    """Return a folder with the files of a Debian package, which takes no root to unpack."""
 
     def fill(folder: Path) -> None:
         with tempfile.TemporaryDirectory() as work:
@@ -246,11 +182,6 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def run(what: str, command: Sequence[str]) -> None:
-    """Run a command to its end.
-
-    Raises:
-        Unavailable: it fails, or takes too long.
-    """
     timeout_s = _RUN_IN_TEST_S if "PYTEST_CURRENT_TEST" in os.environ else _RUN_S
     try:
         done = subprocess.run(

@@ -14,14 +14,7 @@ _READY: Final = "Listening on: http"
 
 
 class Registry:
-    """A server on a free port; what it has, it forgets when it ends.
-
-    Args:
-        folder: an empty one.
-
-    Raises:
-        Unavailable: it is not to be had here.
-    """
+    """A server on a free port; what it has, it forgets when it ends."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,11 +32,6 @@ class Registry:
 
 
 def fetch() -> None:
-    """Fill the cache.
-
-    Raises:
-        Unavailable: it cannot be had.
-    """
     _program()
 
 

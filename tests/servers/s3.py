@@ -40,14 +40,7 @@ class S3Address(NamedTuple):
 
 
 class S3:
-    """A server on a free port; what it has, it forgets when it ends.
-
-    Args:
-        folder: an empty one.
-
-    Raises:
-        Unavailable: it is not to be had here.
-    """
+    """A server on a free port; what it has, it forgets when it ends."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,11 +53,6 @@ class S3:
 
 
 def fetch() -> None:
-    """Fill the cache.
-
-    Raises:
-        Unavailable: it cannot be had.
-    """
     _packages()
 
 

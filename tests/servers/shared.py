@@ -13,12 +13,7 @@ def shared(folder: Path, name: str, start: Callable[[Path], dict[str, str]]) -> 
     It ends when the test run ends.
 
     Args:
-        folder: of the whole test run.
-        name: of the server.
         start: starts it in an empty folder and returns its addresses.
-
-    Raises:
-        Unavailable: it cannot be had here, or another process has found so.
     """
     told = folder / f"{name}.json"
     with locked(folder / f"{name}.lock"):

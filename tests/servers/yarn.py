@@ -67,9 +67,6 @@ class Yarn:
 
     Args:
         folder: an empty one; ``conf`` in it is for ``HADOOP_CONF_DIR``.
-
-    Raises:
-        Unavailable: it is not to be had here.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -148,11 +145,6 @@ class Yarn:
 
 
 def fetch() -> None:
-    """Fill the cache.
-
-    Raises:
-        Unavailable: it cannot be had.
-    """
     jars("yarn", _JARS)
 
 

@@ -475,11 +475,7 @@ def outcome(
     sink: str = "memory",
     crash_at_ms: Sequence[int] = (),
 ) -> Outcome:
-    """Run a program of some steps in virtual time; return what has come out.
-
-    Raises:
-        ApplicationFailed: it does not end.
-    """
+    """Run a program of some steps in virtual time; return what has come out."""
     app = gp.StreamApp("every_step")
     context = Context(app, records, tasks)
     stream = SOURCES[source](context)

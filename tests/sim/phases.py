@@ -8,11 +8,7 @@ def see_fault_in_each(phases: Iterable[str], runs: Iterable[tuple[str, Counter[s
     """Take as many runs as it needs: which seed hits which phase changes with what is simulated.
 
     Args:
-        phases: the names of phases.
         runs: the problem of each run, empty if it has none, and how often it came to what.
-
-    Raises:
-        AssertionError: a run has a problem, or all together hit not every phase.
     """
     hit: Counter[str] = Counter()
     wanted = {f"fault in {phase}" for phase in phases}

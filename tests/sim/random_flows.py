@@ -138,7 +138,6 @@ class RandomFlow:
     """A program and its records, both by a seed, to be built as often as one likes.
 
     Args:
-        seed: decides which steps, records and partitions.
         form: "rows" or "columns", if the source can give these.
     """
 

@@ -17,7 +17,6 @@ FAULTS = EpochFaults(store_ms=20, commit_ms=20, given_up=0.1, commits_lost=0.2, 
 
 
 def some_records(seed: int, count: int) -> list[gp.Message]:
-    """Return numbers whose times are out of order by 200 ms at most."""
     rng = Random(seed)
     return [gp.Message(n, n * 10 + rng.randrange(200)) for n in range(count)]
 

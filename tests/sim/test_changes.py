@@ -129,7 +129,6 @@ class _UnsureStore(MemoryCheckpoints):
 
 
 def _two_versions(beside: int) -> tuple[ChangingApp, Variant, Variant]:
-    """Return an application with so many records beside those of 900 that a change touches."""
     one, other = (SimulatedApp(each, ("numbered",), partitions=2) for each in (900, beside))
     first, second = (
         Variant(tag=tag, parallelism=2, branches=("numbered",), has_more_steps=False, breaks="")

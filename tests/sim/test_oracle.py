@@ -139,10 +139,7 @@ def test_what_touches_a_session_is_another_one() -> None:
 
 def test_late_records_do_not_count_in_joins() -> None:
     plan = JoinPlan(kind="window", how="left", size_ms=10)
-    sides = [
-        Side(0, 0, "a", {"id": 0}, 1, 0),
-        Side(1, 1, "a", {"id": 1}, 2, 10),
-    ]
+    sides = [Side(0, 0, "a", {"id": 0}, 1, 0), Side(1, 1, "a", {"id": 1}, 2, 10)]
 
     assert joined(plan, accepted(plan, sides)) == [("a", {"id": 0}, None, 0, 10)]
 

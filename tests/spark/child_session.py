@@ -54,7 +54,6 @@ def refusal(call: Callable[[], object]) -> str:
 
 
 def refusal_in_a_fork() -> str:
-    """Return how a process that was forked is refused the session of its parent."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:

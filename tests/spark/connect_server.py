@@ -26,12 +26,6 @@ appender.console.layout.pattern = %m%n
 
 @contextmanager
 def connect_server(folder: Path, port: int) -> Iterator[Daemon]:
-    """Run a server while the block runs, or until it is killed.
-
-    Args:
-        folder: Its working files.
-        port: Where it listens.
-    """
     logging = folder / "connect.properties"
     logging.write_text(_LOGGING)
     conf = session_settings(

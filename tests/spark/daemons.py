@@ -52,14 +52,6 @@ def daemon(
     options: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Daemon]:
-    """Run a JVM while the block runs.
-
-    Args:
-        arguments: A class of Spark, and its arguments.
-        memory: Of its heap.
-        options: More of Java's.
-        env: The environment; that of this process.
-    """
     env = dict(os.environ if env is None else env)
     java = " ".join([*JAVA_OPTIONS, *options])
     here = {

@@ -20,13 +20,7 @@ SCHEMA = pa.schema([("n", pa.int64())])
 
 
 class LogOnDisk:
-    """A log with one column; row ``n`` is the ``n``-th that was written.
-
-    Args:
-        path: the folder.
-        body: of its files.
-        lane: that it writes.
-    """
+    """A log with one column; row ``n`` is the ``n``-th that was written."""
 
     def __init__(self, path: Path, *, body: Body = "parquet", lane: str = LANE) -> None:
         self.path = path

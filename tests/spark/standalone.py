@@ -31,9 +31,6 @@ def standalone_cluster(
 
     Args:
         folder: An empty one, for what executors write: each runs in ``APPLICATION/EXECUTOR`` there.
-        workers: How many.
-        cores: Of each worker.
-        env: The environment; that of this process.
     """
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING)

@@ -170,10 +170,7 @@ def test_clients_may_upload_the_same_at_the_same_time(store: ArtifactStore, tmp_
         go.wait()
         for start in range(0, len(DATA), size):
             store.write(
-                SHA,
-                offset=start,
-                data=DATA[start : start + size],
-                last=start + size >= len(DATA),
+                SHA, offset=start, data=DATA[start : start + size], last=start + size >= len(DATA)
             )
 
     clients = [threading.Thread(target=client) for _ in range(4)]

@@ -14,12 +14,7 @@ from gearpy.storage.checkpoints import (
     MemoryCheckpoints,
     checkpoints_at,
 )
-from gearpy.storage.coordinator_log import (
-    CoordinatorLog,
-    newest_launch,
-    read_log,
-    survey_log,
-)
+from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log, survey_log
 from tests.storage.folder_build import real_folder
 
 PREFIX = "k3f9a1c2/app3"

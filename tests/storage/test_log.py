@@ -99,7 +99,6 @@ def test_folder_is_for_its_owner_only(tmp_path: Path) -> None:
 
 
 def filled(folder: Path) -> Path:
-    """Return the segment of a closed log with three appends after a snapshot."""
     log = FileLog(folder)
     log.append([b"zero"])
     log.snapshot(b"state" * 3)

@@ -188,11 +188,7 @@ def test_a_file_that_is_read_once_is_verified_in_the_end() -> None:
     taken = [*sections_once(store, replace(other, tasks=(ONE,), taken=(part,)))]
 
     assert [each.group for each in taken] == [0]
-    assert [(each.kind, each.task) for each in begun] == [
-        (HEAD, ONE),
-        (STATE, ONE),
-        (HEAD, TWO),
-    ]
+    assert [(each.kind, each.task) for each in begun] == [(HEAD, ONE), (STATE, ONE), (HEAD, TWO)]
 
 
 def test_a_file_without_the_task_that_something_is_taken_from_is_damage() -> None:

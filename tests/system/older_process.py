@@ -32,7 +32,6 @@ def environment(folder: Path, roles: Collection[str] = ALL) -> dict[str, str]:
     """Return the environment variables of such a process.
 
     Args:
-        folder: is made, for files that such processes load.
         roles: of the processes that are older; what they start may be another.
     """
     folder.mkdir()

@@ -89,10 +89,7 @@ def _run(
     say: Callable[[str], None] = lambda _: None,
 ) -> _Run:
     target = Target(
-        program="",
-        check=lambda *_: Verdict(),
-        signs=lambda *_: signs,
-        healthy_s=healthy_s,
+        program="", check=lambda *_: Verdict(), signs=lambda *_: signs, healthy_s=healthy_s
     )
     cluster = cast("ProcessCluster", _Cluster(*answers))
     run = _Run(target, cluster, results, rng=Random(1), say=say)

@@ -75,9 +75,7 @@ class Writer:
     """Writes files with ids of their own, and does to them what other programs do.
 
     Attributes:
-        ids: all that were ever there.
         wanted: those that a file has now, by its first name.
-        log_ids: those of the log.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Records that are larger than a frame between processes: named, counted, and no restart."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Final
@@ -44,6 +45,13 @@ PROGRAM: Final = """
 FRAME_BYTES: Final = 65_536
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    config = load(env={}, overrides={"transport.frame-max-bytes": str(FRAME_BYTES)})
+    with LocalCluster(config, executors="process") as started:
+        yield started
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     file = tmp_path / "large.py"
@@ -59,17 +67,14 @@ def artifact_of(program: Path, attr: str) -> Artifact:
 
 
 @pytest.mark.parametrize("attr", ["rows", "columns", "raises"])
-def test_a_record_that_is_too_large_goes_to_quarantine_alone(program: Path, attr: str) -> None:
-    """All others arrive; what quarantine cannot hold is there as text."""
-    config = load(env={}, overrides={"transport.frame-max-bytes": str(FRAME_BYTES)})
-    with LocalCluster(config, executors="process") as cluster:
-        policy = {"application.on-error": "quarantine"}
-        running = cluster.client.submit(
-            attr, artifact_of(program, attr), executors=2, config=policy
-        )
-        assert running.wait().status == "succeeded"
-        (record,) = cluster.client.ask(ListQuarantined(app_id=running.app_id)).records
-        assert cluster.client.ask(DescribeApplication(app_id=running.app_id)).restarts == 0
+def test_a_record_that_is_too_large_goes_to_quarantine_alone(
+    cluster: LocalCluster, program: Path, attr: str
+) -> None:
+    policy = {"application.on-error": "quarantine"}
+    running = cluster.client.submit(attr, artifact_of(program, attr), executors=2, config=policy)
+    assert running.wait().status == "succeeded"
+    (record,) = cluster.client.ask(ListQuarantined(app_id=running.app_id)).records
+    assert cluster.client.ask(DescribeApplication(app_id=running.app_id)).restarts == 0
 
     files = (program.parent / "out").glob("*.jsonl")
     lines = [line for file in files for line in file.read_text().splitlines()]
@@ -83,13 +88,13 @@ def test_a_record_that_is_too_large_goes_to_quarantine_alone(program: Path, attr
         )
 
 
-def test_a_record_that_is_too_large_is_no_reason_for_a_restart(program: Path) -> None:
-    config = load(env={}, overrides={"transport.frame-max-bytes": str(FRAME_BYTES)})
-    with LocalCluster(config, executors="process") as cluster:
-        running = cluster.client.submit("rows", artifact_of(program, "rows"), executors=2)
-        with pytest.raises(OperatorError, match=r"raise transport\.frame-max-bytes") as raised:
-            running.wait()
-        assert cluster.client.ask(DescribeApplication(app_id=running.app_id)).restarts == 0
+def test_a_record_that_is_too_large_is_no_reason_for_a_restart(
+    cluster: LocalCluster, program: Path
+) -> None:
+    running = cluster.client.submit("rows", artifact_of(program, "rows"), executors=2)
+    with pytest.raises(OperatorError, match=r"raise transport\.frame-max-bytes") as raised:
+        running.wait()
+    assert cluster.client.ask(DescribeApplication(app_id=running.app_id)).restarts == 0
 
     assert "{'n': 37, 'body': 'xxx" in raised.value.record
     assert "map" in raised.value.operator

@@ -62,7 +62,6 @@ def counts_of(data: MetricsData) -> list[tuple[int, int]]:
 
 
 def at_rest(client: ClusterClient, app_id: AppId) -> MetricsData:
-    """Return the first answer before which nothing has moved for some reports of each executor."""
     pause, data = threading.Event(), client.metrics(app_id)
     before: list[tuple[int, int]] = []
     while not (has_arrived(data) and counts_of(data) == before):

@@ -159,10 +159,7 @@ class Correspondents:
     """
 
     def __init__(
-        self,
-        stack: ExitStack,
-        network: Network,
-        limits: TransportLimits = LETTER_WIRE,
+        self, stack: ExitStack, network: Network, limits: TransportLimits = LETTER_WIRE
     ) -> None:
         self.one, self.other = (Process(limits, hostname=ELSEWHERE) for _ in range(2))
         for process in (self.one, self.other):

@@ -7,11 +7,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -86,12 +86,9 @@ def got(url: str) -> bytes:
 
 
 def test_promtool_finds_nothing_wrong_with_the_page(page: str, promtool: str) -> None:
-    until_s = time.monotonic() + DEADLINE_S
     executor = b'process_resident_memory_bytes{app="numbers",process="executor0"}'
     made = b'gearpy_user_slow_records_total{app="numbers",processor="'
-    while not (executor in (shown := got(page)) and made in shown):
-        assert time.monotonic() < until_s, shown.decode()
-        time.sleep(0.2)
+    shown = eventually(lambda: executor in (text := got(page)) and made in text and text)
 
     done = subprocess.run(
         [promtool, "check", "metrics"], input=shown, capture_output=True, check=False
@@ -143,12 +140,9 @@ def test_a_command_shows_metrics_where_it_says(command: str, shows: str, tmp_pat
             stderr=said,
         )
     try:
-        until_s, shown = time.monotonic() + DEADLINE_S, ""
-        while shows not in shown:
-            assert time.monotonic() < until_s, (tmp_path / "said").read_text()
-            time.sleep(0.1)
-            for url in re.findall(r"metrics at (\S+/metrics)", (tmp_path / "said").read_text())[:1]:
-                shown = got(url).decode()
+        said_at = tmp_path / "said"
+        (url,) = eventually(lambda: re.findall(r"metrics at (\S+/metrics)", said_at.read_text()))
+        eventually(lambda: shows in got(url).decode())
     finally:
         running.kill()  # A drain would wait for the slow task.
         running.wait(DEADLINE_S)
@@ -161,16 +155,9 @@ def test_every_chart_and_every_rule_has_data(page: str, prometheus: str, tmp_pat
 
     target = urllib.parse.urlsplit(page).netloc
     with scraping(prometheus, {"static_configs": [{"targets": [target]}]}, tmp_path) as url:
-        until_s = time.monotonic() + DEADLINE_S
-        missing = queries
-        while missing := [query for query in missing if not numbers(url, query)]:
-            assert time.monotonic() < until_s, missing
-            time.sleep(1)
-        firing = alerts(url)
-        while "GearpyQuarantine" not in firing:
-            assert time.monotonic() < until_s, firing
-            time.sleep(1)
-            firing = alerts(url)
+        for query in queries:
+            eventually(partial(numbers, url, query), query, every_s=1)
+        firing = eventually(lambda: "GearpyQuarantine" in (now := alerts(url)) and now, every_s=1)
 
     assert "GearpyNoWorkers" not in firing
 

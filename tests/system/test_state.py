@@ -33,7 +33,6 @@ def main(args):
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Return a cluster with a program that counts numbers by their remainders."""
     made = Scene(tmp_path_factory.mktemp("scene"))
     (made.folder / "counts.py").write_text(_PROGRAM, encoding="utf-8")
     with made.cluster:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -46,11 +45,7 @@ def main(args):
 
 
 class Results:
-    """The rows in a folder, as readers see them; each file is read once.
-
-    Args:
-        folder: where they are.
-    """
+    """The rows in a folder, as readers see them; each file is read once."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -65,10 +60,9 @@ class Results:
 
     def wait_for(self, count: int) -> None:
         """Wait until there are so many; look now and then, as the server has other work."""
-        until_s = time.monotonic() + DEADLINE_S
-        while (found := len(self.rows())) < count:
-            assert time.monotonic() < until_s, f"{found} of {count} rows"
-            time.sleep(1)
+        eventually(
+            lambda: len(self.rows()) >= count, f"{count} rows", within_s=DEADLINE_S, every_s=1
+        )
 
 
 @contextmanager

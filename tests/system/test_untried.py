@@ -147,9 +147,7 @@ def test_commands_tell_of_such_a_program_before_it_is_uploaded(
     assert beside.goes_on()
 
 
-def test_an_application_whose_program_cannot_be_loaded_fails_with_its_name(
-    beside: Beside,
-) -> None:
+def test_an_application_whose_program_cannot_be_loaded_fails_with_its_name(beside: Beside) -> None:
     artifact = beside.message(_BAD["os._exit(3)"]).artifact
     assert artifact is not None
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 from threading import Lock
@@ -128,13 +129,20 @@ SHARED = """
 """
 
 
-def submitted(tmp_path: Path, attr: str, **config: str) -> ApplicationSummary:
-    """Run a program on a cluster of two executors in processes of their own, to its end."""
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(load(env={}), executors="process") as started:
+        yield started
+
+
+def submitted(
+    cluster: LocalCluster, tmp_path: Path, attr: str, **config: str
+) -> ApplicationSummary:
+    """Run a program on two executors in processes of their own, to its end."""
     file = tmp_path / "shop.py"
     file.write_text(dedent(PROGRAM))
     artifact = Artifact(kind="file", location=str(file), attr=attr, args=(str(tmp_path / "out"),))
-    with LocalCluster(load(env={}), executors="process") as cluster:
-        return cluster.client.submit(attr, artifact, executors=2, config=config).wait()
+    return cluster.client.submit(attr, artifact, executors=2, config=config).wait()
 
 
 def shown_in(folder: Path) -> list[Any]:
@@ -145,8 +153,10 @@ def shown_in(folder: Path) -> list[Any]:
     ]
 
 
-def test_values_of_every_kind_travel_and_are_kept_without_registration(tmp_path: Path) -> None:
-    assert submitted(tmp_path, "all_kinds").status == "succeeded"
+def test_values_of_every_kind_travel_and_are_kept_without_registration(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    assert submitted(cluster, tmp_path, "all_kinds").status == "succeeded"
 
     found = shown_in(tmp_path / "out")
     assert len(found) == 12 * 8
@@ -157,10 +167,12 @@ def test_values_of_every_kind_travel_and_are_kept_without_registration(tmp_path:
     assert all(kept in (kind, "NoneType") for _, (kind, _), (kept, _) in found)
 
 
-def test_what_cannot_travel_fails_the_application_at_once(tmp_path: Path) -> None:
+def test_what_cannot_travel_fails_the_application_at_once(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
     """It would fail again, so no restart is spent on it."""
     with pytest.raises(OperatorError) as raised:
-        submitted(tmp_path, "holders")
+        submitted(cluster, tmp_path, "holders")
 
     assert "record['at'][0].lock cannot be sent to another process" in raised.value.cause
     assert "register_serializer(lock, encode, decode)" in raised.value.cause
@@ -168,10 +180,10 @@ def test_what_cannot_travel_fails_the_application_at_once(tmp_path: Path) -> Non
     assert "Holder" in raised.value.record
 
 
-def test_a_serializer_of_the_configuration_is_used(tmp_path: Path) -> None:
+def test_a_serializer_of_the_configuration_is_used(cluster: LocalCluster, tmp_path: Path) -> None:
     entry = "shop:Money=shop:MoneySerializer"
 
-    assert submitted(tmp_path, "money", serializers=entry).status == "succeeded"
+    assert submitted(cluster, tmp_path, "money", serializers=entry).status == "succeeded"
     assert sorted(shown_in(tmp_path / "out")) == list(range(9))
 
 
@@ -230,8 +242,15 @@ print(sorted(each.n for each in found))
 
 @pytest.mark.parametrize(
     "given",
-    [["-"], ["-c", TYPED], ["-i"], ["-m", "asyncio"], ["-c", "import code; code.interact()"]],
-    ids=["standard input", "-c", "prompt", "prompt of asyncio", "prompt of code"],
+    [
+        pytest.param(["-"], id="standard input"),
+        pytest.param(["-c", TYPED], id="-c"),
+        pytest.param(["-i"], id="prompt"),
+        pytest.param(["-m", "asyncio"], id="prompt of asyncio", marks=pytest.mark.long),
+        pytest.param(
+            ["-c", "import code; code.interact()"], id="prompt of code", marks=pytest.mark.long
+        ),
+    ],
 )
 def test_classes_that_are_in_no_file_are_records_and_state(given: list[str]) -> None:
     typed = TYPED.replace("n: int\n", "n: int\n\n")  # An empty line ends a class at a prompt.

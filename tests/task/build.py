@@ -122,17 +122,8 @@ class Bench:
     """One task with everything around it, in virtual time.
 
     Args:
-        make: makes the task on the bench.
         upstream: number of tasks before it; 0 makes it a source.
-        targets: parallelism of each processor behind it.
-        partitioner: of all edges.
-        epoch: the first one of the task.
-        resume: what it goes on from.
-        key: of a record, for keyed state.
         on_error: what to do with records on which it raises.
-        metering: how the task is measured.
-        recorder: of what it takes.
-        probe: how it reads, if it is a source.
     """
 
     def __init__(

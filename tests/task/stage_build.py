@@ -132,10 +132,7 @@ class BoundedSource(Source):
     replayable = True
 
     def __init__(
-        self,
-        *partitions: Sequence[tuple[Any, int]],
-        out_of_order_ms: int = 0,
-        ends: bool = True,
+        self, *partitions: Sequence[tuple[Any, int]], out_of_order_ms: int = 0, ends: bool = True
     ) -> None:
         self.records = {f"p{at}": records for at, records in enumerate(partitions)}
         self.out_of_order_ms = out_of_order_ms

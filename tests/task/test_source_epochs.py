@@ -98,7 +98,6 @@ def test_place_for_a_source_that_cannot_go_back_is_an_error() -> None:
 def a_cut_bench(
     *partitions: list[tuple[str, int]], cut_ms: int, bound: int = 0, **kwargs: Any
 ) -> Bench:
-    """Return a source that was told before it began to end its first epoch by event time."""
     source = BoundedSource(*partitions, out_of_order_ms=bound, ends=False)
     bench = a_source_bench(source, poll_ms=1000, **kwargs)
     bench.runner.cut(1, cut_ms)

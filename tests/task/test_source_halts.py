@@ -18,7 +18,6 @@ _AT_MS = 20
 def halting(
     *partitions: list[tuple[str, int]], bound: int = 0, ends: bool = False, **kwargs: Any
 ) -> Bench:
-    """Return a source that was told to halt at 20 before it had read anything."""
     source = BoundedSource(*partitions, out_of_order_ms=bound, ends=ends)
     bench = a_source_bench(source, poll_ms=1000, **kwargs)
     bench.runner.halt(_AT_MS)

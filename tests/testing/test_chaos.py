@@ -61,13 +61,7 @@ def forgets_in_a_callable(stream: gp.Stream[int]) -> gp.Stream[int]:
 
 
 def verdict_of(
-    build: Build,
-    folder: Path,
-    *,
-    seeds: int = 2,
-    tasks: int = 2,
-    source: Any = None,
-    **limits: Any,
+    build: Build, folder: Path, *, seeds: int = 2, tasks: int = 2, source: Any = None, **limits: Any
 ) -> ChaosVerdict:
     def load() -> StreamApplication:
         app = gp.StreamApp("tried")
@@ -230,9 +224,7 @@ def test_too_few_records_for_a_crash_between_them_are_told(tmp_path: Path) -> No
 
 def test_a_graph_made_by_hand_is_refused(tmp_path: Path) -> None:
     graph = Graph().connect(
-        Processor(gp.Task, name="one"),
-        Processor(gp.Task, name="two"),
-        HashPartitioner(),
+        Processor(gp.Task, name="one"), Processor(gp.Task, name="two"), HashPartitioner()
     )
     with pytest.raises(ConfigError, match=r"write a test with gearpy\.testing\.Simulation"):
         Chaos(lambda: StreamApplication("byhand", graph), tmp_path)

@@ -27,11 +27,6 @@ Player: TypeAlias = dict[str, Callable[[Words], Iterable[str]]]
 
 
 def play(text: str, player: Player) -> str:
-    """Return a transcript with the answers that the player gives now.
-
-    Raises:
-        ValueError: there is no such command.
-    """
     blocks = (block for block in text.split("\n\n") if block.strip())
     return "\n\n".join("\n".join(_played(block.strip("\n"), player)) for block in blocks) + "\n"
 

@@ -63,11 +63,7 @@ class Shape:
 
 
 class Network:
-    """The thread on which all proxies of a test work. Use as a context manager.
-
-    Args:
-        seed: decides which bits and bytes are hit.
-    """
+    """The thread on which all proxies of a test work. Use as a context manager."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)

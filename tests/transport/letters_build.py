@@ -128,8 +128,6 @@ def a_letter(number: int) -> Letter:
 
 
 def maker(stack: ExitStack) -> Make:
-    """Return a maker of processes that are stopped when the stack is closed."""
-
     def make(*args: Any, **kwargs: Any) -> Process:
         process = Process(*args, **kwargs)
         stack.callback(process.transport.stop)

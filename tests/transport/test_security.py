@@ -31,15 +31,7 @@ from gearpy.wire.connection.keys import KeyRing, Principal, application_key
 from gearpy.wire.connection.machine import Connection
 from gearpy.wire.link_codec import LinkCodec
 from tests.eventually import eventually
-from tests.transport.build import (
-    KEYS,
-    PATIENCE_S,
-    SECRET,
-    Inbox,
-    Losses,
-    ask_for_workers,
-    request,
-)
+from tests.transport.build import KEYS, PATIENCE_S, SECRET, Inbox, Losses, ask_for_workers, request
 
 TARGET = TaskId(1, 0)
 LIMITS = TransportLimits(unauthenticated_max=3)

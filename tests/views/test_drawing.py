@@ -16,7 +16,6 @@ _NS = "{http://www.w3.org/2000/svg}"
 
 
 def a_view(**first: Any) -> AppView:
-    """Return a running application with other figures of its first processor."""
     view = app_view(a_look())
     source, *others = view.processors
     return replace(view, processors=(replace(source, **first), *others))

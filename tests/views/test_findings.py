@@ -104,11 +104,7 @@ def test_a_source_without_event_time_is_as_it_should_be() -> None:
     [
         ((), "ok", "it runs, with 0 executors"),
         (("running",), "ok", "it runs, with 1 executor"),
-        (
-            ("running", "launching"),
-            "info",
-            "1 of 2 executors run, the others are being started",
-        ),
+        (("running", "launching"), "info", "1 of 2 executors run, the others are being started"),
     ],
     ids=["none", "all", "some"],
 )
@@ -230,13 +226,7 @@ def test_the_culprit_is_a_link_and_nobody_after_it_is_to_blame(waits: list[str])
 
 
 def findings_while(*waits_for: str, outside: str, stall: str = "") -> list[tuple[Any, ...]]:
-    """Return level, text and processor of the findings about three steps, p0 to p2.
-
-    Args:
-        waits_for: of the chain that holds the clock.
-        outside: the step that waits for something outside.
-        stall: what is said of a clock that rests.
-    """
+    """Return level, text and processor of the findings about three steps, p0 to p2."""
     steps = [
         ProcessorSummary(processor_id=at, name=f"p{at}", parallelism=1, clock_ms=0)
         for at in range(3)
@@ -282,7 +272,6 @@ def test_a_source_that_waits_does_not_excuse_a_step_behind_it() -> None:
 
 
 def a_stuck(**report: Any) -> ConsumerSummary:
-    """Return a consumer that has taken nothing for 42 s."""
     known = {"waiting_rows": 120_000, "waiting_since_ms": 1_000, **report}
     return ConsumerSummary(
         sink="to_spark(load)", task="3.0", report=ConsumerReport(name="spark", **known)

@@ -162,9 +162,7 @@ def test_without_an_identity_a_row_is_all_its_columns() -> None:
     assert replays.without(rows_of(2, 1))["key"].to_pylist() == [2]
 
 
-def test_a_log_that_never_holds_still_is_read_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_log_that_never_holds_still_is_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "_LISTINGS_MAX", 1)
 
     assert a_log_of(MemoryFolder(), [[1]]).view().ends() == {LANE: 1}

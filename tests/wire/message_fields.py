@@ -23,12 +23,7 @@ _PLAIN: Final[dict[Any, str]] = {
 
 
 def fields_of(cls: type[Struct], *, without: Collection[str] = (), has_texts: bool = False) -> str:
-    """Return the fields of a message and their types, in the order in which they are sent.
-
-    Args:
-        without: fields to leave out.
-        has_texts: list the texts that a `Literal` allows, too.
-    """
+    """Return the fields of a message and their types, in the order in which they are sent."""
     hints = get_type_hints(cls)
     names = (name for name in cls.__struct_fields__ if name not in without)
     return ", ".join(f"{name}: {_shape(hints[name], has_texts)}" for name in names) or "none"

@@ -7,19 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.errors import (
-    ApplicationFailed,
-    ConfigError,
-    GearpyError,
-    ProtocolError,
-    SubmitRefused,
-)
+from gearpy.errors import ApplicationFailed, ConfigError, GearpyError, ProtocolError, SubmitRefused
 from gearpy.ids import AppId
 from gearpy.messages import app, cluster
-from gearpy.messages.client import (
-    ListWorkers,
-    Submitted,
-)
+from gearpy.messages.client import ListWorkers, Submitted
 from gearpy.messages.peer import Letter
 from gearpy.messages.summaries import ErrorCard
 from gearpy.messages.versions import NEWEST
@@ -32,13 +23,7 @@ from gearpy.wire.codec import (
     encode_control,
     encode_peer,
 )
-from gearpy.wire.connection.frames import (
-    Frame,
-    FrameDecoder,
-    FrameKind,
-    FrameLimits,
-    encode_frame,
-)
+from gearpy.wire.connection.frames import Frame, FrameDecoder, FrameKind, FrameLimits, encode_frame
 
 
 def envelope(name: str, fields: Any, version: Any = NEWEST) -> bytes:

@@ -49,7 +49,6 @@ the release there: `python -m tests.wire.message_fields > tests/wire/version{NEW
 
 
 def plain(value: Any) -> Any:
-    """Return a message as plain data without the fields that the newest version has added."""
     if isinstance(value, msgspec.Struct):
         names = {field.name for field in msgspec.structs.fields(value)}
         names -= set(ADDED.get(type(value).__name__, ()))

@@ -131,16 +131,7 @@ class ClusterSimulation:
     synced part.
 
     Args:
-        seed: decides the order of everything.
-        workers: how many.
-        slots: of each.
-        masters: how many; several have one log together.
         settings: keys of the configuration that differ from those quick to simulate.
-        duplicates: share of data messages that arrive twice.
-        checkpoints: the store; by default in memory.
-        chain_files_max: see `ExecutorSettings`.
-        log_segments_max: see `AppMasterSettings`.
-        idle_poll_ms: see `TaskLimits`.
     """
 
     def __init__(
@@ -199,11 +190,7 @@ class ClusterSimulation:
         self.world.run(lambda: bool(self.client.ask(ListWorkers()).workers), within_ms=10_000)
         artifact = Artifact(kind="memory", location=name)
         return self.client.submit(
-            name,
-            artifact,
-            executors=executors,
-            config=dict(config or {}),
-            resume_from=resume_from,
+            name, artifact, executors=executors, config=dict(config or {}), resume_from=resume_from
         )
 
     def update(
@@ -348,8 +335,7 @@ class ClusterSimulation:
         launcher = _Launcher(self, process)
         process.nodes.on_given_up = lambda _: self._begin_anew(number)
         process.system.spawn(
-            lambda: WorkerActor(first, self._slots, launcher, process.post, settings),
-            "worker",
+            lambda: WorkerActor(first, self._slots, launcher, process.post, settings), "worker"
         )
         return process
 

@@ -120,8 +120,7 @@ class SimulatedMasters:
         store = ReplicaStore(log, StoredLog.of_members(*self.addresses))
         disks = DiskBook(log.folder, is_new=store.stored.term == 0)
         desk = MemberDesk(
-            cast("Any", None),
-            lambda make: ask_replica(replica, system, make, _ASK_S),
+            cast("Any", None), lambda make: ask_replica(replica, system, make, _ASK_S)
         )
 
         def lead(term: int, log: ReplicatedLog) -> None:

@@ -13,13 +13,7 @@ from gearpy.ids import ActorPath, TaskId, address_of, node_text
 from gearpy.messages.data import DataMessage, LinkMessage
 from gearpy.messages.peer import Letter
 from gearpy.testing.world import World
-from gearpy.transport.api import (
-    LinkHandler,
-    LinkLost,
-    PeerLost,
-    TakeLetter,
-    TransportStats,
-)
+from gearpy.transport.api import LinkHandler, LinkLost, PeerLost, TakeLetter, TransportStats
 from gearpy.transport.links.routes import Routes
 from tests.world.actors import WorldActorSystem
 
@@ -40,9 +34,7 @@ class Network:
     """Where the processes of a world find each other.
 
     Args:
-        delay_ms: messages arrive after up to this time.
         heartbeat_timeout_ms: a peer that is silent for so long is lost to its watchers.
-        duplicates: share of data messages that arrive twice.
     """
 
     def __init__(

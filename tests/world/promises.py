@@ -37,12 +37,6 @@ class LetterPromises:
 
     An app master that was given up may still write, so what one promises holds within each of its
     launches. The upper half of an attempt's number is the launch.
-
-    Args:
-        stored: the store of the cluster, without its faults.
-
-    Attributes:
-        broken: the promises that were not kept.
     """
 
     def __init__(self, stored: Checkpoints) -> None:

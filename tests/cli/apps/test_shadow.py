@@ -46,10 +46,7 @@ def test_ctrl_c_prints_what_was_compared(tmp_path: Path, monkeypatch: pytest.Mon
         return run(shadow, epochs, on_round=interrupt, is_called_off=is_called_off)
 
     monkeypatch.setattr(Shadow, "run", run_and_interrupt)
-    keys = {
-        "transport.secret-file": str(tmp_path / "secret"),
-        "cluster.masters": "127.0.0.1:0",
-    }
+    keys = {"transport.secret-file": str(tmp_path / "secret"), "cluster.masters": "127.0.0.1:0"}
     new = program(tmp_path, "new", counted="-1")
     config = load(env={}, overrides=keys)
     with LocalCluster(config, workers=1, slots=8, listen=True) as cluster:

@@ -62,19 +62,11 @@ VERDICT: Final = {
 APPLICATION: Final = {"app_id": int, "prefix": str}
 SHAPES: Final[dict[str, Any]] = {
     "list 3": {**APPLICATION, "epochs": [SUMMARY]},
-    "verify 3": {
-        **APPLICATION,
-        "epochs": [VERDICT],
-        "resumes": [{"region": int, "epoch": int}],
-    },
+    "verify 3": {**APPLICATION, "epochs": [VERDICT], "resumes": [{"region": int, "epoch": int}]},
     "clean": {
         "applied": bool,
         "applications": [
-            {
-                **APPLICATION,
-                "files": [{"location": str, "size_bytes": int}],
-                "passed_over": str,
-            }
+            {**APPLICATION, "files": [{"location": str, "size_bytes": int}], "passed_over": str}
         ],
     },
     "drop 3": {**APPLICATION, "applied": bool, "files": int},
@@ -423,10 +415,7 @@ def test_an_application_is_dropped_on_demand(
 
 @pytest.mark.parametrize("command", ["clean 3 --apply", "drop 3 --apply", "diff 3 17 18"])
 def test_a_store_that_fails_is_told(
-    command: str,
-    checkpoint: Checkpoint,
-    store: FolderCheckpoints,
-    monkeypatch: pytest.MonkeyPatch,
+    command: str, checkpoint: Checkpoint, store: FolderCheckpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a line, and not as a traceback."""
 

@@ -67,7 +67,6 @@ def fill(log: CoordinatorLog) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Return a checkpoint store with an application that runs and one that has ended."""
     folder = tmp_path / "checkpoints"
     for prefix in (PREFIX, ENDED):
         fill(open_log(folder, prefix))
@@ -412,10 +411,7 @@ def test_nothing_is_appended_to_a_damaged_log(log: Log, store: Path) -> None:
     [
         (("t", "k", "nonsense"), "values 'nonsense' are no JSON: Expecting value"),
         (("t", "k", '{"a": {"base64": "!"}}'), "are no JSON: "),
-        (
-            ("t", "k", "5"),
-            "values '5' are no JSON object: write for example '{\"value\":",
-        ),
+        (("t", "k", "5"), "values '5' are no JSON object: write for example '{\"value\":"),
         (("t", "k", "[" * 100_000), "are no JSON"),
         (("", "k", "{}"), "type '' of a message has 0 characters"),
         (("t", "k", '{"a": 18446744073709551616}'), "(int): values are None, bool, int of 64 bits"),

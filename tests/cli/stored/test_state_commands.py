@@ -150,10 +150,7 @@ def test_a_query_waits_for_nothing_that_it_does_without(tmp_path: Path) -> None:
     begin = [sys.executable, "-X", "importtime", "-c", _IN_A_PROCESS, "state", "query"]
 
     done = subprocess.run(
-        [*begin, *query, "--checkpoints", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
+        [*begin, *query, "--checkpoints", str(tmp_path)], capture_output=True, text=True, check=True
     )
 
     (answer,) = done.stdout.splitlines()

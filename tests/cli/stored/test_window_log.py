@@ -105,12 +105,7 @@ def test_what_is_wrong_is_an_exit_code(log: WindowLog) -> None:
 
 def test_many_files_become_few(log: WindowLog) -> None:
     assert gear("compact", log.place) == f"{log.place}: 4 files before, 2 now\n"
-    assert as_json("compact", log.place) == {
-        "path": log.place,
-        "before": 2,
-        "after": 2,
-        "made": [],
-    }
+    assert as_json("compact", log.place) == {"path": log.place, "before": 2, "after": 2, "made": []}
     assert keys_in(WindowLog(log.place)) == [1, 2, 3, 4, 5]
 
 

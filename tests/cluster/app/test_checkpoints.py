@@ -20,11 +20,7 @@ FIRST, SECOND = TaskId(0, 0), TaskId(2, 0)
 
 def found(checkpoints: Checkpoints, dag: Dag, *, launch: int) -> FoundEpochs:
     app = AppCheckpoints(
-        checkpoints,
-        prefix=PREFIX,
-        launch=launch,
-        segments_max=8,
-        wall_ms=lambda: 0,
+        checkpoints, prefix=PREFIX, launch=launch, segments_max=8, wall_ms=lambda: 0
     )
     return app.open(dag, {}, resume_from="")
 

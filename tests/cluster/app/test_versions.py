@@ -65,9 +65,7 @@ def test_a_version_that_is_given_up_as_the_log_is_away_is_shown_as_failed() -> N
         version=planned,
         kept=frozenset(),
         loaded=LoadedVersion(
-            artifact=PROGRAM,
-            outline=outline_of(a_program(), PROGRAM, Config()),
-            dag=a_dag((1, 1)),
+            artifact=PROGRAM, outline=outline_of(a_program(), PROGRAM, Config()), dag=a_dag((1, 1))
         ),
         answer=UpdatePlanned(app_id=AppId(1), version=1, moves=(), is_same=True),
     )

@@ -321,10 +321,7 @@ def test_a_durable_cluster_leaves_savepoints_for_the_next_one(
     config = configured(checkpoint__folder=tmp_path / "kept", checkpoint__interval_ms=100)
     numbers = gp.StreamApp("numbers")
     numbers.read(gp.generate(itertools.count, rate=1000)).write(gp.to_list([]))
-    with (
-        LocalCluster(config, durable=True) as cluster,
-        cluster.submitted(numbers) as running,
-    ):
+    with LocalCluster(config, durable=True) as cluster, cluster.submitted(numbers) as running:
         eventually(lambda: running.summary().progress.epoch > 0, within_s=DEADLINE_S)
         running.drain(savepoint="mine")
         ended = running.wait(DEADLINE_S)

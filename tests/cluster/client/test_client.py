@@ -134,11 +134,7 @@ def test_a_number_is_an_id_without_a_question() -> None:
 
 def test_a_name_is_that_of_the_living() -> None:
     """The name of one that has ended may have been taken since."""
-    known = (
-        an_application(1, status="failed"),
-        an_application(2),
-        an_application(3, name="other"),
-    )
+    known = (an_application(1, status="failed"), an_application(2), an_application(3, name="other"))
     client, asked = a_client(ApplicationList(applications=known))
 
     assert client.find("shop") == 2

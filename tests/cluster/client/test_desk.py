@@ -100,10 +100,7 @@ def test_the_application_of_another_is_not_changed(world: World, change: Any) ->
     noted: list[tuple[str, ...]] = []
     world.master.user = "ann"
     world.desk = Desk(
-        world.master.ask,
-        world.post,
-        admins=["ops"],
-        note_action=lambda *said: noted.append(said),
+        world.master.ask, world.post, admins=["ops"], note_action=lambda *said: noted.append(said)
     )
     ben = change(app_id=APP, by=Asker(user="ben", address="10.0.0.7"))
 
@@ -124,10 +121,7 @@ def test_a_worker_is_drained_for_admins_only(world: World) -> None:
     """It runs applications of many users; and who has asked is noted."""
     noted: list[tuple[str, ...]] = []
     world.desk = Desk(
-        world.master.ask,
-        world.post,
-        admins=["ops"],
-        note_action=lambda *said: noted.append(said),
+        world.master.ask, world.post, admins=["ops"], note_action=lambda *said: noted.append(said)
     )
     world.add_worker(2, lambda _: WorkerDrains(executors=3))
 
@@ -298,9 +292,7 @@ def test_what_was_known_last_says_when_that_was(
     assert (answer.epoch, answer.known_ms) == (9, known_ms)
 
 
-def test_of_an_application_that_may_come_back_only_who_wants_it_gets_what_was(
-    world: World,
-) -> None:
+def test_of_an_application_that_may_come_back_only_who_wants_it_gets_what_was(world: World) -> None:
     world.master.status, world.master.left = "pending", left_at(7, is_last=False)
     world.post.actors[APP_MASTER] = raising(ConnectionLost("reset"))
     assert "has just gone (reset)" in world.refusal(DescribeApplication(app_id=APP))

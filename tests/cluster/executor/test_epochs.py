@@ -136,8 +136,7 @@ def test_chain_is_written_anew_when_it_is_long() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["change", "same", "fail", "give up"]), max_size=30),
-    st.integers(1, 5),
+    st.lists(st.sampled_from(["change", "same", "fail", "give up"]), max_size=30), st.integers(1, 5)
 )
 def test_files_of_an_epoch_hold_all_changes_in_order(steps: list[str], most: int) -> None:
     files = some_files(most=most)

@@ -55,16 +55,10 @@ def a_registration(app_id: int, node: str) -> RegisterAppMaster:
         (ReturnResource(app_id=AppId(2), launch=1, worker_id=WorkerId(0), slots=1), False),
         (WithdrawRequests(app_id=AppId(1), launch=1), True),
         (WithdrawRequests(app_id=AppId(2), launch=1), False),
-        (
-            ShutdownExecutor(app_id=AppId(2), executor_id=ExecutorId(0), launch=1, reason=""),
-            False,
-        ),
+        (ShutdownExecutor(app_id=AppId(2), executor_id=ExecutorId(0), launch=1, reason=""), False),
         (ResourceUpdate(worker_id=WorkerId(0), running=()), False),
         (RegisterWorker(worker=ActorPath(SENDER, "w"), slots=9), False),
-        (
-            SubmitApplication(name="a", artifact=Artifact(kind="file", location="/etc/x.py")),
-            False,
-        ),
+        (SubmitApplication(name="a", artifact=Artifact(kind="file", location="/etc/x.py")), False),
     ],
 )
 def test_an_application_speaks_of_itself_only(message: object, *, allowed: bool) -> None:

@@ -50,9 +50,7 @@ class Scene:
     def trials(self, *, timeout_s: int = 60, memory_max_bytes: int = 1 << 30) -> ProgramTrials:
         config = Config()
         limits = replace(
-            config.application,
-            load_timeout_s=timeout_s,
-            load_memory_max_bytes=memory_max_bytes,
+            config.application, load_timeout_s=timeout_s, load_memory_max_bytes=memory_max_bytes
         )
         return ProgramTrials(replace(config, application=limits))
 

@@ -84,7 +84,6 @@ def loaded(folder: Path, files: dict[str, str], *args: str) -> StreamApplication
 def differing(
     tmp_path: Path, files: dict[str, str], *, args: tuple[str, ...] = ("b", "c")
 ) -> set[str]:
-    """Return the named steps of the processors that differ from those of the program above."""
     old = loaded(tmp_path / "old", _FILES, "b", "c")
     new = loaded(tmp_path / "new", _FILES | files, *args)
     compared = ComparedPrograms(old, new)
@@ -196,7 +195,6 @@ def test_a_birth_is_no_code() -> None:
 
 
 def _compared(*values: object) -> str:
-    """Return how processors differ that have these values as parameters."""
     old, new = (
         StreamApplication("app", Graph().add(Processor(Task, config={"value": each})))
         for each in values

@@ -100,9 +100,7 @@ def test_after_an_update_the_program_is_the_one_that_ran_then(tmp_path: Path) ->
         last, none = again(epoch=running.summary().progress.epoch - 1)
 
     assert (first.is_same, first.failed_then, first.compared > 0) == (True, "", True)
-    assert its_notes == [
-        "version 0 of the program is what ran then; version 3 runs now",
-    ]
+    assert its_notes == ["version 0 of the program is what ran then; version 3 runs now"]
     assert failed.is_same
     assert failed.error is not None
     assert "ZeroDivisionError" in failed.error.cause

@@ -135,19 +135,11 @@ def test_records_that_a_version_puts_aside_are_told_with_the_error_of_the_first(
     [
         ("cuont", "count", "no step is called 'cuont': take one of numbers, count, show"),
         ("numbers", "count", "reads a source: take a step behind it"),
-        (
-            "count",
-            "other",
-            "no step 'count': .* there are numbers, other, show",
-        ),
+        ("count", "other", "no step 'count': .* there are numbers, other, show"),
     ],
 )
 def test_steps_that_cannot_be_compared_are_refused(
-    running: RunningApplication,
-    tmp_path: Path,
-    step: str,
-    new: str,
-    mistake: str,
+    running: RunningApplication, tmp_path: Path, step: str, new: str, mistake: str
 ) -> None:
     with pytest.raises(ConfigError, match=mistake):
         report(running, program(tmp_path, "another", step=new), step)

@@ -11,14 +11,7 @@ from gearpy.cluster.net.post import Post
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
 from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId
-from gearpy.messages.client import (
-    Artifact,
-    DrainWorker,
-    LogText,
-    ReadLog,
-    Refused,
-    WorkerDrains,
-)
+from gearpy.messages.client import Artifact, DrainWorker, LogText, ReadLog, Refused, WorkerDrains
 from gearpy.messages.cluster import (
     ExecutorExited,
     ExecutorLaunchRejected,

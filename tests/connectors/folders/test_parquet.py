@@ -23,10 +23,7 @@ class Point(NamedTuple):
 
 
 def opened(
-    sink: Sink,
-    prepared: dict[int, Any] | None = None,
-    epoch: int = 0,
-    state: bytes | None = None,
+    sink: Sink, prepared: dict[int, Any] | None = None, epoch: int = 0, state: bytes | None = None
 ) -> FolderWriter:
     writer = sink.open(0, 1)
     assert isinstance(writer, FolderWriter)

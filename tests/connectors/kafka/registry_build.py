@@ -15,19 +15,8 @@ _LOGIN = "Basic YW5uOnNlY3JldA=="
 
 
 class FakeRegistry:
-    """Keeps schemas in a list.
-
-    Args:
-        port: where it listens; 0: any.
-        answers: statuses with which it answers first.
-        schemas: that it has.
-    """
-
     def __init__(
-        self,
-        port: int = 0,
-        answers: Iterable[int] = (),
-        schemas: Iterable[dict[str, Any]] = (),
+        self, port: int = 0, answers: Iterable[int] = (), schemas: Iterable[dict[str, Any]] = ()
     ) -> None:
         self.answers = list(answers)
         self.schemas = list(schemas)

@@ -167,10 +167,7 @@ def test_avro_of_an_older_writer_is_read_by_the_schema_that_is_given(
         ({"page": "a", "n": 2**40}, "Click.n is <1099511627776> .* expected int"),
         ({"page": "a", "n": 1.5}, "Click.n is <1.5> .* expected int"),
         ({"page": "a"}, "Click.n"),
-        (
-            {"page": "a", "n": 1, "m": 2},
-            "Click has no field 'm'; it has page, n: add it",
-        ),
+        ({"page": "a", "n": 1, "m": 2}, "Click has no field 'm'; it has page, n: add it"),
         ("a", "Click"),
     ],
 )

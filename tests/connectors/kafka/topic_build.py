@@ -8,12 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
-from confluent_kafka.admin._acl import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-)
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -24,13 +19,6 @@ _NUMBERS = itertools.count()
 
 
 class TopicBuild:
-    """Makes topics with names of their own, and fills them.
-
-    Args:
-        servers: where the broker is.
-        sasl: where users log in there.
-    """
-
     def __init__(self, servers: str, sasl: str = "") -> None:
         self.servers = servers
         self.sasl = sasl

@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.connectors.partitioned.columns import (
-    NULL_PARTITION,
-    Partitioning,
-    partition_fields,
-)
+from gearpy.connectors.partitioned.columns import NULL_PARTITION, Partitioning, partition_fields
 from gearpy.errors import ConfigError
 
 AT = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)

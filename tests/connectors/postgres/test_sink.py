@@ -51,10 +51,7 @@ def run(records: list[Any], sink: gp.Sink[Any]) -> None:
 
 @pytest.mark.parametrize("upsert", [(), ("n",)])
 def test_an_epoch_of_very_many_batches_fits_into_the_table_of_locks(
-    postgres: ServerAddress,
-    database: "psycopg.Connection[Any]",
-    name: str,
-    upsert: tuple[str, ...],
+    postgres: ServerAddress, database: "psycopg.Connection[Any]", name: str, upsert: tuple[str, ...]
 ) -> None:
     """A slow stream has one record in each; a server has 64 locks for each of its connections."""
     writer = gp.postgres_sink(postgres.url, name, upsert=upsert, create=True).open(0, 1)
@@ -74,10 +71,7 @@ def test_an_epoch_of_very_many_batches_fits_into_the_table_of_locks(
 
 @pytest.mark.parametrize("upsert", [(), ("n",)])
 def test_the_contract_of_a_sink_holds(
-    postgres: ServerAddress,
-    database: "psycopg.Connection[Any]",
-    name: str,
-    upsert: tuple[str, ...],
+    postgres: ServerAddress, database: "psycopg.Connection[Any]", name: str, upsert: tuple[str, ...]
 ) -> None:
     """Kills at any line, zombies, lost commits; going back takes rows back where they are added."""
 

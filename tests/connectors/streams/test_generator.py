@@ -24,13 +24,7 @@ def a_source(
     now_ms: Callable[[], int] = lambda: 0,
 ) -> GeneratorSource:
     return GeneratorSource(
-        make,
-        rate=rate,
-        timestamp=timestamp,
-        limit=limit,
-        parts=parts,
-        bound_ms=0,
-        now_ms=now_ms,
+        make, rate=rate, timestamp=timestamp, limit=limit, parts=parts, bound_ms=0, now_ms=now_ms
     )
 
 

@@ -69,9 +69,7 @@ def values(reader: SourceReader, size: int = 10) -> list[str]:
     return [] if batch is None else batch.values
 
 
-def test_it_connects_again_after_longer_and_longer_pauses(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_it_connects_again_after_longer_and_longer_pauses(caplog: pytest.LogCaptureFixture) -> None:
     """Half a line is dropped with its connection; what works makes the pause short again."""
     clock = Clock()
     refused = Scripted(OSError("refused"))

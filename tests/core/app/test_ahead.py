@@ -10,13 +10,7 @@ from gearpy.core.dag.graph import Dag, ProcessorSpec, StepSpec
 from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ExecutorId, ProcessorId, TaskId
-from gearpy.messages.app import (
-    BeginEpoch,
-    LaunchTasks,
-    ReadAhead,
-    SnapshotFile,
-    StateReadAhead,
-)
+from gearpy.messages.app import BeginEpoch, LaunchTasks, ReadAhead, SnapshotFile, StateReadAhead
 from tests.core.app.test_change import change
 from tests.core.manager_bench import A, B, Bench, a_dag, only
 

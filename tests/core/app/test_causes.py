@@ -2,12 +2,7 @@
 
 import pytest
 
-from gearpy.core.app.causes import (
-    nothing_left,
-    other_graph,
-    restart_after_damage,
-    too_few_slots,
-)
+from gearpy.core.app.causes import nothing_left, other_graph, restart_after_damage, too_few_slots
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.history import EpochHistory
 from gearpy.ids import ActorPath, ExecutorId

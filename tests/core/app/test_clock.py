@@ -16,11 +16,7 @@ def a_dag(*parallelism: int, version: int = 0) -> Dag:
     """Return a chain of processors named s0, s1, ...."""
     last = len(parallelism) - 1
     processors = [
-        ProcessorSpec(
-            id=ProcessorId(pid),
-            name=f"s{pid}",
-            parallelism=tasks,
-        )
+        ProcessorSpec(id=ProcessorId(pid), name=f"s{pid}", parallelism=tasks)
         for pid, tasks in enumerate(parallelism)
     ]
     edges = [EdgeSpec(source=ProcessorId(pid), target=ProcessorId(pid + 1)) for pid in range(last)]
@@ -172,10 +168,7 @@ def test_why_names_unprocessed_input() -> None:
 
     chain = clock.why()
 
-    assert waits(chain) == [
-        ("s0", "source has not advanced"),
-        ("s1", "unprocessed input"),
-    ]
+    assert waits(chain) == [("s0", "source has not advanced"), ("s1", "unprocessed input")]
     assert chain[-1].clock_ms == 40
 
 

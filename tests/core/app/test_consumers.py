@@ -25,11 +25,7 @@ def a_summary(name: str, *, since_ms: int) -> ConsumerSummary:
 def test_consumers_are_told_with_their_sink() -> None:
     dag = Dag.build([ProcessorSpec(id=ProcessorId(0), name="write", parallelism=2)], [])
     sink, other, gone = TaskId(0, 0), TaskId(0, 1), TaskId(9, 0)
-    reports = {
-        gone: a_clock(gone, "d"),
-        other: a_clock(other, "c"),
-        sink: a_clock(sink, "a", "b"),
-    }
+    reports = {gone: a_clock(gone, "d"), other: a_clock(other, "c"), sink: a_clock(sink, "a", "b")}
 
     found = consumers_of(dag, reports)
 

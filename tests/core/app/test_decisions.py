@@ -17,11 +17,7 @@ from gearpy.core.app.decisions import (
 from gearpy.core.app.deployment import Send
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import TaskId
-from gearpy.messages.app import (
-    LaunchTasks,
-    SnapshotFile,
-    TaskOffsets,
-)
+from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
 from tests.core.manager_bench import A, Bench, kinds, only
 
 
@@ -105,11 +101,7 @@ def test_an_epoch_that_is_late_is_given_up_without_a_restart() -> None:
 
     commands = bench.tick(1000)
 
-    assert kinds(commands) == [
-        "EpochAborted",
-        *["AbortEpoch"] * 2,
-        *["BeginEpoch"] * 2,
-    ]
+    assert kinds(commands) == ["EpochAborted", *["AbortEpoch"] * 2, *["BeginEpoch"] * 2]
     assert only(commands, EpochAborted) == [
         EpochAborted(
             region=0, epoch=begun.epoch, reason="not stored within 1000 ms by executor 0, 1"

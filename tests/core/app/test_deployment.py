@@ -32,12 +32,7 @@ from gearpy.messages.summaries import ErrorCard
 TIMEOUT_MS = 1000
 ONE, TWO = ExecutorId(1), ExecutorId(2)
 #: Two tasks on each of two executors.
-PLACEMENT = {
-    TaskId(0, 0): ONE,
-    TaskId(1, 0): ONE,
-    TaskId(0, 1): TWO,
-    TaskId(1, 1): TWO,
-}
+PLACEMENT = {TaskId(0, 0): ONE, TaskId(1, 0): ONE, TaskId(0, 1): TWO, TaskId(1, 1): TWO}
 ADDRESSES = {ONE: "host:1", TWO: "host:2", ExecutorId(3): "host:3"}
 STATES: tuple[DeploymentState, ...] = get_args(DeploymentState)
 STEPS: list[DeploymentState] = ["launching", "locating", "starting", "running"]
@@ -198,9 +193,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_any_order_of_events_comes_to_an_end(
-    steps: list[tuple[str, ExecutorId, int]],
-) -> None:
+def test_any_order_of_events_comes_to_an_end(steps: list[tuple[str, ExecutorId, int]]) -> None:
     """The invariant: no step before all have done the last one, and time always ends it."""
     deployment, now_ms = a_deployment(), 0
     commands = deployment.on_start(0)

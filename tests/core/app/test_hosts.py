@@ -8,13 +8,7 @@ from msgspec.structs import replace
 
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.executors import ExecutorManager, Launch, Release, RequestSlots
-from gearpy.core.app.hosts import (
-    BoundSlots,
-    bound_slots,
-    localities_in,
-    slot_wishes,
-    with_hosts,
-)
+from gearpy.core.app.hosts import BoundSlots, bound_slots, localities_in, slot_wishes, with_hosts
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, StepSpec, place
 from gearpy.errors import ConfigError
 from gearpy.ids import ExecutorId, ProcessorId, TaskId

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.base.fields import (
-    NAN,
-    field_getter,
-    key_getter,
-    value_getter,
-)
+from gearpy.core.base.fields import NAN, field_getter, key_getter, value_getter
 from gearpy.errors import ConfigError
 
 

@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.dag.graph import (
-    IMMORTAL,
-    Dag,
-    EdgeSpec,
-    Life,
-    ProcessorSpec,
-    birth_of_change,
-)
+from gearpy.core.dag.graph import IMMORTAL, Dag, EdgeSpec, Life, ProcessorSpec, birth_of_change
 from gearpy.errors import ConfigError, GraphError
 from gearpy.ids import ProcessorId, TaskId
 

@@ -3,13 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.dag.graph import (
-    Dag,
-    EdgeSpec,
-    ProcessorSpec,
-    regions_of,
-    without_regions,
-)
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, regions_of, without_regions
 from gearpy.core.dag.state_moves import untouched_regions
 from gearpy.ids import ProcessorId
 

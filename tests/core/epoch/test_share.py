@@ -55,10 +55,7 @@ def test_it_follows_what_changes() -> None:
     assert share.every == 1
 
 
-@given(
-    costs=st.lists(st.floats(0.001, 0.6), min_size=1, max_size=5),
-    busy=st.floats(0.05, 1.0),
-)
+@given(costs=st.lists(st.floats(0.001, 0.6), min_size=1, max_size=5), busy=st.floats(0.05, 1.0))
 def test_what_is_recorded_stays_within_its_share(costs: list[float], busy: float) -> None:
     share = past_its_start()
     for cost in costs:

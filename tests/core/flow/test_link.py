@@ -26,7 +26,6 @@ def a_subscription(
     window_bytes: int = 1000,
     least: int = 0,
 ) -> Subscription:
-    """Return a subscription that asks after 5 quiet ms and again after 100 ms."""
     limits = FlowLimits(
         window_records=window,
         window_bytes=window_bytes,
@@ -285,10 +284,7 @@ class SubscriptionModel:
 TARGETS = st.integers(0, 1)
 STEPS = st.one_of(
     st.tuples(
-        st.just("send"),
-        TARGETS,
-        st.lists(st.integers(0, 100), max_size=12),
-        st.integers(0, 700),
+        st.just("send"), TARGETS, st.lists(st.integers(0, 100), max_size=12), st.integers(0, 700)
     ),
     st.tuples(st.just("answer"), TARGETS, st.integers(0, 20)),
     st.tuples(st.just("tick"), st.integers(0, 120)),

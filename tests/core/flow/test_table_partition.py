@@ -66,7 +66,6 @@ class Copies(MulticastPartitioner):
 
 
 def a_table(**columns: Any) -> tuple[Table, Times]:
-    """Return a table of these columns and times that are the rows' places."""
     table = Table(pa.record_batch(columns))
     return table, Times.of(range(len(table)))
 

@@ -8,14 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gearpy.core.handover.ledger import LedgerClaim, LedgerEntry, Step
-from gearpy.core.handover.table_commits import (
-    Change,
-    Lane,
-    LanePart,
-    Shown,
-    next_change,
-    rewritten,
-)
+from gearpy.core.handover.table_commits import Change, Lane, LanePart, Shown, next_change, rewritten
 from gearpy.errors import GearpyError
 
 LANE = Lane("run", "part", 3)

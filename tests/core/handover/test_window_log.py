@@ -106,8 +106,7 @@ def test_a_name_is_read_as_it_was_made(
 
 
 @pytest.mark.parametrize(
-    ("rows", "since_ms", "tiny"),
-    [(4096, 1000, True), (4097, 1000, False), (4096, 1001, False)],
+    ("rows", "since_ms", "tiny"), [(4096, 1000, True), (4097, 1000, False), (4096, 1001, False)]
 )
 def test_files_are_tiny_that_are_small_and_come_fast(
     rows: int,
@@ -131,11 +130,7 @@ def test_lanes_have_a_beginning_and_an_end() -> None:
     view = a_view(*singles(3, 5), *singles(1, 2, lane=B))
 
     assert view.lanes == (A, B)
-    assert (view.begins(), view.ends(), view.start()) == (
-        {A: 3, B: 1},
-        {A: 5, B: 2},
-        {A: 2, B: 0},
-    )
+    assert (view.begins(), view.ends(), view.start()) == ({A: 3, B: 1}, {A: 5, B: 2}, {A: 2, B: 0})
 
 
 def test_what_is_purged_is_missed() -> None:

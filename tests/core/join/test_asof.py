@@ -8,10 +8,7 @@ import pytest
 from gearpy.core.join.asof import AsOfJoin, Direction
 from gearpy.core.join.sides import LEFT, RIGHT
 from gearpy.ids import MAX_MS, MIN_MS
-from tests.core.join.join_build import (
-    Given,
-    fed,
-)
+from tests.core.join.join_build import Given, fed
 
 
 def a_join(

@@ -5,11 +5,7 @@ import pytest
 from gearpy.core.join.interval import IntervalJoin
 from gearpy.core.join.sides import LEFT, RIGHT, How
 from gearpy.ids import MIN_MS
-from tests.core.join.join_build import (
-    Given,
-    Step,
-    fed,
-)
+from tests.core.join.join_build import Given, Step, fed
 
 
 def a_join(before_ms: int, after_ms: int, how: How = "inner", *, limit: int = 100) -> IntervalJoin:

@@ -14,9 +14,7 @@ def _records(side: int, *keys: Any) -> list[tuple[int, Any, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("left", "right"),
-    [(7, "7"), ("7", b"7"), ((1, "a"), ("1", "a")), (1.5, "1.5")],
-    ids=str,
+    ("left", "right"), [(7, "7"), ("7", b"7"), ((1, "a"), ("1", "a")), (1.5, "1.5")], ids=str
 )
 def test_keys_that_never_meet_are_refused(left: Any, right: Any) -> None:
     few, many = KeysOfSides(), KeysOfSides()

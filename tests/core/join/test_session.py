@@ -3,10 +3,7 @@
 from gearpy.core.join.session import SessionJoin
 from gearpy.core.join.sides import LEFT, RIGHT, How, Pairing
 from gearpy.ids import MAX_MS, MIN_MS
-from tests.core.join.join_build import (
-    Given,
-    fed,
-)
+from tests.core.join.join_build import Given, fed
 
 
 def a_join(gap_ms: int, how: How = "outer", *, gathers: bool = False) -> SessionJoin:

@@ -12,12 +12,7 @@ from gearpy.core.window.windows import (
     TumblingWindows,
 )
 from gearpy.ids import MAX_MS, MIN_MS
-from tests.core.join.join_build import (
-    STEPS,
-    Given,
-    Step,
-    fed,
-)
+from tests.core.join.join_build import STEPS, Given, Step, fed
 
 WINDOWS = st.sampled_from(
     [

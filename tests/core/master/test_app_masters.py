@@ -49,11 +49,7 @@ class Cluster:
         self.wanted: list[RequestSlot] = []
         self.killed: list[Kill] = []
         self.policy = RestartPolicy(
-            max_restarts=max_restarts,
-            window_ms=10_000,
-            backoff_ms=50,
-            backoff_max_ms=200,
-            jitter=0,
+            max_restarts=max_restarts, window_ms=10_000, backoff_ms=50, backoff_max_ms=200, jitter=0
         )
         self.seed = seed
         for _ in range(3):

@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gearpy.core.master.checkpoint_names import (
-    ResumePoint,
-    new_cluster_id,
-)
+from gearpy.core.master.checkpoint_names import ResumePoint, new_cluster_id
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
 

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from gearpy.core.base.copies import own
 from gearpy.ids import MAX_MS
 from tests.core.pieces import tiny_pieces
-from tests.core.window_cases import (
-    FOLDS,
-    KINDS,
-    TRIGGERS,
-    check_stream,
-    random_steps,
-    variants_of,
-)
+from tests.core.window_cases import FOLDS, KINDS, TRIGGERS, check_stream, random_steps, variants_of
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -40,7 +33,8 @@ def test_windows_give_what_brute_force_gives(kind: str, trigger: str) -> None:
     """Each accumulation, lateness, clock and kind of fold; late records, holds and order, too."""
     for number, windows in enumerate(VARIANTS[kind, trigger]):
         for at, name in enumerate(sorted(FOLDS)):
-            check_stream(windows, FOLDS[name], random_steps(7 * number + at))
+            if at != number % len(FOLDS):  # Each kind of fold at two of three variants.
+                check_stream(windows, FOLDS[name], random_steps(7 * number + at))
 
 
 @pytest.mark.parametrize(("kind", "trigger"), sorted(VARIANTS))

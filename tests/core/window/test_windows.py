@@ -68,12 +68,7 @@ def test_every_time_is_in_exactly_one_window(time_ms: int, size_ms: int, offset_
     assert windows.start_of(end_ms) == end_ms
 
 
-@given(
-    st.integers(-(10**6), 10**6),
-    st.integers(1, 50),
-    st.integers(1, 50),
-    st.integers(-100, 100),
-)
+@given(st.integers(-(10**6), 10**6), st.integers(1, 50), st.integers(1, 50), st.integers(-100, 100))
 def test_every_time_is_in_all_sliding_windows_that_hold_it(
     time_ms: int, size_ms: int, every_ms: int, offset_ms: int
 ) -> None:

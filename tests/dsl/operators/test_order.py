@@ -28,7 +28,6 @@ class Quiet(gp.Task[tuple[str, int], Any]):
 
 
 def quiet_times(*, batch: int, partitions: int, ordered: bool = True) -> list[Any]:
-    """Return when a key was quiet that has a record every 60 or 150 ms."""
     app, out = gp.StreamApp("quiet"), list[Any]()
     times = [sum(60 if at % 3 else 150 for at in range(number)) for number in range(60)]
     records = gp.collection([gp.Message(("a", at), at) for at in times], partitions=partitions)

@@ -72,13 +72,7 @@ def test_rows_are_made_once_for_all() -> None:
     sales.map(str, name="map").write(gp.to_list([]), name="one")
     sales.write(gp.to_list([]), name="two")
 
-    assert shown(app) == [
-        "read <- ",
-        "rows <- read",
-        "map <- rows",
-        "one <- map",
-        "two <- rows",
-    ]
+    assert shown(app) == ["read <- ", "rows <- read", "map <- rows", "one <- map", "two <- rows"]
     assert chains(app)[:3] == ["read > rows x1", "map > one x1", "two x1"]
 
 
@@ -209,12 +203,7 @@ def test_stream_can_be_joined_with_itself() -> None:
     words = app.read(gp.collection(["a"]), name="read").key_by(str)
     words.join(words, TUMBLING, name="join").write(gp.to_list([]), name="write")
 
-    assert chains(app)[:4] == [
-        "read x1",
-        "left of join x1",
-        "right of join x1",
-        "join > write x1",
-    ]
+    assert chains(app)[:4] == ["read x1", "left of join x1", "right of join x1", "join > write x1"]
 
 
 def test_side_outputs_follow_their_step() -> None:

@@ -60,10 +60,7 @@ def crashed(app: gp.StreamApp, *, seed: int, crashes: int) -> None:
 @pytest.mark.parametrize("tasks", [1, 3])
 @pytest.mark.parametrize(("build", "expected"), STEPS.values(), ids=STEPS)
 def test_results_depend_on_the_records_alone(
-    build: Callable[[gp.Stream[int]], gp.Stream[Any]],
-    expected: list[Any],
-    tasks: int,
-    crashes: int,
+    build: Callable[[gp.Stream[int]], gp.Stream[Any]], expected: list[Any], tasks: int, crashes: int
 ) -> None:
     """However many tasks there are before, and when all tasks go on from an epoch."""
     app, sink = gp.StreamApp("small", parallelism=tasks), MemoryTransactions()
@@ -90,10 +87,7 @@ AFTER: Final[dict[str, Callable[[gp.Stream[int]], gp.Stream[int]]]] = {
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("build", AFTER.values(), ids=AFTER)
 def test_records_of_one_time_stay_in_order_behind_first_records(
-    build: Callable[[gp.Stream[int]], gp.Stream[int]],
-    partitions: int,
-    tasks: int,
-    crashes: int,
+    build: Callable[[gp.Stream[int]], gp.Stream[int]], partitions: int, tasks: int, crashes: int
 ) -> None:
     parts = [TIES[at::partitions] for at in range(partitions)]
     read = sorted((m.timestamp, at, turn) for at, p in enumerate(parts) for turn, m in enumerate(p))

@@ -54,16 +54,10 @@ def test_what_people_see_of_a_stream_is_how_it_came_to_be() -> None:
 
 def test_windows_over_all_records() -> None:
     results = run(
-        TIMED,
-        lambda numbers: numbers.window(gp.tumbling(20)).count(),
-        partitions=3,
-        parallelism=3,
+        TIMED, lambda numbers: numbers.window(gp.tumbling(20)).count(), partitions=3, parallelism=3
     )
 
-    assert results == [
-        gp.WindowResult(None, 7, 0, 20),
-        gp.WindowResult(None, 5, 20, 40),
-    ]
+    assert results == [gp.WindowResult(None, 7, 0, 20), gp.WindowResult(None, 5, 20, 40)]
 
 
 def test_windows_of_window_results() -> None:
@@ -218,10 +212,7 @@ def test_late_records_of_a_source_are_a_stream(batch: int) -> None:
 @pytest.mark.parametrize("batch", [1, 2, 3, 6])
 @pytest.mark.parametrize(
     ("policy", "expected"),
-    [
-        ("drop", {10: 1, 20: 1, 30: 1, 50: 1}),
-        ("restamp", {10: 1, 20: 2, 30: 1, 50: 2}),
-    ],
+    [("drop", {10: 1, 20: 1, 30: 1, 50: 1}), ("restamp", {10: 1, 20: 2, 30: 1, 50: 2})],
 )
 def test_late_records_never_come_to_a_window(
     policy: SourceLate, expected: dict[int, int], batch: int
@@ -361,11 +352,7 @@ def test_streams_of_two_applications_do_not_merge() -> None:
             "'{'",
         ),
         (lambda lines: lines.key_by(json.loads, parallelism=2).count(), "key_by(loads)", "'{'"),
-        (
-            lambda lines: lines.key_by(len).window(gp.tumbling("1s")).sum(int),
-            "window_sum",
-            "'{'",
-        ),
+        (lambda lines: lines.key_by(len).window(gp.tumbling("1s")).sum(int), "window_sum", "'{'"),
     ],
     ids=["map", "filter", "named", "key", "window-key", "partition-key", "sum"],
 )

@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    ConsoleMessage,
-    Page,
-    ViewportSize,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect, sync_playwright
 
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.services.server import Services

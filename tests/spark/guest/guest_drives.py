@@ -85,9 +85,6 @@ def drives(
     The next driver over the same folder goes on. Its recovery is from the kill to the first epoch.
 
     Args:
-        folder: of the cluster inside, and its program.
-        kills: how many processes.
-        seed: of who is killed.
         where: what `driver` is told of the cluster of Spark.
     """
     rng, struck_s, task_s, said = random.Random(seed), None, 0.0, dict[str, Any]()

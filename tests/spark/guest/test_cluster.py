@@ -237,8 +237,7 @@ def test_executors_that_cannot_be_workers_are_told_in_a_line(
 
 
 @pytest.mark.parametrize(
-    ("master", "host", "tls"),
-    [("local[4]", "127.0.0.1", "off"), ("yarn", "192.0.2.7", "on")],
+    ("master", "host", "tls"), [("local[4]", "127.0.0.1", "off"), ("yarn", "192.0.2.7", "on")]
 )
 def test_a_master_on_one_machine_listens_on_loopback(
     master: str, host: str, tls: str, tmp_path: Path

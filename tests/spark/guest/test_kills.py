@@ -5,15 +5,7 @@ from typing import Final
 
 import pytest
 
-from tests.spark.guest.guest_drives import (
-    KINDS,
-    driver,
-    drives,
-    is_exact,
-    lines,
-    run,
-    standalone,
-)
+from tests.spark.guest.guest_drives import KINDS, driver, drives, is_exact, lines, run, standalone
 from tests.spark.guest.guest_nexmark import is_right
 
 _DYNAMIC: Final = {
@@ -78,10 +70,7 @@ def test_executors_that_spark_excludes_for_failures(
 
 def test_a_query_of_nexmark(tmp_path: Path) -> None:
     """Its answers are those of plain Python, though an executor of Spark is killed meanwhile."""
-    with (
-        standalone(tmp_path) as url,
-        driver(tmp_path, scene="nexmark", master=url) as process,
-    ):
+    with standalone(tmp_path) as url, driver(tmp_path, scene="nexmark", master=url) as process:
         told = list(lines(process))
 
     assert told[-1] == {"status": "succeeded"}

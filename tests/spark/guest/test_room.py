@@ -72,10 +72,7 @@ def test_too_many_workers_are_refused_with_both_numbers() -> None:
             "gearpy is 2 in the driver and 1 at x",
         ),
         (_PYTHON.format(error="ValueError: no such thing"), "no such thing"),
-        (
-            _EXCLUDED.format(cause=_LOST, blank=" "),
-            _TOLD,
-        ),
+        (_EXCLUDED.format(cause=_LOST, blank=" "), _TOLD),
         (
             _EXCLUDED.format(cause="Lost task: No module named 'gearpy'", blank=""),
             "the Python of Spark's executors lacks a module: ",

@@ -6,14 +6,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.spark.guest.seats import (
-    BeginAll,
-    EndTask,
-    MasterSeats,
-    Replace,
-    SeatDecision,
-    Seated,
-)
+from gearpy.spark.guest.seats import BeginAll, EndTask, MasterSeats, Replace, SeatDecision, Seated
 from tests.eventually import eventually
 
 _NUMBERS: Final = range(1, 4)

@@ -30,15 +30,7 @@ from tests.spark.guest.guest_build import (
     spark_conf,
     verdict,
 )
-from tests.spark.guest.guest_drives import (
-    KINDS,
-    Recovery,
-    driver,
-    drives,
-    is_exact,
-    lines,
-    run,
-)
+from tests.spark.guest.guest_drives import KINDS, Recovery, driver, drives, is_exact, lines, run
 from tests.spark.guest.guest_nexmark import is_right
 from tests.system.cluster_build import is_gone
 

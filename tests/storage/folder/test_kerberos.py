@@ -41,10 +41,7 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("auth", "told"),
     [
-        (
-            None,
-            r"a login .*FSSPEC_WEBHDFS_KERBEROS=true .* storage_options=.*kerberos.* kinit",
-        ),
+        (None, r"a login .*FSSPEC_WEBHDFS_KERBEROS=true .* storage_options=.*kerberos.* kinit"),
         (_Auth(), "takes no ticket of this user: .* kinit"),
     ],
     ids=["no login", "no ticket"],

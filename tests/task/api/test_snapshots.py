@@ -53,9 +53,7 @@ def test_state_that_is_no_plain_data_names_operator_and_type() -> None:
     assert "at the top of its module" in raised.value.cause
 
 
-def test_timer_that_is_no_plain_data_is_left_out_and_told(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_timer_that_is_no_plain_data_is_left_out_and_told(caplog: pytest.LogCaptureFixture) -> None:
     timers = [(1, "a"), (2, object()), (3, "c")]
 
     with caplog.at_level(logging.WARNING):

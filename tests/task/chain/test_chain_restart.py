@@ -12,12 +12,7 @@ from gearpy.task.api.rejects import Midway
 from gearpy.task.chain.fused import FusedStage, RowOperator
 from gearpy.wire.values.payload import encode_value
 from tests.task.build import TASK, UPSTREAM_SESSION, Bench
-from tests.task.stage_build import (
-    NotedSink,
-    Written,
-    chained_sink,
-    mapped,
-)
+from tests.task.stage_build import NotedSink, Written, chained_sink, mapped
 
 # -- restarts --------------------------------------------------------------------------------
 

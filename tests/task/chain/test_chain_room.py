@@ -146,11 +146,6 @@ class Run:
         return self
 
     def run(self) -> "Run":
-        """Run to the end.
-
-        Raises:
-            AssertionError: it never comes, or turns come to nothing.
-        """
         bench, idle = self.bench, 0
         while bench.target.watermark_ms < MAX_MS:
             before = self._state()

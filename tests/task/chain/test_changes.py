@@ -112,12 +112,7 @@ class Life:
         if self.sections:
             assert list(kept.restored()) == ([(5, restored)] if restored else [])
         self.changes = Changes(
-            restored,
-            kept,
-            5,
-            gathers=self.gathers,
-            is_restored=bool(restored),
-            **self.sizes,
+            restored, kept, 5, gathers=self.gathers, is_restored=bool(restored), **self.sizes
         )
 
     def take(self, step: Any) -> None:

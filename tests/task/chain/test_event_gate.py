@@ -17,10 +17,7 @@ SORTED = Origin(0, 0, 0, is_alone=True, is_sorted=True)
 
 
 def gate_of(
-    *,
-    waits: Waits = "late",
-    sources: int = 0,
-    kept: Sequence[Section] = (),
+    *, waits: Waits = "late", sources: int = 0, kept: Sequence[Section] = ()
 ) -> tuple[EventGate, TaskContext]:
     context = a_context()
     context.sources = sources

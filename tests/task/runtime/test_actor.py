@@ -333,6 +333,6 @@ def test_task_is_woken_by_another_thread(desk: Desk) -> None:
 
     desk.tell(StartTask(0))
 
-    assert Waiting.told.wait(10)
+    assert Waiting.told.wait(90)
     desk.tell(StopTask(completed=True))
     desk.wait_for("started", "stopped")

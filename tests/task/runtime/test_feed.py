@@ -12,13 +12,7 @@ from gearpy.messages.data import Batch, Message
 from gearpy.task.api.interfaces import Task
 from gearpy.task.api.rejects import OUTPUT, Midway, OnError
 from gearpy.wire.values.payload import decode_value, encode_value
-from tests.task.build import (
-    Bench,
-    Echo,
-    on_next_of,
-    some_limits,
-    source_of,
-)
+from tests.task.build import Bench, Echo, on_next_of, some_limits, source_of
 
 POLICIES: list[OnError] = ["skip", "quarantine"]
 

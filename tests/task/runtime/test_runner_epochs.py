@@ -14,15 +14,7 @@ from gearpy.messages.data import Batch, Message
 from gearpy.state.kinds.steps import STEP
 from gearpy.task.api.interfaces import FINISHED, Task
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState
-from tests.task.build import (
-    EPOCH_STEPS,
-    Bench,
-    Echo,
-    Recorder,
-    some_limits,
-    take_epochs,
-    task_of,
-)
+from tests.task.build import EPOCH_STEPS, Bench, Echo, Recorder, some_limits, take_epochs, task_of
 
 
 class Sum(Task):

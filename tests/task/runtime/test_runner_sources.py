@@ -9,16 +9,7 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.messages.data import Message, Unmanaged
 from gearpy.task.api.interfaces import Task
-from tests.task.build import (
-    SESSION,
-    TARGET,
-    TASK,
-    Bench,
-    Recorder,
-    on_next_of,
-    source_of,
-    task_of,
-)
+from tests.task.build import SESSION, TARGET, TASK, Bench, Recorder, on_next_of, source_of, task_of
 
 
 def test_source_promises_by_update_watermark() -> None:

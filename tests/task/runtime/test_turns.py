@@ -25,7 +25,7 @@ class Gate:
 
     def wait(self, value: Any) -> Any:
         self.came.set()
-        self.open.wait(10)  # Here.
+        self.open.wait(90)  # Here.
         return value
 
 
@@ -42,7 +42,7 @@ def work_in(make: Callable[[Any], Task], gate: Gate) -> Work:
 
     thread = threading.Thread(target=turn)
     thread.start()
-    assert gate.came.wait(10)
+    assert gate.came.wait(90)
     assert board.began_ms() == {TASK: 7}
     work = board.work_of(TASK)
     gate.open.set()
@@ -65,7 +65,7 @@ def test_operator_of_a_fused_loop_is_named() -> None:
 
     assert work.step == "held up"
     assert "test_turns.py" in work.source
-    assert work.source_line == "self.open.wait(10)  # Here."
+    assert work.source_line == "self.open.wait(90)  # Here."
     assert "held_up" in work.stack
 
 

@@ -208,7 +208,6 @@ def test_promise_is_kept(times: list[int], cuts: list[int], late: Any, bound: in
 
 
 def an_advancing(reader: SourceReader) -> SourcePartition:
-    """Return a partition that follows the wall clock when it is silent."""
     counters = TaskCounters()
     return SourcePartition(
         "p",

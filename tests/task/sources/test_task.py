@@ -278,10 +278,7 @@ def test_late_records_go_around_the_chain() -> None:
         source, late="side", stages=lambda context: [SinkStage(context, sink, "out")]
     ).run()
 
-    assert bench.target.messages == [
-        Message(Side("late", "b"), 5),
-        Message(Side("late", "d"), 12),
-    ]
+    assert bench.target.messages == [Message(Side("late", "b"), 5), Message(Side("late", "d"), 12)]
     written = [values for call, values in sink.calls if call == "write"]
     assert [value for values in written for value in values] == ["a", "c"]
     assert bench.runner.clock().late_records == 2

@@ -27,8 +27,7 @@ def a_bench(
 
     def make(context: TaskContext) -> ChainTask:
         return ChainTask(
-            context,
-            lambda c: [mapped(lambda n: n), DistinctStage(c, "distinct", key, within_ms)],
+            context, lambda c: [mapped(lambda n: n), DistinctStage(c, "distinct", key, within_ms)]
         )
 
     return Bench(make, **kwargs).open()
@@ -99,8 +98,7 @@ def test_it_goes_on_without_a_bad_record() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), max_size=20),
-    st.integers(1, 20),
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), max_size=20), st.integers(1, 20)
 )
 def test_those_that_pass_are_apart(events: list[tuple[str, int]], within_ms: int) -> None:
     bench = a_bench(within_ms=within_ms)

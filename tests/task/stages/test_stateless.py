@@ -28,11 +28,7 @@ def branch(context: TaskContext) -> BranchStage:
     return BranchStage(
         context,
         "branch",
-        [
-            (lambda n: n < 10, "small@0"),
-            (lambda n: n < 100, "middle@0"),
-            (lambda n: n > 1000, ""),
-        ],
+        [(lambda n: n < 10, "small@0"), (lambda n: n < 100, "middle@0"), (lambda n: n > 1000, "")],
         "rest@0",
     )
 

@@ -145,8 +145,6 @@ TEN = TumblingWindows(10)
 
 
 def windows(late: WindowLate, assigner: WindowAssigner = TEN) -> Bench:
-    """Return a chain of a count for each 10 ms and of something behind it."""
-
     def stages(context: TaskContext) -> list[Stage]:
         fold = WindowFold(
             context, "count", assigner, None, COUNT, limit=4, late=late, late_tag="late@0"

@@ -113,9 +113,7 @@ def test_a_watcher_that_raises_does_not_cost_the_others_their_news(
     assert "a watcher of a lost node failed" in caplog.text
 
 
-def test_a_frozen_process_is_lost_after_the_timeout_and_refused_when_it_wakes(
-    make: Make,
-) -> None:
+def test_a_frozen_process_is_lost_after_the_timeout_and_refused_when_it_wakes(make: Make) -> None:
     one, other = make(QUICK), make()
     other.watch(one.node)
     one.watch(other.node)

@@ -5,15 +5,7 @@ from contextlib import ExitStack
 import pytest
 
 from gearpy.ids import AppId
-from gearpy.messages.peer import (
-    Fenced,
-    Greeting,
-    LettersTaken,
-    PeerMessage,
-    Ping,
-    Pong,
-    Welcome,
-)
+from gearpy.messages.peer import Fenced, Greeting, LettersTaken, PeerMessage, Ping, Pong, Welcome
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.keys import KeyRing, application_key
 from tests.transport.build import SECRET
@@ -26,11 +18,7 @@ def test_what_a_zombie_says_before_it_knows_is_refused_and_counted(
     one, zombie = make(), "127.0.0.1:1#1"
     raw = Raw(stack, one.address)
     raw.say(Greeting(sender=zombie, receiver=one.node, session=1), a_letter(1), Ping(number=5))
-    assert raw.hear(3) == [
-        Welcome(node=one.node, taken=0),
-        Pong(number=5),
-        LettersTaken(number=1),
-    ]
+    assert raw.hear(3) == [Welcome(node=one.node, taken=0), Pong(number=5), LettersTaken(number=1)]
 
     one.nodes.fence(zombie)
     told = raw.hear()

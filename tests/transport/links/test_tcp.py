@@ -44,9 +44,7 @@ def welcomed(stack: ExitStack, listener: socket.socket) -> socket.socket:
     return accepted
 
 
-def test_a_peer_that_does_not_read_blocks_neither_sender_nor_other_peers(
-    stack: ExitStack,
-) -> None:
+def test_a_peer_that_does_not_read_blocks_neither_sender_nor_other_peers(stack: ExitStack) -> None:
     """Clients are isolated; above the limit of its queue the slow one loses messages, counted."""
     limits = TransportLimits(queue_bytes_max=4 << 20, close_timeout_ms=50)
     sender, good, inbox = TcpTransport(SECRET, limits=limits), TcpTransport(SECRET), Inbox()

@@ -14,12 +14,7 @@ from gearpy.transport.security.certificates import (
 )
 from gearpy.transport.security.credentials import Credentials, credentials_of
 from gearpy.transport.security.secret import load_or_create_secret
-from gearpy.transport.security.tls import (
-    AUTHORITY_FILE,
-    CERTIFICATE_FILE,
-    KEY_FILE,
-    load_contexts,
-)
+from gearpy.transport.security.tls import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE, load_contexts
 from gearpy.wire.connection.keys import LaunchToken
 from tests.transport.build import KEYS, SECRET, Folders
 

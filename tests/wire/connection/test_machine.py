@@ -39,7 +39,6 @@ def a_connection(
     frames: FrameLimits | None = None,
     handshake: HandshakeLimits | None = None,
 ) -> Connection:
-    """Return one end of a connection that began at time 0."""
     return Connection(
         role=role,
         keys=keys,
@@ -54,12 +53,10 @@ def a_connection(
 
 
 def a_connection_of(role: Role, newest: int) -> Connection:
-    """Return one end of a connection that speaks a version and the one before it."""
     return a_connection(role, newest=newest)
 
 
 def keys_of(principal: Principal, secret: bytes = SECRET) -> KeyRing:
-    """Return the ring of a process of the cluster or of an application."""
     ring = KeyRing.of_cluster(secret)
     if principal.application is None:
         return ring
@@ -137,11 +134,7 @@ def test_both_ends_learn_in_whose_name_the_other_speaks(
 
 @pytest.mark.parametrize(
     ("client", "server", "follow"),
-    [
-        (APP_1, APP_2, False),
-        (APP_1, APP_2, True),
-        (CLUSTER, APP_1, False),
-    ],
+    [(APP_1, APP_2, False), (APP_1, APP_2, True), (CLUSTER, APP_1, False)],
 )
 def test_a_client_proves_no_key_but_its_own_unless_it_may_follow(
     *, client: Principal, server: Principal, follow: bool

@@ -84,9 +84,7 @@ def test_anything_but_a_receipt_is_an_error(frame: Frame) -> None:
         link.on_receipt(frame, 1)
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from(["write", "confirm", "tick"]), st.integers(1, 900))),
-)
+@given(st.lists(st.tuples(st.sampled_from(["write", "confirm", "tick"]), st.integers(1, 900))))
 def test_nobody_is_lost_who_confirms_in_time(steps: list[tuple[str, int]]) -> None:
     """The invariant, for any order of events with ticks that are in time."""
     link = unreceived()

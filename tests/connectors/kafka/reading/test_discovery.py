@@ -11,9 +11,16 @@ _QUESTION_S = 5.0
 
 def test_a_task_goes_on_while_a_question_waits_for_brokers() -> None:
     finder = gp.kafka("orders", servers="127.0.0.1:1").discover(0, 1, ())
-    began = time.monotonic()
+    took_s: list[float] = []
+
+    def asked() -> bool:
+        began = time.monotonic()
+        found = finder.find()
+        took_s.append(time.monotonic() - began)
+        return found == {} and bool(finder.waits_for)
+
     try:
-        eventually(lambda: finder.find() == {} and finder.waits_for)
-        assert time.monotonic() - began < _QUESTION_S - 1
+        eventually(asked)
+        assert min(took_s) < _QUESTION_S - 1
     finally:
         finder.close()

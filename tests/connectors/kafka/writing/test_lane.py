@@ -58,11 +58,7 @@ def test_the_client_keeps_less_than_two_batches_of_a_partition(
 
 
 class Stuck:
-    """A producer whose transaction does not come to its end; it is asked so many times.
-
-    Args:
-        kept: so many records it keeps.
-    """
+    """A producer whose transaction does not come to its end; it is asked so many times."""
 
     asked = 0
 

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.connectors.kafka.writing.outgoing import (
-    Outgoing,
-    OutgoingEpoch,
-    RecordForm,
-    TopicFacts,
-)
+from gearpy.connectors.kafka.writing.outgoing import Outgoing, OutgoingEpoch, RecordForm, TopicFacts
 from gearpy.connectors.kafka.writing.values import RecordValues
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS

@@ -21,11 +21,7 @@ def test_two_threads_that_ask_brokers_that_are_away_do_not_disturb_each_other(
     mine = current_thread()
     cluster = KafkaCluster("127.0.0.1:1")
     asked = SinkTopics(
-        "sink",
-        cluster,
-        ClientState(cluster),
-        goes_on=lambda: False,
-        prepare=lambda _: None,
+        "sink", cluster, ClientState(cluster), goes_on=lambda: False, prepare=lambda _: None
     )
 
     def ask() -> None:

@@ -16,7 +16,6 @@ CRASH = "killed by signal 11 (SIGSEGV)\nFatal Python error"
 
 
 def a_bench(*regions: tuple[int, int], steps_over: bool = False) -> Bench:
-    """Return an application whose sources give the same records again."""
     plain = a_dag(*regions or [(1, 1)])
     sources = {ProcessorId(2 * at) for at in range(len(regions) or 1)}
     processors = {

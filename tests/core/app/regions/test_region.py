@@ -76,7 +76,6 @@ def start(region: Region) -> None:
 
 
 def stopped(executor: ExecutorId, *errors: ErrorCard) -> TasksStopped:
-    """Return an executor's answer to a stop of attempt 7."""
     return TasksStopped(executor_id=executor, version=0, attempt=7, errors=errors)
 
 

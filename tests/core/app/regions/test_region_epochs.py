@@ -2,13 +2,7 @@
 
 import pytest
 
-from gearpy.core.app.decisions import (
-    Command,
-    DamageFound,
-    EpochAborted,
-    FellBack,
-    StoreManifest,
-)
+from gearpy.core.app.decisions import Command, DamageFound, EpochAborted, FellBack, StoreManifest
 from gearpy.core.app.deployment import Send
 from gearpy.core.epoch.epochs import REPEAT_MS
 from gearpy.ids import MAX_MS, ExecutorId
