@@ -16,7 +16,6 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.handover.lanes import LaneOwner
-from gearpy.core.handover.ledger import given_up
 from gearpy.core.handover.window_log import (
     LOG_FOLDERS,
     OWNERS,
@@ -294,22 +293,14 @@ class LaneWriter:
 
     def _check_owner(self) -> None:
         found = self._read_owner()
-        standing = self._owner.standing(found)
-        if standing == "overwritten":
-            self._store.put(self._owner_file, self._owner.to_json())
-        elif found is None:
+        if found is None:
             raise StoreAway(
                 f"window log {self._log.place}: {self._owner_file} is not there any more: bring "
                 "the log back"
             )
-        elif standing == "given up":
-            raise given_up(
-                f"window log {self._log.place}: lane {self.lane}",
-                owner=found.incarnation,
-                mine=self._owner.incarnation,
-                run=self._owner.run,
-                by=found.run,
-            )
+        who = f"window log {self._log.place}: lane {self.lane}"
+        if not self._owner.still_owns(found, writer=who):  # Both began at once.
+            self._store.put(self._owner_file, self._owner.to_json())
 
     def _check_gone(self, prepared: PreparedBatch) -> None:
         """Refuse to go on without a prepared batch, unless it was shown elsewhere."""

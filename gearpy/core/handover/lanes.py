@@ -8,7 +8,7 @@ until it has been silent for a while.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Final, Literal, NamedTuple, Self, TypeAlias
+from typing import Final, NamedTuple, Self
 
 from gearpy.core.handover.ledger import given_up
 from gearpy.core.handover.window_log import Position
@@ -133,9 +133,6 @@ class Lanes:
         self.watermark_ms = max(self.watermark_ms, promised_ms)
 
 
-#: ``overwritten``: an earlier start of the same run has put its name over ours, and must go.
-Standing: TypeAlias = Literal["owner", "overwritten", "given up"]
-
 _FORMER_MAX: Final = 50
 
 
@@ -203,11 +200,15 @@ class LaneOwner:
             )
         return replace(self, id=before.id, former=(*before.former, before.run)[-_FORMER_MAX:])
 
-    def standing(self, found: "LaneOwner | None") -> Standing:
-        """Return whether this owner may go on, given the owner in the file."""
+    def still_owns(self, found: "LaneOwner", *, writer: str) -> bool:
+        """Return whether the file names this owner; False: an earlier start of its run, by mistake.
+
+        Raises:
+            GearpyError: somebody else has the lane.
+        """
         if found == self:
-            return "owner"
-        is_earlier = (
-            found is not None and found.run == self.run and found.incarnation < self.incarnation
-        )
-        return "overwritten" if is_earlier else "given up"
+            return True
+        if found.run == self.run and found.incarnation < self.incarnation:
+            return False
+        mine = self.incarnation
+        raise given_up(writer, owner=found.incarnation, mine=mine, run=self.run, by=found.run)

@@ -1,4 +1,8 @@
-"""The transactions by which a task shows its epochs, and the marker that each one leaves."""
+"""The transactions by which a task commits its epochs, and the marker that each one leaves.
+
+The marker is the task's entry of the ledger. The store fences by a name and takes nothing back, so
+beside what `ledger` decides there are two more reasons to refuse: see `Refuse`.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from gearpy.core.base.pauses import pause_after
 from gearpy.core.handover.handoff import Pause
+from gearpy.core.handover.ledger import LATEST, LedgerClaim, LedgerEntry
 
 if TYPE_CHECKING:
     from random import Random
@@ -17,14 +22,13 @@ _Phase: TypeAlias = Literal["closed", "open", "ready"]
 
 
 class EpochMarker(NamedTuple):
-    """A note inside a transaction: the start of the task that wrote it, and its newest epoch.
+    """The entry of the ledger that a transaction leaves, and a random word of the start that wrote.
 
-    ``start`` is a random word of that start: a run and a copy of its checkpoint count incarnations
-    alike. Markers of earlier versions have none.
+    By the word a run is told from a copy of its checkpoint, which counts incarnations alike.
     """
 
-    incarnation: int
-    epoch: int
+    owner: int
+    committed: int
     start: str = ""
 
 
@@ -98,16 +102,16 @@ class EpochTransactions:
         is_over: bool = False,
         rng: "Random",
     ) -> None:
-        self._incarnation = incarnation
+        self._claim = LedgerClaim(incarnation, LATEST)  # Nothing that was committed vanishes.
+        self._since = epoch
+        self._found = LedgerEntry()
         self._start = start
-        #: No marker can be newer, before and after this start has written its own.
-        self._from = self._newest = epoch
+        self._newest = epoch
         self._is_over = is_over
         self._rng = rng
         self._waiting = sorted(waiting)
         self.written = written  #: The newest epoch that is known to be shown.
         self._phase: _Phase = "closed"
-        self._is_claimed = False
         self._has_claimed = False
         self._refused: Refuse | None = None
         self._failures = 0
@@ -121,7 +125,7 @@ class EpochTransactions:
 
     @property
     def is_settled(self) -> bool:
-        return self._is_claimed and not self._waiting
+        return self._found.owner == self._claim.owner and not self._waiting
 
     def next(self, now_ms: int) -> Step:
         """Return the next step; nothing changes if it is asked again."""
@@ -131,12 +135,9 @@ class EpochTransactions:
             return Pause(self._resume_ms)
         if self._phase != "ready":
             return Open() if self._phase == "closed" else ReadMarker()
-        if self._waiting:
-            epoch = self._waiting[0]
-            return Write(epoch, EpochMarker(self._incarnation, epoch, self._start))
-        if not self._is_claimed:
-            return Write(None, EpochMarker(self._incarnation, self.written, self._start))
-        return Pause(None)
+        epoch = self._waiting[0] if self._waiting else None
+        step = self._claim.step(self._found, epoch=epoch)
+        return Pause(None) if step is None else Write(epoch, EpochMarker(*step.entry, self._start))
 
     # -- what happens ----------------------------------------------------------------------
 
@@ -153,20 +154,21 @@ class EpochTransactions:
         """Take the newest marker; None if there was none ever."""
         assert self._phase == "open", self._phase
         found = marker or EpochMarker(0, 0)
-        is_alike = found.incarnation == self._incarnation
-        self._is_claimed = is_alike and found.start == self._start
-        is_other = is_alike and not (self._is_claimed or self._is_over)
-        was_claimed, self._has_claimed = self._has_claimed, self._has_claimed or self._is_claimed
-        if found.incarnation > self._incarnation or (is_other and was_claimed):
+        is_alike = found.owner == self._claim.owner
+        is_mine = is_alike and found.start == self._start
+        is_other = is_alike and not (is_mine or self._is_over)
+        was_claimed, self._has_claimed = self._has_claimed, self._has_claimed or is_mine
+        # No marker can be newer, before and after this start has written its own.
+        newest = self._newest if self._has_claimed else self._since
+        if found.owner > self._claim.owner or (is_other and was_claimed):
             self._refused = Refuse("given-up", found)
-        elif (
-            found.epoch > (self._newest if self._has_claimed else self._from) and not self._is_over
-        ):
+        elif found.committed > newest and not self._is_over:
             self._refused = Refuse("ahead", found)
-        elif found.epoch < self.written and self._waiting:
+        elif found.committed < self.written and self._waiting:
             self._refused = Refuse("forgotten", found)
-        self.written = max(self.written, found.epoch)
+        self.written = max(self.written, found.committed)
         self._waiting = [epoch for epoch in self._waiting if epoch > self.written]
+        self._found = LedgerEntry(self._claim.owner if is_mine else 0, self.written)
         self._phase = "ready"
 
     def on_written(self, done: Write) -> None:
@@ -175,7 +177,8 @@ class EpochTransactions:
         if done.epoch is not None:
             self.written = self._waiting.pop(0)
             assert self.written == done.epoch, (self.written, done)
-        self._is_claimed = self._has_claimed = True
+        self._has_claimed = True
+        self._found = LedgerEntry(done.marker.owner, done.marker.committed)
         self._failures, self._resume_ms = 0, None
 
     def on_failed(self, now_ms: int) -> None:

@@ -23,6 +23,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from gearpy.clocks import wall_ms
 from gearpy.columns.spark_types import exact_schema, spark_schema
 from gearpy.connectors.files.column_times import times_of
+from gearpy.core.handover.ledger import LedgerClaim, LedgerEntry
 from gearpy.core.handover.window_log import (
     LOG_FOLDERS,
     OWNERS,
@@ -42,7 +43,8 @@ from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
 
 _TASK: Final = 0  # One lane has all batches of a writer.
-_INCARNATION: Final = 1
+#: The lock lets one driver at a time write, so each run has but one owner.
+_CLAIM: Final = LedgerClaim(owner=1, since=0, writer="window log")
 _INLINE_BYTES: Final = 1 << 18  # A part that is not larger travels with the message of its task.
 _QUERY: Final = "sparkquery-"
 _TRANSACTION: Final = "sparktxn-"
@@ -142,38 +144,36 @@ def show(log: WindowLog, options: WriteOptions, delivery: SourceDelivery) -> Log
         GearpyError: another writer that goes by the same name has removed what was written.
     """
     lane = lane_name(options.writer, _TASK)
+    run, number = delivery.run, delivery.number
     with _alone(log.store, lane):
         view = log.view()
         ledger = _Ledger(log.store, lane)
         _note_last(view, ledger)
+        # A batch that can come only once is not noted.
+        entry = None if number is None else _CLAIM.commit(ledger.read(run), number)
         segment = None
-        if not ledger.has(delivery) and any(part.rows for part in delivery.parts):
+        if (number is None or entry is not None) and any(part.rows for part in delivery.parts):
             segment = _written(log, options, delivery, seq=view.ends().get(lane, 0) + 1)
-            ledger.note(delivery.run, delivery.number, segment.first)
+            if entry is not None:
+                ledger.note(run, entry, segment.first)
         _clear(log.store, options, delivery)
     return segment
 
 
 class _Ledger:
-    """Notes of the batch that each run has written last into a lane, made before it is shown."""
+    """The entries of runs in a lane: the last batch that each has committed."""
 
     def __init__(self, store: Folder, lane: str) -> None:
         self._store = store
         self.lane = lane
 
-    def has(self, delivery: SourceDelivery) -> bool:
-        number = delivery.number
-        return number is not None and self.last(delivery.run) >= number
-
-    def last(self, run: str) -> int:
+    def read(self, run: str) -> LedgerEntry:
         text = self._store.read(self._file(run))
-        return -1 if text is None else int(json.loads(text)["batch"])
+        return LedgerEntry(_CLAIM.owner, -1 if text is None else int(json.loads(text)["batch"]))
 
-    def note(self, run: str, number: int | None, seq: int) -> None:
-        """Note a batch; one that can come only once is not worth it."""
-        if number is not None:
-            text = json.dumps({"batch": number, "seq": seq, "at_ms": wall_ms()})
-            self._store.put(self._file(run), text.encode())
+    def note(self, run: str, entry: LedgerEntry, seq: int) -> None:
+        text = json.dumps({"batch": entry.committed, "seq": seq, "at_ms": wall_ms()})
+        self._store.put(self._file(run), text.encode())
 
     def _file(self, run: str) -> str:
         return f"{OWNERS}{self.lane}.{run}.json"
@@ -194,8 +194,10 @@ def _note_last(view: LogView, ledger: _Ledger) -> None:
             f"window log: lane {ledger.lane} is written by a gearpy application: give Spark's "
             "writer another name, by option writer"
         )
-    if not last.run.startswith(_SINGLE) and ledger.last(last.run) < last.epoch:
-        ledger.note(last.run, last.epoch, last.last)
+    if not last.run.startswith(_SINGLE):
+        entry = _CLAIM.commit(ledger.read(last.run), last.epoch)
+        if entry is not None:
+            ledger.note(last.run, entry, last.last)
 
 
 def _written(
@@ -213,7 +215,7 @@ def _written(
             rows=table.num_rows,
             epoch=number,
             run=delivery.run,
-            incarnation=_INCARNATION,
+            incarnation=_CLAIM.owner,
             body=options.body,
         )
         pending = f"{PENDING}{_prefix(options, delivery.run)}{uuid4().hex}.whole"

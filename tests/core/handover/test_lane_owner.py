@@ -27,17 +27,18 @@ def test_a_new_run_takes_it_and_remembers_from_whom() -> None:
 
 
 def test_an_owner_may_write() -> None:
-    assert an_owner().standing(an_owner()) == "owner"
+    assert an_owner().still_owns(an_owner(), writer="w")
 
 
 def test_an_earlier_start_that_wrote_last_is_overwritten_again() -> None:
     """Both began at once; it will never be told to show anything."""
-    assert an_owner("r", 2).standing(an_owner("r", 1)) == "overwritten"
+    assert not an_owner("r", 2).still_owns(an_owner("r", 1), writer="w")
 
 
-@pytest.mark.parametrize("found", [None, an_owner("r", 3), an_owner("s", 1, "r")])
-def test_who_is_no_owner_any_more_stops(found: LaneOwner | None) -> None:
-    assert an_owner("r", 2).standing(found) == "given up"
+@pytest.mark.parametrize("found", [an_owner("r", 3), an_owner("s", 1, "r")], ids=str)
+def test_who_is_no_owner_any_more_stops(found: LaneOwner) -> None:
+    with pytest.raises(GearpyError, match="this is start 2 of run r, which was given up"):
+        an_owner("r", 2).still_owns(found, writer="w")
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"run": "r"}', b'{"run": "r", "incarnation": "x"}'])

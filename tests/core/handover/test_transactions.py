@@ -118,6 +118,20 @@ def test_an_epoch_is_written_again_when_its_transaction_was_aborted() -> None:
     assert made.waiting == [1, 2]
 
 
+def test_an_earlier_start_that_goes_on_does_not_set_the_marker_back() -> None:
+    """It was frozen, and has opened the name once more."""
+    made = looked(begun(2, 5), None)
+    made.on_complete(6)
+    made.on_written(Write(6, EpochMarker(2, 6)))
+    made.on_failed(0)
+
+    assert made.next(10_000) == Open()
+    made.on_opened()
+    made.on_marker(EpochMarker(1, 5))
+
+    assert made.next(10_000) == Write(None, EpochMarker(2, 6))
+
+
 def test_pauses_grow_and_end_with_success() -> None:
     made = begun()
     pauses = []

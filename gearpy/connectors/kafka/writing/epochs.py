@@ -11,14 +11,13 @@ from gearpy.connectors.kafka.writing.lane import TransactionLane, TransactionTro
 from gearpy.connectors.kafka.writing.outgoing import OutgoingEpoch
 from gearpy.core.handover.handoff import Pause
 from gearpy.core.handover.transactions import (
-    EpochMarker,
     EpochTransactions,
     Open,
     ReadMarker,
     Refuse,
     Write,
 )
-from gearpy.errors import GearpyError, OperatorError
+from gearpy.errors import OperatorError
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +32,24 @@ _APART: Final = (
     "give its kafka_sink another name= and resume it; on a cluster "
     "'gear app submit --from-checkpoint' does it without that"
 )
+#: Reasons to refuse; see `gearpy.core.handover.transactions.Refuse`.
+_CAUSES: Final = {
+    "given-up": (
+        "a later start of this task, or another run of {app!r}, writes with the same transactional "
+        "id {lane}: that one goes on, and this one ends. A run and a copy of its folder or "
+        "checkpoint cannot both write: for one of them, {apart}"
+    ),
+    "ahead": (
+        "{lane} has shown epochs up to {epoch}, and the application goes on from an earlier one, "
+        "or from a copy of its folder or checkpoint: their records would come twice; Kafka takes "
+        "nothing back. To write them all the same, {apart}"
+    ),
+    "forgotten": (
+        "the marker of {lane} is gone, or is that of epoch {epoch}, and newer epochs were shown: "
+        "nobody can tell whether the last one was. The topic of markers was removed or emptied: "
+        "bring it back, or begin a new run"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +64,13 @@ class LanePlan:
 class EpochSender:
     """Sends epochs, as `EpochTransactions` decides.
 
-    Runs on: a thread of its own, since brokers may be away for long. All methods and questions may
-    be called on any other one, and never wait for the brokers; `close` waits for some seconds.
+    Runs on: a thread of its own, since brokers may be away for long. All methods may be called on
+    any other one, and never wait for the brokers; `close` waits for some seconds.
     Restart: another one goes on from a checkpoint, in any process; the brokers see to it that this
     one is not heard any more.
 
     Args:
-        operator: the sink, for people.
-        app: the application, for people.
         earlier: plans of earlier runs, which are settled first.
-        plan: of this run.
         prepare: called on the thread before it has room, and after trouble with the topics of the
             records that wait.
         wake: called when an answer has changed.
@@ -95,14 +109,12 @@ class EpochSender:
         self._thread.start()
 
     def on_complete(self, epoch: int, records: OutgoingEpoch) -> None:
-        """Send the records of an epoch some time."""
         with self._changed:
             self._new.append((epoch, records))
             self._waiting_bytes += records.size_bytes
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End; a transaction that is under way is aborted, if the brokers answer soon."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -113,9 +125,8 @@ class EpochSender:
 
     @property
     def has_room(self) -> bool:
-        if not self._is_prepared:
-            return False
-        return self.has_little or len(self._new) + len(self._plan.records) < _WAITING_EPOCHS_MAX
+        waiting = len(self._new) + len(self._plan.records)
+        return self._is_prepared and (self.has_little or waiting < _WAITING_EPOCHS_MAX)
 
     @property
     def has_little(self) -> bool:
@@ -163,8 +174,8 @@ class EpochSender:
                 with self._changed:
                     new, self._new = self._new, []
                     for epoch, records in new:
-                        self._plan.records[epoch] = records
-                        self._plan.transactions.on_complete(epoch)
+                        plan.records[epoch] = records
+                        plan.transactions.on_complete(epoch)
             step = plan.transactions.next(monotonic_ms())
             try:
                 self._do(plan, step)
@@ -178,24 +189,18 @@ class EpochSender:
         if not own:
             plan.lane.drop()
 
-    def _prepare_for_more(self) -> None:
-        """Prepare when nobody waits for transactions any more that an earlier start left open.
-
-        After trouble once more, as a topic may be gone.
-        """
-        if self._is_prepared and not self._troubles:
-            return
-        waiting = self._plan.records.values() if self._troubles else ()
-        self._prepare({topic for records in waiting for topic in records.topics})
-        self._is_prepared = True
-        self._wake()
-
     def _do(self, plan: LanePlan, step: Open | ReadMarker | Write | Pause | Refuse) -> None:
         match step:
             case Open():
                 plan.lane.open()
                 plan.transactions.on_opened()
-                self._prepare_for_more()
+                # Nobody waits any more for transactions that an earlier start left open. After
+                # trouble topics are asked for once more, as one may be gone.
+                if not self._is_prepared or self._troubles:
+                    waiting = self._plan.records.values() if self._troubles else ()
+                    self._prepare({topic for records in waiting for topic in records.topics})
+                    self._is_prepared = True
+                    self._wake()
             case ReadMarker():
                 plan.transactions.on_marker(plan.lane.look())
                 self._forget_sent(plan)
@@ -205,41 +210,18 @@ class EpochSender:
                 self._forget_sent(plan)
                 self._troubles, self.trouble = 0, ""
             case Pause(until_ms):
-                self._pause(until_ms)
+                with self._changed:
+                    if not (self._is_closed or (until_ms is None and self._new)):
+                        left_s = None if until_ms is None else (until_ms - monotonic_ms()) / 1000
+                        self._changed.wait(left_s)
             case Refuse(because, marker):
-                raise self._refused(because, marker, plan)
+                cause = _CAUSES[because].format(
+                    lane=plan.lane.lane_id, app=self._app, epoch=marker.committed, apart=_APART
+                )
+                raise OperatorError(operator=self._operator, cause=cause, is_final=True)
 
     def _forget_sent(self, plan: LanePlan) -> None:
         with self._changed:
             for epoch in plan.records.keys() - set(plan.transactions.waiting):
                 self._waiting_bytes -= plan.records.pop(epoch).size_bytes
         self._wake()
-
-    def _pause(self, until_ms: int | None) -> None:
-        with self._changed:
-            if self._is_closed or (until_ms is None and self._new):
-                return
-            self._changed.wait(None if until_ms is None else (until_ms - monotonic_ms()) / 1000)
-
-    def _refused(self, because: str, marker: EpochMarker, plan: LanePlan) -> GearpyError:
-        lane_id = plan.lane.lane_id
-        if because == "given-up":
-            cause = (
-                f"a later start of this task, or another run of {self._app!r}, writes with the "
-                f"same transactional id {lane_id}: that one goes on, and this one ends. A run and "
-                f"a copy of its folder or checkpoint cannot both write: for one of them, {_APART}"
-            )
-            return OperatorError(operator=self._operator, cause=cause, is_final=True)
-        if because == "ahead":
-            cause = (
-                f"{lane_id} has shown epochs up to {marker.epoch}, and the application goes on "
-                "from an earlier one, or from a copy of its folder or checkpoint: their records "
-                f"would come twice; Kafka takes nothing back. To write them all the same, {_APART}"
-            )
-        else:
-            cause = (
-                f"the marker of {lane_id} is gone, or is that of epoch {marker.epoch}, and newer "
-                "epochs were shown: nobody can tell whether the last one was. The topic of markers "
-                "was removed or emptied: bring it back, or begin a new run"
-            )
-        return OperatorError(operator=self._operator, cause=cause, is_final=True)

@@ -3,7 +3,7 @@
 import json
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice, starmap
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final
@@ -57,7 +57,7 @@ _USUAL: Final[Mapping[tuple[str, ...], int]] = {
     ("queue.buffering.max.messages",): 600_000,
 }
 _BATCHES_KEPT: Final = 1.75
-_BATCH_RECORDS: Final = 10_000  # Of the client, unless the user says otherwise.
+_BATCH_RECORDS: Final = 10_000  # The client has so many, unless the user says otherwise.
 #: With many partitions no more is kept, and some batches linger instead.
 _KEPT_RECORDS_MAX: Final = 500_000
 _KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -88,15 +88,6 @@ class TransactionLane:
 
     Runs on: one thread, at most. Its calls raise `TransactionTrouble` for what passes,
     `OperatorError` for what stays, and `GearpyError` when ``goes_on`` has become false.
-
-    Args:
-        operator: the sink, for people.
-        cluster: to write to.
-        lane_id: the transactional id.
-        marker_topic: the topic of the markers.
-        settings: of the producer.
-        topics: that are written.
-        goes_on: whether it should still wait.
     """
 
     def __init__(
@@ -154,11 +145,12 @@ class TransactionLane:
         for message in self._read(topic, partition, end):
             if message.key() == self.lane_id.encode():
                 told = json.loads(message.value() or b"{}")
-                found = EpochMarker(told["incarnation"], told["epoch"], told.get("start", ""))
+                found = EpochMarker(**told)
         return found
 
     def write(self, records: OutgoingEpoch | None, marker: EpochMarker) -> None:
-        """Write records and a marker in one transaction."""
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
+
         made = self._producer
         assert made is not None, "open() comes first"
         if self._topics.batch_bytes_max < self._batch_bytes:
@@ -167,12 +159,17 @@ class TransactionLane:
         value = json.dumps(marker._asdict()).encode()
         self._failed_writes += 1
         check = self._watching(set() if records is None else records.topics)
-        with self._told():
+        batch = int(self._cluster.settings.get("batch.num.messages", _BATCH_RECORDS))
+        try:
             made.begin_transaction()
             for portion in () if records is None else records.portions:
-                hand_over(made, portion, check, most=self._most_kept(portion))
+                partitions = self._topics.partitions_of(set(portion.topics))
+                most = most_kept(portion, partitions, self._batch_bytes, batch)
+                hand_over(made, portion, check, most)
             marked = Outgoing([topic], [value], [0], [self.lane_id.encode()], [partition])
             hand_over(made, marked, check)
+        except KafkaException as error:
+            raise self._trouble(error.args[0]) from error
         self._repeat(made, made.commit_transaction, check)
         self._failed_writes = 0
         self.state.on_answer()
@@ -183,23 +180,15 @@ class TransactionLane:
             made.purge()
 
     def abort(self) -> None:
-        """Abort an open transaction, if the brokers answer soon; the next one to open does else."""
-        made = self._producer
-        if made is not None:
-            with suppress(Exception):  # There may be none.
-                made.purge()
-                made.abort_transaction(_ABORT_S)
+        if self._producer is not None:
+            with suppress(Exception):  # There may be no transaction.
+                self._producer.purge()
+                self._producer.abort_transaction(_ABORT_S)
         self.drop()
 
     # -- the client ------------------------------------------------------------------------
 
-    def _most_kept(self, records: Outgoing) -> int:
-        partitions = self._topics.partitions_of(set(records.topics))
-        given = self._cluster.settings.get("batch.num.messages", _BATCH_RECORDS)
-        return most_kept(records, partitions, self._batch_bytes, int(given))
-
     def _read(self, topic: str, partition: int, end: int) -> "Iterator[Message]":
-        """Yield the committed records of a partition before an offset."""
         from confluent_kafka import OFFSET_BEGINNING, TopicPartition  # noqa: PLC0415 - an extra
 
         settings = {
@@ -229,7 +218,6 @@ class TransactionLane:
     def _repeat(
         self, made: "Producer", call: Callable[[float], object], check: Callable[[], object]
     ) -> None:
-        """Call until it has returned."""
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
 
         while True:
@@ -266,26 +254,17 @@ class TransactionLane:
         if not self._goes_on():
             raise GearpyError(f"{self._operator}: ended while it waited for Kafka")
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
-
-        try:
-            yield
-        except KafkaException as error:
-            raise self._trouble(error.args[0]) from error
-
     def _trouble(self, error: "KafkaError", what: str = "") -> Exception:
         if not what and self._refused is not None:
             topic, error = self._refused
             what = f"topic {topic!r}"
         if lasting_cause(error) and (what or error.name() not in _NO_TOPIC):
-            is_topic = "TOPIC" in error.name()
-            named = f"topic {self._marker[0]!r}, or one of the records," if is_topic else ""
-            what = what or named or f"transactional id {self.lane_id!r}"
-            resource = "--transactional-id gearpy- --resource-pattern-type prefixed"
-            if is_topic:
+            if "TOPIC" in error.name():
+                what = what or f"topic {self._marker[0]!r}, or one of the records,"
                 resource = f"--topic {self._marker[0]}"
+            else:
+                what = what or f"transactional id {self.lane_id!r}"
+                resource = "--transactional-id gearpy- --resource-pattern-type prefixed"
             lacks = lacking(self._cluster, "Write", resource)
             return failure(self._operator, f"{what} of {self._cluster.servers}", error, lacks=lacks)
         return TransactionTrouble(f"{error.str()} ({error.name()})")
@@ -298,13 +277,9 @@ class TransactionLane:
 def hand_over(
     producer: "Producer", records: Outgoing, check: Callable[[], object], most: int = 2**31
 ) -> None:
-    """Hand records to a producer; wait while it has no room for them.
+    """Hand records to a producer; wait while it has no room, or keeps more than so many.
 
-    Args:
-        producer: with a bounded queue.
-        records: some thousands of them.
-        check: called while it waits; raises to give up.
-        most: it waits while the producer keeps more records.
+    ``check`` is called while it waits, and raises to give up.
     """
     values = iter(records.values)
     sends = records.sends(values)
@@ -317,39 +292,23 @@ def hand_over(
             any(starmap(producer.produce, islice(sends, _TOGETHER)))
         except BufferError:
             place = len(records) - length_hint(values) - 1
-            _hand_over_one(producer, next(islice(records.sends(), place, None)), check)
-
-
-def _hand_over_one(
-    producer: "Producer", send: tuple[Any, ...], check: Callable[[], object]
-) -> None:
-    while True:
-        producer.poll(_POLL_S)
-        check()
-        try:
-            producer.produce(*send)
-        except BufferError:
-            continue
-        return
+            send = next(islice(records.sends(), place, None))
+            is_taken = False
+            while not is_taken:
+                producer.poll(_POLL_S)
+                check()
+                with suppress(BufferError):
+                    producer.produce(*send)
+                    is_taken = True
 
 
 def batch_settings(topic_bytes_max: int, given: Mapping[str, Any]) -> dict[str, int]:
-    """Return the settings by which no batch is larger than topics take.
-
-    Args:
-        topic_bytes_max: the smallest ``max.message.bytes`` of the topics.
-        given: settings of the user.
-    """
+    """Return the settings by which no batch is larger than the smallest topic takes."""
     most = min(int(given.get("batch.size", 1_000_000)), topic_bytes_max)
     return {"message.max.bytes": 1_000_000_000, "batch.size": most}
 
 
 def transaction_settings(given: Mapping[str, Any]) -> dict[str, int]:
-    """Return the settings of a producer that sends whole epochs, but those that the user has given.
-
-    Args:
-        given: settings of the user.
-    """
     return {names[0]: usual for names, usual in _USUAL.items() if given.keys().isdisjoint(names)}
 
 
@@ -357,12 +316,6 @@ def most_kept(records: Outgoing, partitions: int, batch_bytes: int, batch_record
     """Return how many records the client may keep: less than two batches for each partition.
 
     With one batch for each partition, at least one is full: the client has something to send.
-
-    Args:
-        records: that come next.
-        partitions: so many they go to.
-        batch_bytes: the most of a batch.
-        batch_records: the same, as a number of records.
     """
     record_bytes = max(1, records.size_bytes // max(1, len(records)))
     batch = max(1, min(batch_records, batch_bytes // record_bytes))

@@ -51,9 +51,7 @@ class Outgoing:
         topics: one for each record, or one that all have.
         values: None is a tombstone.
         times: in ms since the epoch; 0 is when the client sends it.
-        keys: empty if no record has one.
         partitions: empty if the partitioner decides.
-        headers: empty if no record has any.
         size_bytes: of all values, keys and headers.
     """
 
@@ -70,7 +68,6 @@ class Outgoing:
         return len(self.values)
 
     def add(self, more: "Outgoing") -> None:
-        """Add records of the same form; none were encoded."""
         assert self._encoded is None, "they are in a checkpoint"
         if len(self.topics) != 1 or self.topics != more.topics:
             self.topics = self.each_topic()
@@ -104,7 +101,6 @@ class Outgoing:
 
     @classmethod
     def decoded(cls, encoded: Encoded) -> Self:
-        """Return the records of `encoded`."""
         body = joined(encoded)
         plain = decode_value(body)
         return cls(
@@ -123,9 +119,7 @@ class Outgoing:
 
         That is not the one which its documentation says: behind the partition it has two names for
         the function that is told of each delivery. Such a function costs more than the record.
-
-        Args:
-            values: an iterator of the values, by which the caller sees how far this one has come.
+        The caller sees by the iterator of values how far this one has come.
         """
         columns: list[Iterable[Any]] = [
             self.topics if len(self.topics) == len(self) else repeat(self.topics[0]),
@@ -146,9 +140,6 @@ class OutgoingEpoch:
 
     While it is being made, a portion is in the caches of the processor: to encode all records at
     the end of an epoch takes twice as long.
-
-    Args:
-        portions: all but the last one are full.
     """
 
     __slots__ = ("portions", "size_bytes")
@@ -177,7 +168,6 @@ class OutgoingEpoch:
             self.portions[-1].encoded()
 
     def encoded(self) -> list[Pieces]:
-        """Return the records as bytes, made once: checkpoints have them until they are sent."""
         return [each.encoded() for each in self.portions]
 
     @classmethod
@@ -190,17 +180,7 @@ class OutgoingEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordForm:
-    """The functions that make records for topics of the results of a stream.
-
-    Attributes:
-        operator: the sink, for people.
-        topic: a name, or a function of a result.
-        values: makes their values.
-        key: a field's name, or a function that returns bytes, text or None.
-        headers: a function that returns `Headers`.
-        timestamp: a function that returns ms since the epoch; None: the event time.
-        partition: a function that returns the number of a partition; None: murmur2 of the key.
-    """
+    """The functions that make records for topics of the results of a stream; see `kafka_sink`."""
 
     operator: str
     topic: str | Callable[[Any], str]
@@ -211,15 +191,14 @@ class RecordForm:
     partition: Callable[[Any], int] | None = None
 
     def addressed(self, results: Sequence[Any]) -> Addressed:
-        """Return results with their topics.
-
-        Raises:
-            OperatorError: names the first result that has none.
-        """
         is_function = any(map(callable, (self.topic, self.key)))
         has_functions = bool(self.headers or self.timestamp or self.partition or is_function)
         rows = list(results) if has_functions else results
-        return Addressed(results, rows, self._topics(rows))
+        if isinstance(self.topic, str):
+            topics = [self.topic] if len(rows) else []
+        else:
+            topics = each(self.operator, _checked("topic", self.topic, str), rows)
+        return Addressed(results, rows, topics)
 
     def outgoing(
         self,
@@ -228,67 +207,44 @@ class RecordForm:
         facts: Callable[[str], TopicFacts],
         now_ms: int,
     ) -> Outgoing:
-        """Return the records; none if one of them would be refused.
-
-        Args:
-            addressed: results of the stream.
-            times: their event times in ms.
-            facts: of a topic; raises if nothing can be written there.
-            now_ms: in ms since the epoch.
-
-        Raises:
-            OperatorError: names the first result that cannot be written, and the reason.
-        """
+        """Return the records; none if one of them would be refused."""
         results, rows, topics = addressed
-        known = dict.fromkeys(topics)
-        bounds = {topic: self._bounds(topic, topics, results, facts) for topic in known}
-        made_times, newest_ms = self._times(rows, times)
-        made = Outgoing(
-            topics=topics,
-            values=self.values.of(topics, results),
-            times=made_times,
-            keys=self._keys(results, rows),
-            partitions=self._partitions(rows),
-            headers=[] if self.headers is None else each(self.operator, self._headers, rows),
-        )
+        bounds: dict[str, TopicFacts] = {}
+        for topic in dict.fromkeys(topics):
+            try:
+                bounds[topic] = facts(topic)
+            except OperatorError as error:
+                if isinstance(self.topic, str):
+                    raise
+                of, cause = results[topics.index(topic)], ValueError(error.cause)
+                raise operator_error(self.operator, cause, record=of) from error
+
+        newest_ms = newest_of(times, 0)
+        if self.timestamp is not None:
+            times = each(self.operator, _checked("timestamp", self.timestamp, int), rows)
+            newest_ms = max(times, default=0)
+        elif oldest_of(times, 0) < 0 or newest_ms >= MAX_MS:
+            times = [time if 0 <= time < MAX_MS else 0 for time in times]
+            newest_ms = max(times)
+
+        made = Outgoing(topics=topics, values=self.values.of(topics, results), times=list(times))
+        key, partition, headers = self.key, self.partition, self.headers
+        if isinstance(key, str) and type(results) is Table and key in results.batch.schema.names:
+            made.keys = each(self.operator, _key_bytes, results.batch.column(key).to_pylist())
+        elif isinstance(key, str):
+            made.keys = each(
+                self.operator,
+                lambda row: _key_bytes(row[key] if isinstance(row, Mapping) else getattr(row, key)),
+                rows,
+            )
+        elif key is not None:
+            made.keys = each(self.operator, lambda row: _key_bytes(key(row)), rows)
+        if partition is not None:
+            made.partitions = each(self.operator, _checked("partition", partition, int), rows)
+        if headers is not None:
+            made.headers = each(self.operator, lambda row: _headers(headers(row) or ()), rows)
         self._check(made, results, bounds, newest_ms=newest_ms, now_ms=now_ms)
         return made
-
-    def _topics(self, rows: Sequence[Any]) -> list[str]:
-        if isinstance(self.topic, str):
-            return [self.topic] if len(rows) else []
-        return each(self.operator, _checked("topic", self.topic, str), rows)
-
-    def _times(self, rows: Sequence[Any], times: list[int]) -> tuple[list[int], int]:
-        if self.timestamp is not None:
-            asked = each(self.operator, _checked("timestamp", self.timestamp, int), rows)
-            return asked, max(asked, default=0)
-        newest_ms = newest_of(times, 0)
-        if oldest_of(times, 0) < 0 or newest_ms >= MAX_MS:
-            known = [time if 0 <= time < MAX_MS else 0 for time in times]
-            return known, max(known)
-        return list(times), newest_ms
-
-    def _keys(self, results: Sequence[Any], rows: Sequence[Any]) -> list[bytes | None]:
-        key = self.key
-        if key is None:
-            return []
-        if isinstance(key, str):
-            if type(results) is Table and key in results.batch.schema.names:
-                return each(self.operator, _key_bytes, results.batch.column(key).to_pylist())
-            return each(self.operator, lambda row: _key_bytes(_field(row, key)), rows)
-        return each(self.operator, lambda row: _key_bytes(key(row)), rows)
-
-    def _partitions(self, rows: Sequence[Any]) -> list[int]:
-        if self.partition is None:
-            return []
-        return each(self.operator, _checked("partition", self.partition, int), rows)
-
-    def _headers(self, row: Any) -> list[_Header]:
-        assert self.headers is not None
-        given = self.headers(row) or ()
-        pairs = given.items() if isinstance(given, Mapping) else given
-        return [(name, _bytes(f"header {name!r}", value)) for name, value in pairs]
 
     # -- what brokers refuse ---------------------------------------------------------------
 
@@ -307,37 +263,26 @@ class RecordForm:
             most, latest_ms = facts.record_bytes_max - _RECORD_BYTES, now_ms + facts.ahead_ms_max
             if made.size_bytes <= most and newest_ms <= latest_ms and not made.partitions:
                 continue
-            sizes = _sizes(made)
+            sizes, *others = _size_columns(made)
+            for column in others:
+                sizes = [*map(add, sizes, column)]
             if max(sizes) <= most and newest_ms <= latest_ms and not made.partitions:
                 continue
             for place, of_topic in enumerate(made.each_topic()):
                 if of_topic == topic:
-                    refused = _refusal(made, place, sizes[place], facts, now_ms)
+                    size = sizes[place]
+                    refused = _refusal(
+                        made, place, topic=topic, size=size, bounds=facts, now_ms=now_ms
+                    )
                     if refused:
-                        raise self._blamed(ValueError(refused), results[place])
-
-    def _bounds(
-        self,
-        topic: str,
-        topics: Sequence[str],
-        results: Sequence[Any],
-        facts: Callable[[str], TopicFacts],
-    ) -> TopicFacts:
-        try:
-            return facts(topic)
-        except OperatorError as error:
-            if isinstance(self.topic, str):
-                raise
-            place = topics.index(topic)
-            raise self._blamed(ValueError(error.cause), results[place]) from error
-
-    def _blamed(self, error: Exception, result: Any) -> OperatorError:
-        return operator_error(self.operator, error, record=result)
+                        cause, of = ValueError(refused), results[place]
+                        raise operator_error(self.operator, cause, record=of)
 
 
-def _refusal(made: Outgoing, place: int, size: int, bounds: TopicFacts, now_ms: int) -> str:
+def _refusal(
+    made: Outgoing, place: int, *, topic: str, size: int, bounds: TopicFacts, now_ms: int
+) -> str:
     """Return why a record would be refused; empty if it would not."""
-    topic = made.each_topic()[place]
     if size + _RECORD_BYTES > bounds.record_bytes_max:
         return (
             f"the record has {size:,} bytes, and topic {topic!r} takes {bounds.record_bytes_max:,} "
@@ -357,30 +302,26 @@ def _refusal(made: Outgoing, place: int, size: int, bounds: TopicFacts, now_ms: 
     return ""
 
 
-def _sizes(made: Outgoing) -> list[int]:
-    """Return the bytes of each record."""
-    first, *others = _size_columns(made)
-    for column in others:
-        first = [*map(add, first, column)]
-    return first
-
-
 def _size_columns(made: Outgoing) -> list[list[int]]:
-    columns = [_lengths(column) for column in (made.values, made.keys) if column]
+    columns: list[list[int]] = []
+    for column in filter(None, (made.values, made.keys)):
+        try:
+            columns.append([*map(len, column)])  # type: ignore[arg-type] # None raises.
+        except TypeError:
+            columns.append([0 if each is None else len(each) for each in column])
     if made.headers:
-        columns.append([_headers_size(each) for each in made.headers])
+        columns.append(
+            [
+                sum(len(name) * 4 + len(value or b"") + _HEADER_BYTES for name, value in each)
+                for each in made.headers
+            ]
+        )
     return columns
 
 
-def _headers_size(headers: list[_Header]) -> int:
-    return sum(len(name) * 4 + len(value or b"") + _HEADER_BYTES for name, value in headers)
-
-
-def _lengths(column: list[bytes | None]) -> list[int]:
-    try:
-        return [*map(len, column)]  # type: ignore[arg-type] # None raises.
-    except TypeError:
-        return [0 if each is None else len(each) for each in column]
+def _headers(given: Headers) -> list[_Header]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return [(name, _bytes(f"header {name!r}", value)) for name, value in pairs]
 
 
 def _checked(what: str, function: Callable[[Any], Any], kind: type) -> Callable[[Any], Any]:
@@ -391,12 +332,6 @@ def _checked(what: str, function: Callable[[Any], Any], kind: type) -> Callable[
         return found
 
     return call
-
-
-def _field(row: Any, name: str) -> Any:
-    if isinstance(row, Mapping):
-        return row[name]
-    return getattr(row, name)
 
 
 def _key_bytes(key: Any) -> bytes | None:

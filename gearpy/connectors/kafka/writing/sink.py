@@ -82,7 +82,15 @@ def kafka_sink(
     cluster = cluster_of(_NAME, servers)
     require(_NAME, "confluent_kafka")
     operator = f"{_NAME}({topic if isinstance(topic, str) else 'by record'})"
-    mistakes = [*_mistakes(topic, guarantee, compression)]
+    mistakes = []
+    if not topic or not (isinstance(topic, str) or callable(topic)):
+        mistakes.append(f"topic is {topic!r:.100}, need a name, or a function that returns one")
+    for what, given, choices in (
+        ("guarantee", guarantee, get_args(KafkaGuarantee)),
+        ("compression", compression, get_args(Compression)),
+    ):
+        if given not in choices:
+            mistakes.append(f"{what} is {given!r:.100}, must be one of {', '.join(choices)}")
     if name is None and not isinstance(topic, str):
         mistakes.append("give name=, as topic= is a function: it is part of transactional ids")
     if mistakes:
@@ -134,16 +142,3 @@ class KafkaSink(Sink):
 
     def open(self, task_index: int, parallelism: int) -> PacedWriter:
         return (EpochsWriter if self.transactional else DirectWriter)(self.plan, task_index)
-
-
-def _mistakes(topic: Any, guarantee: str, compression: str) -> Sequence[str]:
-    found = []
-    if not topic or not (isinstance(topic, str) or callable(topic)):
-        found.append(f"topic is {topic!r:.100}, need a name, or a function that returns one")
-    for what, given, choices in (
-        ("guarantee", guarantee, get_args(KafkaGuarantee)),
-        ("compression", compression, get_args(Compression)),
-    ):
-        if given not in choices:
-            found.append(f"{what} is {given!r:.100}, must be one of {', '.join(choices)}")
-    return found

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.connectors.kafka.client import (
@@ -33,14 +34,9 @@ _REGISTRY_PAUSE_S: Final = 0.5
 
 
 class SinkTopics:
-    """Tells the known facts of topics; asks the brokers once for each.
-
-    Runs on: any thread.
+    """Tells the known facts of topics; asks the brokers once for each. Runs on any thread.
 
     Args:
-        operator: the sink, for people.
-        cluster: of the topics.
-        state: told of trouble.
         goes_on: whether it should still wait for brokers that are away.
         prepare: called with each topic before anything is written there; see `ValueForm.prepare`.
     """
@@ -61,7 +57,7 @@ class SinkTopics:
         self.waits_for = ""  #: The schema registry, while it does not answer.
         self._admin: AdminClient | None = None
         self._known: dict[str, TopicFacts] = {}
-        self._refused: dict[str, GearpyError] = {}  # Of those asked for by `ask`.
+        self._refused: dict[str, GearpyError] = {}  # By topics that `ask` was called with.
         self._errands: Errands | None = None
         self.is_asking = False  #: Whether an answer to `ask` is to come.
 
@@ -77,14 +73,7 @@ class SinkTopics:
         return sum(known[topic].partitions if topic in known else 1 for topic in topics)
 
     def ask(self, topics: Iterable[str], wake: Callable[[], object]) -> None:
-        """Have `facts` know topics soon, or know why not; it need not wait for them then.
-
-        Called on one thread.
-
-        Args:
-            topics: that records come for.
-            wake: called when `is_asking` has ended.
-        """
+        """Have `facts` know topics soon, or know why not; it need not wait for them then."""
         self._refused = {}
         unknown = set(topics) - self._known.keys()
         if not unknown:
@@ -98,40 +87,47 @@ class SinkTopics:
             self._errands.close(lambda: None, _SLICE_S)
 
     def facts(self, topic: str) -> TopicFacts:
-        """Return the facts about a topic; waits for the brokers, and for the schema registry.
-
-        Raises:
-            OperatorError: it is not there, or must not be written; or its schema is refused.
-            GearpyError: the task has ended meanwhile.
-        """
+        """Return the facts about a topic; waits for the brokers, and for the schema registry."""
         if topic in self._refused:
             raise self._refused[topic]
         found = self._known.get(topic)
         if found is None:
-            found = self._asked(topic)
+            from confluent_kafka.admin import (  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
+                AclOperation,
+                ConfigResource,
+                ResourceType,
+            )
+
+            described = self.look_again(topic)
+            allowed = described.authorized_operations
+            if allowed is not None and AclOperation.WRITE not in allowed:
+                lacks = lacking(self._cluster, "Write", f"--topic {topic}")
+                raise self._failed(topic, f"must not be written: {lacks}")
+            resource = ConfigResource(ResourceType.TOPIC, topic)
+            settings: dict[str, Any] = {}
+            with suppress(OperatorError):  # The user may not read them.
+                settings = self._wait(
+                    topic, lambda each: each.describe_configs([resource])[resource]
+                )
+            known = {name: each.value for name, each in settings.items() if each.value is not None}
+            found = TopicFacts(
+                partitions=len(described.partitions),
+                record_bytes_max=int(known.get("max.message.bytes", _RECORD_BYTES_MAX)),
+                ahead_ms_max=int(known.get("message.timestamp.after.max.ms", _AHEAD_MS_MAX)),
+            )
             self._prepare_values(topic)
             self._known[topic] = found
         return found
 
     def look_again(self, topic: str) -> Any:
-        """Return the description of a topic, which may be gone; waits for the brokers.
-
-        Raises:
-            OperatorError: it is not there.
-            GearpyError: the task has ended meanwhile.
-        """
+        """Return the description of a topic, which may be gone; waits for the brokers."""
         described = self._described(topic)
         if described is None:
             raise self._failed(topic, "does not exist: correct its name, or make it")
         return described
 
     def make(self, topic: str, partitions: int, settings: dict[str, str]) -> None:
-        """Make a topic, if it is not there; waits for the brokers.
-
-        Raises:
-            OperatorError: it cannot be made.
-            GearpyError: the task has ended meanwhile.
-        """
+        """Make a topic, if it is not there; waits for the brokers."""
         from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
 
         described = self._described(topic, "Read")
@@ -140,21 +136,12 @@ class SinkTopics:
                 raise self._failed(topic, f"has fewer than {partitions} partitions: add some")
             return
         made = NewTopic(topic, partitions, config=settings)
-        self._wait(
-            topic,
-            lambda admin: admin.create_topics([made])[topic],
-            right="Create",
-            none_if="TOPIC_ALREADY_EXISTS",
-        )
+        none_if = "TOPIC_ALREADY_EXISTS"
+        self._wait(topic, lambda each: each.create_topics([made])[topic], "Create", none_if)
         _log.info("%s has made topic %s", self._operator, topic)
 
     def end_offset(self, topic: str, partition: int) -> int:
-        """Return where a partition ends, with records of open transactions.
-
-        Raises:
-            OperatorError: it cannot be known.
-            GearpyError: the task has ended meanwhile.
-        """
+        """Return where a partition ends, with records of open transactions."""
         from confluent_kafka import IsolationLevel, TopicPartition  # noqa: PLC0415 - an extra
         from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
 
@@ -178,26 +165,11 @@ class SinkTopics:
                     self.facts(topic)
                 except GearpyError as error:
                     refused[topic] = error
-        finally:  # Of another error who writes is told, as it asks itself.
+        finally:  # Who writes hears of another error when it asks by itself.
             self._refused, self.is_asking = refused, False
             wake()
 
     # -- the brokers -----------------------------------------------------------------------
-
-    def _asked(self, topic: str) -> TopicFacts:
-        from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
-
-        described = self.look_again(topic)
-        allowed = described.authorized_operations
-        if allowed is not None and AclOperation.WRITE not in allowed:
-            lacks = lacking(self._cluster, "Write", f"--topic {topic}")
-            raise self._failed(topic, f"must not be written: {lacks}")
-        settings = self._settings(topic)
-        return TopicFacts(
-            partitions=len(described.partitions),
-            record_bytes_max=int(settings.get("max.message.bytes", _RECORD_BYTES_MAX)),
-            ahead_ms_max=int(settings.get("message.timestamp.after.max.ms", _AHEAD_MS_MAX)),
-        )
 
     def _prepare_values(self, topic: str) -> None:
         while True:
@@ -217,7 +189,6 @@ class SinkTopics:
             self._check_goes_on()
 
     def _described(self, topic: str, right: str = "Write") -> Any:
-        """Return the description of a topic; None if it is not there."""
         from confluent_kafka import TopicCollection  # noqa: PLC0415 - an extra
 
         def ask(admin: "AdminClient") -> Any:
@@ -227,34 +198,18 @@ class SinkTopics:
                 request_timeout=_TIMEOUT_S,
             )[topic]
 
-        return self._wait(topic, ask, right=right, none_if="UNKNOWN_TOPIC_OR_PART")
-
-    def _settings(self, topic: str) -> dict[str, str]:
-        """Return the settings of a topic; none if the user may not read them."""
-        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
-
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        try:
-            found = self._wait(topic, lambda admin: admin.describe_configs([resource])[resource])
-        except OperatorError:
-            return {}
-        return {name: entry.value for name, entry in found.items() if entry.value is not None}
+        return self._wait(topic, ask, right, "UNKNOWN_TOPIC_OR_PART")
 
     def _wait(
         self,
         topic: str,
         ask: "Callable[[AdminClient], Any]",
-        *,
         right: str = "Read",
         none_if: str = "",
     ) -> Any:
         """Return an answer of the brokers about a topic, however long they are away.
 
-        Args:
-            topic: that is asked about.
-            ask: returns the answer to come.
-            right: that the user needs for it.
-            none_if: the name of an error that stands for None.
+        An error of the name ``none_if`` stands for None; ``right`` is what the user needs.
         """
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
 
@@ -282,7 +237,6 @@ class SinkTopics:
             self._check_goes_on()
 
     def _answer(self, asked: Any) -> Any:
-        """Wait for an answer; the end of the task is seen meanwhile."""
         until_s = time.monotonic() + _TIMEOUT_S
         while True:
             try:

@@ -24,15 +24,7 @@ _REFUSE_NONE: Final = (BytesForm, TextForm)
 
 
 class RecordValues:
-    """Makes values of results; a result that is None is a record without one.
-
-    Args:
-        operator: the sink, for people.
-        value: a form, or a function of a result.
-
-    Raises:
-        ConfigError: it is neither.
-    """
+    """Makes values of results; a result that is None is a record without one."""
 
     def __init__(self, operator: str, value: FormName | ValueForm | ValueFunction) -> None:
         self._operator = operator
@@ -41,11 +33,7 @@ class RecordValues:
         self._form = None if self._function else form_of(operator, "value", value)
 
     def begun(self) -> "RecordValues":
-        """Return values for one task, as a form keeps the schemas that it knows.
-
-        Raises:
-            ConfigError: a package is missing.
-        """
+        """Return values for one task, as a form keeps the schemas that it knows."""
         if self._form is None:
             return self
         form = copy(self._form)
@@ -57,34 +45,25 @@ class RecordValues:
             self._form.prepare(topic)
 
     def of(self, topics: Sequence[str], results: Sequence[Any]) -> list[bytes | None]:
-        """Return the values of results for these topics.
-
-        Raises:
-            OperatorError: names the first result that has none.
-        """
         function, form = self._function, self._form
         if function is not None:
             return each(self._operator, lambda result: _checked(function(result)), results)
         assert form is not None
-        if form.name == _JSON and _is_plain(results):
-            return [*map(msgspec.json.encode, results)]
         if form.name == _JSON:
+            # All writers of JSON write rows of these columns alike.
+            if type(results) is Table and all(
+                pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)
+                for kind in results.batch.schema.types
+            ):
+                return [*map(msgspec.json.encode, results)]
             lines: list[bytes | None] = [
                 *json_lines(self._operator, list(results)).split(b"\n")[:-1]
             ]
-            return (
-                [
-                    None if result is None else line
-                    for result, line in zip(results, lines, strict=True)
-                ]
-                if None in results
-                else lines
-            )
-        return self._encoded(form, topics, list(results))
-
-    def _encoded(
-        self, form: ValueForm, topics: Sequence[str], results: list[Any]
-    ) -> list[bytes | None]:
+            if None in results:
+                pairs = zip(results, lines, strict=True)
+                lines = [None if result is None else line for result, line in pairs]
+            return lines
+        results = list(results)
         if not results:
             return []
         is_one = topics.count(topics[0]) == len(topics)
@@ -99,16 +78,8 @@ class RecordValues:
             topic, result = pair
             return None if result is None else form.encode(topic, [result])[0]
 
-        pairs = zip(repeat(topics[0]) if is_one else topics, results, strict=False)
-        return each(self._operator, encode, pairs, records=results)
-
-
-def _is_plain(results: Sequence[Any]) -> bool:
-    """Tell whether results are rows of columns that all writers of JSON write alike."""
-    return type(results) is Table and all(
-        pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)
-        for kind in results.batch.schema.types
-    )
+        named = zip(repeat(topics[0]) if is_one else topics, results, strict=False)
+        return each(self._operator, encode, named, records=results)
 
 
 def _checked(value: Any) -> bytes | None:

@@ -49,25 +49,13 @@ _WAITING: Final = "waiting"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkPlan:
-    """The settings of a Kafka sink.
-
-    Attributes:
-        name: of the sink in transactional ids.
-        cluster: to write to.
-        form: makes records of results.
-        marker_topic: the topic of the markers.
-        settings: of producers.
-    """
+    """The settings of a Kafka sink; ``name`` is its part of transactional ids."""
 
     name: str
     cluster: KafkaCluster
     form: RecordForm
     marker_topic: str
     settings: Mapping[str, Any]
-
-    @property
-    def fixed_topics(self) -> tuple[str, ...]:
-        return (self.form.topic,) if isinstance(self.form.topic, str) else ()
 
 
 def _lane_id(plan: SinkPlan, task: int, run: str) -> str:
@@ -79,9 +67,6 @@ def settle_lane(plan: SinkPlan, task: int, run: str) -> None:
 
     Its next start would do so, after the start of a process. Who goes on with the transactional id
     finds it taken, and opens it again; see `EpochTransactions`.
-
-    Raises:
-        GearpyError: it may still be open.
     """
     until_s = time.monotonic() + _SETTLE_S
     topics = SinkTopics(
@@ -134,7 +119,6 @@ class _KafkaWriter(PacedWriter):
         self._app = context.app_name
 
     def expect(self, batch: Batch) -> None:
-        """Have unknown topics of the records asked for."""
         if isinstance(self._form.topic, str):
             return  # It is known before there is room.
         with suppress(OperatorError):  # Comes again when they are written.
@@ -148,7 +132,8 @@ class _KafkaWriter(PacedWriter):
         return self._form.outgoing(addressed, batch.timestamps, self._topics.facts, wall_ms())
 
     def _ask_topics(self, waiting: Collection[str] = ()) -> None:
-        for topic in sorted({*self._plan.fixed_topics, *waiting}):
+        fixed = self._form.topic
+        for topic in sorted({*((fixed,) if isinstance(fixed, str) else ()), *waiting}):
             if self._topics.knows([topic]):
                 self._topics.look_again(topic)
             else:
@@ -160,10 +145,6 @@ class EpochsWriter(_KafkaWriter):
 
     Until then they are in memory, and from its end on in the checkpoint. So a transaction can be
     begun anew as often as brokers or tasks fail, and is open for no longer than it takes to send.
-
-    Args:
-        plan: of the sink.
-        task: number of the task.
     """
 
     def __init__(self, plan: SinkPlan, task: int) -> None:
@@ -226,12 +207,6 @@ class EpochsWriter(_KafkaWriter):
         return LanePlan(lane, transactions, records)
 
     def write_batch(self, batch: Batch) -> None:
-        """Keep the records until the end of the epoch.
-
-        Raises:
-            OperatorError: one cannot be written.
-            GearpyError: there are too many.
-        """
         if not batch.values:
             return
         made = self._outgoing(batch)
@@ -243,7 +218,6 @@ class EpochsWriter(_KafkaWriter):
         self._open.add(made)
 
     def prepare(self, epoch: int) -> Mapping[str, Any] | None:
-        """Return the records of the epoch: they become durable with the checkpoint."""
         made, self._open = self._open, OutgoingEpoch()
         if not made:
             return None
@@ -255,7 +229,6 @@ class EpochsWriter(_KafkaWriter):
         self._running.on_complete(epoch, made)
 
     def snapshot(self) -> Mapping[str, Any]:
-        """Return the epochs that were complete and may not have been sent."""
         kept = self._running.kept()
         return {
             _WRITTEN: {lane_id: written for lane_id, written, _ in kept},
@@ -267,7 +240,6 @@ class EpochsWriter(_KafkaWriter):
         }
 
     def close(self, *, completed: bool) -> None:
-        """End; a transaction that is open is aborted."""
         self._is_closed = True
         self._topics.close()
         if self._sender is not None:
@@ -275,7 +247,6 @@ class EpochsWriter(_KafkaWriter):
 
     @property
     def epoch_fill(self) -> float:
-        """The number of bytes kept, as a share of the most that may be."""
         return self._open.size_bytes / EPOCH_BYTES_MAX
 
     @property
@@ -284,7 +255,7 @@ class EpochsWriter(_KafkaWriter):
 
     @property
     def may_end_epoch(self) -> bool:
-        """See `PacedWriter`; records are stored once, unless they are few."""
+        """Records are stored once, unless they are few."""
         return self._running.has_little
 
     @property
@@ -297,7 +268,6 @@ class EpochsWriter(_KafkaWriter):
 
     @property
     def waits_for(self) -> str:
-        """The brokers or the schema registry, while there is trouble with them."""
         return self._state.waits_for or self._topics.waits_for or self._running.waits_for
 
     @property
@@ -310,10 +280,6 @@ class DirectWriter(_KafkaWriter):
     """Sends records at once, by an idempotent producer; all are there before their epoch ends.
 
     Runs on: the task's thread; one more looks after what the client tells.
-
-    Args:
-        plan: of the sink.
-        task: number of the task.
     """
 
     def __init__(self, plan: SinkPlan, task: int) -> None:
@@ -328,15 +294,9 @@ class DirectWriter(_KafkaWriter):
     def recover(
         self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
     ) -> None:
-        """Begin; records since the newest epoch come again."""
         self._thread.start()
 
     def write_batch(self, batch: Batch) -> None:
-        """Hand the records to the client.
-
-        Raises:
-            OperatorError: one cannot be written.
-        """
         if not batch.values:
             return
         made = self._outgoing(batch)
@@ -344,18 +304,15 @@ class DirectWriter(_KafkaWriter):
         if self._topics.batch_bytes_max < self._batch_bytes:
             self._flush()
             self._producer = self._made()
-        ready_producer = self._producer
-        hand_over(ready_producer, made, self._check)
+        hand_over(self._producer, made, self._check)
 
     def prepare(self, epoch: int) -> None:
-        """Wait until the brokers have all records."""
         self._flush()
 
     def commit(self, epoch: int, prepared: None) -> None:
         """Nothing is left to be shown."""
 
     def close(self, *, completed: bool) -> None:
-        """End the writer; without ``completed``, unsent records are not sent any more."""
         self._is_closed = True
         self._topics.close()
         if self._thread.is_alive():
@@ -383,7 +340,6 @@ class DirectWriter(_KafkaWriter):
 
     @property
     def waits_for(self) -> str:
-        """The brokers or the schema registry, while there is trouble with them."""
         return self._state.waits_for or self._topics.waits_for
 
     # -- the client ------------------------------------------------------------------------
@@ -424,7 +380,6 @@ class DirectWriter(_KafkaWriter):
     # -- the thread ------------------------------------------------------------------------
 
     def _look_after(self) -> None:
-        """Ask for topics, then let the client tell what it has to tell, until it is closed."""
         try:
             self._ask_topics()
             self._producer = self._made()

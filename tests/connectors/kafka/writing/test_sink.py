@@ -251,7 +251,7 @@ def test_an_epoch_is_not_written_again_when_only_its_answer_was_lost(
         writer.commit(epoch, writer.prepare(epoch))
     delivered(writer)
 
-    assert [(marker.incarnation, marker.epoch) for marker in lost] == [(1, 1)]
+    assert [(marker.owner, marker.committed) for marker in lost] == [(1, 1)]
     assert runs.seen(2) == ["r1", "r2"]
 
 
