@@ -57,21 +57,15 @@ def avro(
         raise ConfigError("avro: give registry= or schema=, or both")
     if isinstance(registry, str):
         registry = SchemaRegistry(registry)
-    return AvroForm(registry, _plain(schema), subject)
-
-
-def _plain(schema: str | Mapping[str, Any] | None) -> Any:
-    if not isinstance(schema, str):
-        return schema
-    try:
-        return json.loads(schema)
-    except ValueError as error:
-        raise ConfigError(f"avro: schema is no JSON: {error}") from error
+    if isinstance(schema, str):
+        try:
+            schema = json.loads(schema)
+        except ValueError as error:
+            raise ConfigError(f"avro: schema is no JSON: {error}") from error
+    return AvroForm(registry, schema, subject)
 
 
 class AvroForm:
-    """Values in Avro; see `avro`."""
-
     name = _NAME
 
     def __init__(self, registry: SchemaRegistry | None, schema: Any, subject: str | None) -> None:
@@ -84,7 +78,7 @@ class AvroForm:
         self._named: dict[str, Any] = {}  # Its named types.
         self._recursive: set[int] = set()  # Schemas that are kept, by `id`.
         self._writers: dict[int, Any] = {}  # Schemas of the registry, by number.
-        self._heads: dict[str, bytes] = {}  # Of the records of a topic.
+        self._heads: dict[str, bytes] = {}  # By topic.
 
     def begin(self, operator: str) -> None:
         import fastavro  # noqa: PLC0415 - an extra
@@ -96,7 +90,8 @@ class AvroForm:
             try:
                 named: dict[str, Any] = {}
                 self._parsed = fastavro.parse_schema(self._schema, named)
-                self._note(self._parsed, named)
+                if is_recursive(self._parsed, named):
+                    self._recursive.add(id(self._parsed))
                 self._fits = fit_of(self._parsed, named, write.LOGICAL_WRITERS)
                 self._written = fastavro.parse_schema(_optional(self._schema), self._named)
             except Exception as error:
@@ -106,7 +101,6 @@ class AvroForm:
         self._head(topic)
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
-        """See `ValueForm`; a record without a value is None."""
         return [None if body is None else self._decoded(body) for body in bodies]
 
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
@@ -116,11 +110,28 @@ class AvroForm:
     def _decoded(self, body: bytes) -> Any:
         writer, begin = self._parsed, 0
         if self._registry is not None:
-            writer, begin = self._writer(body), HEAD_BYTES
+            number = number_of(body)
+            if number not in self._writers:
+                schema = self._registry.schema(number)
+                try:
+                    named: dict[str, Any] = {}
+                    parsed = self._writers[number] = self._parse(schema, named)
+                    if is_recursive(parsed, named):
+                        self._recursive.add(id(parsed))
+                except GearpyError:
+                    raise
+                except Exception as error:  # fastavro raises errors of many kinds.
+                    raise ValueError(
+                        f"its schema, {number} of the registry, is {schema.kind} and none of Avro: "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
+            writer, begin = self._writers[number], HEAD_BYTES
         try:
             stream = io.BytesIO(body)
             stream.seek(begin)
-            value = self._reader_of(writer, body)(stream, writer, self._parsed)
+            is_deep = len(body) > _DEEP_BYTES and id(writer) in self._recursive
+            read = self._slow_reader if is_deep else self._avro.schemaless_reader
+            value = read(stream, writer, self._parsed)
         except Exception as error:  # fastavro raises errors of many kinds.
             cause = f"{type(error).__name__}: {error}"
             raise ValueError(f"is no Avro of its schema: {cause}") from error
@@ -128,34 +139,7 @@ class AvroForm:
             raise ValueError("is no Avro of its schema: bytes are left over")
         return value
 
-    def _reader_of(self, writer: Any, body: bytes) -> Any:
-        is_deep = len(body) > _DEEP_BYTES and id(writer) in self._recursive
-        return self._slow_reader if is_deep else self._avro.schemaless_reader
-
-    def _note(self, schema: Any, named: Mapping[str, Any]) -> None:
-        if is_recursive(schema, named):
-            self._recursive.add(id(schema))
-
-    def _writer(self, body: bytes) -> Any:
-        assert self._registry is not None
-        number = number_of(body)
-        if number not in self._writers:
-            schema = self._registry.schema(number)
-            try:
-                named: dict[str, Any] = {}
-                self._writers[number] = self._parse(schema, named)
-                self._note(self._writers[number], named)
-            except GearpyError:
-                raise
-            except Exception as error:  # fastavro raises errors of many kinds.
-                raise ValueError(
-                    f"its schema, {number} of the registry, is {schema.kind} and none of Avro: "
-                    f"{type(error).__name__}: {error}"
-                ) from error
-        return self._writers[number]
-
     def _parse(self, schema: RegistrySchema, named: dict[str, Any]) -> Any:
-        """Return a schema that is ready, behind those that it uses."""
         assert self._registry is not None
         for reference in schema.references:
             self._parse(self._registry.referred(reference), named)
@@ -164,8 +148,13 @@ class AvroForm:
     def _encoded(self, value: Any) -> bytes:
         stream = io.BytesIO()
         try:
+            assert self._fits is not None, "_head() has seen a schema"
+            try:
+                is_sure = self._fits(value)
+            except Exception:  # noqa: BLE001 - the value does not fit; what follows names it.
+                is_sure = False
             # The writer alone makes 1 of 1.5, and an int of any number: readers get another value.
-            if not (is_sure := self._surely_fits(value)):
+            if not is_sure:
                 self._validation.validate(value, self._parsed)
             # Otherwise it leaves out fields that the schema does not have.
             self._avro.schemaless_writer(stream, self._written, value, strict_allow_default=True)
@@ -174,23 +163,15 @@ class AvroForm:
             told = told or _unknown_field(self._written, value, self._named) or str(error)
             raise ValueError(f"the value does not fit the Avro schema: {told}") from error
         body = stream.getvalue()
-        if not is_sure and not is_kept(value, read := self._read_again(body)):
-            raise ValueError(
-                f"the value does not fit the Avro schema: readers would get {read!r:.200}; give "
-                "times a zone and no more digits than the schema has, and no number that a "
-                "fraction does not keep"
-            )
+        if not is_sure:
+            read = self._slow_reader(io.BytesIO(body), self._written, None)
+            if not is_kept(value, read):
+                raise ValueError(
+                    f"the value does not fit the Avro schema: readers would get {read!r:.200}; "
+                    "give times a zone and no more digits than the schema has, and no number that "
+                    "a fraction does not keep"
+                )
         return body
-
-    def _read_again(self, body: bytes) -> Any:
-        return self._slow_reader(io.BytesIO(body), self._written, None)
-
-    def _surely_fits(self, value: Any) -> bool:
-        assert self._fits is not None, "_head() has seen a schema"
-        try:
-            return self._fits(value)
-        except Exception:  # noqa: BLE001 - of a value that does not fit; what follows names it.
-            return False
 
     def _head(self, topic: str) -> bytes:
         if self._parsed is None:
@@ -224,7 +205,20 @@ def _optional(schema: Any) -> Any:
 def _unknown_field(schema: Any, value: Any, named: Mapping[str, Any]) -> str:
     """Return which field of a value a schema does not have, and how to mend it; empty: none."""
     if isinstance(schema, list):
-        schema, value = _branch(schema, value, named)
+        # The branch of a union that has most of the fields, or the name that the value gives.
+        name, value = value if isinstance(value, tuple) else ("", value)
+        keys = _OF_DICTS if isinstance(value, Mapping) else _OF_LISTS
+        full = [_full(each, named) for each in schema]
+        fitting = [
+            each
+            for each in full
+            if not keys.isdisjoint(each) and (not name or name == each.get("name"))
+        ]
+        schema = max(
+            fitting,
+            key=lambda each: sum(field["name"] in value for field in each.get("fields", ())),
+            default=None,
+        )
     schema = _full(schema, named)
     parts: list[tuple[Any, Any]] = []
     if "items" in schema and isinstance(value, Sequence):
@@ -241,22 +235,6 @@ def _unknown_field(schema: Any, value: Any, named: Mapping[str, Any]) -> str:
                 )
         parts = [(fields[name], part) for name, part in value.items()]
     return next(filter(None, (_unknown_field(*part, named) for part in parts)), "")
-
-
-def _branch(union: list[Any], value: Any, named: Mapping[str, Any]) -> tuple[Any, Any]:
-    name, value = value if isinstance(value, tuple) else ("", value)
-    keys = _OF_DICTS if isinstance(value, Mapping) else _OF_LISTS
-
-    def common(schema: Mapping[str, Any]) -> int:
-        return sum(field["name"] in value for field in schema.get("fields", ()))
-
-    full = [_full(each, named) for each in union]
-    fitting = [
-        each
-        for each in full
-        if not keys.isdisjoint(each) and (not name or name == each.get("name"))
-    ]
-    return max(fitting, key=common, default=None), value
 
 
 def _full(schema: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -27,14 +27,13 @@ def fit_of(
     named: Mapping[str, Any],
     prepared: Mapping[str, Callable[[Any, Any], Any]],
 ) -> Fit:
-    """Return the test for a schema: what passes it, `fastavro.validation` finds no fault with.
+    """Return the test for a schema: `fastavro.validation` finds no fault with what passes it.
 
-    That one takes several times as long, mostly for the branches of unions that do not fit: it
-    makes an error of each. It is to be asked about what does not pass, and to tell what is wrong.
+    That one takes several times as long, as it makes an error of each branch of a union that does
+    not fit. It is to be asked about what does not pass, and to tell what is wrong.
 
     Args:
-        schema: as `fastavro.parse_schema` gives it.
-        named: its named types, by full name.
+        schema, named: as `fastavro.parse_schema` gives them.
         prepared: makes plain values of those of logical types: ``fastavro.write.LOGICAL_WRITERS``.
     """
     return _Fits(named, prepared).of(schema)
@@ -74,26 +73,25 @@ class _Fits:
         kind = schema["type"]
         if not isinstance(kind, str):
             return _unknown
-        fits = self._of_kind(kind, schema)
-        prepare = self._prepared.get(f"{kind}-{schema.get('logicalType')}")
-        return fits if prepare is None else partial(_prepared, fits, prepare, schema)
-
-    def _of_kind(self, kind: str, schema: Mapping[str, Any]) -> Fit:
+        fits: Fit
         if kind == "array":
-            return partial(_array, self.of(schema["items"]))
-        if kind == "map":
-            return partial(_map, self.of(schema["values"]))
-        if kind == "enum":
-            return partial(_one_of, frozenset(schema["symbols"]))
-        if kind == "fixed":
-            return partial(_fixed, schema["size"])
-        if kind in _RECORDS:
+            fits = partial(_array, self.of(schema["items"]))
+        elif kind == "map":
+            fits = partial(_map, self.of(schema["values"]))
+        elif kind == "enum":
+            fits = partial(_one_of, frozenset(schema["symbols"]))
+        elif kind == "fixed":
+            fits = partial(_fixed, schema["size"])
+        elif kind in _RECORDS:
             fields = [
                 (field["name"], field.get("default"), self.of(field["type"]))
                 for field in schema["fields"]
             ]
-            return partial(_record, fields)
-        return self.of(kind)
+            fits = partial(_record, fields)
+        else:
+            fits = self.of(kind)
+        prepare = self._prepared.get(f"{kind}-{schema.get('logicalType')}")
+        return fits if prepare is None else partial(_prepared, fits, prepare, schema)
 
     def _of_name(self, name: str) -> Fit:
         if name not in self._named:

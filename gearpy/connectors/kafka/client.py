@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.errors import ConfigError, OperatorError
@@ -11,6 +11,8 @@ from gearpy.errors import ConfigError, OperatorError
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
     from confluent_kafka.admin import AdminClient
+
+T = TypeVar("T")
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -51,22 +53,16 @@ _NONE_STAYS: Final = (
 )
 
 
-def final_cause(error: "KafkaError") -> str:
-    return lasting_cause(error) or ("the client cannot go on" if error.fatal() else "")
-
-
 def lasting_cause(error: "KafkaError") -> str:
     return _FINAL.get(error.name(), "")
 
 
-def lacking(cluster: KafkaCluster, operation: str, resource: str) -> str:
-    """Return how to mend that the user of a cluster lacks a right.
+def final_cause(error: "KafkaError") -> str:
+    return lasting_cause(error) or ("the client cannot go on" if error.fatal() else "")
 
-    Args:
-        cluster: that the user logs in to.
-        operation: such as "Write".
-        resource: as an option of ``kafka-acls.sh``, such as ``--topic orders``.
-    """
+
+def lacking(cluster: KafkaCluster, operation: str, resource: str) -> str:
+    """Return the cure if a user lacks a right to a resource, such as ``--topic orders``."""
     user = cluster.principal
     grant = f"--add --allow-principal User:{user or 'NAME'} --operation {operation} {resource}"
     who = f"user {user!r}" if user else "the user"
@@ -74,14 +70,7 @@ def lacking(cluster: KafkaCluster, operation: str, resource: str) -> str:
 
 
 def failure(operator: str, what: str, error: "KafkaError", *, lacks: str = "") -> OperatorError:
-    """Return the error that ends the task.
-
-    Args:
-        operator: the source or sink, for people.
-        what: the thing it was about, such as ``topic 'orders'``.
-        error: told by the client.
-        lacks: how to mend it if it is about a right; see `lacking`.
-    """
+    """Return the error that ends the task; ``lacks`` is the cure if it is about a right."""
     fix = lacks if lacks and error.name().endswith(_NO_RIGHT) else final_cause(error)
     return OperatorError(
         operator=operator,
@@ -98,9 +87,8 @@ class ClientState:
     """The last trouble that a client has told of; it comes on the thread that polls the client.
 
     Args:
-        cluster: that the client speaks to.
         ignored: names of errors that do not matter to it.
-        lacks: how to mend that the user lacks a right; see `lacking`.
+        lacks: the cure if the user lacks a right; see `lacking`.
     """
 
     def __init__(
@@ -114,14 +102,13 @@ class ClientState:
         self._final: KafkaError | None = None
 
     def on_error(self, error: "KafkaError") -> None:
-        """Take an error of the client as a whole, such as that no broker answers."""
         if error.name() in self._ignored:
             return
-        if not self._trouble:  # It is told of each attempt to connect.
+        if not self._trouble:  # The client tells of each attempt to connect.
             _LOG.warning("kafka %s: %s (%s)", self._servers, error.str(), error.name())
         if error.name() != _ALL_AWAY:
             self._trouble = _AROUND.sub("", error.str())
-        elif not self._trouble:  # What was told of one of them says more.
+        elif not self._trouble:  # An error of one broker says more.
             self._trouble = _NONE_STAYS.format(protocol=self._protocol)
         if final_cause(error):
             self._final = error
@@ -133,15 +120,9 @@ class ClientState:
 
     @property
     def waits_for(self) -> str:
-        """The thing that the client waits for, for people; empty while brokers answer."""
         return f"kafka {self._servers}: {self._trouble}" if self._trouble else ""
 
     def check(self, operator: str) -> None:
-        """Raise the error that no waiting mends, if there was one.
-
-        Raises:
-            OperatorError: names the cluster and the fix.
-        """
         if self._final is not None:
             raise failure(operator, f"kafka {self._servers}", self._final, lacks=self._lacks)
 
@@ -149,60 +130,33 @@ class ClientState:
 def make_consumer(
     operator: str, cluster: KafkaCluster, state: ClientState, settings: Mapping[str, Any]
 ) -> "Consumer":
-    """Make a consumer; it connects in the background.
+    """Make a consumer; it connects in the background. Settings of the cluster do not count."""
+    from confluent_kafka import Consumer  # noqa: PLC0415 - an extra
 
-    Args:
-        operator: the source, for errors.
-        cluster: to connect to.
-        state: told of trouble.
-        settings: of this consumer; those of the cluster do not count against them.
-
-    Raises:
-        ConfigError: the library is missing, or a setting is not understood.
-    """
-
-    def make(all_settings: dict[str, Any]) -> "Consumer":
-        from confluent_kafka import Consumer  # noqa: PLC0415 - an extra
-
-        return Consumer(all_settings)
-
-    consumer: Consumer = _made(operator, make, cluster, state, settings)
-    return consumer
+    return _made(operator, Consumer, cluster, state, settings)
 
 
 def make_admin(operator: str, cluster: KafkaCluster, state: ClientState) -> "AdminClient":
-    """Make a client for questions about topics; the notes of `make_consumer` hold here, too."""
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - an extra
 
-    def make(all_settings: dict[str, Any]) -> "AdminClient":
-        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - an extra
-
-        return AdminClient(all_settings)
-
-    admin: AdminClient = _made(operator, make, cluster, state, {})
-    return admin
+    return _made(operator, AdminClient, cluster, state, {})
 
 
 def make_producer(
     operator: str, cluster: KafkaCluster, state: ClientState, settings: Mapping[str, Any]
 ) -> "Producer":
-    """Make a producer; the notes of `make_consumer` hold here, too."""
+    from confluent_kafka import Producer  # noqa: PLC0415 - an extra
 
-    def make(all_settings: dict[str, Any]) -> "Producer":
-        from confluent_kafka import Producer  # noqa: PLC0415 - an extra
-
-        return Producer(all_settings)
-
-    producer: Producer = _made(operator, make, cluster, state, settings)
-    return producer
+    return _made(operator, Producer, cluster, state, settings)
 
 
 def _made(
     operator: str,
-    make: Callable[[dict[str, Any]], Any],
+    make: Callable[[dict[str, Any]], T],
     cluster: KafkaCluster,
     state: ClientState,
     settings: Mapping[str, Any],
-) -> Any:
+) -> T:
     all_settings = {
         "client.id": "gearpy",
         **cluster.client_settings(),
@@ -213,14 +167,10 @@ def _made(
     try:
         return make(all_settings)
     except Exception as error:  # KafkaException, ValueError and TypeError, by the setting.
-        told = _text_of(error)
+        told = error.args[0] if error.args else error
+        told = str(told.str()) if hasattr(told, "str") else str(told)
         fix = _NO_KERBEROS if _NO_PROVIDER in told else "correct settings= of the KafkaCluster"
         raise ConfigError(f"{operator}: the client refuses its settings: {told}: {fix}") from error
-
-
-def _text_of(error: Exception) -> str:
-    told = error.args[0] if error.args else error
-    return str(told.str()) if hasattr(told, "str") else str(told)
 
 
 #: The client's own notes; what matters of them comes as an error, too.

@@ -69,7 +69,12 @@ class KafkaCluster:
     settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        mistakes = [*_address_mistakes(self.servers), *_owned_mistakes(self.settings)]
+        mistakes = _address_mistakes(self.servers)
+        mistakes += [
+            f"KafkaCluster: setting {name!r} is gearpy's own: {_OWNED[name]}"
+            for name in self.settings
+            if name in _OWNED
+        ]
         if (self.user is None) != (self.password is None):
             missing = "password" if self.password is None else "user"
             mistakes.append(
@@ -117,11 +122,6 @@ class KafkaCluster:
 
 
 def cluster_of(operator: str, servers: "str | KafkaCluster") -> KafkaCluster:
-    """Return the cluster of a ``servers=`` argument, which may be its addresses only.
-
-    Raises:
-        ConfigError: it is neither, or an address is none.
-    """
     if isinstance(servers, KafkaCluster):
         return servers
     if not isinstance(servers, str):
@@ -145,11 +145,3 @@ def _address_mistakes(servers: str) -> list[str]:
 def _is_address(address: str) -> bool:
     host, _, port = address.rpartition(":")
     return bool(host) and port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX
-
-
-def _owned_mistakes(settings: Mapping[str, Any]) -> list[str]:
-    return [
-        f"KafkaCluster: setting {name!r} is gearpy's own: {_OWNED[name]}"
-        for name in settings
-        if name in _OWNED
-    ]

@@ -15,13 +15,7 @@ Errand: TypeAlias = Callable[[], Any]
 
 
 class Errands:
-    """Runs errands one after the other, so that the task need not wait for brokers.
-
-    Runs on: `post`, `take` and `close` on the task's thread, errands on one of its own.
-
-    Args:
-        name: of the thread, for people.
-    """
+    """Runs errands one after the other on a thread, so that the task need not wait for brokers."""
 
     def __init__(self, name: str) -> None:
         self._posted: SimpleQueue[Errand | None] = SimpleQueue()

@@ -19,7 +19,7 @@ from gearpy.errors import ConfigError
 #: Files whose names begin so are known to every registry.
 _KNOWN_TO_ALL: Final = "google/protobuf/"
 _KIND: Final = "PROTOBUF"
-_NUMBER_BITS_MAX: Final = 70  # As many as Protobuf itself writes for a number.
+_NUMBER_BITS_MAX: Final = 70  # Protobuf itself writes no more for a number.
 
 
 def protobuf(message: Any, *, registry: SchemaRegistry | str | None = None) -> "ProtobufForm":
@@ -54,14 +54,12 @@ def protobuf(message: Any, *, registry: SchemaRegistry | str | None = None) -> "
 
 
 class ProtobufForm:
-    """Values in Protobuf; see `protobuf`."""
-
     name = "protobuf"
 
     def __init__(self, message: Any, registry: SchemaRegistry | None) -> None:
         self._message = message
         self._registry = registry
-        self._heads: dict[str, bytes] = {}  # Of the records of a topic.
+        self._heads: dict[str, bytes] = {}  # By topic.
         self._known: set[int] = set()  # Schemas of the registry that are of Protobuf.
 
     def begin(self, operator: str) -> None:
@@ -73,7 +71,6 @@ class ProtobufForm:
         self._head(topic)
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
-        """See `ValueForm`; a record without a value is None."""
         return [None if body is None else self._decoded(body) for body in bodies]
 
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
@@ -89,16 +86,21 @@ class ProtobufForm:
         try:
             return plain(message)
         except (OverflowError, ValueError) as error:  # A time that Python has no value for.
-            raise ValueError(
-                f"is a {self._message.__name__} with {_unreadable(message)}: {error}"
-            ) from error
+            unreadable = "a value that Python has none for"
+            for field, _ in message.ListFields():
+                try:
+                    of_field(message, field)
+                except (OverflowError, ValueError):
+                    unreadable = f"a field {field.name!r} that Python has no value for"
+                    break
+            name = self._message.__name__
+            raise ValueError(f"is a {name} with {unreadable}: {error}") from error
 
     def _begin(self, body: bytes) -> int:
         """Return where the message begins: behind the number of its schema and its place there."""
         if self._registry is None:
             return 0
         number = number_of(body)
-        assert self._registry is not None
         if number not in self._known:
             kind = self._registry.schema(number).kind
             if kind != _KIND:
@@ -134,15 +136,6 @@ class ProtobufForm:
             )
             self._heads[topic] = MAGIC + number.to_bytes(4, "big") + path
         return self._heads[topic]
-
-
-def _unreadable(message: Any) -> str:
-    for field, _ in message.ListFields():
-        try:
-            of_field(message, field)
-        except (OverflowError, ValueError):
-            return f"a field {field.name!r} that Python has no value for"
-    return "a value that Python has none for"
 
 
 def _schema_of(registry: SchemaRegistry, file: Any) -> RegistrySchema:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from math import isfinite
+from operator import attrgetter
 from typing import Any, Final
 
 from gearpy.connectors.files.found.exact import is_inexact
@@ -24,12 +25,7 @@ def plain(message: Any) -> Any:
 
 
 def filled(message: Any, value: Any) -> Any:
-    """Return an empty message with the value that `plain` gives of it; absent is None.
-
-    Raises:
-        TypeError: a part of the value is of another type than its field.
-        ValueError: there is no such field, or the value is not one of its.
-    """
+    """Return an empty message with the value that `plain` gives of it; absent is None."""
     write = _WRITE.get(message.DESCRIPTOR.full_name)
     if isinstance(value, type(message)):
         message.CopyFrom(value)
@@ -42,18 +38,18 @@ def filled(message: Any, value: Any) -> Any:
                 field = of.fields_by_name.get(name) or of.fields_by_camelcase_name.get(name)
                 if field is None:
                     known = ", ".join(of.fields_by_name)
-                    raise ValueError(f"{_name(message)} has no field {name!r:.100}; it has {known}")
+                    raise ValueError(
+                        f"{message.DESCRIPTOR.full_name} has no field {name!r:.100}; it has {known}"
+                    )
                 try:
                     _set(message, field, part)
                 except (TypeError, ValueError, OverflowError) as error:
                     raise ValueError(f"{field.name}: {error}") from error
     else:
-        raise TypeError(f"{value!r:.100} is no dict of the fields of {_name(message)}")
+        raise TypeError(
+            f"{value!r:.100} is no dict of the fields of {message.DESCRIPTOR.full_name}"
+        )
     return message
-
-
-def _name(message: Any) -> str:
-    return str(message.DESCRIPTOR.full_name)
 
 
 # -- reading ---------------------------------------------------------------------------------
@@ -134,11 +130,6 @@ def _check_kept(kind: int, value: Any) -> None:
 # -- well-known types ------------------------------------------------------------------------
 
 
-def _timestamp(message: Any) -> datetime:
-    microseconds = message.nanos // _NS_PER_US
-    return _EPOCH + timedelta(seconds=message.seconds, microseconds=microseconds)
-
-
 def _set_timestamp(message: Any, value: Any) -> None:
     if isinstance(value, str):
         message.FromJsonString(value)
@@ -150,10 +141,6 @@ def _set_timestamp(message: Any, value: Any) -> None:
         message.FromDatetime(value)
 
 
-def _duration(message: Any) -> timedelta:
-    return timedelta(seconds=message.seconds, microseconds=int(message.nanos / _NS_PER_US))
-
-
 def _set_duration(message: Any, value: Any) -> None:
     if isinstance(value, str):
         message.FromJsonString(value)
@@ -161,14 +148,6 @@ def _set_duration(message: Any, value: Any) -> None:
         raise TypeError(f"{value!r:.100} is no timedelta")
     else:
         message.FromTimedelta(value)
-
-
-def _wrapped(message: Any) -> Any:
-    return message.value
-
-
-def _set_wrapped(message: Any, value: Any) -> None:
-    message.value = value
 
 
 def _struct(message: Any) -> dict[str, Any]:
@@ -228,15 +207,19 @@ _WRAPPERS: Final = tuple(
     for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 )
 _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(_WRAPPERS, _wrapped),
-    "google.protobuf.Timestamp": _timestamp,
-    "google.protobuf.Duration": _duration,
+    **dict.fromkeys(_WRAPPERS, attrgetter("value")),
+    "google.protobuf.Timestamp": lambda time: (
+        _EPOCH + timedelta(seconds=time.seconds, microseconds=time.nanos // _NS_PER_US)
+    ),
+    "google.protobuf.Duration": lambda each: timedelta(
+        seconds=each.seconds, microseconds=int(each.nanos / _NS_PER_US)
+    ),
     "google.protobuf.Struct": _struct,
     "google.protobuf.ListValue": _list,
     "google.protobuf.Value": _value,
 }
 _WRITE: Final[Mapping[str, Callable[[Any, Any], None]]] = {
-    **dict.fromkeys(_WRAPPERS, _set_wrapped),
+    **dict.fromkeys(_WRAPPERS, lambda message, value: setattr(message, "value", value)),
     "google.protobuf.Timestamp": _set_timestamp,
     "google.protobuf.Duration": _set_duration,
     "google.protobuf.Struct": _set_struct,

@@ -70,13 +70,7 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RegistrySchema:
-    """A schema as a registry keeps it.
-
-    Attributes:
-        text: of the schema.
-        kind: "AVRO", "PROTOBUF" or "JSON".
-        references: the schemas that it uses.
-    """
+    """A schema as a registry keeps it; ``kind`` is "AVRO", "PROTOBUF" or "JSON"."""
 
     text: str
     kind: str = _AVRO
@@ -111,7 +105,12 @@ class SchemaRegistry:
                 "SchemaRegistry: the address has a login: leave it out, and give user= and "
                 "password="
             )
-        if not _is_address(self.url):
+        try:
+            parts = urlsplit(self.url)
+            is_address = parts.scheme in {"http", "https"} and parts.port != 0
+        except ValueError:  # The port is none.
+            is_address = False
+        if not is_address or not parts.hostname or any(map(str.isspace, self.url)):
             raise ConfigError(
                 f"SchemaRegistry: {self.url!r} is no address: write http://host:port or https://..."
             )
@@ -119,64 +118,43 @@ class SchemaRegistry:
             raise ConfigError("SchemaRegistry: a login needs user= and password=: user= is missing")
 
     def schema(self, number: int) -> RegistrySchema:
-        """Return a schema by its number.
-
-        Raises:
-            RegistryAway: the registry does not answer.
-            SchemaUnknown: there is none.
-            RegistryRefused: it refuses the question.
-        """
+        """Return a schema by its number."""
         return self._ask("GET", f"/schemas/ids/{number}", _schema_of)
 
     def referred(self, reference: Reference) -> RegistrySchema:
-        """Return a schema that another one uses.
-
-        Raises:
-            RegistryAway: the registry does not answer.
-            SchemaUnknown: there is none.
-            RegistryRefused: it refuses the question.
-        """
-        path = f"{_versions(reference.subject)}/{reference.version}"
+        """Return a schema that another one uses."""
+        subject = quote(reference.subject, safe="")
+        path = f"/subjects/{subject}/versions/{reference.version}"
         return self._ask("GET", path, _schema_of)
 
     def register(self, subject: str, schema: RegistrySchema) -> int:
-        """Return the number of a schema, which is added to its subject if it is not there.
-
-        Args:
-            subject: mostly the topic's name and ``-value``.
-            schema: to be kept there.
-
-        Raises:
-            RegistryAway: the registry does not answer.
-            RegistryRefused: it refuses the schema.
-        """
-        return self._ask("POST", _versions(subject), lambda said: int(said["id"]), _body_of(schema))
+        """Return the number of a schema, which is added to its subject if it is not there."""
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        return self._ask("POST", path, lambda said: int(said["id"]), _body_of(schema))
 
     def version(self, subject: str, schema: RegistrySchema) -> int:
-        """Return which version of its subject a schema is that was registered.
-
-        Raises:
-            RegistryAway: the registry does not answer.
-            RegistryRefused: it was not.
-        """
+        """Return which version of its subject a schema is that was registered."""
         path = f"/subjects/{quote(subject, safe='')}"
         return self._ask("POST", path, lambda said: int(said["version"]), _body_of(schema))
 
     def _ask(
         self, method: str, path: str, take: Callable[[Any], T], body: dict[str, Any] | None = None
     ) -> T:
-        """Return the wanted part of an answer."""
+        headers = {"Content-Type": _JSON, "Accept": _JSON}
+        if self.user is not None:
+            pair = f"{self.user}:{self.password or ''}".encode()
+            headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
         request = urllib.request.Request(  # noqa: S310 - the address was checked
             self.url.rstrip("/") + path,
             data=None if body is None else json.dumps(body).encode(),
             method=method,
-            headers={"Content-Type": _JSON, "Accept": _JSON, **self._login()},
+            headers=headers,
         )
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - as above
                 return take(json.load(answer))
         except urllib.error.HTTPError as error:
-            raise self._told(path, error.code, _text_of(error)) from error
+            raise self._refused(path, error) from error
         except (OSError, IncompleteRead) as error:
             raise self._silent(getattr(error, "reason", error)) from error
         except HTTPException as error:
@@ -184,18 +162,23 @@ class SchemaRegistry:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise self._none("its answer is not that of one") from error
 
-    def _login(self) -> dict[str, str]:
-        if self.user is None:
-            return {}
-        pair = f"{self.user}:{self.password or ''}".encode()
-        return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
-
-    def _told(self, path: str, code: int, text: str) -> GearpyError:
-        """Return the error of an answer by its status and text."""
-        said = f"status {code}: {_message_of(text)}"
+    def _refused(self, path: str, error: urllib.error.HTTPError) -> GearpyError:
+        text, code = "", error.code
+        with error, suppress(OSError, HTTPException):
+            text = error.read(_SAID_BYTES).decode("utf-8", "replace")
+        body: Any = None
+        with suppress(ValueError):
+            body = json.loads(text)
+        try:
+            message = body["message"]
+        except (KeyError, TypeError):
+            message = text
+        said = f"status {code}: {str(message).strip()[:_SAID_CHARACTERS]}"
         if code in _LATER:
             return RegistryAway(f"schema registry {self.url}: {said}")
-        if code in _NOT_THERE and not _is_of_registry(text):
+        # Errors of registries have a code of their own.
+        is_of_registry = isinstance(body, dict) and "error_code" in body
+        if code in _NOT_THERE and not is_of_registry:
             return self._none(f"it has no {path} ({said})")
         fix = _FIXES.get(code, "it refuses")
         if code == _NO_LOGIN and self.user is None:
@@ -204,13 +187,11 @@ class SchemaRegistry:
         return kind(f"schema registry {self.url}{path}: {fix} ({said})")
 
     def _silent(self, reason: object) -> GearpyError:
-        """Return the error of a server that gave no answer."""
         if isinstance(reason, ssl.SSLCertVerificationError):
-            fix = (
-                "name the file with that of its authority in SSL_CERT_FILE, or correct the address"
+            return RegistryRefused(
+                f"schema registry {self.url}: its certificate is not trusted: name the file with "
+                f"that of its authority in SSL_CERT_FILE, or correct the address ({reason})"
             )
-            told = f"its certificate is not trusted: {fix} ({reason})"
-            return RegistryRefused(f"schema registry {self.url}: {told}")
         return RegistryAway(f"schema registry {self.url} does not answer: {reason}")
 
     def _none(self, why: str) -> RegistryRefused:
@@ -218,33 +199,7 @@ class SchemaRegistry:
         return RegistryRefused(f"{self.url} is no schema registry: {why}: {path}")
 
 
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        is_known = parts.scheme in {"http", "https"} and parts.port != 0
-    except ValueError:  # The port is none.
-        return False
-    return is_known and bool(parts.hostname) and not any(map(str.isspace, url))
-
-
-def _is_of_registry(text: str) -> bool:
-    """Tell whether an error is in the form that registries have."""
-    try:
-        return "error_code" in json.loads(text)
-    except (ValueError, TypeError):
-        return False
-
-
-def _versions(subject: str) -> str:
-    return f"/subjects/{quote(subject, safe='')}/versions"
-
-
 def number_of(body: bytes) -> int:
-    """Return the number of the schema that a record names.
-
-    Raises:
-        ValueError: it names none.
-    """
     if body[:1] != MAGIC or len(body) < HEAD_BYTES:
         raise ValueError("does not name a schema of the registry: was it written without one?")
     return int.from_bytes(body[1:HEAD_BYTES], "big")
@@ -265,17 +220,3 @@ def _schema_of(answer: Any) -> RegistrySchema:
         for each in answer.get("references") or ()
     ]
     return RegistrySchema(answer["schema"], answer.get("schemaType", _AVRO), references)
-
-
-def _text_of(answer: urllib.error.HTTPError) -> str:
-    with answer, suppress(OSError, HTTPException):
-        return answer.read(_SAID_BYTES).decode("utf-8", "replace")
-    return ""
-
-
-def _message_of(text: str) -> str:
-    try:
-        said = json.loads(text)["message"]
-    except (ValueError, KeyError, TypeError):
-        said = text
-    return str(said).strip()[:_SAID_CHARACTERS]

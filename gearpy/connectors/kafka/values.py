@@ -22,16 +22,10 @@ class ValueForm(Protocol):
     """The form of values in a topic. Used by one task, after `begin`."""
 
     @property
-    def name(self) -> str:
-        """The name of the form, in errors."""
-        ...
+    def name(self) -> str: ...
 
     def begin(self, operator: str) -> None:
-        """Learn the source or sink that uses the form; load the modules that it needs.
-
-        Raises:
-            ConfigError: a package is missing.
-        """
+        """Learn the source or sink that uses the form; load the modules that it needs."""
         ...
 
     def prepare(self, topic: str) -> None:
@@ -39,7 +33,6 @@ class ValueForm(Protocol):
 
         Raises:
             RegistryAway: a server does not answer now.
-            GearpyError: records of this form cannot be written there.
         """
         ...
 
@@ -61,13 +54,7 @@ class ValueForm(Protocol):
 
 
 class PlainForm:
-    """A form of single values, by two functions.
-
-    Args:
-        name: of the form.
-        decode: takes the bytes of one record.
-        encode: gives the bytes of one value.
-    """
+    """A form of single values, by two functions."""
 
     def __init__(
         self, name: str, decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]
@@ -83,7 +70,6 @@ class PlainForm:
         """See `ValueForm`."""
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
-        """See `ValueForm`; a record without a value, which deletes its key, is None."""
         try:
             return [None if body is None else self._decode(body) for body in bodies]
         except (msgspec.MsgspecError, msgpack.UnpackException, TypeError, RecursionError) as error:
@@ -148,16 +134,6 @@ def _json_bytes(value: Any) -> bytes:
 
 
 def form_of(operator: str, argument: str, given: Any) -> ValueForm:
-    """Return the form of a ``value=`` or ``key=`` argument.
-
-    Args:
-        operator: the source or sink.
-        argument: its name.
-        given: a name, or a form such as that of `gearpy.kafka_avro`.
-
-    Raises:
-        ConfigError: it is neither.
-    """
     if isinstance(given, str) and given in get_args(FormName):
         if given == "bytes":
             return BytesForm()

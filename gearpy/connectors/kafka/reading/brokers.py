@@ -16,13 +16,7 @@ _NO_ID: Final = "A" * 22
 
 
 class Brokers:
-    """Asks brokers; see `gearpy.connectors.kafka.reading.positions.Offsets`.
-
-    Args:
-        consumer: that is asked through, and does nothing else.
-        operator: the source, for errors.
-        cluster: of the brokers, for errors.
-    """
+    """Asks brokers by a consumer that does nothing else; see `Offsets`."""
 
     def __init__(self, consumer: "Consumer", operator: str, cluster: KafkaCluster) -> None:
         from confluent_kafka import TopicPartition  # noqa: PLC0415 - an extra
@@ -33,15 +27,9 @@ class Brokers:
         self._make = TopicPartition
 
     def topics(self, wanted: WantedTopics) -> dict[str, int]:
-        """Return the topics that are wanted, with their numbers of partitions.
-
-        Raises:
-            OperatorError: there is no such topic, or no right to it.
-            KafkaException: no broker answers.
-        """
-        self._consumer.poll(0)  # Else what it tells of connections would be kept, without an end.
+        self._consumer.poll(0)  # It keeps news of connections without an end.
         found: dict[str, int] = {}
-        for name in wanted.names or ("",):  # Of no name it tells all.
+        for name in wanted.names or ("",):  # No name asks for all topics.
             topics = self._consumer.list_topics(name or None, timeout=_ANSWER_S).topics
             for topic, told in topics.items():
                 if told.error is None:
@@ -56,9 +44,6 @@ class Brokers:
         """Return the ids of topics, where they are known: one that is made again has another.
 
         The client is made for this question, as it is a rare one, and another client cannot ask it.
-
-        Raises:
-            KafkaException: no broker answers.
         """
         from confluent_kafka import KafkaException, TopicCollection  # noqa: PLC0415 - an extra
 
@@ -82,7 +67,6 @@ class Brokers:
         return self.range(name)[1]
 
     def range(self, name: str) -> tuple[int, int]:
-        """Return both."""
         low, high = self._consumer.get_watermark_offsets(
             self._make(*topic_of(name)), timeout=_ANSWER_S
         )
@@ -90,20 +74,13 @@ class Brokers:
 
     def committed(self, names: Sequence[str]) -> Mapping[str, int]:
         asked = [self._make(*topic_of(name)) for name in names]
-        told = self._consumer.committed(asked, timeout=_ANSWER_S)
-        return self._offsets(names, told)
+        return self._offsets(names, self._consumer.committed(asked, timeout=_ANSWER_S))
 
     def at_time(self, names: Sequence[str], time_ms: int) -> Mapping[str, int]:
         asked = [self._make(*topic_of(name), time_ms) for name in names]
-        told = self._consumer.offsets_for_times(asked, timeout=_ANSWER_S)
-        return self._offsets(names, told)
+        return self._offsets(names, self._consumer.offsets_for_times(asked, timeout=_ANSWER_S))
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Commit offsets to the group.
-
-        Raises:
-            OperatorError: a broker refuses it.
-        """
         places = [self._make(*topic_of(name), at) for name, at in offsets.items()]
         told = self._consumer.commit(offsets=places, asynchronous=False)
         for each in told or ():

@@ -33,6 +33,7 @@ from gearpy.task.api.sides import BadRecord, SetAside
 from gearpy.wire.values.records import register_record
 
 _NOT_ONE: Final = "is not one object of JSON"
+_OF_PARSER: Final = frozenset({_NOT_ONE, NOT_AN_OBJECT})
 _NO_VALUE: Final = "there is no value: the record deletes its key"
 
 #: Columns that `KafkaRecord` has as fields; a table has them beside those of its schema.
@@ -74,12 +75,7 @@ register_record(KafkaRecord, "gearpy.KafkaRecord")
 
 
 class Begun(NamedTuple):
-    """Records whose values are being parsed.
-
-    Attributes:
-        rows: returns the rows that they are, or raises; waits for them.
-        is_done: tells whether it would not wait.
-    """
+    """Records whose values are being parsed: ``rows`` waits for them, and returns or raises."""
 
     raw: Raw
     rows: Callable[[], pa.RecordBatch]
@@ -91,14 +87,9 @@ class Reading:
     """The way in which records are read; the same for all partitions.
 
     Attributes:
-        operator: the source, for errors.
-        form: of the values.
-        key_form: of the keys.
         schema: of the tables to give, without `RECORD_COLUMNS`; None for rows.
-        fit: the demands on values, and the place of their event times.
-        has_time: whether values tell event times; else they are those of Kafka.
+        has_time: whether values tell event times; without it they are those of Kafka.
         records: whether `KafkaRecord`s are given, or tables with their columns.
-        on_bad: what becomes of bad records.
         bound_ms: how far event times are out of order.
         starts_ms: records with an older event time are left out.
     """
@@ -126,25 +117,11 @@ class Reading:
         return self.schema is not None and self.form.name == "json"
 
     def begin(self) -> None:
-        """Load the modules that the forms need.
-
-        Raises:
-            ConfigError: a package is missing.
-        """
         self.form.begin(self.operator)
         self.key_form.begin(self.operator)
 
 
 class RecordDecoder:
-    """Makes batches of the records of one partition.
-
-    Args:
-        reading: how.
-        topic: of the partition.
-        partition: its number.
-        watermark_ms: as a snapshot had it.
-    """
-
     def __init__(
         self, reading: Reading, topic: str, partition: int, watermark_ms: int = MIN_MS
     ) -> None:
@@ -161,7 +138,6 @@ class RecordDecoder:
         return self._bad.skipped
 
     def take_bad(self) -> Sequence[BadRecord]:
-        """Return the bad records that were set aside since the last call."""
         return self._aside.take()
 
     @property
@@ -174,34 +150,25 @@ class RecordDecoder:
         return Begun(raw, rows.result, rows.done)
 
     def batch(self, raw: Raw, rows: Callable[[], pa.RecordBatch] | None = None) -> Batch | None:
-        """Return the batch of some records; None if none is left.
-
-        Args:
-            raw: the records.
-            rows: of `begin`, if it was called with them.
-
-        Raises:
-            OperatorError: a record is bad, and to be refused.
-        """
-        mark = self._bad.mark
+        """Return the batch of some records, whose rows may be parsed; None if none is left."""
         try:
             pieces = [self._piece(raw, rows)]
         except ARROW_ERRORS:
-            try:
-                pieces = list(self._without_bad(raw))
-            except RegistryAway:  # All of them are decoded again.
-                self._bad.go_back(mark)
-                raise
-        batch = self._started(_joined([piece for piece in pieces if len(piece)]))
+            pieces = self._without_bad(raw)
+        piece = _joined([piece for piece in pieces if len(piece)])
+        batch = None if piece is None else self._started(piece)
         if batch is not None:
             self._order.on_records([newest_of(batch.timestamps, MIN_MS)])
         return batch
 
-    def _without_bad(self, raw: Raw) -> Any:
+    def _without_bad(self, raw: Raw) -> list[FilePiece]:
+        reading, mark = self._reading, self._bad.mark
+        raw = raw.part(0, len(raw))  # Its values can be read one by one.
+
         def on_bad(at: int, error: Exception) -> None:
-            body, reading = raw.bodies[at], self._reading
-            cause = str(error)
-            if body is not None and reading.joins and _is_of_parser(error):
+            body, cause = raw.bodies[at], str(error)
+            is_of_parser = isinstance(error, pa.ArrowException) or cause in _OF_PARSER
+            if body is not None and reading.joins and is_of_parser:
                 cause = cause_of(body, reading.fit.schema, read_json_lines)
             time_ms = None if reading.has_time else int(raw.times[at])
             self._bad.take(f"offset {raw.offsets[at]}", cause, body, time_ms=time_ms)
@@ -210,17 +177,49 @@ class RecordDecoder:
             assert isinstance(places, range)
             return self._piece(raw.part(places.start, places.stop))
 
-        raw = raw.part(0, len(raw))  # Its values can be looked at one by one.
-        return fitting_parts(range(len(raw)), make, on_bad)
+        try:
+            return list(fitting_parts(range(len(raw)), make, on_bad))
+        except RegistryAway:  # All of them are decoded again.
+            self._bad.go_back(mark)
+            raise
 
     def _piece(self, raw: Raw, rows: Callable[[], pa.RecordBatch] | None = None) -> FilePiece:
         reading = self._reading
         values = self._values(raw) if rows is None else rows()
         piece = reading.fit.piece(values)
         times = piece.times if reading.has_time else raw.times
-        if reading.records:
-            return FilePiece(self._with_rest(piece.values, raw), times)
-        return FilePiece(piece.values, times)
+        if not reading.records:
+            return FilePiece(piece.values, times)
+        if reading.schema is not None:
+            count = len(raw)
+            headers = [[{"name": n, "value": v} for n, v in each] for each in raw.headers]
+            made = [
+                raw.keys,
+                raw.times,
+                pa.repeat(self._topic, count),
+                pa.repeat(pa.scalar(self._partition, pa.int32()), count),
+                raw.offsets,
+                headers,
+            ]
+            columns = [
+                each if isinstance(each, pa.Array) else pa.array(each, field.type)
+                for each, field in zip(made, RECORD_COLUMNS, strict=True)
+            ]
+            schema = pa.schema([*piece.values.schema, *RECORD_COLUMNS])
+            columns = [*piece.values.columns, *columns]
+            return FilePiece(pa.RecordBatch.from_arrays(columns, schema=schema), times)
+        try:
+            keys = reading.key_form.decode(raw.keys)
+        except ARROW_ERRORS as error:
+            raise ValueError(f"the key: {error}") from error
+        topic, number = self._topic, self._partition
+        records = [
+            KafkaRecord(value, key, time, topic, number, offset, headers)
+            for value, key, time, offset, headers in zip(
+                piece.values, keys, raw.times, raw.offsets, raw.headers, strict=True
+            )
+        ]
+        return FilePiece(records, times)
 
     def _values(self, raw: Raw) -> Any:
         reading = self._reading
@@ -236,44 +235,7 @@ class RecordDecoder:
         except OperatorError as error:
             raise ValueError(error.cause) from error
 
-    def _with_rest(self, values: Any, raw: Raw) -> Any:
-        if self._reading.schema is not None:
-            return self._with_columns(values, raw)
-        try:
-            keys = self._reading.key_form.decode(raw.keys)
-        except ARROW_ERRORS as error:
-            raise ValueError(f"the key: {error}") from error
-        topic, number = self._topic, self._partition
-        return [
-            KafkaRecord(value, key, time, topic, number, offset, headers)
-            for value, key, time, offset, headers in zip(
-                values, keys, raw.times, raw.offsets, raw.headers, strict=True
-            )
-        ]
-
-    def _with_columns(self, rows: pa.RecordBatch, raw: Raw) -> pa.RecordBatch:
-        count = len(raw)
-        headers = [[{"name": n, "value": v} for n, v in each] for each in raw.headers]
-        made = [
-            raw.keys,
-            raw.times,
-            pa.repeat(self._topic, count),
-            pa.repeat(pa.scalar(self._partition, pa.int32()), count),
-            raw.offsets,
-            headers,
-        ]
-        columns = [
-            each if isinstance(each, pa.Array) else pa.array(each, field.type)
-            for each, field in zip(made, RECORD_COLUMNS, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(
-            [*rows.columns, *columns], schema=pa.schema([*rows.schema, *RECORD_COLUMNS])
-        )
-
-    def _started(self, piece: FilePiece | None) -> Batch | None:
-        """Return the records that are not older than the start."""
-        if piece is None:
-            return None
+    def _started(self, piece: FilePiece) -> Batch | None:
         starts_ms = self._reading.starts_ms
         values: Any = piece.values
         times: Any = piece.times
@@ -283,43 +245,30 @@ class RecordDecoder:
                 kept = [at for at, time in enumerate(listed) if time >= starts_ms]
                 values, listed = [values[at] for at in kept], [listed[at] for at in kept]
             return Batch(values, listed) if values else None
-        column = _int64s(times) if isinstance(times, list) else times
+        column = times
+        if isinstance(times, list):
+            body = pa.py_buffer(array("q", times))
+            column = pa.Array.from_buffers(pa.int64(), len(times), [None, body])
         if starts_ms > MIN_MS and pc.min(column).as_py() < starts_ms:
             mask = pc.greater_equal(column, starts_ms)
             values, column = values.filter(mask), column.filter(mask)
         return Batch(Table(values), Times(column)) if len(column) else None
 
 
-def _int64s(numbers: list[int]) -> pa.Array:
-    body = pa.py_buffer(array("q", numbers))
-    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, body])
-
-
 def _json_rows(bodies: Sequence[bytes | None], schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows of objects in JSON, without an object of Python for each.
-
-    Raises:
-        ValueError: one of the records is not one object; or `pa.ArrowInvalid`.
-    """
-    pieces = bodies.pieces if isinstance(bodies, JoinedBodies) else [_stripped(bodies)]
-    rows = read_json_lines(BETWEEN.join(pieces), schema)
+    """Return the rows of objects in JSON, without an object of Python for each."""
+    if isinstance(bodies, JoinedBodies):
+        joined = BETWEEN.join(bodies.pieces)
+    elif None in bodies:
+        raise ValueError(_NO_VALUE)
+    else:
+        joined = BETWEEN.join([body.strip() for body in bodies if body is not None])
+        if not are_apart(joined, len(bodies)):
+            raise ValueError(_NOT_ONE)
+    rows = read_json_lines(joined, schema)
     if rows.num_rows != len(bodies):
         raise ValueError(_NOT_ONE)
     return rows
-
-
-def _is_of_parser(error: Exception) -> bool:
-    return isinstance(error, pa.ArrowException) or str(error) in {_NOT_ONE, NOT_AN_OBJECT}
-
-
-def _stripped(bodies: Sequence[bytes | None]) -> bytes:
-    """Return objects in one piece, without the blanks around them."""
-    if None in bodies:
-        raise ValueError(_NO_VALUE)
-    piece = BETWEEN.join([body.strip() for body in bodies if body is not None])
-    if not are_apart(piece, len(bodies)):
-        raise ValueError(_NOT_ONE)
-    return piece
 
 
 def _joined(pieces: Sequence[FilePiece]) -> FilePiece | None:

@@ -45,7 +45,7 @@ _AHEAD_MIN: Final = 4096  # Fewer records are parsed sooner than another thread 
 #: A client with enough records at hand asks for no more for so long. Its own second is longer than
 #: a task takes to work through them, so that most of the time there would be none.
 _USUAL: Final[Mapping[str, int]] = {"fetch.queue.backoff.ms": 10}
-_LAST_S: Final = 10  # So long the end of a task waits for its last commit.
+_LAST_S: Final = 10  # The end of a task waits so long for its last commit.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +53,8 @@ class KafkaReading:
     """The topics to read, and the way to do so; the same for all tasks.
 
     Attributes:
-        cluster: to connect to.
-        topics: to read.
-        bounds: where partitions begin and end.
         group: that offsets are committed to; None: to none.
-        poll_ms: wait between two looks for new partitions.
         idle_ms: so long after its end a partition holds event time back.
-        records: how they are read.
     """
 
     cluster: KafkaCluster
@@ -91,15 +86,6 @@ class _Look:
 
 
 class KafkaDiscovery(Discovery[Any]):
-    """Finds and reads the partitions of one task; see `KafkaReading`.
-
-    Args:
-        reading: what is read.
-        share: the partitions that are its own.
-        now_ms: the wall clock.
-        has_looked: whether a task before it has.
-    """
-
     def __init__(
         self, reading: KafkaReading, share: Share, now_ms: Callable[[], int], *, has_looked: bool
     ) -> None:
@@ -113,11 +99,20 @@ class KafkaDiscovery(Discovery[Any]):
         ignored = () if reading.group is not None else ("GROUP_AUTHORIZATION_FAILED",)
         self._lacks_group = lacking(reading.cluster, "Read", f"--group {reading.group}")
         self._state = ClientState(reading.cluster, ignored, self._lacks_group)
-        cluster, settings = reading.cluster, _settings(reading)
-        self._consumer = make_consumer(operator, cluster, self._state, settings)
+        given = reading.cluster.settings
+        settings = {
+            **{name: usual for name, usual in _USUAL.items() if name not in given},
+            "group.id": reading.group or "gearpy",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+        self._consumer = make_consumer(operator, reading.cluster, self._state, settings)
         # A client does one thing at a time: the one that reads would hold the task up while a
         # question waits for brokers that are away.
-        asking = make_consumer(operator, cluster, self._state, settings)
+        asking = make_consumer(operator, reading.cluster, self._state, settings)
         self._brokers = Brokers(asking, operator, reading.cluster)
         self._feed = Feed(self._consumer, self._state, operator, reading.records.columns)
         self._errands = Errands(f"gearpy-{operator}")
@@ -126,17 +121,13 @@ class KafkaDiscovery(Discovery[Any]):
         self._lacks = ""
         self._next_ms = 0
         self._committed: dict[str, int] = {}
-        self._ids: dict[str, str] | None = None  # Of topics, as far as they are known.
+        self._ids: dict[str, str] | None = None  # By topic, where they are known.
 
     def find(self) -> Mapping[str, KafkaPlace]:
-        """Return the partitions that the last look has found; begin another when it is time to.
-
-        Raises:
-            OperatorError: a topic is missing, or a broker refuses; no waiting mends it.
-        """
         if self._ids is None:  # No partition is read.
             self._feed.listen()
-        found = self._answered()
+        answer = self._errands.take()
+        found = {} if answer is None else self._take(answer)
         now_ms = self._now_ms()
         if not (self._is_looking or self.finished) and now_ms >= self._next_ms:
             self._is_looking = True
@@ -145,7 +136,6 @@ class KafkaDiscovery(Discovery[Any]):
         return found
 
     def open(self, partition: str, place: KafkaPlace | int) -> "KafkaReader":
-        """Return a reader from an offset on."""
         self._share.known.add(partition)
         if isinstance(place, int):  # Set by hand.
             place = KafkaPlace(offset=place, end=None, watermark_ms=MIN_MS)
@@ -178,15 +168,12 @@ class KafkaDiscovery(Discovery[Any]):
         self._errands.post(self._brokers.close)
         self._errands.close(self._consumer.close, _LAST_S)
 
-    def _answered(self) -> Mapping[str, KafkaPlace]:
-        answer = self._errands.take()
-        if answer is None:
-            return {}
+    def _take(self, answer: Any) -> Mapping[str, KafkaPlace]:
+        self._is_looking = False
         if isinstance(answer, _Look):
             self._lacks = "" if answer.has_topics else f"a topic that fits {self._reading.topics}"
             places = answer.places
             self._ids = {**(self._ids or {}), **answer.ids}
-            self._is_looking = False
             self._state.on_answer()
             self._next_ms = self._now_ms() + self._reading.poll_ms
             if not self.has_looked and not places:
@@ -194,7 +181,6 @@ class KafkaDiscovery(Discovery[Any]):
             self.has_looked = True
             self.finished = self._reading.bounds.until is not None
             return places
-        self._is_looking = False
         self._next_ms = self._now_ms() + _AGAIN_MS
         error = _kafka_error(answer)
         if error is None:
@@ -209,7 +195,6 @@ class KafkaDiscovery(Discovery[Any]):
         return None if self._ids is None else self._ids.get(topic, "")
 
     def _look(self) -> _Look:
-        """Ask for new partitions, and where they begin; on the thread of errands."""
         found = self._brokers.topics(self._reading.topics)
         named = [at for at in (self._reading.bounds.start, self._reading.bounds.until) if at]
         for name in (each for at in named if isinstance(at, Mapping) for each in at):
@@ -247,13 +232,6 @@ class KafkaReader(SourceReader[Any]):
     """Reads one partition.
 
     Args:
-        name: of the partition.
-        place: where to begin and to end.
-        reading: how.
-        feed: has its records.
-        brokers: asked when its next record is not there any more.
-        state: of the client.
-        now_ms: the wall clock.
         topic_id: tells the id of a topic; None: not yet, and nothing is read until then.
         parser: parses records while the task works on those before them.
     """
@@ -282,7 +260,7 @@ class KafkaReader(SourceReader[Any]):
         self.out_of_order_ms = reading.records.bound_ms
         self._decoder = RecordDecoder(reading.records, *topic_of(name), place["watermark_ms"])
         self._is_table = reading.records.schema is not None
-        self._rest: Raw | None = None  # Of what was taken last.
+        self._rest: Raw | None = None  # It is left of what was taken last.
         self._held: Raw | None = None  # Not decoded, as the schema registry is away.
         self._parser = parser
         self._begun: Begun | None = None  # Being parsed; never while others are held.
@@ -290,35 +268,34 @@ class KafkaReader(SourceReader[Any]):
         self._ended_ms: int | None = None  # When it came to the end of the partition.
         self._lost = 0
         self._topic_id = topic_id
-        self._read_id = place.get("topic_id", "")  # Of the topic that the offset belongs to.
+        self._read_id = place.get("topic_id", "")  # The offset belongs to this topic.
         self._is_open = False
         self._begins()
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return the records that have come.
-
-        Raises:
-            OperatorError: a record is bad, or the next one is not there any more, and that is to be
-                refused.
-        """
         batch = None
         while batch is None and self._begins() and (raw := self._next(max_records)) is not None:
             try:
                 batch = self._decoder.batch(*raw)
             except RegistryAway as error:
-                self._hold(raw[0], str(error))
+                self._held, self._registry = raw[0], str(error)
+                self._again_ms = self._now_ms() + _AGAIN_MS
                 break
         self.skipped_records = self._decoder.skipped + self._lost
         self.waits_for = self._state.waits_for or self._registry
         self._finishes()
-        self.idle = batch is None and self._is_silent()
+        self.idle = (
+            batch is None
+            and self._ahead is None
+            and self._ended_ms is not None
+            and self._now_ms() - self._ended_ms >= self._reading.idle_ms
+        )
         return batch
 
     def take_bad(self) -> Sequence[BadRecord]:
         return self._decoder.take_bad()
 
     def snapshot(self) -> KafkaPlace:
-        """Return the offset of the next record."""
         ahead = self._ahead
         offset = self._offset if ahead is None else ahead.offsets[0]
         return {
@@ -334,7 +311,6 @@ class KafkaReader(SourceReader[Any]):
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Offsets read of those between the start and the end; none without an end."""
         if self._end is None:
             return (0, 0)
         return self._offset - self._first, max(0, self._end - self._first)
@@ -358,8 +334,7 @@ class KafkaReader(SourceReader[Any]):
     def _next(self, max_records: int) -> tuple[Raw, Callable[[], Any]] | tuple[Raw] | None:
         """Return the next records, with a call for their rows if they are parsed already.
 
-        Where there are many, those behind them are parsed meanwhile, and the client gives more
-        while the task would only wait for the parser.
+        Where there are many, those behind them are parsed meanwhile.
         """
         begun, self._begun = self._begun, None
         raw = self._raw(max_records)
@@ -390,7 +365,14 @@ class KafkaReader(SourceReader[Any]):
                 if self._is_table and raw and len(raw) + len(item) > max_records:
                     self._rest = item  # To cut it takes longer than a smaller table costs.
                     break
-                raw = raw.joined(self._take(item, max_records - len(raw)))
+                self._rest, at_most = None, max_records - len(raw)
+                if len(item) > at_most:
+                    item, self._rest = item.part(0, at_most), item.part(at_most, len(item))
+                self._ended_ms = None
+                if self._end is not None:
+                    item = item.before(self._end)
+                self._offset = item.offsets[-1] + 1 if item else self._end or 0
+                raw = raw.joined(item)
             elif isinstance(item, int):
                 self._offset = max(self._offset, item)
                 self._ended_ms = self._now_ms()
@@ -398,28 +380,8 @@ class KafkaReader(SourceReader[Any]):
                 break
         return raw or None
 
-    def _hold(self, raw: Raw, why: str) -> None:
-        """Keep records until the schema registry answers; the time of a try must not add up."""
-        self._held, self._registry = raw, why
-        self._again_ms = self._now_ms() + _AGAIN_MS
-
-    def _take(self, raw: Raw, at_most: int) -> Raw:
-        """Return records to give now; none if all of them are behind the end."""
-        self._rest = None
-        if len(raw) > at_most:
-            raw, self._rest = raw.part(0, at_most), raw.part(at_most, len(raw))
-        self._ended_ms = None
-        if self._end is not None:
-            raw = raw.before(self._end)
-        self._offset = raw.offsets[-1] + 1 if raw else self._end or 0
-        return raw
-
     def _begins(self) -> bool:
-        """Begin to read, unless it has; False: it is not known yet whether the topic is the same.
-
-        Raises:
-            OperatorError: it is another one of the same name, and that is to be refused.
-        """
+        """Begin to read, unless it has; False: nobody knows yet whether the topic is the same."""
         if self._is_open or self._finishes():
             return True
         known = self._topic_id(topic_of(self._name)[0])
@@ -464,10 +426,9 @@ class KafkaReader(SourceReader[Any]):
             return None
 
     def _step(self, gap: Gap) -> None:
-        operator, lost = self._reading.operator, gap.lost
-        told = (operator, self._name, gap, gap.going, lost)
+        told = (self._reading.operator, self._name, gap, gap.going, gap.lost)
         _LOG.warning("%s: %s: %s: goes on at %d; %d records are left out", *told)
-        self._lost += lost
+        self._lost += gap.lost
         self._offset = gap.going
         if gap.is_anew and self._reading.bounds.until == "now":  # The end was one of before, too.
             self._end = gap.high
@@ -489,24 +450,6 @@ class KafkaReader(SourceReader[Any]):
         self.finished = is_read and self._ahead is None
         return self.finished
 
-    def _is_silent(self) -> bool:
-        return self._ahead is None and (
-            self._ended_ms is not None and self._now_ms() - self._ended_ms >= self._reading.idle_ms
-        )
-
-
-def _settings(reading: KafkaReading) -> dict[str, Any]:
-    given = reading.cluster.settings
-    return {
-        **{name: usual for name, usual in _USUAL.items() if name not in given},
-        "group.id": reading.group or "gearpy",
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
-        "auto.offset.reset": "error",
-        "enable.partition.eof": True,
-        "isolation.level": "read_committed",
-    }
-
 
 def _kafka_error(caught: Exception) -> "KafkaError | None":
     told = caught.args[0] if caught.args else None
@@ -522,13 +465,7 @@ def discovery_of(
 ) -> KafkaDiscovery:
     """Return the finder of one task.
 
-    Args:
-        reading: what is read.
-        task_index: of the task.
-        parallelism: number of tasks.
-        resume: snapshots of the finders before. If one of them has looked, what is found now has
-            come later, so that nothing of it is lost.
-        now_ms: the wall clock.
+    If a finder before it has asked the brokers, what is found now came later: nothing is skipped.
     """
     has_looked = any(each["looked"] for each in resume)
     return KafkaDiscovery(reading, Share(task_index, parallelism), now_ms, has_looked=has_looked)

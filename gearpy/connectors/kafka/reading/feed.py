@@ -26,12 +26,6 @@ class Feed:
 
     What is kept is bounded: a partition with much of it is paused, and the client's own queue has a
     limit, behind which the brokers are not asked. Used by one task, in its thread.
-
-    Args:
-        consumer: with no partition yet.
-        state: of the client; told of answers.
-        operator: the source, for errors.
-        columns: what is taken of records.
     """
 
     def __init__(
@@ -61,30 +55,20 @@ class Feed:
         self._consumer.incremental_assign([self._partition(name, offset)])
 
     def remove(self, name: str) -> None:
-        """Read a partition no more; records taken of it are forgotten."""
         if self._items.pop(name, None) is not None:
             del self._waiting[name]
             self._paused.discard(name)
             self._consumer.incremental_unassign([self._partition(name, 0)])
 
     def put_back(self, name: str, error: "KafkaError") -> None:
-        """Give an error of a partition once more."""
         self._items[name].appendleft(error)
 
     def listen(self) -> None:
-        """Hear the client's news while there is no partition.
-
-        Raises:
-            OperatorError: an error that no waiting mends.
-        """
+        """Hear the client's news while there is no partition."""
         self._fill()
 
     def take(self, name: str) -> "Item | None":
-        """Return the next records of a partition; None: nothing at present. Never waits.
-
-        Raises:
-            OperatorError: an error that no waiting mends.
-        """
+        """Return the next records of a partition; None: nothing at present. Never waits."""
         items = self._items[name]
         if not items:
             self._fill()
@@ -96,11 +80,7 @@ class Feed:
         return item
 
     def reads_ahead(self) -> bool:
-        """Take records that are asked for later; False: there are none, or enough of them.
-
-        Raises:
-            OperatorError: an error that no waiting mends.
-        """
+        """Take records that are asked for later; False: there are none, or enough of them."""
         waiting = self._waiting.values()
         if any(
             records + _CHUNK > _WAITING_MAX or size > _WAITING_BYTES_MAX // 2
@@ -124,27 +104,24 @@ class Feed:
                     continue
                 self._deal(messages[begin:at])
                 begin = at + 1
-                self._take_error(message, error)
+                topic, number = message.topic(), message.partition()
+                name = None if topic is None or number is None else name_of(topic, number)
+                # It is the client's as a whole, or that of a partition that was removed.
+                if name not in self._items:
+                    self._state.on_error(error)
+                    self._state.check(self._operator)
+                elif error.code() == self._end:
+                    self._items[name].append(message.offset() or 0)
+                elif error.code() == self._gone or final_cause(error):
+                    self._items[name].append(error)
+                else:
+                    self._state.on_error(error)
             self._deal(messages[begin:])
         else:
             self._deal(messages)
         return True
 
-    def _take_error(self, message: "Message", error: "KafkaError") -> None:
-        topic, number = message.topic(), message.partition()
-        name = None if topic is None or number is None else name_of(topic, number)
-        if name not in self._items:  # Of the client as a whole, or of a partition that was removed.
-            self._state.on_error(error)
-            self._state.check(self._operator)
-        elif error.code() == self._end:
-            self._items[name].append(message.offset() or 0)
-        elif error.code() == self._gone or final_cause(error):
-            self._items[name].append(error)
-        else:
-            self._state.on_error(error)
-
     def _deal(self, messages: "list[Message]") -> None:
-        """Give records to their partitions."""
         if not messages:
             return
         kind = type(messages[0])

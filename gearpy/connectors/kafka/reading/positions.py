@@ -56,7 +56,6 @@ class Gap(NamedTuple):
 
     @property
     def is_anew(self) -> bool:
-        """Whether the offsets have begun anew, so that those of before say nothing."""
         return self.is_other or self.wanted > self.high
 
     @property
@@ -81,13 +80,9 @@ class Gap(NamedTuple):
 class Offsets(Protocol):
     """Answers of the brokers, by the names of partitions."""
 
-    def low(self, name: str) -> int:
-        """Return the offset of the oldest record."""
-        ...
+    def low(self, name: str) -> int: ...
 
-    def high(self, name: str) -> int:
-        """Return the offset behind the newest record."""
-        ...
+    def high(self, name: str) -> int: ...
 
     def committed(self, names: Sequence[str]) -> Mapping[str, int]:
         """Return the offsets that the group has committed, where it has."""
@@ -113,18 +108,12 @@ def topic_of(name: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class WantedTopics:
-    """The topics to read: by their names, or by a regular expression.
-
-    Args:
-        names: of the topics; empty if there is a pattern.
-        pattern: fits the whole name; None: topics are named.
-    """
+    """The topics to read: by their names, or by an expression that fits the whole name."""
 
     names: Sequence[str]
     pattern: re.Pattern[str] | None
 
     def among(self, found: Mapping[str, int]) -> dict[str, int]:
-        """Return the topics that are meant, with their numbers of partitions."""
         if self.pattern is None:
             return {topic: found[topic] for topic in self.names if topic in found}
         fits = self.pattern.fullmatch
@@ -134,15 +123,14 @@ class WantedTopics:
         return ", ".join(self.names) if self.pattern is None else f"pattern {self.pattern.pattern}"
 
 
-def topics_of(operator: str, topics: Sequence[str], pattern: str | None) -> WantedTopics:
-    """Return the topics of the arguments of a source.
-
-    Raises:
-        ConfigError: there are none, or both names and a pattern; or one is none.
-    """
+def topics_of(operator: str, topics: Sequence[Any], pattern: str | None) -> WantedTopics:
     if bool(topics) == (pattern is not None):
         raise ConfigError(f"{operator}: give names of topics, or pattern=")
-    wrong = [f"{operator}: {each!r} is no name of a topic" for each in topics if not _fits(each)]
+    wrong = [
+        f"{operator}: {each!r} is no name of a topic"
+        for each in topics
+        if not (isinstance(each, str) and _NAME.fullmatch(each))
+    ]
     if wrong:
         raise ConfigError(*wrong)
     try:
@@ -153,10 +141,6 @@ def topics_of(operator: str, topics: Sequence[str], pattern: str | None) -> Want
         raise ConfigError(
             f"{operator}: pattern {pattern!r} is no regular expression: {error}"
         ) from error
-
-
-def _fits(topic: Any) -> bool:
-    return isinstance(topic, str) and bool(_NAME.fullmatch(topic))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,16 +164,17 @@ class ReadBounds:
     def begin(
         self, names: Sequence[str], offsets: Offsets, *, is_first: bool
     ) -> dict[str, KafkaPlace]:
-        """Return where partitions begin and end.
+        """Return where new partitions begin and end.
 
-        Args:
-            names: of new partitions.
-            offsets: tells what brokers know.
-            is_first: they were there when the reading began; those that come later are read from
-                their earliest record, so that none of theirs is lost.
+        Those that were not there when the reading began are read from their earliest record.
         """
-        starts = self._starts(names, offsets) if is_first else {}
-        ends = self._ends(names, offsets)
+        starts, until = self._starts(names, offsets) if is_first else {}, self.until
+        ends: Mapping[str, int] = {}
+        if until is not None:
+            known = offsets.at_time(names, until) if isinstance(until, int) else until
+            if isinstance(known, str):
+                known = {}
+            ends = {name: known[name] if name in known else offsets.high(name) for name in names}
         return {
             name: KafkaPlace(
                 offset=starts[name] if name in starts else offsets.low(name),
@@ -217,24 +202,8 @@ class ReadBounds:
             return {name: offsets.high(name) for name in names}
         return offsets.committed(names) if self.start == "committed" else {}
 
-    def _ends(self, names: Sequence[str], offsets: Offsets) -> Mapping[str, int]:
-        until = self.until
-        if until is None:
-            return {}
-        if isinstance(until, str):
-            return {name: offsets.high(name) for name in names}
-        if not isinstance(until, int):
-            return {name: until[name] if name in until else offsets.high(name) for name in names}
-        found = offsets.at_time(names, until)
-        return {name: found[name] if name in found else offsets.high(name) for name in names}
-
 
 def bounds_of(operator: str, start: Any, until: Any, out_of_range: Any, group: Any) -> ReadBounds:
-    """Return the bounds of the arguments of a source.
-
-    Raises:
-        ConfigError: one of them is not understood; all mistakes at once.
-    """
     mistakes: list[str] = []
     begins = _place_of(f"{operator}: start", start, _STARTS, mistakes)
     ends = None if until is None else _place_of(f"{operator}: until", until, ("now",), mistakes)
@@ -254,10 +223,10 @@ def _place_of(
     what: str, given: Any, names: Collection[str], mistakes: list[str]
 ) -> str | int | Mapping[str, int]:
     if isinstance(given, Mapping):
-        wrong = {key: at for key, at in given.items() if not _is_offset(key, at)}
         mistakes += [
             f"{what}: {key!r}: {at!r} is no partition with an offset: write {{'orders/0': 15}}"
-            for key, at in wrong.items()
+            for key, at in given.items()
+            if not (isinstance(key, str) and _PART.fullmatch(key) and type(at) is int and at >= 0)
         ]
         return given
     if isinstance(given, str):
@@ -272,8 +241,3 @@ def _place_of(
     except ConfigError as error:
         mistakes += [f"{what}: {each}" for each in error.mistakes]
         return 0
-
-
-def _is_offset(name: Any, offset: Any) -> bool:
-    is_name = isinstance(name, str) and bool(_PART.fullmatch(name))
-    return is_name and type(offset) is int and offset >= 0

@@ -22,7 +22,6 @@ class RawColumns:
     """Tells which columns are taken of records beside their values and offsets.
 
     Attributes:
-        times: those of Kafka.
         rest: keys and headers.
         joins: whether values are JSON that is parsed as a whole; see `JoinedBodies`.
     """
@@ -37,10 +36,6 @@ class JoinedBodies(Sequence[bytes]):
 
     They are joined while they are in the caches of the processor, and so is the memory that the
     next ones take: thousands of values that another thread joins later cost twice as much.
-
-    Args:
-        pieces: never none.
-        count: so many values are in them.
     """
 
     __slots__ = ("_count", "pieces")
@@ -59,13 +54,10 @@ class JoinedBodies(Sequence[bytes]):
     def __getitem__(self, at: slice) -> list[bytes]: ...
 
     def __getitem__(self, at: int | slice) -> bytes | list[bytes]:
-        return self._listed()[at]
+        return list(self)[at]
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._listed())
-
-    def _listed(self) -> list[bytes]:
-        return [body for piece in self.pieces for body in piece.split(BETWEEN)]
+        return iter([body for piece in self.pieces for body in piece.split(BETWEEN)])
 
 
 @dataclass(slots=True)
@@ -90,9 +82,13 @@ class Raw:
         times = map(_TIME, map(kind.timestamp, messages)) if columns.times else ()
         keys = map(kind.key, messages) if columns.rest else ()
         headers = map(kind.headers, messages) if columns.rest else ()
+        first, last = messages[0].offset() or 0, messages[-1].offset() or 0
+        offsets: Sequence[int] = range(first, last + 1)
+        if len(offsets) != len(messages):
+            offsets = [each.offset() or 0 for each in messages]
         return cls(
             bodies=_joined(bodies) if columns.joins else bodies,
-            offsets=_offsets(messages),
+            offsets=offsets,
             times=list(times),
             keys=list(keys),
             headers=[tuple(each or ()) for each in headers],
@@ -107,13 +103,12 @@ class Raw:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all values, by some of them."""
+        """The bytes of all values, estimated from some of them."""
         if isinstance(self.bodies, JoinedBodies):
             return sum(map(len, self.bodies.pieces))
         return sum(map(len, filter(None, self.bodies[::_SAMPLED]))) * _SAMPLED
 
     def part(self, start: int, stop: int) -> "Raw":
-        """Return some of them."""
         return Raw(
             self.bodies[start:stop],
             self.offsets[start:stop],
@@ -136,7 +131,14 @@ class Raw:
             self.offsets = range(mine.start, others.stop)
         else:
             self.offsets = [*mine, *others]
-        self.bodies = _both(self.bodies, more.bodies)
+        first, then = self.bodies, more.bodies
+        if isinstance(first, JoinedBodies) and isinstance(then, JoinedBodies):
+            pieces = [*first.pieces, *then.pieces]
+            self.bodies = JoinedBodies(pieces, len(first) + len(then))
+        else:
+            listed: list[bytes | None] = first if isinstance(first, list) else list(first)
+            listed += then
+            self.bodies = listed
         self.times += more.times
         self.keys += more.keys
         self.headers += more.headers
@@ -161,20 +163,3 @@ def are_apart(piece: bytes, count: int) -> bool:
     begins with one, none does. As many rows as values are then one for each.
     """
     return piece.count(_BOUNDARY) == count - 1
-
-
-def _both(bodies: Sequence[bytes | None], more: Sequence[bytes | None]) -> Sequence[bytes | None]:
-    """Return values and others behind them; the first ones may be changed."""
-    if isinstance(bodies, JoinedBodies) and isinstance(more, JoinedBodies):
-        return JoinedBodies([*bodies.pieces, *more.pieces], len(bodies) + len(more))
-    listed: list[bytes | None] = bodies if isinstance(bodies, list) else list(bodies)
-    listed += more
-    return listed
-
-
-def _offsets(messages: "list[Message]") -> Sequence[int]:
-    """Return the offsets of records of one partition; they grow from one to the next."""
-    first, last = messages[0].offset() or 0, messages[-1].offset() or 0
-    if last - first == len(messages) - 1:
-        return range(first, last + 1)
-    return [each.offset() or 0 for each in messages]

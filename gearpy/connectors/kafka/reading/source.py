@@ -194,13 +194,6 @@ def _check(
 
 
 class KafkaSource(Source[Any]):
-    """Topics of Kafka; see `kafka`.
-
-    Args:
-        reading: what is read.
-        now_ms: the wall clock.
-    """
-
     replayable = True
     discovers = True
 
@@ -222,7 +215,6 @@ class KafkaSource(Source[Any]):
         return RowSchema(pa.schema([*records.schema.arrow, *RECORD_COLUMNS]))
 
     def partitions(self) -> Sequence[str]:
-        """Return none: they are found while it runs."""
         return ()
 
     def open(self, partition: str, resume: Any | None) -> KafkaReader:
