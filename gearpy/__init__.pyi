@@ -26,6 +26,7 @@ from gearpy.connectors.folders.json import jsonl_folder as jsonl_folder
 from gearpy.connectors.folders.tables import arrow_folder as arrow_folder
 from gearpy.connectors.folders.tables import csv_folder as csv_folder
 from gearpy.connectors.folders.tables import parquet_folder as parquet_folder
+from gearpy.connectors.installed import connector as connector
 from gearpy.connectors.kafka.avro import avro as avro
 from gearpy.connectors.kafka.cluster import KafkaCluster as KafkaCluster
 from gearpy.connectors.kafka.protobuf import protobuf as protobuf
@@ -38,6 +39,8 @@ from gearpy.connectors.memory import to_list as to_list
 from gearpy.connectors.partitioned.hive import hive_folder as hive_folder
 from gearpy.connectors.postgres.sink import postgres_sink as postgres_sink
 from gearpy.connectors.postgres.source import postgres as postgres
+from gearpy.connectors.simple import SimpleSink as SimpleSink
+from gearpy.connectors.simple import SimpleSource as SimpleSource
 from gearpy.connectors.streams.generator import generate as generate
 from gearpy.connectors.streams.stdin import stdin as stdin
 from gearpy.connectors.streams.tcp import tcp_lines as tcp_lines

@@ -239,6 +239,8 @@ class GeneratorReader(SourceReader):
         schema: of the tables that are given; None for records as they are.
     """
 
+    operator: str = _MAKE  #: The user's function, for errors.
+
     def __init__(
         self,
         iterator: Iterator[Any],
@@ -267,10 +269,10 @@ class GeneratorReader(SourceReader):
         try:
             values, has_ended = self._take(wanted)
         except Exception as error:
-            raise operator_error(_MAKE, error) from error
+            raise operator_error(self.operator, error) from error
         if Message in set(map(type, values)):
             raise OperatorError(
-                operator=_MAKE,
+                operator=self.operator,
                 cause="it gives a gp.Message, which would be a value within a record: give values, "
                 "and their event times with timestamp=",
                 is_final=True,

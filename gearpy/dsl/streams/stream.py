@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.core.scaling.bounds import checked_bounds
@@ -25,16 +25,6 @@ from gearpy.errors import ConfigError, NoSuchStep
 from gearpy.messages.summaries import ScaleBounds
 from gearpy.messages.type_variables import K, T
 from gearpy.task.time.late import WindowLate
-
-#: Steps that only streams have that are grouped by key ...
-_NEED_A_KEY: Final = frozenset(
-    {"map_with_state", "flat_map_with_state", "join", "cogroup", "enumerate", "pairwise"}
-    | {"join_interval", "join_asof", "join_latest", "rolling"}
-)
-#: ... or that are in windows.
-_NEED_GROUPS: Final = frozenset(
-    {"aggregate", "count", "sum", "min", "max", "mean", "top_n", "reduce", "fold"}
-)
 
 
 class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T], Previews[T]):
@@ -230,13 +220,14 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):
                 raise AttributeError(name)
-            if name in _NEED_A_KEY or name in _NEED_GROUPS:
-                window = f", or .window(...).{name}(...)" if name in _NEED_GROUPS else ""
+            grouped = {each for each in dir(KeyedStream) if not each.startswith("_")}
+            if name in grouped:
+                window = f", or .window(...).{name}(...)" if hasattr(WindowedStream, name) else ""
                 raise NoSuchStep(
                     f"a stream has no {name!r} before its records are grouped: write "
                     f".key_by(...).{name}(...){window}"
                 )
-            known = {*dir(type(self)), *_NEED_A_KEY, *_NEED_GROUPS}
+            known = {*dir(type(self)), *grouped}
             raise no_such_step("a stream has", name, sorted(known), instead="")
 
     def _at_places(
