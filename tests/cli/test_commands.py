@@ -393,6 +393,10 @@ SHAPES: Final = {
     "app restart-tasks 2": {"app_id": int, "epoch": int},
     "app logs 2": LOG,
     "worker list": {"workers": [WORKER]},
+    "worker show 0": {
+        "worker": WORKER,
+        "executors": [{"app_id": int, "name": str, **EXECUTOR}],
+    },
     "worker drain 0": {"worker_id": int, "executors": int, "has_ended": bool},
     "master list": {
         "term": int,

@@ -233,6 +233,7 @@ STEPS: Final[dict[str, _Step]] = {
     "skip": lambda _, stream: stream.skip(0),
     "pairwise": _paired,
     "rolling": lambda context, stream: context.keyed(stream).rolling(3).map(lambda last: last[-1]),
+    "debounce": lambda context, stream: context.keyed(stream).debounce("20ms"),
     "repartition": lambda _, stream: stream.repartition(3),
     "merge back": _merged_back,
     "branch": _branched,

@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from gearpy.cli.apps.applications import list_workers
 from gearpy.cli.daemons.masters import add_commands
-from gearpy.cli.daemons.workers import drain
+from gearpy.cli.daemons.workers import workers
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_console, log_to_stderr
@@ -42,10 +41,6 @@ if TYPE_CHECKING:
 masters = group("Start a master, or list or change those of a cluster.", no_args_is_help=False)
 add_commands(masters)
 
-#: `gear worker` starts one: that is the group's callback.
-workers = group("Start a worker, list those of a cluster, or end one.", no_args_is_help=False)
-workers.command("list", epilog=HELP)(list_workers)
-workers.command("drain", epilog=HELP)(drain)
 
 _Host: TypeAlias = Annotated[
     str | None,

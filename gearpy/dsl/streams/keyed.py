@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.core.window import aggregates as agg
+from gearpy.core.window.windows import session
 from gearpy.dsl.operators.keyed import DistinctOperator, StateOperator
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.names import (
@@ -321,6 +322,30 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             initial=(),
         )
         return self._by_order("pairwise", "pairwise", function, "the last record", name)
+
+    def debounce(self, gap: Duration, *, name: str = "") -> Stream[T]:
+        """Give a record when no other of its key has come for a while, in event time.
+
+        Of records that follow each other more closely only the last one passes. The last record of
+        each key that is waiting is kept, over restarts, until its time is over.
+
+        Args:
+            gap: how long, such as "5s".
+            name: for people.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("settled"), []
+            >>> moves = [gp.Message(7, 0), gp.Message(8, 900), gp.Message(3, 5000)]
+            >>> app.read(gp.collection(moves)).key_by(lambda _: "door").debounce("1s").write(
+            ...     gp.to_list(results)
+            ... )
+            >>> _ = gp.run(app)
+            >>> results
+            [8, 3]
+        """
+        quiet = self.window(session(gap)).aggregate(name, record=agg.last())
+        return quiet.map(lambda result: result.value["record"], name=name and f"{name} record")
 
     def rolling(self, n: int, *, name: str = "") -> Stream[list[T]]:
         """Give the last ``n`` records of the key after each one, the newest last; fewer at first.

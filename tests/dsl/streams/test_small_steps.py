@@ -40,6 +40,11 @@ STEPS: Final[dict[str, tuple[Callable[[gp.Stream[int]], gp.Stream[Any]], list[An
         lambda s: s.key_by(lambda n: n % 25).rolling(2).filter(lambda last: last[-1] % 25 == 1),
         [[1], [1, 26], [26, 51]],
     ),
+    "debounce": (
+        lambda s: s.key_by(lambda n: n // 10).debounce("1s"),
+        [9, 19, 29, 39, 49, 59],
+    ),
+    "debounce few": (lambda s: s.key_by(lambda n: n % 2).debounce("1ms").take(4), [0, 1, 2, 3]),
 }
 
 
