@@ -93,11 +93,7 @@ class Actor(pykka.Actor, Generic[M]):
 
     @classmethod
     def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Refuse: an actor without a system has nobody to supervise it.
-
-        Raises:
-            ConfigError: always.
-        """
+        """Refuse: an actor without a system has nobody to supervise it."""
         raise ConfigError(f"{cls.__name__} starts by ActorSystem.spawn, which supervises it")
 
     def join(
@@ -216,10 +212,6 @@ class ActorSystem(ABC):
         raises is a failure of the actor, not of the caller. Without ``supervision`` the first
         failure stops the actor. ``parent`` is an actor of this system that spawns in its turn,
         by `ActorContext.spawn`.
-
-        Raises:
-            ConfigError: a living actor has this name.
-            ActorStopped: the system was shut down.
         """
 
     @abstractmethod
@@ -239,11 +231,7 @@ class ActorSystem(ABC):
 
     @abstractmethod
     def shutdown(self, timeout_s: float = 10.0) -> bool:
-        """Stop all actors and wait; kill those that take longer. True when all stopped.
-
-        Raises:
-            ConfigError: called by an actor, which cannot wait for its own end.
-        """
+        """Stop all actors and wait; kill those that take longer. True when all stopped."""
 
     # -- for actors and what keeps them alive ----------------------------------------------
 

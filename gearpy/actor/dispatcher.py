@@ -21,11 +21,7 @@ class Runnable(Protocol):
     """An actor for its dispatcher: gets a turn for each time it was scheduled."""
 
     def take_turn(self, messages_max: int, until_s: float) -> bool:
-        """Handle up to ``messages_max`` messages, none once `time.monotonic` is ``until_s``.
-
-        Returns:
-            False when this was the last turn: the actor is gone.
-        """
+        """Handle up to ``messages_max`` messages, none once `time.monotonic` is ``until_s``."""
         ...
 
 
@@ -33,9 +29,7 @@ class Dispatcher(Protocol):
     """Threads on which actors take turns. Gearpump: ``task-dispatcher``."""
 
     @property
-    def threads(self) -> int:
-        """The number of turns that can run at the same time."""
-        ...
+    def threads(self) -> int: ...
 
     def start(self) -> None:
         """Have the threads running; does nothing the second time."""

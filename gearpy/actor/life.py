@@ -76,7 +76,6 @@ class _Children:
         return bool(self._living)
 
     def stop_all(self) -> None:
-        """Ask all to stop, youngest first."""
         with self._lock:
             children = list(self._living)
         for child in reversed(children):
@@ -148,7 +147,6 @@ class ActorLife(Generic[M]):
     # -- turns -----------------------------------------------------------------------------
 
     def take_turn(self, messages_max: int, until_s: float) -> bool:
-        """See `Runnable`. The last thing it does to the actor is to give away the next turn."""
         outer, running.life = running.life, self
         try:
             self._take_turn(messages_max, until_s)
@@ -254,28 +252,24 @@ class ActorLife(Generic[M]):
                 self.exit.add_watcher(reply, lambda _: reply.set(None))
             self._begin_stop()
         elif reply is not None:
-            self._answer(envelope, reply)
-
-    def _answer(self, envelope: Envelope[Any], reply: pykka.Future[Any]) -> None:
-        self._asked = envelope
-        try:
-            value = self._receive(envelope.message)
-        except BaseException as error:  # noqa: BLE001 - user code; the supervisor decides
-            self._asked = None  # What the asker gets is the exception, not the exit.
-            self._fail(error)
-            answer = as_answer(error, self.path)
-            reply.set_exception((type(answer), answer, answer.__traceback__))
-        else:
-            self._asked = None
-            if isinstance(value, NotTaken):
-                reply.set_exception((NotTaken, value, None))
-            elif self._commit is None:
-                reply.set(value)
+            self._asked = envelope
+            try:
+                value = self._receive(envelope.message)
+            except BaseException as error:  # noqa: BLE001 - user code; the supervisor decides
+                self._asked = None  # What the asker gets is the exception, not the exit.
+                self._fail(error)
+                answer = as_answer(error, self.path)
+                reply.set_exception((type(answer), answer, answer.__traceback__))
             else:
-                self._held.append((envelope, value))
+                self._asked = None
+                if isinstance(value, NotTaken):
+                    reply.set_exception((NotTaken, value, None))
+                elif self._commit is None:
+                    reply.set(value)
+                else:
+                    self._held.append((envelope, value))
 
     def _settle(self) -> None:
-        """Have the actor commit, then give the answers that have waited for it."""
         if self._commit is None or self._phase is not _RUNNING or self.exit.is_set:
             return
         try:
@@ -451,7 +445,18 @@ class LocalRef(Ref[M_contra]):
         self._put(Envelope(message))
 
     def ask(self, message: M_contra, timeout_s: float) -> Any:
-        self._check_can_be_answered()
+        asker, asked = running.life, self.life
+        if asker is not None:
+            if asker is asked:
+                raise ConfigError(
+                    f"actor {self.path} asks itself: nobody is left to answer, use tell"
+                )
+            if asker.dispatcher is asked.dispatcher and asked.dispatcher.threads == 1:
+                raise ConfigError(
+                    f"actor {asker.path} asks actor {self.path} on the only thread of their "
+                    "dispatcher: nobody is left to answer, use tell"
+                )
+
         reply = Reply()
         self._put(Envelope(message, reply))
         if not self.life.system.wait(reply, timeout_s):
@@ -461,18 +466,6 @@ class LocalRef(Ref[M_contra]):
             return reply.get()
         except pykka.ActorDeadError as error:
             raise ActorStopped(str(error)) from None
-
-    def _check_can_be_answered(self) -> None:
-        asker, asked = running.life, self.life
-        if asker is None:
-            return
-        if asker is asked:
-            raise ConfigError(f"actor {self.path} asks itself: nobody is left to answer, use tell")
-        if asker.dispatcher is asked.dispatcher and asked.dispatcher.threads == 1:
-            raise ConfigError(
-                f"actor {asker.path} asks actor {self.path} on the only thread of their "
-                "dispatcher: nobody is left to answer, use tell"
-            )
 
     @property
     def is_alive(self) -> bool:

@@ -52,11 +52,7 @@ class LocalActorSystem(ActorSystem):
             supervision=supervision or NO_RESTART,
             mailbox_max=mailbox_max,
         )
-        self._add(life)
-        self._start(life)
-        return life.ref
 
-    def _add(self, life: ActorLife[Any]) -> None:
         name = life.path.name
         with self._changed:
             if self.is_shutting_down:
@@ -67,6 +63,9 @@ class LocalActorSystem(ActorSystem):
                     "wait for its Exited"
                 )
             self._lives[name] = life
+
+        self._start(life)
+        return life.ref
 
     def _start(self, life: ActorLife[Any]) -> None:
         parent = life.parent

@@ -145,11 +145,7 @@ class Mailbox:
         return not self._closed
 
     def put(self, envelope: Envelope[Any], /) -> None:
-        """Queue a user message, or a stop; see `discard` for a mailbox that is closed.
-
-        Raises:
-            MailboxFull: too many messages wait.
-        """
+        """Queue a user message, or a stop; see `discard` for a mailbox that is closed."""
         if type(envelope.message) is _ActorStop:
             self.put_unbounded(envelope)
             return

@@ -56,11 +56,7 @@ class Ref(ABC, Generic[M_contra]):
 
     @abstractmethod
     def tell(self, message: M_contra) -> None:
-        """Put a message in the actor's mailbox. To a stopped actor: into the dead letters.
-
-        Raises:
-            MailboxFull: too many messages wait there.
-        """
+        """Put a message in the actor's mailbox. To a stopped actor: into the dead letters."""
 
     @abstractmethod
     def ask(self, message: M_contra, timeout_s: float) -> Any:
@@ -70,10 +66,7 @@ class Ref(ABC, Generic[M_contra]):
         `SystemExit`) arrives as `ActorStopped` with the original as its cause.
 
         Raises:
-            ActorStopped: the actor has stopped, or stopped before it answered.
             AskTimeout: no answer in time; the question may still be handled.
-            MailboxFull: too many messages wait there.
-            ConfigError: the answer could never come, as the asker holds the thread it needs.
         """
 
     @property

@@ -15,7 +15,6 @@ _log = logging.getLogger("gearpy.actor")
 
 
 def failure_of(error: BaseException) -> Failed:
-    """Return the exit reason for an exception of user code."""
     return Failed(error, "".join(traceback.format_exception(error)))
 
 
@@ -44,7 +43,6 @@ class Supervisor:
         self._rng = rng
 
     def on_failure(self, failed: Failed, now_ms: int) -> RestartDecision:
-        """Count a failure and return the decision about it."""
         decision = self._budget.on_failure(now_ms, self._rng)
         story = f"{failed}\n{failed.traceback}"
         if isinstance(decision, RestartAfter):

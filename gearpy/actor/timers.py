@@ -20,9 +20,7 @@ _CANCELLED_MAX: Final = 64
 class Cancellable(Protocol):
     """Something that will happen later unless cancelled."""
 
-    def cancel(self) -> None:
-        """Call the act off. Does nothing when called again, or too late."""
-        ...
+    def cancel(self) -> None: ...
 
 
 class Timers(Protocol):
@@ -31,9 +29,7 @@ class Timers(Protocol):
     They must be quick, and are not called after `Cancellable.cancel`, unless under way by then.
     """
 
-    def call_later(self, delay_ms: int, call: Callable[[], object], /) -> Cancellable:
-        """Call once, after ``delay_ms``."""
-        ...
+    def call_later(self, delay_ms: int, call: Callable[[], object], /) -> Cancellable: ...
 
     def call_every(self, interval_ms: int, call: Callable[[], object], /) -> Cancellable:
         """Call at a fixed rate, first after ``interval_ms``; late calls are not made up for."""
@@ -134,7 +130,6 @@ class TimerThread:
         return self._add(interval_ms / 1000, call, interval_s=interval_ms / 1000)
 
     def cancel(self, timer: _Timer) -> None:
-        """Drop a timer, now or when its time comes."""
         with self._changed:
             if timer.call is None:
                 return
@@ -146,7 +141,6 @@ class TimerThread:
                 self._cancelled = 0
 
     def close(self) -> None:
-        """Make no more calls and end the thread."""
         with self._changed:
             self._is_open = False
             self._heap.clear()

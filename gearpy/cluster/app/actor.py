@@ -265,7 +265,6 @@ class AppMasterActor(Actor[_Message]):
         return self._found is not None
 
     def _take(self, loaded: LoadedVersion) -> None:
-        """Have this version run from now on."""
         self._versions.running = loaded
         self._dag, self._master.wishes = loaded.dag, loaded.outline.wishes
         self._master.near = loaded.outline.near
@@ -273,7 +272,6 @@ class AppMasterActor(Actor[_Message]):
         self._standing.on_program(loaded.outline)
 
     def _start(self) -> None:
-        """Have the application run, now that the master knows of its log."""
         found, self._found = self._found, None
         if found is None:
             return
@@ -281,7 +279,6 @@ class AppMasterActor(Actor[_Message]):
         self._run(found)
 
     def _run(self, found: FoundEpochs, *, after: ApplicationCore | None = None) -> None:
-        """Have the version that was taken run from these epochs."""
         now_ms, is_trial = self.context.now_ms(), self._versions.is_trial(found.manifests)
         self._core = ApplicationCore(
             self._dag,
@@ -319,7 +316,20 @@ class AppMasterActor(Actor[_Message]):
         elif isinstance(message, MastersChanged):
             self._master.on_masters(message)
         elif isinstance(message, _Tick):
-            self._on_tick()
+            now_ms = self.context.now_ms()
+            self._master.look_for(self._standing.status, self._settings.reconnect_timeout_ms)
+            unopened = self._opening.due(now_ms)
+            if unopened is not None and self._standing.status == "pending":
+                self._begin(unopened)
+            if self._core is not None:
+                self._core.store = self._standing.waits_for(self._core)
+                self._do(self._core.on_tick(now_ms))
+                self._metrics_of(self._core).on_tick(self._core)
+                self._rescale(self._core)
+                self._replays.on_tick(self._core)
+                if self._standing.status == "active" and self._answers.is_due(now_ms):
+                    self._leave_answers(is_last=False)
+            self._standing.tell(self._core)
         elif isinstance(message, TurnCall):
             message.call()
         elif isinstance(message, DescribeApplication):
@@ -349,7 +359,13 @@ class AppMasterActor(Actor[_Message]):
             return self._metrics_of(core).answer(core, message)
         if isinstance(message, Shown):
             return self._answers.shown(core, message)
-        return self._replay(core, message)
+
+        if isinstance(message, ReplayNow):
+            epoch = core.epoch
+            self._do(core.replay(self.context.now_ms()))
+            return ReplayAccepted(app_id=self._app_id, epoch=epoch)
+        given = self._replays.give(core, message.records)
+        return QuarantinedList(app_id=self._app_id, records=given)
 
     def _metrics_of(self, core: ApplicationCore) -> AppMetrics:
         """Return the measurements; made with the first that there is to measure."""
@@ -422,22 +438,6 @@ class AppMasterActor(Actor[_Message]):
         if self._core is not None:
             self._do(self._core.executors.stop_all("the application was stopped"))
 
-    def _on_tick(self) -> None:
-        now_ms = self.context.now_ms()
-        self._master.look_for(self._standing.status, self._settings.reconnect_timeout_ms)
-        unopened = self._opening.due(now_ms)
-        if unopened is not None and self._standing.status == "pending":
-            self._begin(unopened)
-        if self._core is not None:
-            self._core.store = self._standing.waits_for(self._core)
-            self._do(self._core.on_tick(now_ms))
-            self._metrics_of(self._core).on_tick(self._core)
-            self._rescale(self._core)
-            self._replays.on_tick(self._core)
-            if self._standing.status == "active" and self._answers.is_due(now_ms):
-                self._leave_answers(is_last=False)
-        self._standing.tell(self._core)
-
     # -- what was decided ------------------------------------------------------------------
 
     def _do(self, commands: Iterable[Command]) -> None:
@@ -504,7 +504,6 @@ class AppMasterActor(Actor[_Message]):
             self._do(self._lost_worker(command.allocation.worker))
 
     def _lost_worker(self, worker: ActorPath) -> Iterable[Command]:
-        """Count the executors of this worker as gone. A frozen worker may still run them."""
         assert self._core is not None
         for executor_id, _ in self._core.executors.on_worker(worker):
             self._executors.give_up(executor_id)
@@ -609,7 +608,6 @@ class AppMasterActor(Actor[_Message]):
         return self._changes.load(message, *wanted, lambda loaded: self._begun(message, loaded))
 
     def _begun(self, message: UpdateApplication, loaded: Loaded) -> UpdatePlanned | Refused:
-        """Begin a change, or only plan it, when its program was loaded."""
         core = self._core
         assert core is not None, "it was asked for a change"
         try:
@@ -630,7 +628,6 @@ class AppMasterActor(Actor[_Message]):
         return Refused(reason=str(error))
 
     def _call_off(self, core: ApplicationCore, message: UpdateApplication) -> object:
-        """Give up the change that waits or is being prepared, as its user asks."""
         planned = self._versions.planned
         if planned is None or not core.succession.may_be_called_off:
             known = "no change is under way" if planned is None else core.succession.doing
@@ -767,14 +764,6 @@ class AppMasterActor(Actor[_Message]):
             self._do(core.fail(taken, self.context.now_ms()))
         elif taken is not None:
             self._master.tell(taken)
-
-    def _replay(self, core: ApplicationCore, message: ReplayNow | ReplayQuarantined) -> object:
-        if isinstance(message, ReplayNow):
-            epoch = core.epoch
-            self._do(core.replay(self.context.now_ms()))
-            return ReplayAccepted(app_id=self._app_id, epoch=epoch)
-        given = self._replays.give(core, message.records)
-        return QuarantinedList(app_id=self._app_id, records=given)
 
     def _leave_answers(self, *, is_last: bool) -> None:
         core, now_ms = self._core, self.context.now_ms()

@@ -14,7 +14,7 @@ from gearpy.core.app.crew import Crew, CrewCommand, Lost
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop, first_launch
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.ids import ActorPath, AppId, ExecutorId
+from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.actor_app import ActorLetter, AppMasterAnswer, AskAppMaster
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.client import (
@@ -106,7 +106,7 @@ _Message: TypeAlias = (
 
 
 class ActorAppMaster(Actor[_Message]):
-    """Carries out the decisions of its `Crew`, and calls the user's `AppMaster`.
+    """Carries out the decisions of its `Crew`; is the context of the user's `AppMaster`.
 
     Runs on: its own thread, in the application's executor -1. Restart: the master has another one
     launched, which begins anew with the values that were stored. Gearpump: `ApplicationMaster`.
@@ -137,6 +137,10 @@ class ActorAppMaster(Actor[_Message]):
             first_launch=first_launch(launch.launch),
         )
         self._user: AppMaster | None = None
+        self.app_id: int = launch.app_id  #: This and what follows is for the user's app master.
+        self.app_name = ""
+        self.config: Mapping[str, Any] = {}
+        self.values: Mapping[str, bytes] = {}
         self._status: ApplicationStatus = "pending"
         self._cause: ErrorCard | None = None
         self._failures: list[Failure] = []
@@ -173,7 +177,13 @@ class ActorAppMaster(Actor[_Message]):
                     of_actors=True,
                 )
             case _Tick():
-                self._on_tick()
+                now_ms = self.context.now_ms()
+                self._master.look_for(self._status, self._settings.reconnect_timeout_ms)
+                if self._is_alive:
+                    self._do(self._crew.on_tick(now_ms))
+                    if now_ms >= self._find_workers_ms:
+                        self._find_workers()
+                self._tell_status()
             case TurnCall():
                 if self._is_alive:
                     message.call()
@@ -231,19 +241,12 @@ class ActorAppMaster(Actor[_Message]):
             known = error if isinstance(error, GearpyError) else operator_error("app master", error)
             self._end("failed", card_of(known))
             return
-        user.context = _MasterMeans(self, self._launch.app_id, app, dict(message.values))
+        self._values = dict(message.values)
+        self.app_name, self.config, self.values = app.name, app.config, self._values
+        user.context = self
         self._user, self._status = user, "active"
         self._find_workers()
         user.on_start()
-
-    def _on_tick(self) -> None:
-        now_ms = self.context.now_ms()
-        self._master.look_for(self._status, self._settings.reconnect_timeout_ms)
-        if self._is_alive:
-            self._do(self._crew.on_tick(now_ms))
-            if now_ms >= self._find_workers_ms:
-                self._find_workers()
-        self._tell_status()
 
     def _find_workers(self) -> None:
         self._find_workers_ms = self.context.now_ms() + _FIND_WORKERS_MS
@@ -290,28 +293,22 @@ class ActorAppMaster(Actor[_Message]):
                 if is_current and self._user is not None:
                     self._user.on_executor(message.executor_id)
             case ActorLetter():
-                self._on_letter(message)
+                is_current = self._crew.executors.is_current(message.executor_id, message.launch)
+                if is_current and self._user is not None:
+                    self._user.on_message(message.executor_id, decode_value(message.body))
             case WorkerList():
                 self._workers = message.workers
                 if self._is_alive:
                     there = [each.worker_id for each in message.workers]
                     self._do(self._crew.on_workers(there, now_ms))
             case ValueStored():
-                self._on_stored(message)
+                _, number = self._unstored.get(message.key, (b"", 0))
+                if message.version == number:  # Else a newer value is still on its way.
+                    self._unstored.pop(message.key, None)
+                if message.key == _OUTCOME_KEY:
+                    self._end("succeeded")
             case _:
                 assert_never(message)
-
-    def _on_letter(self, message: ActorLetter) -> None:
-        is_current = self._crew.executors.is_current(message.executor_id, message.launch)
-        if is_current and self._user is not None:
-            self._user.on_message(message.executor_id, decode_value(message.body))
-
-    def _on_stored(self, message: ValueStored) -> None:
-        _, number = self._unstored.get(message.key, (b"", 0))
-        if message.version == number:  # Else a newer value is still on its way.
-            self._unstored.pop(message.key, None)
-        if message.key == _OUTCOME_KEY:
-            self._end("succeeded")
 
     def _lost_worker(self, worker: ActorPath) -> None:
         for executor_id, _ in self._crew.executors.on_worker(worker):
@@ -336,21 +333,18 @@ class ActorAppMaster(Actor[_Message]):
             case Stop():
                 self._executors.stop(command)
             case Lost():
-                self._on_lost(command)
+                name = f"executor {command.executor_id}"
+                _log.warning("application %s: %s: %s", self._launch.app_id, name, command.cause)
+                self._note(name, ErrorCard(cause=command.cause))
+                self._restarts += 1
+                if self._user is None:
+                    return
+                if command.is_final:
+                    self._user.on_given_up(command.executor_id, command.cause)
+                else:
+                    self._user.on_lost(command.executor_id, command.cause)
             case _:
                 assert_never(command)
-
-    def _on_lost(self, lost: Lost) -> None:
-        name = f"executor {lost.executor_id}"
-        _log.warning("application %s: %s: %s", self._launch.app_id, name, lost.cause)
-        self._note(name, ErrorCard(cause=lost.cause))
-        self._restarts += 1
-        if self._user is None:
-            return
-        if lost.is_final:
-            self._user.on_given_up(lost.executor_id, lost.cause)
-        else:
-            self._user.on_lost(lost.executor_id, lost.cause)
 
     def _note(self, what: str, error: ErrorCard) -> None:
         self._failures.append(Failure(at_ms=self.context.wall_ms(), what=what, error=error))
@@ -384,111 +378,70 @@ class ActorAppMaster(Actor[_Message]):
         del self._pending[number]
         return AppMasterAnswer(app_id=app_id, answer=encode_value(pending.value))
 
-    # -- what the user's app master asks for -----------------------------------------------
-
-    def request(self, count: int, slots: int) -> list[ExecutorId]:
-        added, commands = self._crew.add(count, slots=slots, now_ms=self.context.now_ms())
-        self._do(commands)
-        return added
-
-    def request_on_each_worker(self, slots: int) -> None:
-        self._crew.add_on_each_worker(slots)
-        there = [each.worker_id for each in self._workers]
-        if there:
-            self._do(self._crew.on_workers(there, self.context.now_ms()))
-
-    def tell(self, executor: ExecutorId, message: Any) -> bool:
-        registered = self._crew.executors.running.get(executor)
-        if registered is None:
-            return False
-        body = encode_value(message, where="a message")
-        letter = ActorLetter(executor_id=executor, launch=registered.launch, body=body)
-        self._executors.tell(executor, letter)
-        return True
-
-    def drop(self, executor: ExecutorId) -> None:
-        self._do(self._crew.drop(executor, "its app master has no more use for it"))
-
-    def store(self, key: str, value: bytes) -> None:
-        self._stores += 1
-        self._unstored[key] = value, self._stores
-        self._master.put(key, value, self._stores)
-
-    def finish(self) -> None:
-        """End as succeeded, when that is durable: a relaunched app master must not begin anew."""
-        self.store(_OUTCOME_KEY, b"succeeded")
-
-    def give_up(self, cause: str) -> None:
-        self._end("failed", ErrorCard(cause=cause))
-
-    def call_later(self, delay_ms: int, call: Callable[[], None]) -> None:
-        self.context.schedule_once(delay_ms, TurnCall(call))
+    # -- `AppMasterContext` ----------------------------------------------------------------
 
     @property
     def workers(self) -> Sequence[WorkerSummary]:
         return self._workers
 
     @property
-    def running(self) -> Mapping[int, int]:
+    def executors(self) -> Mapping[int, int]:
         return {
             each.executor_id: each.worker_id
             for each in self._crew.executors.summaries({})
             if each.status == "running"
         }
 
-
-class _MasterMeans:
-    """The `AppMasterContext` of one app master."""
-
-    def __init__(
-        self, host: ActorAppMaster, app_id: AppId, app: ActorApp, values: dict[str, bytes]
-    ) -> None:
-        self._host = host
-        self._values = values
-        self.app_id: int = app_id
-        self.app_name = app.name
-        self.config: Mapping[str, Any] = app.config
-        self.values: Mapping[str, bytes] = values
-
-    @property
-    def workers(self) -> Sequence[WorkerSummary]:
-        return self._host.workers
-
-    @property
-    def executors(self) -> Mapping[int, int]:
-        return self._host.running
-
     def request(self, count: int = 1, *, slots: int = 1) -> list[int]:
         _check(count=count, slots=slots)
-        return [*self._host.request(count, slots)]
+        added, commands = self._crew.add(count, slots=slots, now_ms=self.context.now_ms())
+        self._do(commands)
+        return [*added]
 
     def request_on_each_worker(self, *, slots: int = 1) -> None:
         _check(slots=slots)
-        self._host.request_on_each_worker(slots)
+        self._crew.add_on_each_worker(slots)
+        there = [each.worker_id for each in self._workers]
+        if there:
+            self._do(self._crew.on_workers(there, self.context.now_ms()))
 
     def tell(self, executor: int, message: Any) -> bool:
-        return self._host.tell(ExecutorId(executor), message)
+        executor_id = ExecutorId(executor)
+        registered = self._crew.executors.running.get(executor_id)
+        if registered is None:
+            return False
+        body = encode_value(message, where="a message")
+        letter = ActorLetter(executor_id=executor_id, launch=registered.launch, body=body)
+        self._executors.tell(executor_id, letter)
+        return True
 
     def drop(self, executor: int) -> None:
-        self._host.drop(ExecutorId(executor))
+        reason = "its app master has no more use for it"
+        self._do(self._crew.drop(ExecutorId(executor), reason))
 
     def store(self, key: str, value: bytes) -> None:
         if key == _OUTCOME_KEY:
             raise ConfigError(f"the key {key!r} is gearpy's own: take another one")
         self._values[key] = value
-        self._host.store(key, value)
+        self._store(key, value)
+
+    def _store(self, key: str, value: bytes) -> None:
+        self._stores += 1
+        self._unstored[key] = value, self._stores
+        self._master.put(key, value, self._stores)
 
     def schedule(self, delay_ms: int, call: Callable[[], None]) -> None:
-        self._host.call_later(delay_ms, call)
+        self.context.schedule_once(delay_ms, TurnCall(call))
 
     def later(self) -> PendingAnswer:
         return PendingAnswer()
 
     def succeed(self) -> None:
-        self._host.finish()
+        """End when that is durable: a relaunched app master must not begin anew."""
+        self._store(_OUTCOME_KEY, b"succeeded")
 
     def fail(self, cause: str) -> None:
-        self._host.give_up(cause)
+        self._end("failed", ErrorCard(cause=cause))
 
 
 def _check(**numbers: int) -> None:

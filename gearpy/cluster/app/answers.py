@@ -10,14 +10,7 @@ from gearpy.cluster.app.describe import epochs_of
 from gearpy.cluster.app.standing import AppStanding
 from gearpy.cluster.app.versions import AppVersions
 from gearpy.core.app.application import ApplicationCore
-from gearpy.messages.client import (
-    EpochList,
-    GetEpochs,
-    GetPlan,
-    GetVersions,
-    PlanText,
-    VersionList,
-)
+from gearpy.messages.client import EpochList, GetEpochs, GetPlan, GetVersions, PlanText, VersionList
 from gearpy.messages.cluster import LastAnswer, LaunchExecutor
 from gearpy.wire.codec import encode_control
 

@@ -90,11 +90,7 @@ class AppCheckpoints:
         self.keeps_recordings = False  #: The input of tasks is recorded.
 
     def begin(self, *, is_known: bool, resume_from: str = "") -> None:
-        """Find the store; see `HeldCheckpoints.begin`.
-
-        Raises:
-            LogBroken: it is away, or cannot be used.
-        """
+        """Find the store; see `HeldCheckpoints.begin`."""
         is_restart = resume_from.endswith(RESTART)
         after = ResumePoint.parse(resume_from).prefix if is_restart else ""
         try:
@@ -118,14 +114,6 @@ class AppCheckpoints:
                 later ones go by the log.
             resume_from: text of a `ResumePoint`: an epoch of another application that is the first
                 one of this one, if it has none of its own.
-            known_launch: the newest launch that is known to have opened the log; 0: none is.
-
-        Raises:
-            LogAbsent: a launch has opened it, and it is not there.
-            LogSuperseded: a later launch has opened it.
-            LogDamaged: a file of the log is not as it was stored.
-            LogBroken: the store cannot be used.
-            ConfigError: there is no such epoch to go on from, or it is of another program.
         """
         self.begin(is_known=bool(known_launch), resume_from=resume_from)
         log = self._log = CoordinatorLog(
@@ -170,10 +158,6 @@ class AppCheckpoints:
 
         A program that was never changed has none. It is read before the log is opened, which needs
         the graph of that version.
-
-        Raises:
-            LogBroken: the store cannot be used.
-            GearpyError: the log cannot be read.
         """
         versions = Versions(read_log(self._checkpoints, self.prefix).state)
         if number is None:
@@ -181,12 +165,6 @@ class AppCheckpoints:
         return next((each for each in versions.read() if each.number == number), None)
 
     def note_versions(self, versions: Iterable[ProgramVersion]) -> None:
-        """Add versions, or their new states.
-
-        Raises:
-            LogSuperseded: a later launch has opened the log.
-            LogBroken: the store cannot be used.
-        """
         self._opened.append([self.versions.write(each) for each in versions])
 
     def settle(self) -> None:
@@ -195,13 +173,7 @@ class AppCheckpoints:
     def migrated(
         self, manifests: Sequence[Manifest], old: Dag, new: Dag, *, kept: Collection[int]
     ) -> tuple[Manifest, ...]:
-        """Return the epochs from which the tasks of another graph go on, but in ``kept`` regions.
-
-        Raises:
-            ConfigError: state cannot be shared by another number of tasks.
-            GearpyError: a file is damaged.
-            OSError: the store cannot be used.
-        """
+        """Return the epochs that tasks of another graph go on from, but in ``kept`` regions."""
         if is_same_program(dag_version(old), dag_version(new)):
             return tuple(manifests)
         prefix = f"{self.prefix}/version{new.version}"
@@ -231,7 +203,6 @@ class AppCheckpoints:
         ``kept`` have what they had.
 
         Raises:
-            LogSuperseded: a later launch has opened the log.
             LogBroken: it may or may not be there; `settle` it.
         """
         state = self._opened.state
@@ -261,12 +232,6 @@ class AppCheckpoints:
         return self._found(self._opened, dag)
 
     def give_partitions(self, dag: Dag) -> None:
-        """Give each task a partition of the changelog.
-
-        Raises:
-            LogSuperseded: a later launch has opened the log.
-            LogBroken: the store cannot be used.
-        """
         partitions = ChangelogPartitions(self._opened.state)
         self._opened.append(partitions.assign(dag.tasks()))
         self._partitions = partitions.read()
@@ -309,7 +274,6 @@ class AppCheckpoints:
         together with these epochs.
 
         Raises:
-            LogSuperseded: a later launch has opened the log.
             LogBroken: it may or may not be there; call it again.
         """
         log = self._opened
@@ -344,7 +308,6 @@ class AppCheckpoints:
         self._retired += [(region, each) for each in epochs]
 
     def _drop_recordings(self, region: int) -> None:
-        """Delete recordings of input that lead from no epoch to another."""
         named = self.kept(region)
         epochs = [
             each.epoch
@@ -363,12 +326,6 @@ class AppCheckpoints:
         return self.epochs.kept(region)
 
     def check_free(self, savepoint: str) -> None:
-        """Refuse the name of a new savepoint if it is none, or is taken.
-
-        Raises:
-            ConfigError: it is.
-            LogBroken: the store cannot be used.
-        """
         check_savepoint(savepoint)
         if savepoint in self._names():
             raise ConfigError(f"savepoint {savepoint!r} is there already: take another name")
@@ -378,11 +335,7 @@ class AppCheckpoints:
         return {} if found is None else found.epochs
 
     def name_epochs(self, savepoints: Mapping[str, Mapping[int, int]]) -> None:
-        """Give names to epochs; an epoch that is not there any more gets none.
-
-        Raises:
-            LogBroken: the store cannot be used.
-        """
+        """Give names to epochs; an epoch that is not there any more gets none."""
         manifests = self.manifests()
         for name, epochs in savepoints.items():
             found = tuple(each for each in manifests if epochs.get(each.region) == each.epoch)
@@ -401,7 +354,10 @@ class AppCheckpoints:
             self._surplus += files
             return
         try:
-            needed = self._needed_by_savepoints()
+            if self._savepoints:
+                names = self._names()
+                self._savepoints = {n: each for n, each in self._savepoints.items() if n in names}
+            needed = {file for each in self._savepoints.values() for file in each.files}
             for file in files:
                 if file.location not in needed:
                     self._checkpoints.drop(file.location)
@@ -430,14 +386,7 @@ class AppCheckpoints:
         except OSError as error:
             raise LogBroken(f"savepoints of {self.prefix} cannot be read: {error}") from error
 
-    def _needed_by_savepoints(self) -> set[str]:
-        if self._savepoints:
-            names = self._names()
-            self._savepoints = {n: each for n, each in self._savepoints.items() if n in names}
-        return {file for each in self._savepoints.values() for file in each.files}
-
     def drop_all(self) -> None:
-        """Delete everything of the application, unless it has savepoints."""
         try:
             if not self._names():
                 self._checkpoints.drop_all(self.prefix)
@@ -445,11 +394,7 @@ class AppCheckpoints:
             _log.warning("checkpoints of %s stay: %s", self.prefix, error)
 
     def end(self) -> None:
-        """Note that the application has succeeded, so that its stored files are removed some time.
-
-        Raises:
-            LogSuperseded: a later launch has opened the log.
-        """
+        """Note that the application has succeeded: its files are removed some time."""
         try:
             self._opened.append(ApplicationView(self._opened.state).end())
         except LogBroken as error:
@@ -476,27 +421,13 @@ class AppCheckpoints:
         return DrainView(self._opened.state)
 
     def ask_drain(self, savepoint: str) -> None:
-        """Note that the application is to be drained, so that a relaunched app master knows it.
-
-        Args:
-            savepoint: the name that its last epoch gets; empty for none.
-
-        Raises:
-            ConfigError: the name is none, or an epoch has it already.
-            LogSuperseded: a later launch has opened the log.
-            LogBroken: the store cannot be used.
-        """
+        """Note that the application is to be drained, so that a relaunched app master knows it."""
         if savepoint:
             self.check_free(savepoint)
         self._opened.append(self.drain.write(savepoint))
 
     def end_drain(self, epochs: Mapping[int, int]) -> str:
-        """Give the last epoch of each region the name that was asked for; return it, if any.
-
-        Raises:
-            LogSuperseded: a later launch has opened the log.
-            LogBroken: the store cannot be used.
-        """
+        """Give the last epoch of each region the name that was asked for; return it, if any."""
         name = self.drain.savepoint
         if name and epochs:
             self._save(name, tuple(e for e in self.manifests() if epochs.get(e.region) == e.epoch))
@@ -563,17 +494,12 @@ class AppCheckpoints:
     def _chosen(
         self, other: CoordinatorState, point: ResumePoint, text: str
     ) -> tuple[list[Manifest], dict[int, tuple[TaskOffsets, ...]], DagVersion | None]:
-        """Return the epochs to go on from, by region the places set by hand, and their graph."""
         if point.savepoint:
             try:
                 savepoint = read_savepoint(self._checkpoints, point.prefix, point.savepoint)
             except SnapshotDamaged as error:
                 raise ConfigError(f"there is no savepoint {text} to go on from") from error
-            return (
-                list(savepoint.manifests),
-                dict.fromkeys(savepoint.epochs, ()),
-                savepoint.graph,
-            )
+            return (list(savepoint.manifests), dict.fromkeys(savepoint.epochs, ()), savepoint.graph)
         view, places = EpochManifests(other), SourcePlaces(other)
         epoch = "" if point.epoch is None else str(point.epoch)
         found = [_chosen(view.manifests(region), epoch, text) for region in view.regions()]

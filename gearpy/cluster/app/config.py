@@ -68,20 +68,12 @@ def keys_asked(asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def application_config(own: Config, asked: Mapping[str, str]) -> Config:
-    """Return a worker's configuration with that of an application over it.
-
-    Raises:
-        ConfigError: the application sets something wrong.
-    """
+    """Return a worker's configuration with that of an application over it."""
     return from_overrides({**as_overrides(own), **keys_asked(asked)})
 
 
 def check_setting(key: str, text: str) -> None:
-    """Refuse a key or value that the next launch of an application would not take.
-
-    Raises:
-        ConfigError: with the key that may have been meant, or where this one is set.
-    """
+    """Refuse a key or value that the next launch of an application would not take."""
     from_overrides({key: text})
     if key.startswith((*NOT_OF_APPLICATIONS, *_OF_WORKERS)):
         raise ConfigError(

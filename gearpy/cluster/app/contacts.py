@@ -69,7 +69,6 @@ class MasterLink:
 
     @property
     def is_there(self) -> bool:
-        """Whether that master has answered, and has not ended since."""
         return self._watch.is_there
 
     def register(self, status: ApplicationStatus) -> None:
@@ -151,7 +150,6 @@ class MasterLink:
         them out in the end, and gets them back.
 
         Args:
-            command: says which.
             executors: all that there are, with those slots are asked for; and how many each has.
         """
         app_id, launch = self._launch.app_id, self._launch.launch

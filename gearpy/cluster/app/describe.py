@@ -48,14 +48,7 @@ def detail_of(
     scaled: tuple[ScaledStep, ...],
     stored_ms: Callable[[int, int], int],
 ) -> ApplicationDetail:
-    """Describe an application; while it begins, with the facts that are known already.
-
-    Args:
-        core: knows how it is; None while it begins.
-        fallbacks: how often each region has gone back behind its newest epoch.
-        scaled: the steps that autoscale may scale.
-        stored_ms: returns when an epoch of a region was stored.
-    """
+    """Describe an application; while it begins, with the facts that are known already."""
     if core is None:
         return ApplicationDetail(app_id=app_id, failures=tuple(failures), guarantees=guarantees)
     return ApplicationDetail(
@@ -99,7 +92,6 @@ def long_turns_of(core: ApplicationCore) -> tuple[LongTurnSummary, ...]:
 def epochs_of(
     regions: Iterable[Region], stored_ms: Callable[[int, int], int]
 ) -> tuple[StoredEpoch, ...]:
-    """Return the complete epochs that are kept, oldest first."""
     found = [
         StoredEpoch(
             region=region.number,

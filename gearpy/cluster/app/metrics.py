@@ -76,7 +76,6 @@ class AppMetrics:
     def answer(
         self, core: ApplicationCore, question: GetMetrics | GetSeries | GetHistory
     ) -> MetricsData | SeriesData | HistoryData:
-        """Answer a client."""
         if isinstance(question, GetSeries):
             return self._kept.series(question)
         at_ms = self._wall_ms()
@@ -129,7 +128,6 @@ class AppMetrics:
 
 
 def outline_of(dag: Dag) -> Outline:
-    """Return the processors of a graph as measurements know them."""
     return Outline(
         names={pid: dag.processors[pid].name for pid in dag.order},
         sources=frozenset(dag.sources()),

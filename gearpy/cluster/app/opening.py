@@ -45,13 +45,6 @@ class LogOpening:
         self._again_ms = 0
 
     def open(self, message: AppMasterRegistered) -> OpenedLog:
-        """Open the log, as the master knows of it.
-
-        Raises:
-            LogSuperseded: a later launch has opened it.
-            LogAbsent, LogBroken: the store is away.
-            GearpyError: the program cannot be loaded, or the configuration in the log is wrong.
-        """
         self._checkpoints.begin(
             is_known=OPENED_KEY in message.values, resume_from=self._launch.resume_from
         )
@@ -62,13 +55,7 @@ class LogOpening:
         return opened
 
     def _open_newest(self, values: Mapping[str, bytes]) -> OpenedLog:
-        opened = self._open(self._versions.load_stored(), values)
-        if (before := self._versions.give_up_unloadable()) is None:
-            return opened
-        loaded, found = before
-        return OpenedLog(loaded, found, opened.settings)
-
-    def _open(self, loaded: LoadedVersion, values: Mapping[str, bytes]) -> OpenedLog:
+        loaded = self._versions.load_stored()
         found = self._checkpoints.open(
             loaded.dag,
             self._launch.config,
@@ -80,6 +67,8 @@ class LogOpening:
         if settings.has_changelog:
             self._checkpoints.give_partitions(loaded.dag)
         self._checkpoints.keeps_recordings = settings.keeps_recordings
+        if (before := self._versions.give_up_unloadable()) is not None:
+            loaded, found = before
         return OpenedLog(loaded, found, settings)
 
     def _settings_in(self, found: FoundEpochs) -> AppMasterSettings:

@@ -92,10 +92,6 @@ class AppReplays:
     given back once more.
 
     Part of an app master; runs on its thread.
-
-    Args:
-        tell: tells an executor.
-        tell_master: tells the master.
     """
 
     def __init__(
@@ -124,7 +120,6 @@ class AppReplays:
         return tuple(given)
 
     def on_taken(self, core: ApplicationCore, message: RecordInjected) -> None:
-        """Note that an executor has passed a record on."""
         region = core.regions.in_attempt(message.attempt)
         if region is not None:
             next_to_end = region.epochs.next_to_end

@@ -39,9 +39,6 @@ class AppStanding:
     Runs on: the app master's turns.
 
     Args:
-        launch: of the app master.
-        now_ms: returns the time of the present turn.
-        wall_ms: returns wall time.
         stored_ms: returns when an epoch of a region was stored.
         has_savepoints: its last epoch can be given a name.
         under_way: returns the change of its program that is not over.
@@ -112,7 +109,6 @@ class AppStanding:
         )
 
     def detail(self, core: ApplicationCore | None) -> ApplicationDetail:
-        """Describe the application for people."""
         detail = detail_of(
             self._app_id,
             core,
@@ -164,7 +160,6 @@ class AppStanding:
         return f"{failure.what} failed: {cause}"[:_TEXT_CHARS_MAX]
 
     def _stall(self, core: ApplicationCore) -> str:
-        """Return the chain of holders of a clock that rests for too long, or an empty text."""
         stall = core.clock.check_stall(self._now_ms())
         if stall is None:
             return ""

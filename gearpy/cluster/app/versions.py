@@ -69,10 +69,7 @@ class AppVersions:
     Runs on: the app master's turns.
 
     Args:
-        checkpoints: has the log.
-        submitted: the program as it was submitted.
         load: loads a program, while the caller waits; nothing of it comes into this process.
-        wall_ms: returns wall time.
     """
 
     def __init__(
@@ -141,9 +138,6 @@ class AppVersions:
         """Load the version that an app master begins with.
 
         That is the one before one on trial that cannot be loaded: see `give_up_unloadable`.
-
-        Raises:
-            GearpyError: the log cannot be read, or the program cannot be loaded.
         """
         self._unloadable = None
         stored = self._checkpoints.stored_version()
@@ -164,9 +158,7 @@ class AppVersions:
         """Put the version before in place if the one on trial could not be loaded; else None.
 
         Raises:
-            LogSuperseded: a later launch has opened the log.
             LogBroken: it may be there; open the log again.
-            GearpyError: the program of before cannot be loaded any more.
         """
         number, cause = self._unloadable or (None, "")
         current = self.current
@@ -192,11 +184,7 @@ class AppVersions:
     def wanted(
         self, core: ApplicationCore, message: UpdateApplication
     ) -> tuple[Artifact, Artifact | None]:
-        """Return the program to load for a change, and the one to compare it with, if any.
-
-        Raises:
-            ConfigError: nothing can be changed now, or there is no such version or step.
-        """
+        """Return the program to load for a change, and the one to compare it with, if any."""
         refusal = core.why_unchangeable()
         if (names := self._checkpoints.epochs.wanted) and not refusal:
             refusal = f"savepoint {names[0]} is being made: ask again when it is there"
@@ -206,11 +194,6 @@ class AppVersions:
         return artifact, self._compared_with(artifact)
 
     def plan(self, message: UpdateApplication, dag: Dag, program: LoadedProgram) -> PlannedVersion:
-        """Compare a version with the one that runs.
-
-        Raises:
-            ConfigError: there is no such version any more, or its graph is wrong.
-        """
         artifact, change = self._wanted(message, dag)
         version = ProgramVersion(
             number=self.all[-1].number + 1,
@@ -271,17 +254,7 @@ class AppVersions:
     def begin(
         self, core: ApplicationCore, message: UpdateApplication, program: LoadedProgram
     ) -> PlannedVersion:
-        """Plan a change, and note that it begins: it is `planned` then.
-
-        Args:
-            core: of the version that runs.
-            message: asks for the change.
-            program: what `wanted` has returned, loaded.
-
-        Raises:
-            LogSuperseded: a later launch has opened the log.
-            GearpyError: nothing can be changed now, or there is no such version.
-        """
+        """Plan a change, and note that it begins: it is `planned` then."""
         if self.wanted(core, message) != (program.artifact, program.compared):
             raise ConfigError("another version has begun while this one was loaded: ask again")
         planned = self.plan(message, core.dag, program)
@@ -310,9 +283,6 @@ class AppVersions:
         """Have a core prepare the version that `begin` has planned, and so has not refused.
 
         From now on a later launch waits on for the event time of a version that has one.
-
-        Raises:
-            LogSuperseded: a later launch has opened the log.
         """
         planned = self.planned
         if planned is not None and planned.version.state == "waiting":
@@ -321,11 +291,7 @@ class AppVersions:
         yield from self.change(core, now_ms)
 
     def resume(self, core: ApplicationCore, app_id: AppId, now_ms: int) -> Iterator[Command]:
-        """Have the version wait on that waited when the app master before was lost.
-
-        Raises:
-            LogSuperseded: a later launch has opened the log.
-        """
+        """Have the version wait on that waited when the app master before was lost."""
         version = self._checkpoints.versions.waiting
         if version is None:
             return
@@ -356,13 +322,7 @@ class AppVersions:
         )
 
     def bind(self, message: UpdateApplication, dag: Dag) -> LoadedVersion:
-        """Let the version that runs have other bounds for autoscale; nothing else changes.
-
-        Raises:
-            LogSuperseded: a later launch has opened the log.
-            LogBroken: it may be there.
-            ConfigError: there is no such step, or it is to be at an event time.
-        """
+        """Let the version that runs have other bounds for autoscale; nothing else changes."""
         if message.at_event_ms is not None:
             raise ConfigError(
                 "bounds of autoscale cannot wait for an event time: leave out the time, or give a "
@@ -384,10 +344,7 @@ class AppVersions:
         """Put the version in place that follows a core; None if nothing is to follow any more.
 
         Raises:
-            LogSuperseded: a later launch has opened the log.
             LogBroken: it may be there; call this again, and do nothing else.
-            GearpyError: the state cannot be moved, or the program of before not be loaded.
-            OSError: the state cannot be read or written.
         """
         if not core.may_be_followed:
             return None
@@ -404,13 +361,8 @@ class AppVersions:
     def put_in_place(self, manifests: Sequence[Manifest], old: Dag, *, first: int) -> FoundEpochs:
         """Let the planned version go on from the last epochs of the one before.
 
-        Args:
-            first: the number from which on epochs are its own.
-
         Raises:
             LogBroken: it may be there; call this again, and do nothing else.
-            GearpyError: the state cannot be moved.
-            OSError: it cannot be read or written.
         """
         planned = self.planned
         assert planned is not None, "a change is under way"
@@ -441,7 +393,6 @@ class AppVersions:
         """Note that the planned version never began.
 
         Raises:
-            LogSuperseded: a later launch has opened the log.
             LogBroken: the next append brings it along; or it is on trial in the log, in all its
                 parts or in none.
         """
@@ -457,7 +408,6 @@ class AppVersions:
             self._checkpoints.note_versions([failed])
 
     def _take_back(self, failed: ProgramVersion, files: Sequence[SnapshotFile]) -> None:
-        """Take a version out of the log that may be in it, and has never run."""
         self._checkpoints.settle()
         put, running = self.current, self.running
         assert running is not None, "it was to be replaced"
@@ -472,11 +422,7 @@ class AppVersions:
         self._checkpoints.drop(files)
 
     def tried(self, untried: str) -> Iterator[ProgramVersion]:
-        """Yield the current version as it stays: its base is kept until the log surely has that.
-
-        Args:
-            untried: what the trial has not seen, for people.
-        """
+        """Yield the current version as it stays: its base is kept until the log surely has that."""
         current = self.current
         if current.state == "trial":
             reason = "; ".join(each for each in (current.reason, untried) if each)
@@ -493,12 +439,8 @@ class AppVersions:
     def go_back(self, reason: str, *, first: int) -> tuple[LoadedVersion, FoundEpochs]:
         """Put the version before in place again, from where it has ended.
 
-        Args:
-            first: the number from which on epochs are its own.
-
         Raises:
             LogBroken: it may be there; call this again, and do nothing else.
-            GearpyError: its program cannot be loaded any more.
         """
         if self._gone_back is None:
             self._checkpoints.settle()  # An epoch that comes into the log yet has to leave it.
@@ -531,11 +473,7 @@ class AppVersions:
     # --------------------------------------------------------------------------------------
 
     def is_in_place(self, message: UpdateApplication, dag: Dag) -> bool:
-        """Tell whether steps have the tasks, and the bounds, that a change asks for.
-
-        Raises:
-            ConfigError: there is no such step, or it cannot have so many tasks.
-        """
+        """Tell whether steps have the tasks, and the bounds, that a change asks for."""
         is_more = message.artifact or message.executors or message.version is not None
         if is_more or not message.scale:
             return False

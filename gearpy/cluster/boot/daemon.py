@@ -36,7 +36,6 @@ class DaemonExit:
         self._exited.set()
 
     def give_up(self, reason: str) -> None:
-        """Count the actor as ended, even if it still runs."""
         self.given_up = self.given_up or reason
         self._exited.set()
 
@@ -44,7 +43,6 @@ class DaemonExit:
         return self._exited.wait(timeout_s)
 
     def wait(self) -> None:
-        """Wait, and raise why it failed."""
         self._exited.wait()
         if self.given_up:
             raise NodeGivenUp(f"frozen or cut off for too long: {self.given_up}")
@@ -72,11 +70,7 @@ def begin_log(
     *,
     logger: str | None = None,
 ) -> None:
-    """Write the log of this process, or of one logger, into a file until the stack is closed.
-
-    Raises:
-        ConfigError: it cannot be written.
-    """
+    """Write the log of this process, or of one logger, into a file until the stack is closed."""
     file = settings.open(name)
     file.check()
     handler = LogHandler(file)

@@ -89,7 +89,12 @@ class LocalCluster:
         self._data = data
         self._endpoint: Endpoint | None = None
         if listen or executors == "process":
-            self._endpoint = self._listen(0 if not listen else None)
+            port = 0 if not listen else None
+            host, configured = split_address(self.address)
+            credentials = Credentials.of_cluster(self.config)
+            self._endpoint = Endpoint(
+                self.config, credentials, host=host, port=configured if port is None else port
+            )
             self.address = self._endpoint.address
         self._tuning = ProcessTuning()
         self._temporary, self._opened = TemporaryFolder(), ExitStack()
@@ -205,13 +210,6 @@ class LocalCluster:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.stop(timeout_s=_STOP_AT_ONCE_S if kind is KeyboardInterrupt else _STOP_S)
 
-    def _listen(self, port: int | None) -> Endpoint:
-        host, configured = split_address(self.address)
-        credentials = Credentials.of_cluster(self.config)
-        return Endpoint(
-            self.config, credentials, host=host, port=configured if port is None else port
-        )
-
     def _read_log(self, question: ReadLog) -> LogText | Refused:
         launcher = self._launchers[0]
         if isinstance(launcher, ProcessLauncher):
@@ -229,17 +227,30 @@ class LocalCluster:
     ) -> list[_Launcher]:
         if executors == "process":
             return [self._process_launcher(number) for number in range(workers)]
-        return [self._threads()] * workers  # One for all, so that their executors can meet.
+
+        cache = ArtifactCache(
+            self._temporary.path / "unpacked",
+            self._artifacts.answer,
+            ArtifactLimits.of(self.config.artifact),
+        )
+        self._opened.callback(cache.close)
+        return [
+            ThreadLauncher(
+                self._system,
+                self._post,
+                self.config,
+                self._tuning,
+                checkpoints=self._checkpoints,
+                data=self._data,
+                folder_of=cache.path_of,
+            )
+        ] * workers  # One for all, so that their executors can meet.
 
     def _logs_of(self, executors: Literal["thread", "process"]) -> str:
         return self.config.log.folder if executors == "process" else ""
 
     def _spawn_worker(
-        self,
-        number: int,
-        slots: int,
-        launcher: _Launcher,
-        executors: Literal["thread", "process"],
+        self, number: int, slots: int, launcher: _Launcher, executors: Literal["thread", "process"]
     ) -> None:
         settings = WorkerSettings(
             reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
@@ -251,23 +262,6 @@ class LocalCluster:
         self._system.spawn(
             lambda: WorkerActor(self._master.path, slots, launcher, self._post, settings),
             f"worker{number}",
-        )
-
-    def _threads(self) -> ThreadLauncher:
-        cache = ArtifactCache(
-            self._temporary.path / "unpacked",
-            self._artifacts.answer,
-            ArtifactLimits.of(self.config.artifact),
-        )
-        self._opened.callback(cache.close)
-        return ThreadLauncher(
-            self._system,
-            self._post,
-            self.config,
-            self._tuning,
-            checkpoints=self._checkpoints,
-            data=self._data,
-            folder_of=cache.path_of,
         )
 
     def _process_launcher(self, number: int) -> ProcessLauncher:

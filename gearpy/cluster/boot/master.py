@@ -58,18 +58,11 @@ class MasterDaemon:
     Runs on: the main thread.
 
     Args:
-        config: with the folder of the master.
-        host: where to listen, unless at ``listen-host``.
-        port: 0 lets the system choose.
         logs: the logger whose lines go into its log file; all, if the process is the master's own.
         joins: it waits until it is made one of several, if its folder is new.
         can_return: workers of a master before, over the same folder, may still be there.
         on_refusal: is told that another one of several masters has another secret. If so many
             have that the rest is no majority, `wait` raises `AuthenticationFailed`.
-
-    Raises:
-        ConfigError: it cannot, or must not, listen there, or another master has the folder.
-        LogDamaged: its log was changed by something else.
     """
 
     def __init__(
@@ -98,18 +91,25 @@ class MasterDaemon:
                 else:
                     desk = _begin_with_others(config, endpoint, opened, self._exit, joins=joins)
                     ask, self._gauges = desk.answer, desk.gauges
-                    self._watch_refusals(config, desk, opened, on_refusal)
+                    masters, me = config.cluster.masters, split_address(self.address)
+                    watch = RefusalWatch(
+                        config,
+                        Credentials.of_cluster(config),
+                        [each for each in masters if split_address(each) != me],
+                        on_refused=self._exit.fail,
+                        enough=(len(masters) + 1) // 2,  # The rest is no majority.
+                        on_refusal=lambda error: on_refusal(
+                            f"one of the masters has another secret: {error}"
+                        ),
+                        is_over=lambda: bool(desk.standing.leader),
+                    )
+                    opened.callback(watch.end)
+                    watch.begin()
             self.client = ClusterClient(ask)  #: For what is beside it in this process.
             self._opened = opened.pop_all()
         _log.info("master ready at %s", self.address)
 
     def wait(self) -> None:
-        """Wait until the master ends by itself.
-
-        Raises:
-            LeadershipLost: one of several has led, and does not any more: begin anew.
-            GearpyError: why it did.
-        """
         self._exit.wait()
 
     def sample(self) -> ClusterSample:
@@ -129,22 +129,6 @@ class MasterDaemon:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _watch_refusals(
-        self, config: Config, desk: "MemberDesk", opened: ExitStack, tell: Callable[[str], None]
-    ) -> None:
-        masters, me = config.cluster.masters, split_address(self.address)
-        watch = RefusalWatch(
-            config,
-            Credentials.of_cluster(config),
-            [each for each in masters if split_address(each) != me],
-            on_refused=self._exit.fail,
-            enough=(len(masters) + 1) // 2,  # The rest is no majority.
-            on_refusal=lambda error: tell(f"one of the masters has another secret: {error}"),
-            is_over=lambda: bool(desk.standing.leader),
-        )
-        opened.callback(watch.end)
-        watch.begin()
 
 
 def _begin_alone(
@@ -182,18 +166,13 @@ def _begin_alone(
 def _sweep(
     endpoint: Endpoint, store: ArtifactStore, find_needed: FindNeeded, config: ArtifactConfig
 ) -> None:
-    """Have programs removed, while the master runs, that no application needs."""
     endpoint.system.spawn(
         lambda: ProgramSweeper(store, find_needed, keep_hours=config.keep_ended), "programs"
     )
 
 
 def _wait_until_it_answers(ask: Callable[[Any], Any], exit_: DaemonExit) -> None:
-    """Wait until a master has read its log: nobody reads that it is ready before.
-
-    Raises:
-        GearpyError: it has failed.
-    """
+    """Wait until a master has read its log: nobody reads that it is ready before."""
     while not exit_.is_within(0):
         try:
             ask(GetCluster())
@@ -266,11 +245,6 @@ class _Leading:
 
     @contextmanager
     def entered(self) -> Iterator[ExitStack]:
-        """Open more.
-
-        Raises:
-            LeadershipLost: it was closed.
-        """
         with self._lock:
             if self._is_closed:
                 raise LeadershipLost("this master ends")
@@ -329,9 +303,6 @@ def address_to_listen(config: Config, *, host: str | None, port: int | None) -> 
     """Return where a master listens: at one of ``cluster.masters``, if those were chosen.
 
     Of several it is the one on this host, ``hostname``, unless something else is said.
-
-    Raises:
-        ConfigError: it is not among them, or it is not clear which is meant.
     """
     masters = config.cluster.masters
     listed = [split_address(each) for each in masters]

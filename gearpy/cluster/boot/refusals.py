@@ -20,7 +20,6 @@ class RefusalWatch:
     Runs on: a thread of its own, from `begin` to `end`.
 
     Args:
-        masters: their addresses.
         on_refused: is told once that the cluster has another secret.
         enough: so many must refuse it before that is told.
         on_refusal: is told of each master that refuses it, once, while these are not enough.

@@ -38,15 +38,11 @@ class WorkerDaemon:
     Runs on: the main thread.
 
     Args:
-        config: ``cluster.masters`` has the addresses of the masters.
         host: where to listen, unless at ``listen-host``; ``hostname`` if not given.
         on_ready: is told once that a master has the worker.
         on_waiting: is told once that there is no master yet.
         metrics: the address of its page of metrics, if it has one.
         secret: of the cluster, for a worker that must not read it from a file.
-
-    Raises:
-        ConfigError: it cannot, or must not, listen there, or a folder cannot be made.
     """
 
     def __init__(
@@ -103,11 +99,7 @@ class WorkerDaemon:
             self._opened = opened.pop_all()
 
     def wait(self) -> None:
-        """Wait until the worker ends by itself, as when it finds no master any more.
-
-        Raises:
-            GearpyError: why it did.
-        """
+        """Wait until the worker ends by itself, as when it finds no master any more."""
         self._exit.wait()
 
     def close(self) -> None:
@@ -160,6 +152,5 @@ class WorkerDaemon:
             home=home,
         )
         return self._endpoint.system.spawn(
-            lambda: WorkerActor(master, config.worker.slots, self._launcher, post, settings),
-            WORKER,
+            lambda: WorkerActor(master, config.worker.slots, self._launcher, post, settings), WORKER
         )

@@ -51,10 +51,6 @@ def plan_places(
     """Check places, given as JSON has them, for partitions of tasks such as ``1.0``.
 
     Those that are as they were are left out: `plain` of all, with one edited, will do.
-
-    Raises:
-        ConfigError: with all mistakes: there is no such task or partition, or a place is of
-            another kind than the one that it takes the place of.
     """
     known = {task: each for each in stored.find() for task in stored.places(each)}
     planned, mistakes = list[PlannedPlace](), list[str]()
@@ -81,13 +77,7 @@ def set_places(
     segments_max: int = SEGMENTS_MAX,
     wall_ms: Callable[[], int],
 ) -> None:
-    """Let the next launch of the application read its sources from these places.
-
-    Raises:
-        LogSuperseded: the application was launched meanwhile.
-        LogDamaged: the log is not as it was stored.
-        LogBroken: the store cannot be used.
-    """
+    """Let the next launch of the application read its sources from these places."""
     log = CoordinatorLog(
         stored.checkpoints,
         stored.prefix,
@@ -190,10 +180,6 @@ def needed_files(checkpoints: Checkpoints) -> set[str]:
     """Return the files that the epochs and savepoints of all applications in a store need.
 
     An application may have gone on from another one, and need its files.
-
-    Raises:
-        GearpyError: the log of an application cannot be read.
-        OSError: the store cannot be read.
     """
     return {
         file for prefix in stored_prefixes(checkpoints) for file in needed_by(checkpoints, prefix)
@@ -204,10 +190,6 @@ def find_orphans(checkpoints: Checkpoints, prefix: str, needed: Iterable[str]) -
     """Return the files of an application's epochs that are not among the needed ones.
 
     A crash may leave some behind, between storing a file and saying so in the log.
-
-    Raises:
-        ConfigError: the application has no log, so that nothing says what it needs.
-        OSError: the store cannot be read.
     """
     if not newest_launch(checkpoints, prefix):
         raise ConfigError(
@@ -223,13 +205,7 @@ def find_orphans(checkpoints: Checkpoints, prefix: str, needed: Iterable[str]) -
 
 
 def check_unused(checkpoints: Checkpoints, prefix: str) -> None:
-    """Refuse to remove an application with savepoints, or one that another one still needs.
-
-    Raises:
-        ConfigError: it is needed.
-        GearpyError: the log of another application in the store cannot be read.
-        OSError: the store cannot be read.
-    """
+    """Refuse to remove an application with savepoints, or one that another one still needs."""
     if names := savepoint_names(checkpoints, prefix):
         told = ", ".join(names)
         raise ConfigError(
@@ -249,13 +225,6 @@ def drop_expired(checkpoints: Checkpoints, own: str, keep_ms: int, now_ms: int) 
 
     Those of the same cluster only: others may keep theirs longer. One that another application has
     gone on from stays as long as that needs its files.
-
-    Args:
-        own: below which name the application is that asks.
-
-    Raises:
-        GearpyError: the log of an application cannot be read.
-        OSError: the store cannot be read.
     """
     cluster = own.rpartition("/")[0]
     for prefix in stored_prefixes(checkpoints, cluster).keys() - {own}:
@@ -274,15 +243,6 @@ def needed_by(checkpoints: Checkpoints, prefix: str, *, but: str = "") -> list[s
     """Return the files that the epochs and savepoints of one application need.
 
     So it is with the epochs that a version on trial goes back to.
-
-    Args:
-        checkpoints: the store.
-        prefix: below which name the application is.
-        but: the name of a savepoint that does not count.
-
-    Raises:
-        GearpyError: the log of the application cannot be read.
-        OSError: the store cannot be read.
     """
     stored = StoredEpochs(checkpoints, prefix)
     bases = (each for version in Versions(stored.state).read() for each in version.base)

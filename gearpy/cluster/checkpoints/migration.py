@@ -55,11 +55,6 @@ class Migrated(Struct, frozen=True, kw_only=True):
 
 
 def check_moves(old: Layout, new: Layout, *, allows_drop: bool) -> list[StateMove]:
-    """Return the fate of each step.
-
-    Raises:
-        ConfigError: something that is kept has no place, and that was not allowed.
-    """
     moves = state_moves(old, new)
     gone = lost(moves)
     if gone and not allows_drop:
@@ -86,9 +81,6 @@ def migrate(
     """Write the epochs anew; state without a place is left out.
 
     Args:
-        manifests: one epoch of each region of the old graph.
-        overrides: places of its sources that were set by hand.
-        prefix: below which name everything of the new application is.
         kept: regions of the new graph that go on as they are, and need no epoch.
         in_place: the same application goes on, whose sinks show these epochs: they stay shown,
             also by tasks that are no more.
@@ -96,8 +88,6 @@ def migrate(
     Raises:
         ConfigError: the state cannot be shared by another number of tasks, or a partition of a
             source is gone; or it was stored by a gearpy that gave steps no ids.
-        SnapshotDamaged: a file is missing or damaged.
-        OSError: the store cannot be used.
     """
     with ExitStack() as stack:
         chains = [
@@ -129,7 +119,6 @@ class _Before:
         return self._states[task]
 
     def step(self, task: TaskId, name: str) -> bytes:
-        """Return the state of a step of a chain that is not keyed."""
         kept = self.state(task).task
         if not isinstance(kept, dict) or STEPS not in kept:
             raise ConfigError(
@@ -258,11 +247,6 @@ class _Moving:
                 yield from ((group, body) for body in _bodies(cells))
 
     def _check_shared(self, source: StateSource, spec: ProcessorSpec, wanted: set[str]) -> None:
-        """Refuse to leave out cells that have no key, and so belong to no task of another number.
-
-        Raises:
-            ConfigError: there are some.
-        """
         if _TASK_GROUP in source.groups or _TASK_GROUP not in self.before.groups(source.task):
             return
         if _of_steps(self.before.cells(source.task, _TASK_GROUP), wanted, spec):
@@ -271,11 +255,7 @@ class _Moving:
 
 
 def _region(
-    checkpoints: Checkpoints,
-    moving: _Moving,
-    number: int,
-    pids: Sequence[ProcessorId],
-    prefix: str,
+    checkpoints: Checkpoints, moving: _Moving, number: int, pids: Sequence[ProcessorId], prefix: str
 ) -> Manifest | None:
     parts = [part for pid in pids for part in moving.parts(pid)]
     if not parts:
@@ -330,7 +310,6 @@ def _offsets(moving: _Moving, pids: Iterable[ProcessorId]) -> Iterator[TaskOffse
 def _overrides(
     moving: _Moving, overrides: Sequence[TaskOffsets], dag: Dag
 ) -> Iterator[TaskOffsets]:
-    """Yield places that were set by hand for the tasks that read these partitions now."""
     for pid in dag.order:
         old = {*moving.taken.old_tasks(pid)}
         by_hand = {
@@ -396,15 +375,11 @@ def _of_steps(
     for cell, value in cells.items():
         tag = cell[: 1 + cell[0]]
         if tag not in known:
-            known[tag] = _step_of(tag) in wanted
+            names = (name for name in Tag.decode(tag).path if not name.startswith("#"))
+            known[tag] = next(names, "") in wanted
         if known[tag]:
             found[cell] = value
     return found
-
-
-def _step_of(tag: bytes) -> str:
-    names = (name for name in Tag.decode(tag).path if not name.startswith("#"))
-    return next(names, "")
 
 
 def _bodies(cells: dict[bytes, bytes]) -> Iterator[bytes]:
@@ -414,7 +389,6 @@ def _bodies(cells: dict[bytes, bytes]) -> Iterator[bytes]:
 
 
 def _partitions(spec: ProcessorSpec) -> list[str]:
-    """Return the partitions of a source, unless there are so many that only a digest is told."""
     try:
         names = json.loads(spec.partitions or "[]")
     except ValueError:

@@ -25,7 +25,7 @@ from gearpy.storage.changelog import rebuilt
 from gearpy.storage.checkpoints import Checkpoints, checkpoints_at
 from gearpy.storage.coordinator_log import read_log
 from gearpy.storage.savepoints import read_savepoints
-from gearpy.storage.snapshot_files import Cells, SnapshotChain
+from gearpy.storage.snapshot_files import SnapshotChain
 from gearpy.task.api.snapshots import decode_state
 
 #: What is below `LaunchExecutor.checkpoints`; a store may be of one cluster alone.
@@ -89,12 +89,6 @@ class StoredEpochs:
     """The complete epochs of an application, as its coordinator log has them, or a savepoint.
 
     Those of savepoints of an earlier graph are left out: steps would be looked for in other tasks.
-
-    Raises:
-        LogDamaged: the log is not as it was stored.
-        LogBroken: the store cannot be used.
-        ProtocolError: a newer gearpy has written the log.
-        OSError: the store cannot be read.
     """
 
     def __init__(self, checkpoints: Checkpoints, prefix: str) -> None:
@@ -114,11 +108,7 @@ class StoredEpochs:
         self._operators = _operators(self.state)
 
     def find(self, epoch: int | None = None) -> list[Manifest]:
-        """Return an epoch of each region that has it; without a number, the newest.
-
-        Raises:
-            ConfigError: there is none.
-        """
+        """Return an epoch of each region that has it; without a number, the newest."""
         if epoch is None:
             found = [each[-1] for each in self.manifests.values() if each]
         else:
@@ -139,7 +129,6 @@ class StoredEpochs:
         return self._operators.get(task.processor, "")
 
     def summary(self, manifest: Manifest) -> EpochSummary:
-        """Return the facts about an epoch that need none of its files."""
         stored = self.state.find(EPOCH, f"{manifest.region}/{manifest.epoch}")
         _, named_ms = self._named.get((manifest.region, manifest.epoch), (None, 0))
         return EpochSummary(
@@ -190,14 +179,7 @@ class StoredEpochs:
 
 
 def open_store(place: str, *, named_by: str = "--checkpoints or checkpoint.folder") -> Checkpoints:
-    """Return the checkpoint store in a folder or at a URL; a folder is not made.
-
-    Args:
-        named_by: with what a user has named it, or would name another.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Return the checkpoint store in a folder or at a URL; a folder is not made."""
     if "://" not in place and not Path(place).expanduser().is_dir():
         raise ConfigError(
             f"checkpoint store {place} is not there: name the folder, as this machine sees it, "
@@ -212,11 +194,7 @@ def open_store(place: str, *, named_by: str = "--checkpoints or checkpoint.folde
 
 
 def stored_prefixes(checkpoints: Checkpoints, cluster: str = "") -> dict[str, AppId]:
-    """Return the prefix and the number of each application, of one cluster or any, by number.
-
-    Raises:
-        OSError: the store cannot be read.
-    """
+    """Return the prefix and the number of each application, of one cluster or any, by number."""
     found = map(_PREFIX.match, checkpoints.names(cluster))
     pairs = {(AppId(int(each[2])), each[1]) for each in found if each is not None}
     return {prefix: app_id for app_id, prefix in sorted(pairs)}
@@ -229,18 +207,9 @@ def find_application(
     cluster: str | None = None,
     else_try: str = "another store is named with --checkpoints",
 ) -> str:
-    """Find an application by its number, or the newest one of a name; return its prefix.
-
-    Args:
-        cluster: id of its cluster; None: there is only one that has it.
-        else_try: what to do if there is none.
-
-    Raises:
-        ConfigError: there is no such application, or several clusters have it.
-        OSError: the store cannot be read.
-    """
+    """Find an application by its number, or the newest one of a name; return its prefix."""
     every = stored_prefixes(checkpoints)
-    mine = [each for each in every if cluster in (None, _cluster_of(each))]
+    mine = [each for each in every if cluster in (None, each.rpartition("/")[0])]
     if wanted.isascii() and wanted.isdigit() and len(wanted) <= _DIGITS_MAX:
         known, shown = dict.fromkeys(every, ""), f"application {wanted}"
         found = [prefix for prefix in mine if every[prefix] == int(wanted)]
@@ -248,7 +217,7 @@ def find_application(
         known = {prefix: name_of(checkpoints, prefix) or f"app{every[prefix]}" for prefix in mine}
         shown = f"application {wanted!r}"
         found = [prefix for prefix in mine if known[prefix] == wanted]
-    clusters = sorted({_cluster_of(each) for each in found})
+    clusters = sorted({each.rpartition("/")[0] for each in found})
     if len(clusters) > 1:
         raise ConfigError(
             f"{shown} is in the checkpoint store for several clusters, "
@@ -263,10 +232,6 @@ def find_application(
             f"{else_try}"
         )
     return found[-1]
-
-
-def _cluster_of(prefix: str) -> str:
-    return prefix.rpartition("/")[0]
 
 
 def name_of(checkpoints: Checkpoints, prefix: str) -> str:
@@ -315,9 +280,6 @@ def verify(stored: StoredEpochs, epoch: int | None = None) -> list[EpochVerdict]
     Where that one is damaged, older ones are looked at, up to one that is whole: a restart would
     go back to that. An application that runs deletes the files of epochs that it needs no more:
     what the log does not have any more when they were read is left out.
-
-    Raises:
-        ConfigError: there is no such epoch.
     """
     for _ in range(_LOOKS_MAX):
         verdicts = _verdicts(stored, epoch)
@@ -423,13 +385,7 @@ class EpochDifference(Struct, frozen=True, kw_only=True):
 
 
 def compare(stored: StoredEpochs, old: int, new: int) -> list[EpochDifference]:
-    """Compare two epochs: return the differences of each region that has both.
-
-    Raises:
-        ConfigError: there are no such epochs.
-        SnapshotDamaged: a file of them is missing, or not what was stored.
-        OSError: a file cannot be read.
-    """
+    """Compare two epochs: return the differences of each region that has both."""
     later = {each.region: each for each in stored.find(new)}
     pairs = [
         (before, later[before.region]) for before in stored.find(old) if before.region in later
@@ -479,8 +435,8 @@ def _task_change(task: TaskId, operator: str, old: SnapshotChain, new: SnapshotC
         was, now = old.cells(task, group), new.cells(task, group)
         kept = was.keys() & now.keys()
         tally.update(
-            old_bytes=_bytes_in(was),
-            new_bytes=_bytes_in(now),
+            old_bytes=sum(map(len, was)) + sum(map(len, was.values())),
+            new_bytes=sum(map(len, now)) + sum(map(len, now.values())),
             old_cells=len(was),
             new_cells=len(now),
             added=len(now) - len(kept),
@@ -497,10 +453,6 @@ def _task_change(task: TaskId, operator: str, old: SnapshotChain, new: SnapshotC
         changed=tally["changed"],
         deleted=tally["deleted"],
     )
-
-
-def _bytes_in(cells: Cells) -> int:
-    return sum(map(len, cells)) + sum(map(len, cells.values()))
 
 
 def _head_bytes(chain: SnapshotChain, task: TaskId) -> int:
@@ -553,7 +505,6 @@ def _decoded(places: Mapping[TaskId, Mapping[str, bytes]]) -> dict[TaskId, dict[
 
 
 def _operators(state: CoordinatorState) -> dict[int, str]:
-    """Return the names of processors in the newest version of the graph."""
     versions = DagVersions(state).read()
     lines: Iterable[str] = versions[-1].description if versions else ()
     found = (_PROCESSOR.match(line) for line in lines)

@@ -46,7 +46,6 @@ class StoreReader:
         self._here = checkpoints
 
     def answer(self, message: GetStoredNames | GetStoredPart) -> object:
-        """Return names or bytes, or the reason why there are none."""
         listed = self._ask(GetEpochs(app_id=message.app_id))
         if not isinstance(listed, EpochList):
             return listed
@@ -68,8 +67,6 @@ class RemoteCheckpoints:
 
     Args:
         ask: sends a question, and returns its answer; raises `SubmitRefused`.
-        app_id: an application that stores there.
-        place: where that is, for people.
     """
 
     def __init__(self, ask: Callable[[Question[Any]], Any], app_id: AppId, place: str) -> None:
@@ -82,7 +79,6 @@ class RemoteCheckpoints:
         return [*self._ask(question).names]
 
     def open(self, location: str) -> BinaryIO:
-        """See `Checkpoints`; all of it is fetched."""
         file = io.BytesIO()
         while True:
             question = GetStoredPart(app_id=self._app_id, location=location, offset=file.tell())

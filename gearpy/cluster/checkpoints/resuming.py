@@ -38,11 +38,6 @@ def resume_point(text: str, *, config: Config, cluster_id: str, allows_drop: boo
         text: the name of a savepoint of this cluster; or the number or name of an application of
             it, or ``cluster/appN`` of any, each alone, for its newest epoch, or with ``@`` and an
             epoch or savepoint.
-        allows_drop: what the program has no place for may be left behind.
-
-    Raises:
-        ConfigError: there is no such checkpoint, or none can be seen from here.
-        GearpyError: the stored epochs of that application cannot be read.
     """
     folder = config.checkpoint.folder
     place = f"checkpoint store {folder}"
@@ -60,15 +55,7 @@ def resume_point(text: str, *, config: Config, cluster_id: str, allows_drop: boo
 
 
 def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
-    """Return the fate in a graph of the state of each step of a checkpoint.
-
-    Returns:
-        Nothing if the checkpoint is of a gearpy that gave steps no ids.
-
-    Raises:
-        ConfigError: something that is kept has no place, and that was not allowed.
-        GearpyError: the stored epochs of that application cannot be read.
-    """
+    """Return the fate in a graph of the state of each step of a checkpoint."""
     found = ResumePoint.parse(point)
     checkpoints = open_store(config.checkpoint.folder, named_by="checkpoint.folder")
     if found.savepoint:
@@ -81,11 +68,7 @@ def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
 
 
 def shown_since(point: str, *, config: Config) -> str:
-    """Return a hint on results that were shown behind a checkpoint; empty if there are none.
-
-    Raises:
-        GearpyError: the stored epochs of that application cannot be read.
-    """
+    """Return a hint on results that were shown behind a checkpoint; empty if there are none."""
     found = ResumePoint.parse(point)
     checkpoints = open_store(config.checkpoint.folder, named_by="checkpoint.folder")
     if found.savepoint:
@@ -127,8 +110,15 @@ def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> ResumePoint:
     elif _PREFIX.fullmatch(name):
         prefix = name
     else:
+        there = {each.savepoint.name for each in stored_savepoints(checkpoints, cluster_id)}
         prefix = find_application(
-            checkpoints, name, cluster=cluster_id, else_try=_others(checkpoints, cluster_id)
+            checkpoints,
+            name,
+            cluster=cluster_id,
+            else_try=(
+                f"savepoints are: {', '.join(sorted(there)) or 'none'}; another store is named "
+                "with --set checkpoint.folder=PLACE"
+            ),
         )
     wanted = int(epoch) if epoch else None
     stored = StoredEpochs(checkpoints, prefix)
@@ -163,14 +153,6 @@ def _savepoint(text: str, checkpoints: Checkpoints, cluster_id: str) -> StoredSa
     if application and not named:
         raise ConfigError(f"{application} has no savepoint {name!r}: see gear savepoint list")
     return named[0] if named else None
-
-
-def _others(checkpoints: Checkpoints, cluster_id: str) -> str:
-    there = {each.savepoint.name for each in stored_savepoints(checkpoints, cluster_id)}
-    return (
-        f"savepoints are: {', '.join(sorted(there)) or 'none'}; another store is named with "
-        "--set checkpoint.folder=PLACE"
-    )
 
 
 def _is_of(found: StoredSavepoint, application: str, cluster_id: str) -> bool:

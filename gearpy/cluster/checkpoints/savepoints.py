@@ -25,16 +25,7 @@ class StoredSavepoint:
 def stored_savepoints(
     checkpoints: Checkpoints, cluster: str | None = None, *, name: str = ""
 ) -> list[StoredSavepoint]:
-    """Return the savepoints in a store, the oldest first; damaged ones are passed over.
-
-    Args:
-        checkpoints: the store.
-        cluster: only those of this cluster.
-        name: only those of this name.
-
-    Raises:
-        OSError: the store cannot be read.
-    """
+    """Return the savepoints in a store, the oldest first; damaged ones are passed over."""
     found = [
         StoredSavepoint(prefix=prefix, savepoint=each)
         for prefix in stored_prefixes(checkpoints, cluster or "")
@@ -47,12 +38,6 @@ def stored_savepoints(
 def find_savepoint(
     checkpoints: Checkpoints, name: str, cluster: str | None = None
 ) -> StoredSavepoint:
-    """Return the savepoint of a name, or of ``PREFIX@NAME``.
-
-    Raises:
-        ConfigError: there is none, or there are several of that name.
-        OSError: the store cannot be read.
-    """
     prefix, _, alone = name.rpartition("@")
     found = [
         each
@@ -73,11 +58,6 @@ def drop_savepoint(checkpoints: Checkpoints, found: StoredSavepoint) -> None:
 
     What the application needs of them is in its log: an epoch only has files that the one before
     it has had, or new ones.
-
-    Raises:
-        ConfigError: another application that has begun with it needs files of it.
-        GearpyError: the log of an application in the store cannot be read.
-        OSError: the store cannot be used.
     """
     files, name = found.savepoint.files, found.savepoint.name
     for other in stored_prefixes(checkpoints).keys() - {found.prefix}:

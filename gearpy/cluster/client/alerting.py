@@ -35,9 +35,6 @@ class Webhook:
     One post has all that has changed at a time: ``{"cluster_id", "alerts": [{"state", "at_ms",
     "app_id", "name", "alert": {"rule", "level", "since_ms", "text"}}]}``. One that fails is tried
     again a few times; nobody waits for it.
-
-    Args:
-        pause_s: before the second attempt.
     """
 
     def __init__(self, url: str, *, pause_s: float = _PAUSE_S) -> None:

@@ -53,14 +53,8 @@ from gearpy.messages.client import (
     VersionSummary,
 )
 from gearpy.messages.masters import GetMasters, MasterList
-from gearpy.messages.metrics import (
-    MetricsData,
-)
-from gearpy.messages.summaries import (
-    ApplicationDetail,
-    ApplicationSummary,
-    ErrorCard,
-)
+from gearpy.messages.metrics import MetricsData
+from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary, ErrorCard
 from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
@@ -251,11 +245,7 @@ class ClusterClient(ClusterQuestions):
         return self.states(ref, at=at).table(step, state, epoch=epoch)
 
     def states(
-        self,
-        ref: AppId | str,
-        *,
-        at: StateAt = "epoch",
-        classes: RecordRegistry = DEFAULT_REGISTRY,
+        self, ref: AppId | str, *, at: StateAt = "epoch", classes: RecordRegistry = DEFAULT_REGISTRY
     ) -> "StoredStates":
         """Return a reader of the states of an application in its stored epochs; see `state`.
 
@@ -534,11 +524,15 @@ class ClusterClient(ClusterQuestions):
         question = GetEpochs(app_id=app_id, ends_one=True)
         asked = self.ask(question)
         # An older app master does not tell: the one behind the newest may have begun before.
-        wanted = {region: epoch + 2 for region, epoch in _newest(asked).items()}
+        wanted = {
+            region: epoch + 2
+            for region, epoch in {each.region: each.epoch for each in asked.epochs}.items()
+        }
         wanted |= dict(asked.next_to_end)
         question = replace(question, until=tuple(wanted.items()))
         while True:
-            now = _newest(self.ask(question))
+            found = self.ask(question)
+            now = {each.region: each.epoch for each in found.epochs}
             if now and all(epoch >= wanted.get(region, 2) for region, epoch in now.items()):
                 return
             if not tries.may_go_on():
@@ -772,10 +766,6 @@ def _event_time(given: EventTime | str | None) -> int | None:
     if given is None:
         return None
     return event_time_in(given) if isinstance(given, str) else event_time_ms(given)
-
-
-def _newest(found: EpochList) -> dict[int, int]:
-    return {each.region: each.epoch for each in found.epochs}
 
 
 def user_at_hand() -> str:

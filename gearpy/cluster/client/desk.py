@@ -136,15 +136,7 @@ _ACTIONS: Final[Mapping[type, str]] = {
 class AsksActors(Protocol):
     """Asks actors by path: `cluster.net.post.Post`."""
 
-    def ask(self, path: ActorPath, message: Any, timeout_s: float, /) -> Any:
-        """Return the answer of an actor.
-
-        Raises:
-            ActorStopped: there is no such actor.
-            ConnectionLost: its process is gone.
-            AskTimeout: no answer in time.
-        """
-        ...
+    def ask(self, path: ActorPath, message: Any, timeout_s: float, /) -> Any: ...
 
 
 class AnswersArtifacts(Protocol):
@@ -155,9 +147,7 @@ class AnswersArtifacts(Protocol):
         """Returns why an application cannot be begun with a program, or an empty text."""
         ...
 
-    def answer(self, message: Any, /) -> object:
-        """Answer `HasArtifact`, `UploadArtifact` or `GetArtifactPart`."""
-        ...
+    def answer(self, message: Any, /) -> object: ...
 
 
 def _note_nothing(*_: str) -> None:
@@ -173,7 +163,6 @@ class Desk:
         disk: tells what this master has on its disk.
         read_log: reads the logs of executors that run in this process.
         admins: users who may change the applications of others, beside the one who runs this.
-        alerts: returns the alerts that fire.
         note_action: notes a change that was asked for: user, command, target, address, outcome.
         checkpoints: the store of a cluster in this process; others are opened where they are.
         timeout_s: how long clients wait; who is asked for them has most of that time.
@@ -218,11 +207,6 @@ class Desk:
         return isinstance(message, GetArtifactPart)
 
     def answer(self, message: object, principal: Principal = CLUSTER) -> object:
-        """Answer a client that has proved to be ``principal``.
-
-        Raises:
-            GearpyError: the master, or an app master, does not answer.
-        """
         if not self.allows(principal, message):
             return Refused(reason=f"{principal} may not ask this {type(message).__name__}")
         if isinstance(message, ApplicationChange):
@@ -242,7 +226,6 @@ class Desk:
         return self._answer(message)
 
     def _forbidden(self, change: ApplicationChange) -> Refused | None:
-        """Return the refusal of a change by somebody whose application it is not."""
         known = self.ask_master(GetApplication(app_id=change.app_id))
         if not isinstance(known, ApplicationSummary):
             return None  # There is none of this id, as the answer will say.
@@ -255,7 +238,6 @@ class Desk:
         )
 
     def _without_program(self, message: object) -> Refused | None:
-        """Return the refusal of what would begin with a program that is not there."""
         match message:
             case SubmitApplication() | UpdateApplication():
                 artifact, advice = message.artifact, "{}"
@@ -392,11 +374,7 @@ class Desk:
         return answer
 
     def _no_app_master(self, app_id: AppId, message: object, why: str) -> object:
-        """Answer with what was left behind, where that is wanted; else tell why there is nothing.
-
-        Args:
-            why: there is no app master, though the application has not ended.
-        """
+        """Answer with what was left behind, if that is wanted; else tell why there is nothing."""
         known = self.ask_master(GetApplication(app_id=app_id))
         has_ended = isinstance(known, ApplicationSummary) and known.status in TERMINAL
         if (kind := _LEFT_BEHIND.get(type(message))) and (has_ended or _or_last(message)):
@@ -463,7 +441,10 @@ class Desk:
             message = ReplayQuarantined(app_id=app_id, numbers=numbers, records=part)
             answer = self._ask_app_master(app_id, message)
             if not isinstance(answer, QuarantinedList):
-                return _with_given(answer, given)
+                if not given or not isinstance(answer, Refused):
+                    return answer
+                before = _listed([each.number for each in given])
+                return Refused(reason=f"{answer.reason}; given back before that: {before}")
             taken = {each.number for each in answer.records}
             given += [each for each in part if each.number in taken]
         if not given:
@@ -476,7 +457,6 @@ class Desk:
     def _quarantined(
         self, app_id: AppId, numbers: tuple[int, ...]
     ) -> tuple[QuarantinedRecord, ...] | Refused:
-        """Return the records with these numbers (all if there are none), or why not."""
         listed: QuarantinedList | Refused = self.ask_master(ListQuarantined(app_id=app_id))
         if isinstance(listed, Refused):
             return listed
@@ -503,7 +483,6 @@ class _Logs:
         self._timeout_s = timeout_s
 
     def read(self, question: ReadLog, addresses: RoleAddresses) -> LogText | Refused:
-        """Return the log of the newest launch that anybody has."""
         found: list[LogText] = []
         refusals: dict[str, None] = {}  # In order; workers of one machine say the same.
         for answer in self._answers(question, addresses):
@@ -532,7 +511,6 @@ class _Logs:
 
 
 def _action_of(change: ApplicationChange) -> str:
-    """Return the command of ``gear`` that asks for a change."""
     if not isinstance(change, UpdateApplication):
         return _ACTIONS[type(change)]
     if change.calls_off:
@@ -562,7 +540,6 @@ def _known_ms(left: LastAnswer, known: ApplicationSummary) -> int:
 
 
 def _answer_of(left: LastAnswer, message: object, known_ms: int) -> object:
-    """Return the answer of an app master that is gone."""
     answer = decode_control(left.answer)
     if isinstance(answer, ApplicationDetail):
         return replace(answer, known_ms=known_ms)
@@ -574,14 +551,6 @@ def _answer_of(left: LastAnswer, message: object, known_ms: int) -> object:
 
 
 _NO_ARTIFACTS: Final = Refused(reason="this cluster takes no uploads: programs run from their path")
-
-
-def _with_given(answer: object, given: Sequence[QuarantinedRecord]) -> object:
-    """Return a refusal that also tells which records were given before it."""
-    if not given or not isinstance(answer, Refused):
-        return answer
-    numbers = _listed([each.number for each in given])
-    return Refused(reason=f"{answer.reason}; given back before that: {numbers}")
 
 
 def _brief(record: QuarantinedRecord) -> QuarantinedRecord:
@@ -600,7 +569,7 @@ def _brief(record: QuarantinedRecord) -> QuarantinedRecord:
 def _fitting(app_id: AppId, records: tuple[QuarantinedRecord, ...]) -> QuarantinedList:
     """Return as many records as one answer can hold; a large first one without its value."""
     fitting = next(_parts(records), ())
-    if len(fitting) == 1 and _size(fitting[0]) > _RECORDS_BYTES_MAX:
+    if len(fitting) == 1 and len(encode_control(fitting[0])) > _RECORDS_BYTES_MAX:
         fitting = (_brief(fitting[0]),)
     total = len(records) if len(fitting) < len(records) else 0
     return QuarantinedList(app_id=app_id, records=fitting, total=total)
@@ -611,7 +580,7 @@ def _parts(records: Sequence[QuarantinedRecord]) -> Iterator[tuple[QuarantinedRe
     part: list[QuarantinedRecord] = []
     size = 0
     for record in records:
-        more = _size(record)
+        more = len(encode_control(record))
         if part and size + more > _RECORDS_BYTES_MAX:
             yield tuple(part)
             part, size = [], 0
@@ -619,10 +588,6 @@ def _parts(records: Sequence[QuarantinedRecord]) -> Iterator[tuple[QuarantinedRe
         size += more
     if part:
         yield tuple(part)
-
-
-def _size(record: QuarantinedRecord) -> int:
-    return len(encode_control(record))
 
 
 def _listed(numbers: Sequence[int]) -> str:

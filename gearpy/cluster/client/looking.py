@@ -24,12 +24,12 @@ from gearpy.messages.client import (
 )
 from gearpy.messages.masters import GetMasters
 from gearpy.messages.metrics import GetProcessMetrics, ProcessMetricsData
-from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary, WorkerSummary
+from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
 from gearpy.views.alerts import alert_view
 from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look, Looks
 from gearpy.views.measured import ProcessUse, use_of
-from gearpy.views.model import AlertView, AppRow, AppView, MasterView, OverviewView, ProcessorView
+from gearpy.views.model import AlertView, AppView, MasterView, OverviewView, ProcessorView
 from gearpy.views.overview import overview_view, row_of, row_of_summary
 
 #: So many living applications, and workers, are asked; of others the master alone is.
@@ -40,15 +40,7 @@ _AT_ONCE: Final = 8  # Applications that are asked side by side.
 
 
 def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LATELY_MS) -> Look:
-    """Ask the master, and the app master if there is one; else for the answers it left behind.
-
-    Args:
-        lately_ms: how far the series goes back; None for as far as is known.
-
-    Raises:
-        SubmitRefused: there is no application with this id.
-        GearpyError: there is no cluster.
-    """
+    """Ask the master, and the app master if there is one; else for the answers it left behind."""
     summary = client.ask(GetApplication(app_id=app_id))
     try:
         detail = client.ask(DescribeApplication(app_id=app_id, or_last=True))
@@ -116,35 +108,33 @@ class ClusterWatch:
         self._processes: dict[WorkerId | None, ProcessMetricsData] = {}
 
     def application(self, app_id: AppId) -> AppView:
-        """Look at one application; return its view.
-
-        Raises:
-            SubmitRefused: there is none with this id.
-            GearpyError: there is no cluster.
-        """
+        """Look at one application; return its view."""
         view = self._view(look_at(self._client, app_id))
         return replace(view, alerts=alerts_about(self._client, app_id))
 
     def processor(self, app_id: AppId, processor_id: int) -> ProcessorView | None:
-        """Look at one application; return the view of a processor, None if it has no such.
-
-        Raises:
-            SubmitRefused: there is none with this id.
-            GearpyError: there is no cluster.
-        """
+        """Look at one application; return the view of a processor, None if it has no such."""
         look = look_at(self._client, app_id)
         return processor_view(look, processor_id, self._with(look).before)
 
     def overview(self) -> OverviewView:
-        """Look at all living applications; return the view of the cluster.
-
-        Raises:
-            GearpyError: there is no cluster.
-        """
+        """Look at all living applications; return the view of the cluster."""
         summaries = self._client.applications()
         self._forget(each.app_id for each in summaries)
-        rows, workers = self._rows(summaries), self._client.ask(ListWorkers()).workers
-        use = self._use_of_workers(workers)
+        asked = [each for each in summaries if each.status not in TERMINAL][:_ASKED_MAX]
+        looks = self._looks_at(asked)
+        rows = [
+            row_of(self._view(looks[each.app_id]))
+            if each.app_id in looks
+            else row_of_summary(each, wall_ms())
+            for each in summaries
+        ]
+        workers = self._client.ask(ListWorkers()).workers
+        use: dict[int, ProcessUse] = {}
+        with suppress(AskTimeout):
+            for worker in workers[:_ASKED_MAX]:
+                with suppress(SubmitRefused):
+                    use[worker.worker_id] = self._use_of(worker.worker_id)
         return overview_view(
             at_ms=wall_ms(),
             cluster_id=self._client.ask(GetCluster()).cluster_id,
@@ -167,40 +157,16 @@ class ClusterWatch:
             *(MasterView(address=each.address, leader=False) for each in others if not each.leads),
         ]
 
-    def _use_of_workers(self, workers: Iterable[WorkerSummary]) -> dict[int, ProcessUse]:
-        """Return the use of some workers; the first that does not answer ends it."""
-        use: dict[int, ProcessUse] = {}
-        with suppress(AskTimeout):
-            for each in [*workers][:_ASKED_MAX]:
-                with suppress(SubmitRefused):
-                    use[each.worker_id] = self._use_of(each.worker_id)
-        return use
-
     def _use_of(self, worker_id: WorkerId | None) -> ProcessUse:
         now = self._client.ask(GetProcessMetrics(worker_id=worker_id))
         was, self._processes[worker_id] = self._processes.get(worker_id), now
         return use_of(now, was)
 
     def applications(self) -> list[AppView]:
-        """Look at all living applications; return the views of all that there are.
-
-        Raises:
-            GearpyError: there is no cluster.
-        """
+        """Look at all living applications; return the views of all that there are."""
         summaries = self._client.applications()
         self._forget(each.app_id for each in summaries)
         return [self._view(_look(self._client, each, _LATELY_MS)) for each in summaries]
-
-    def _rows(self, summaries: Iterable[ApplicationSummary]) -> list[AppRow]:
-        summaries = [*summaries]
-        asked = [each for each in summaries if each.status not in TERMINAL][:_ASKED_MAX]
-        looks = self._looks_at(asked)
-        return [
-            row_of(self._view(looks[each.app_id]))
-            if each.app_id in looks
-            else row_of_summary(each, wall_ms())
-            for each in summaries
-        ]
 
     def _looks_at(self, summaries: Sequence[ApplicationSummary]) -> dict[AppId, Look]:
         """Look at several applications at once: each answer may take a while to come."""

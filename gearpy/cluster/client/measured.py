@@ -18,7 +18,6 @@ class ProcessPage(Struct, frozen=True, kw_only=True):
     """A page of metrics that one process of a cluster has: of a worker, or of an executor.
 
     Attributes:
-        address: ``host:port``; the page is at ``/metrics``.
         app: the name of the application of an executor.
     """
 
@@ -39,9 +38,6 @@ def cluster_sample(client: ClusterClient, *, beside: Collection[ProcessPage] = (
     """Return the measurements of all applications that run, of the master and of the workers.
 
     A process that does not answer is left out: a page of metrics with a gap is better than none.
-
-    Args:
-        beside: pages of processes; what is on them is left out.
     """
     return ClusterSample(
         applications=tuple(_applications(client, {(p.app_id, p.executor_id) for p in beside})),
@@ -50,7 +46,6 @@ def cluster_sample(client: ClusterClient, *, beside: Collection[ProcessPage] = (
 
 
 def process_pages(client: ClusterClient) -> Iterator[ProcessPage]:
-    """Yield the page of each process that has one and answers."""
     with suppress(GearpyError):
         for worker in client.ask(ListWorkers()).workers:
             with suppress(GearpyError):

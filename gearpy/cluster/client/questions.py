@@ -1,32 +1,17 @@
 """Questions about a cluster, which change nothing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
 from msgspec.structs import replace
 
 from gearpy.core.master.registry import TERMINAL
-from gearpy.errors import (
-    ChangeForbidden,
-    ProtocolError,
-    SubmitRefused,
-)
+from gearpy.errors import ChangeForbidden, ProtocolError, SubmitRefused
 from gearpy.ids import AppId
-from gearpy.messages.client import (
-    GetSubmission,
-    ListApplications,
-    Refused,
-)
-from gearpy.messages.metrics import (
-    GetMetrics,
-    GetSeries,
-    MetricsData,
-    SeriesData,
-)
+from gearpy.messages.client import GetSubmission, ListApplications, Refused
+from gearpy.messages.metrics import GetMetrics, GetSeries, MetricsData, SeriesData
 from gearpy.messages.question import Question, answer_of
-from gearpy.messages.summaries import (
-    ApplicationSummary,
-)
+from gearpy.messages.summaries import ApplicationSummary
 
 _NAMES_SHOWN_MAX: Final = 10
 A = TypeVar("A")
@@ -92,7 +77,10 @@ class ClusterQuestions:
         living = [each for each in named if each.status not in TERMINAL]
         if named:
             return (living or named)[-1].app_id
-        raise SubmitRefused(_no_such_name(text, known))
+        there = [f"{each.name} ({each.app_id})" for each in known[-_NAMES_SHOWN_MAX:]]
+        raise SubmitRefused(
+            f"no application is called {text!r}; there are: {', '.join(there) or 'none'}"
+        )
 
     def arguments(self, app_id: AppId) -> tuple[str, ...]:
         """Return the arguments of the program that an application runs now.
@@ -146,8 +134,3 @@ class ClusterQuestions:
             name, answer = type(question).__name__, type(reply).__name__
             raise ProtocolError(f"{name} was answered with {answer}: is this a master?")
         return cast("A", reply)
-
-
-def _no_such_name(name: str, known: Sequence[ApplicationSummary]) -> str:
-    there = [f"{each.name} ({each.app_id})" for each in known[-_NAMES_SHOWN_MAX:]]
-    return f"no application is called {name!r}; there are: {', '.join(there) or 'none'}"

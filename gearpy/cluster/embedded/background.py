@@ -80,18 +80,21 @@ def start(
         [1, 4, 9]
     """
     application = stream_here(app)
-    _replace(application.name)
+
+    name = application.name
+    with _lock:
+        before = _runs.get(name)
+    if before is not None:
+        _say(f"{name} was started before: that run is stopped first")
+        _end([before], _REPLACED_S)
+
     config = config or load(defaults=EMBEDDED)
     stack = ExitStack()
     with ExitStack() as undo:
         undo.push(stack)
         given = stack.enter_context(
             launched(
-                application,
-                executors=executors,
-                config=config,
-                say=_say,
-                checkpoint=checkpoint,
+                application, executors=executors, config=config, say=_say, checkpoint=checkpoint
             )
         )
         undo.pop_all()
@@ -209,7 +212,6 @@ class BackgroundRun:
         return app_html(self.metrics())
 
     def _ipython_display_(self) -> None:
-        """Show it in a cell, and keep what is shown up to date until it ends."""
         from IPython.display import HTML, display  # noqa: PLC0415 - who calls it has IPython
 
         def html() -> object:
@@ -310,15 +312,6 @@ class BackgroundRun:
             look = look_at(self.client, self.app_id)
             if look.detail is not None:
                 self._looks.add(look)
-
-
-def _replace(name: str) -> None:
-    with _lock:
-        before = _runs.get(name)
-    if before is None:
-        return
-    _say(f"{name} was started before: that run is stopped first")
-    _end([before], _REPLACED_S)
 
 
 @atexit.register

@@ -44,12 +44,6 @@ def launched(
     """Start an application; at the end of the context it is cut short if it runs.
 
     The context may be left by another thread than the one that has entered it.
-
-    Args:
-        checkpoint: a folder of its own for the run; see `run`.
-
-    Raises:
-        ConfigError: the application cannot run, or not with this folder.
     """
     show_source_warnings()
     if checkpoint is None:

@@ -14,16 +14,7 @@ from gearpy.task.api.application import StreamApplication
 def run_for_a_look(
     application: StreamApplication, *, is_enough: Callable[[], bool], timeout_s: float | None
 ) -> ApplicationSummary:
-    """Run an application until its end, until there is enough, or until the time is over.
-
-    Args:
-        timeout_s: how many seconds it may take; None for as long as it takes.
-
-    Raises:
-        ConfigError: it cannot run.
-        OperatorError: user code raised.
-        ApplicationFailed: it failed in another way.
-    """
+    """Run an application until its end, until there is enough, or until the time is over."""
     config = load(defaults=EMBEDDED)
     with launched(application, executors=1, config=config, say=_nothing) as run:
         running = run.running

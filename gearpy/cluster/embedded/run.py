@@ -103,13 +103,6 @@ def run_until(
     """Run an application until it ends, or a signal has come and it is drained; see `run`.
 
     Args:
-        app: the application.
-        stop: notes signals.
-        executors: how many executors share its tasks.
-        config: the configuration.
-        say: tells the user a line.
-        checkpoint: see `run`.
-        on_progress: see `run`.
         beside: each is given the application when it was started, and left when it has ended.
     """
     application = app.build()
@@ -142,11 +135,8 @@ class Watch:
     """Follows a run to its end, and has it drained when a signal has come.
 
     Args:
-        running: what runs.
-        stop: notes signals.
         say: tells the user a line, such as what a drain waits for.
         listeners: each is told several times a second how it is.
-        stopping: said when a drain begins.
         drain_timeout_ms: how long a drain may take, for lines about it.
         way_out: what the user can do in place of waiting for a drain, for the same.
     """

@@ -59,11 +59,6 @@ class RunFolder:
 
     Args:
         path: the folder; it is made if there is none.
-
-    Raises:
-        ConfigError: another process runs there, it is of another program, it has other files, what
-            it had stored is gone, or it cannot be used.
-        GearpyError: a stored file cannot be read.
     """
 
     def __init__(self, path: Path | str, application: StreamApplication) -> None:
@@ -161,11 +156,7 @@ class RunFolder:
         return note
 
     def _begin(self) -> _Note:
-        note = _Note(
-            version=_VERSION,
-            application=self._application.name,
-            prefix=new_run(),
-        )
+        note = _Note(version=_VERSION, application=self._application.name, prefix=new_run())
         self._put(note)
         return note
 

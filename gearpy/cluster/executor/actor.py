@@ -266,14 +266,25 @@ class ExecutorActor(Actor[_Message]):
             self.context.schedule(settings.metrics_interval_ms, _MetricsTick())
 
     def receive(self, message: _Message) -> object:  # noqa: C901, PLR0912 - an arm for each message
-        """Do one step of a start or an end, or pass on a task's report."""
         match message:
             case LaunchTasks():
-                self._launch(message)
+                group = self._groups.get(message.region)
+                if group is None or (group.attempt < message.attempt and group.is_stopped):
+                    self._load(message)
+                elif group.attempt < message.attempt:
+                    group.successor = message  # Made when the last task of this one has stopped.
+                    self._stop_tasks(group, completed=False)
+                elif group.attempt == message.attempt:
+                    self._tell(self._step(TasksLaunched, group))
             case ReadAhead():
                 self._writer.tell(message)
             case TaskLocationsReady():
-                self._locate(message)
+                group = self._group_of(message.attempt)
+                if group is not None and self._transport is not None:
+                    self._transport.locate(
+                        {task: at.data_address for at in message.locations for task in at.tasks}
+                    )
+                    self._tell(self._step(TaskLocationsReceived, group))
             case StartAllTasks():
                 self._start_all(message)
             case StopAllTasks():
@@ -281,15 +292,27 @@ class ExecutorActor(Actor[_Message]):
             case BeginEpoch() | CommitEpoch() | AbortEpoch():
                 self._on_epoch(message)
             case HaltSources():
-                self._halt(message)
+                group = self._group_of(message.attempt)
+                for ref in group.source_refs() if group is not None else ():
+                    ref.tell(HaltTask(message.time_ms))
             case TasksLoaded() | TasksUnloadable() | DoneAhead() | EpochSaved() | EpochFailed():
                 self._on_writer(message)
             case InjectRecord():
                 self._inject(message)
             case SettleTasks():
-                self._settle(message)
+                for task_id in message.tasks:
+                    Thread(
+                        target=self._runners.settle,
+                        args=(task_id,),
+                        name=f"settle-{task_id}",
+                        daemon=True,
+                    ).start()
             case _ReportTick() | _MetricsTick():
-                self._on_tick(message)
+                if isinstance(message, _MetricsTick):
+                    self._report_metrics()
+                else:
+                    self._report_clocks()
+                    self._check_turns()
             case _LinkLost():
                 self._on_link_lost(message)
             case _Quarantined():
@@ -333,16 +356,6 @@ class ExecutorActor(Actor[_Message]):
         self._release()
 
     # -- the start -------------------------------------------------------------------------
-
-    def _launch(self, message: LaunchTasks) -> None:
-        group = self._groups.get(message.region)
-        if group is None or (group.attempt < message.attempt and group.is_stopped):
-            self._load(message)
-        elif group.attempt < message.attempt:
-            group.successor = message  # Made when the last task of this one has stopped.
-            self._stop_tasks(group, completed=False)
-        elif group.attempt == message.attempt:
-            self._tell(self._step(TasksLaunched, group))
 
     def _load(self, message: LaunchTasks) -> None:
         if self._loading.get(message.region, -1) < message.attempt:
@@ -419,37 +432,20 @@ class ExecutorActor(Actor[_Message]):
         transport.register(task_id, partial(_tell_all, ref))
         return ref
 
-    def _locate(self, message: TaskLocationsReady) -> None:
-        group = self._group_of(message.attempt)
-        if group is not None and self._transport is not None:
-            self._transport.locate(
-                {task: at.data_address for at in message.locations for task in at.tasks}
-            )
-            self._tell(self._step(TaskLocationsReceived, group))
-
     def _start_all(self, message: StartAllTasks) -> None:
         group = self._group_of(message.attempt)
         if group is None:
             return
         if group.waiting_start is None:
-            self._freeze()
+            if self._has_dropped:
+                self._tuning.freeze()
+            else:
+                self._tuning.keep()
+            self._has_dropped = False
             group.waiting_start = set(group.tasks)
             for ref in group.tasks.values():
                 ref.tell(StartTask(message.start_time_ms, message.halt_ms))
         self._tell_if_started(group)
-
-    def _halt(self, message: HaltSources) -> None:
-        group = self._group_of(message.attempt)
-        for ref in group.source_refs() if group is not None else ():
-            ref.tell(HaltTask(message.time_ms))
-
-    def _freeze(self) -> None:
-        """Leave the tasks out of later collections, which takes no time while nothing has gone."""
-        if self._has_dropped:
-            self._tuning.freeze()
-        else:
-            self._tuning.keep()
-        self._has_dropped = False
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -520,13 +516,6 @@ class ExecutorActor(Actor[_Message]):
         if group.waiting_start is not None and not group.waiting_start:
             self._tell(self._step(TasksStarted, group))
 
-    def _on_tick(self, tick: _Tick) -> None:
-        if isinstance(tick, _MetricsTick):
-            self._report_metrics()
-        else:
-            self._report_clocks()
-            self._check_turns()
-
     def _report_clocks(self) -> None:
         clocks = self._board.collect()
         if self._settings.metrics_address:
@@ -567,7 +556,6 @@ class ExecutorActor(Actor[_Message]):
         return [load for runner in runners if (load := runner.load()) is not None]
 
     def _measured(self) -> MetricsData:
-        """Return the measurements of this moment, for the page of metrics."""
         settings = self._settings
         return executor_data(
             settings.app_id,
@@ -615,12 +603,6 @@ class ExecutorActor(Actor[_Message]):
                 )
             )
 
-    def _settle(self, message: SettleTasks) -> None:
-        for task_id in message.tasks:
-            Thread(
-                target=self._runners.settle, args=(task_id,), name=f"settle-{task_id}", daemon=True
-            ).start()
-
     # -- epochs ----------------------------------------------------------------------------
 
     def _on_epoch(self, message: BeginEpoch | CommitEpoch | AbortEpoch) -> None:
@@ -655,7 +637,21 @@ class ExecutorActor(Actor[_Message]):
                 if self._loading.get(message.launch.region) == message.launch.attempt:
                     self._make_group(message)
             case TasksUnloadable():
-                self._on_unloadable(message)
+                launch = message.launch
+                if (
+                    self._loading.get(launch.region) == launch.attempt
+                ):  # Else a later one is being read.
+                    del self._loading[launch.region]
+                self._tell(
+                    SnapshotsDamaged(
+                        executor_id=self._settings.executor_id,
+                        version=launch.version,
+                        attempt=launch.attempt,
+                        location=message.location,
+                        reason=message.reason,
+                        is_away=message.is_away,
+                    )
+                )
             case DoneAhead(request=request):
                 self._tell(
                     StateReadAhead(
@@ -672,35 +668,17 @@ class ExecutorActor(Actor[_Message]):
                 if (epochs := self._epochs.get(message.job.attempt)) is not None:
                     epochs.on_saved(message)
             case EpochFailed():
-                self._on_epoch_failed(message)
-
-    def _on_unloadable(self, message: TasksUnloadable) -> None:
-        launch = message.launch
-        if self._loading.get(launch.region) == launch.attempt:  # Else a later one is being read.
-            del self._loading[launch.region]
-        self._tell(
-            SnapshotsDamaged(
-                executor_id=self._settings.executor_id,
-                version=launch.version,
-                attempt=launch.attempt,
-                location=message.location,
-                reason=message.reason,
-                is_away=message.is_away,
-            )
-        )
-
-    def _on_epoch_failed(self, message: EpochFailed) -> None:
-        job = message.job
-        if message.reason != self._unstored:
-            _log.error("epoch %d not stored: %s", job.epoch, message.reason)
-        self._unstored = message.reason
-        epochs = self._epochs.get(job.attempt)
-        if epochs is None:
-            return
-        epochs.on_failed(message)
-        if (error := message.operator_error) is not None:  # It would, whenever it is tried.
-            task = min(job.snapshots)
-            self._on_task(_Failed(job.attempt, task, card_of(error), kind_of(error)))
+                job = message.job
+                if message.reason != self._unstored:
+                    _log.error("epoch %d not stored: %s", job.epoch, message.reason)
+                self._unstored = message.reason
+                epochs = self._epochs.get(job.attempt)
+                if epochs is None:
+                    return
+                epochs.on_failed(message)
+                if (error := message.operator_error) is not None:  # It would, whenever it is tried.
+                    task = min(job.snapshots)
+                    self._on_task(_Failed(job.attempt, task, card_of(error), kind_of(error)))
 
     # --------------------------------------------------------------------------------------
 

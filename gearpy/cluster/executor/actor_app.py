@@ -18,7 +18,7 @@ _Message: TypeAlias = ActorLetter | TurnCall
 
 
 class ActorAppExecutor(Actor[_Message]):
-    """Calls the user's `AppExecutor`, and ends with the app master.
+    """Calls the user's `AppExecutor`, is its context, and ends with the app master.
 
     Runs on: its own thread. Restart: none; the app master has another one launched.
     """
@@ -40,18 +40,22 @@ class ActorAppExecutor(Actor[_Message]):
         self._release = release
         self._metrics_address = metrics_address
         self._user: AppExecutor | None = None
+        self.app_id: int = launch.app_id
+        self.executor_id: int = launch.executor_id
+        self.config: Mapping[str, Any] = {}
 
     def on_start(self) -> None:
-        """Make the user's executor, have it begin, then register."""
         app_master = self._post.find(self._launch.reply_to)
         if app_master is None:
             self.context.stop_self()
             return
         self.context.watch(app_master)
         app = self._load()
+        self.config = app.config
         self._in_user_code(lambda: self._begin(app))
         launch, me = self._launch, self.context.self_ref
-        self._tell(
+        self._post.tell(
+            self._launch.reply_to,
             RegisterExecutor(
                 executor_id=launch.executor_id,
                 launch=launch.launch,
@@ -61,12 +65,12 @@ class ActorAppExecutor(Actor[_Message]):
                 graph_hash="",
                 pid=os.getpid(),
                 metrics_address=self._metrics_address,
-            )
+            ),
         )
 
     def _begin(self, app: ActorApp) -> None:
         user = app.executor()
-        user.context = _ExecutorMeans(self, self._launch, app)
+        user.context = self
         self._user = user
         user.on_start()
 
@@ -91,9 +95,12 @@ class ActorAppExecutor(Actor[_Message]):
         """Send a message to the app master. Runs on: any thread."""
         launch = self._launch
         body = encode_value(message, where="a message")
-        self._tell(ActorLetter(executor_id=launch.executor_id, launch=launch.launch, body=body))
+        self._post.tell(
+            self._launch.reply_to,
+            ActorLetter(executor_id=launch.executor_id, launch=launch.launch, body=body),
+        )
 
-    def call_later(self, delay_ms: int, call: Callable[[], None]) -> None:
+    def schedule(self, delay_ms: int, call: Callable[[], None]) -> None:
         self.context.schedule_once(delay_ms, TurnCall(call))
 
     def fail(self, cause: str) -> None:
@@ -104,38 +111,10 @@ class ActorAppExecutor(Actor[_Message]):
 
         self.context.self_ref.tell(TurnCall(end))
 
-    def _tell(self, message: object) -> None:
-        self._post.tell(self._launch.reply_to, message)
-
     def _in_user_code(self, call: Callable[[], None]) -> None:
-        """Call user code.
-
-        Raises:
-            OperatorError: it has raised.
-            GearpyError: it has raised, or ended the executor.
-        """
         try:
             call()
         except GearpyError:
             raise
         except USER_ERRORS as error:
             raise operator_error(f"executor {self._launch.executor_id}", error) from error
-
-
-class _ExecutorMeans:
-    """The `AppExecutorContext` of one executor."""
-
-    def __init__(self, host: ActorAppExecutor, launch: LaunchExecutor, app: ActorApp) -> None:
-        self._host = host
-        self.app_id: int = launch.app_id
-        self.executor_id: int = launch.executor_id
-        self.config: Mapping[str, Any] = app.config
-
-    def tell(self, message: Any) -> None:
-        self._host.tell(message)
-
-    def schedule(self, delay_ms: int, call: Callable[[], None]) -> None:
-        self._host.call_later(delay_ms, call)
-
-    def fail(self, cause: str) -> None:
-        self._host.fail(cause)

@@ -16,7 +16,7 @@ from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import chain_of
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.snapshot_files import sections_once
-from gearpy.storage.snapshot_format import HEAD, FileSection
+from gearpy.storage.snapshot_format import HEAD
 from gearpy.task.api.snapshots import NO_STATE, TaskResume, decode_state
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,6 @@ class StateAhead:
     Runs on: the thread of the snapshot writer.
 
     Args:
-        checkpoints: where the files are.
         open_state: makes the keyed state of a task, empty; None: it cannot be made before the task.
     """
 
@@ -60,11 +59,7 @@ class StateAhead:
         self._known: dict[TaskId, _Read] = {}
 
     def read(self, message: ReadAhead) -> SnapshotDamaged | None:
-        """Read an epoch; a file that cannot be read now is left to the launch of the tasks.
-
-        Returns:
-            The first damage that was found; None if all files are as they were stored.
-        """
+        """Read an epoch; a file that cannot be read now is left to the launch of the tasks."""
         try:
             self._read(message.tasks, message.snapshots)
         except (OSError, GearpyError) as error:
@@ -111,7 +106,15 @@ class StateAhead:
         found = {task: self._begun(task, self._files_of(task, snapshots)) for task in tasks}
         for file in (_part_of(each, new) for each in snapshots):
             for section in sections_once(self._checkpoints, file) if file.tasks else ():
-                self._take(found[section.task], section)
+                read = found[section.task]
+                if section.kind == HEAD:
+                    read.head = section.body
+                    continue
+                if read.state is None and not read.is_lost:
+                    read.state = self._open_state(section.task)
+                    read.is_lost = read.state is None
+                if read.state is not None:
+                    read.state.load(Section(section.group, section.body))
         if any(each.is_lost for each in found.values()):  # All the same, damage was looked for.
             raise GearpyError("state of these tasks is not kept in memory")
         self._known |= found
@@ -146,16 +149,6 @@ class StateAhead:
             return _Read(files=files)
         return _Read(files=files, head=known.head, state=known.state)
 
-    def _take(self, read: _Read, section: FileSection) -> None:
-        if section.kind == HEAD:
-            read.head = section.body
-            return
-        if read.state is None and not read.is_lost:
-            read.state = self._open_state(section.task)
-            read.is_lost = read.state is None
-        if read.state is not None:
-            read.state.load(Section(section.group, section.body))
-
 
 def _sources_in(file: SnapshotFile, task: TaskId) -> set[_Part]:
     return {each.via for each in file.taken if each.task == task}
@@ -174,7 +167,6 @@ def _part_of(file: SnapshotFile, wanted: Mapping[TaskId, _Files]) -> SnapshotFil
 
 
 def _in_common(known: Sequence[SnapshotFile], files: Sequence[SnapshotFile]) -> int:
-    """Return how many files both begin with."""
     count = 0
     for one, other in zip(known, files, strict=False):
         if (one.location, one.sha256) != (other.location, other.sha256):

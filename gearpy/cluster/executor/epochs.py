@@ -43,8 +43,6 @@ class EpochFiles:
     Args:
         suffix: of these names; no other executor and attempt has both.
         chain: the files that the tasks have gone on from and that hold keyed state.
-        chain_files_max: when everything is written anew.
-        changelog: of the tasks; None: there is none.
         is_rebuilt: the chain is the changelog, as files of epochs were damaged. The first file that
             is stored takes the place of all of it.
 
@@ -86,7 +84,14 @@ class EpochFiles:
 
     def next_job(self) -> StoreEpoch | None:
         """Return the epoch to store now: the newest one with a snapshot of every task."""
-        epoch = self._complete_epoch()
+        if not self._waiting:
+            epoch = None
+        else:
+            common = set.intersection(
+                *({each.epoch for each in waiting} for waiting in self._waiting.values())
+            )
+            epoch = max(common, default=None)
+
         if self._job is not None or epoch is None:
             return None
         snapshots = {
@@ -95,7 +100,9 @@ class EpochFiles:
         }
         self.in_vain = 0
         if all(each[0].is_whole for each in snapshots.values()):
-            self._begin_anew()
+            self._chain, self._is_rebuilt = [], False
+            if self._changelog is not None:
+                self._changelog.begin_anew()
         elif self._is_damaged:
             self.in_vain = epoch
             return None
@@ -113,7 +120,6 @@ class EpochFiles:
         return self._job
 
     def _kept(self) -> int:
-        """Return the number of files that stay as they are."""
         sizes = [each.size_bytes for each in self._chain]
         kept = len(sizes)
         if self.keeps_all and kept < _GROWTH_MAX * self._chain_files_max:
@@ -124,20 +130,11 @@ class EpochFiles:
             self._grows_to = 0
         return kept
 
-    def _begin_anew(self) -> None:
-        """Go on without all that was stored before."""
-        self._chain, self._is_rebuilt = [], False
-        if self._changelog is not None:
-            self._changelog.begin_anew()
-
     def on_failed(self, *, is_damage: bool = False) -> None:
         self._job = None
         self._is_damaged = self._is_damaged or is_damage
 
-    def on_stored(
-        self,
-        saved: EpochSaved,
-    ) -> list[SnapshotFile]:
+    def on_stored(self, saved: EpochSaved) -> list[SnapshotFile]:
         """Note that the job was done; return all files that the epoch needs."""
         job, self._job = self._job, None
         assert job is not None, "nothing was being stored"
@@ -173,15 +170,6 @@ class EpochFiles:
         if self._changelog is None or not self._changelog.is_complete:
             return ()
         return self._changelog.files
-
-    def _complete_epoch(self) -> int | None:
-        """Return the newest epoch that all tasks have ended; a task may have skipped others."""
-        if not self._waiting:
-            return None
-        common = set.intersection(
-            *({each.epoch for each in waiting} for waiting in self._waiting.values())
-        )
-        return max(common, default=None)
 
 
 def _from_whole(snapshots: list[TaskSnapshot]) -> list[TaskSnapshot]:
@@ -242,7 +230,24 @@ class GroupEpochs:
 
     def on_saved(self, message: EpochSaved) -> None:
         files = self._files.on_stored(message)
-        self._tell(epoch_stored(self._executor_id, message.job, files))
+        executor_id = self._executor_id
+        job = message.job
+        last = {task: snapshots[-1] for task, snapshots in sorted(job.snapshots.items())}
+        self._tell(
+            EpochStored(
+                executor_id=executor_id,
+                attempt=job.attempt,
+                epoch=job.epoch,
+                snapshots=tuple(files),
+                offsets=tuple(
+                    TaskOffsets(task_id=task, offsets=dict(each.offsets))
+                    for task, each in last.items()
+                    if each.offsets
+                ),
+                has_missed_cut=any(each.has_missed_cut for each in last.values()),
+                has_more=any(each.has_more for each in last.values()),
+            )
+        )
         self._store()
 
     def on_failed(self, message: EpochFailed) -> None:
@@ -312,26 +317,6 @@ def _changelog(
         suffix=suffix,
         files=launch.snapshots,
         segments_max=segments_max,
-    )
-
-
-def epoch_stored(
-    executor_id: ExecutorId, job: StoreEpoch, files: Sequence[SnapshotFile]
-) -> EpochStored:
-    """Make the message that tells the app master of a stored epoch."""
-    last = {task: snapshots[-1] for task, snapshots in sorted(job.snapshots.items())}
-    return EpochStored(
-        executor_id=executor_id,
-        attempt=job.attempt,
-        epoch=job.epoch,
-        snapshots=tuple(files),
-        offsets=tuple(
-            TaskOffsets(task_id=task, offsets=dict(each.offsets))
-            for task, each in last.items()
-            if each.offsets
-        ),
-        has_missed_cut=any(each.has_missed_cut for each in last.values()),
-        has_more=any(each.has_more for each in last.values()),
     )
 
 

@@ -53,12 +53,9 @@ class StoreEpoch(Struct, frozen=True, kw_only=True):
     changelog: tuple[SnapshotFile, ...] = ()
 
     def parts(self) -> list[TaskPart]:
-        """Return the contents of the file, by task."""
         return [
             TaskPart(
-                task=task,
-                head=snapshots[-1].head,
-                deltas=[each.sections for each in snapshots],
+                task=task, head=snapshots[-1].head, deltas=[each.sections for each in snapshots]
             )
             for task, snapshots in sorted(self.snapshots.items())
         ]
@@ -138,7 +135,6 @@ class SnapshotWriter(Actor[WriterMessage]):
     """Encodes and stores snapshots of tasks; verifies and reads the snapshots of a restart.
 
     Args:
-        prefix: of all names of the application.
         recordings: wait to be stored. Those of failures are not lost with the mailbox: a version
             that fails on trial is ended at once.
 
@@ -167,7 +163,6 @@ class SnapshotWriter(Actor[WriterMessage]):
                 self._store_recording(name, recording)
 
     def receive(self, message: WriterMessage) -> None:
-        """Do one job, and answer."""
         if isinstance(message, StoreRecording):
             self._store_recording(*self._recordings.popleft())
             return
@@ -191,7 +186,24 @@ class SnapshotWriter(Actor[WriterMessage]):
 
     def _store(self, job: StoreEpoch) -> WriterAnswer:
         try:
-            return self._saved(job)
+            with ExitStack() as stack:
+                parts = {part.task: part for part in job.parts()}
+                for each in job.segments:
+                    part = parts[each.task]
+                    parts[each.task] = replace(
+                        part,
+                        deltas=[
+                            stack.enter_context(closing(RecordedDelta(delta)))
+                            for delta in part.deltas
+                        ],
+                    )
+                file, stands_alone = self._save_file(job, [*parts.values()])
+                chain = [*job.kept, *job.rebased]
+                segments = {
+                    each.task: store_segment(self._checkpoints, each, parts[each.task], chain=chain)
+                    for each in job.segments
+                }
+            return EpochSaved(job=job, file=file, segments=segments, stands_alone=stands_alone)
         except OperatorError as error:
             return EpochFailed(job=job, reason=str(error), operator_error=error)
         except ConfigError as error:  # It would be refused again, whenever it is tried.
@@ -204,19 +216,6 @@ class SnapshotWriter(Actor[WriterMessage]):
             return EpochFailed(job=job, reason=str(damage), damaged=damage.location)
         except (OSError, GearpyError) as error:
             return EpochFailed(job=job, reason=trouble_of(error))
-
-    def _saved(self, job: StoreEpoch) -> EpochSaved:
-        with ExitStack() as stack:
-            parts = {part.task: part for part in job.parts()}
-            for each in job.segments:
-                parts[each.task] = _recorded(parts[each.task], stack)
-            file, stands_alone = self._save_file(job, [*parts.values()])
-            chain = [*job.kept, *job.rebased]
-            segments = {
-                each.task: store_segment(self._checkpoints, each, parts[each.task], chain=chain)
-                for each in job.segments
-            }
-        return EpochSaved(job=job, file=file, segments=segments, stands_alone=stands_alone)
 
     def _save_file(self, job: StoreEpoch, parts: Sequence[TaskPart]) -> tuple[SnapshotFile, bool]:
         """Store the file of an epoch; say whether it stands for all that were before it, too."""
@@ -264,19 +263,8 @@ class SnapshotWriter(Actor[WriterMessage]):
         return _tasks_loaded(launch, heads=chain, state=chain)
 
 
-def _recorded(part: TaskPart, stack: ExitStack) -> TaskPart:
-    """Return the same, with changes that are read twice and made into bytes once."""
-    return replace(
-        part,
-        deltas=[stack.enter_context(closing(RecordedDelta(delta))) for delta in part.deltas],
-    )
-
-
 def _tasks_loaded(
-    launch: LaunchTasks,
-    *,
-    heads: SnapshotChain,
-    state: SnapshotChain,
+    launch: LaunchTasks, *, heads: SnapshotChain, state: SnapshotChain
 ) -> TasksLoaded:
     overrides = {each.task_id: each.offsets for each in launch.overrides}
     resume = {

@@ -18,7 +18,6 @@ def names_of_machine(config: Config) -> tuple[str, ...]:
 def this_process(
     config: Config, address: str, *, folder: str = "", logs: str = "", metrics: str = ""
 ) -> ProcessDetail:
-    """Describe this process, whose role starts now."""
     return ProcessDetail(
         address=address,
         started_ms=wall_ms(),

@@ -27,11 +27,7 @@ def note_action(user: str | None, action: str, target: str, address: str, outcom
 
 @contextmanager
 def audit_log(config: Config) -> Iterator[None]:
-    """Have actions noted in ``audit.log`` below ``log.folder``, once for a whole process.
-
-    Raises:
-        ConfigError: it cannot be written.
-    """
+    """Have actions noted in ``audit.log`` below ``log.folder``, once for a whole process."""
     if any(each.name == config.log.folder for each in AUDIT.handlers):
         yield  # The master and the services of `gear local` are one process.
         return

@@ -30,11 +30,7 @@ _YOUNG_S: Final = 60.0
 
 
 def private_folder(path: Path, key: str) -> Path:
-    """Make a folder and its missing parents, all for this user only; ``key`` asked for it.
-
-    Raises:
-        ConfigError: it cannot be made.
-    """
+    """Make a folder and its missing parents, all for this user only; ``key`` asked for it."""
     folder = path.expanduser().absolute()
     try:
         make_private_folders(folder)
@@ -76,11 +72,6 @@ class WorkFolders:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take over the folders of an earlier worker as if all its processes had failed.
-
-        Raises:
-            OSError: the folder cannot be made.
-        """
         self._folder = folder
         self._lock = threading.Lock()  # Of `_used`.
         self._used: set[Path] = set()
@@ -88,11 +79,7 @@ class WorkFolders:
         self._sweep()
 
     def make(self, name: str) -> Path:
-        """Return a new folder; the name helps people to find it.
-
-        Raises:
-            OSError: it cannot be made.
-        """
+        """Return a new folder; the name helps people to find it."""
         with self._lock:
             folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._folder))
             self._used.add(folder)

@@ -32,11 +32,7 @@ class LogHome:
         self._cluster_id = ""
 
     def of(self, cluster_id: str) -> LogSettings:
-        """Return where logs of a cluster go; the first that a worker belongs to decides.
-
-        Raises:
-            OSError: the folder cannot be used.
-        """
+        """Return where logs of a cluster go; the first that a worker belongs to decides."""
         with self._lock:
             if cluster_id and not self._cluster_id:
                 if not self._is_ours(cluster_id):
@@ -51,7 +47,6 @@ class LogHome:
         return LogReader(folder).answer(question)
 
     def close(self) -> None:
-        """Let another cluster have the folder."""
         with self._lock:
             if self._owner is not None:
                 os.close(self._owner)

@@ -48,7 +48,12 @@ class LogReader:
     def answer(self, question: ReadLog) -> LogText | Refused:
         """Return the last lines, or the text after a position; or the reason why not."""
         folder = log_folder_of(self._folder, question.app_id)
-        launches = _launches_in(folder)
+
+        launches: dict[int, list[int]] = {}
+        for name in _names_in(folder):
+            if match := _LOG_NAME.fullmatch(name):
+                executor_id = MASTER_EXECUTOR if match[1] is None else int(match[1])
+                launches.setdefault(executor_id, []).append(int(match[2]))
         launch = question.launch or max(launches.get(question.executor_id, ()), default=0)
         name = log_name_of(question.executor_id, launch)
         with closing(_Log(_opened_parts(folder / name))) as log:
@@ -61,29 +66,27 @@ class LogReader:
                     f"no log of {subject} of application {question.app_id}; logs there: {known}"
                 )
                 return Refused(reason=no_log)
-            text, end = self._read(log, question)
+            start = log.place_of(question.after)
+            if start is not None:
+                data = log.read(start, min(log.size, start + self._bytes_max))
+            else:
+                is_cut = log.size > self._bytes_max
+                kept = log.read(max(0, log.size - self._bytes_max), log.size).splitlines(
+                    keepends=True
+                )
+                if is_cut and len(kept) > 1:
+                    kept = kept[1:]
+                data = b"".join(kept[-question.lines :]) if question.lines > 0 else b""
+                start = log.size - len(data)
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            text = decoder.decode(data)
+            incomplete = len(decoder.getstate()[0])  # Of a character; the rest will be written.
             return LogText(
                 source=f"{folder.name}/{name}",
                 text=text,
                 launch=launch,
-                position=log.position_of(end),
+                position=log.position_of(start + len(data) - incomplete),
             )
-
-    def _read(self, log: "_Log", question: ReadLog) -> tuple[str, int]:
-        start = log.place_of(question.after)
-        if start is not None:
-            data = log.read(start, min(log.size, start + self._bytes_max))
-        else:
-            data = _last_lines(
-                log.read(max(0, log.size - self._bytes_max), log.size),
-                question.lines,
-                is_cut=log.size > self._bytes_max,
-            )
-            start = log.size - len(data)
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        text = decoder.decode(data)
-        incomplete = len(decoder.getstate()[0])  # Of a character; the rest will be written.
-        return text, start + len(data) - incomplete
 
 
 class _Part(NamedTuple):
@@ -164,23 +167,6 @@ def _opened(path: Path) -> _Part | None:
         file.close()
         return None
     return _Part(file, status.st_ino, status.st_size)
-
-
-def _last_lines(data: bytes, lines: int, *, is_cut: bool) -> bytes:
-    """Return the last lines of a text; without its first, if that was cut and is not the only."""
-    kept = data.splitlines(keepends=True)
-    if is_cut and len(kept) > 1:
-        kept = kept[1:]
-    return b"".join(kept[-lines:]) if lines > 0 else b""
-
-
-def _launches_in(folder: Path) -> dict[int, list[int]]:
-    launches: dict[int, list[int]] = {}
-    for name in _names_in(folder):
-        if match := _LOG_NAME.fullmatch(name):
-            executor_id = MASTER_EXECUTOR if match[1] is None else int(match[1])
-            launches.setdefault(executor_id, []).append(int(match[2]))
-    return launches
 
 
 def _names_in(folder: Path) -> Iterator[str]:

@@ -38,16 +38,9 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, config: Config) -> "LogSettings":
-        """Return the log settings of a configuration; makes the folder.
-
-        Raises:
-            ConfigError: the folder cannot be made.
-        """
+        """Return the log settings of a configuration; makes the folder."""
         log = config.log
-        return cls(
-            folder=private_folder(Path(log.folder), "log.folder"),
-            format=log.format,
-        )
+        return cls(folder=private_folder(Path(log.folder), "log.folder"), format=log.format)
 
     def open(self, name: str) -> "LogFile":
         path = self.folder / name
@@ -91,11 +84,7 @@ class LogFile:
         self._closed = False
 
     def check(self) -> None:
-        """Open the file, so that a daemon whose log would be lost says so when it starts.
-
-        Raises:
-            ConfigError: it cannot be written.
-        """
+        """Open the file, so that a daemon whose log would be lost says so when it starts."""
         try:
             with self._lock:
                 self._opened()
@@ -154,7 +143,6 @@ class LogFile:
 
 
 def _cut(lines: bytes, bytes_max: int) -> tuple[bytes, bytes]:
-    """Return up to so many bytes, whole lines if there is one, and the rest."""
     if len(lines) <= bytes_max:
         return lines, b""
     end = lines.rfind(b"\n", 0, bytes_max) + 1 or bytes_max
@@ -164,9 +152,7 @@ def _cut(lines: bytes, bytes_max: int) -> tuple[bytes, bytes]:
 class WritesLines(Protocol):
     """Takes whole lines: a `LogFile`, or what counts them."""
 
-    def write(self, lines: bytes) -> None:
-        """Take lines."""
-        ...
+    def write(self, lines: bytes) -> None: ...
 
 
 class StreamLog:
@@ -184,7 +170,6 @@ class StreamLog:
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
-        """Take output of the process."""
         data = self._rest + data
         end = data.rfind(b"\n") + 1
         if not end and len(data) >= _LINE_BYTES_MAX:
@@ -245,7 +230,7 @@ class _TextFormatter(logging.Formatter):
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
         """Return the time in UTC, as logs of several machines are read side by side."""
-        return _time_of(record)
+        return _utc(datetime.fromtimestamp(record.created, UTC))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Return the line; user data in it must not look like another line."""
@@ -258,7 +243,7 @@ class _JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {
-            "time": _time_of(record),
+            "time": _utc(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname.lower(),
             "logger": record.name,
             "thread": record.threadName,
@@ -271,10 +256,6 @@ class _JsonFormatter(logging.Formatter):
 
 def formatter(log_format: LogFormat) -> logging.Formatter:
     return _JsonFormatter() if log_format == "json" else _TextFormatter()
-
-
-def _time_of(record: logging.LogRecord) -> str:
-    return _utc(datetime.fromtimestamp(record.created, UTC))
 
 
 def _utc(time: datetime) -> str:

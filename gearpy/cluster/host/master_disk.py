@@ -13,12 +13,7 @@ _NS_PER_MS = 1_000_000
 
 
 def disk_of(folder: Path, log: str, store: ArtifactStore) -> Callable[[], MasterDisk]:
-    """Return a function that describes the files of a master that begins now.
-
-    Args:
-        folder: of the master.
-        log: the folder in it that has its log.
-    """
+    """Return a function that describes the files of a master that begins now."""
     started_ms = wall_ms()
     where = folder.expanduser()
 

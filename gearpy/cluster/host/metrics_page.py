@@ -29,13 +29,6 @@ def metrics_page(
 ) -> Iterator[str]:
     """Serve the page as long as the context lasts; give its URL.
 
-    Args:
-        place: ``PORT`` on this machine alone, or ``HOST:PORT``; port 0 lets the system choose.
-        take: measures; called for each look at the page, on a thread of the server.
-        ports: so many are tried, this one first.
-        allows: who may look, by the header ``Authorization``; everybody, if it is not given.
-        config: of a process of a cluster: the page speaks HTTPS where that has TLS.
-
     Raises:
         ConfigError: ``place`` is not understood, or in use; or there is no certificate.
     """
@@ -61,10 +54,7 @@ def _server(
     allows: "Allows | None",
     tls: ssl.SSLContext | None,
 ) -> "MetricsServer":
-    """Return a server at the first of the ports that is free."""
-    from gearpy.cluster.host.metrics_server import (  # noqa: PLC0415 - only who is asked loads it
-        MetricsServer,
-    )
+    from gearpy.cluster.host.metrics_server import MetricsServer  # noqa: PLC0415 - only who is asked loads it
 
     for port in ports:
         try:

@@ -43,9 +43,6 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
         take: measures; called for each look at the page, on a thread of the server.
         allows: who may look; everybody, if it is not given.
         tls: speaks HTTPS; HTTP, if it is not given.
-
-    Raises:
-        OSError: it cannot listen there.
     """
 
     daemon_threads = True
@@ -79,8 +76,6 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
 
 
 def _guarded(page: "WSGIApplication", allows: Allows) -> "WSGIApplication":
-    """Return the page for those who may look, while it can be measured."""
-
     def answer(environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
         try:
             if allows(environ.get("HTTP_AUTHORIZATION", "")):

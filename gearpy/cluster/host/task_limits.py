@@ -25,7 +25,6 @@ _BRISK_POLL_MS: Final = 1
 
 
 def output_limits(config: Config) -> OutputLimits:
-    """Return the limits of tasks' output that a configuration sets."""
     streaming = config.streaming
     batch = streaming.batch_max_records
     return OutputLimits(
@@ -49,7 +48,6 @@ def output_limits(config: Config) -> OutputLimits:
 
 
 def task_limits(config: Config) -> TaskLimits:
-    """Return the limits of tasks that a configuration sets."""
     return TaskLimits(
         batch_records=config.streaming.batch_max_records,
         read_batch_records=config.source.read_batch_records,
@@ -60,7 +58,6 @@ def task_limits(config: Config) -> TaskLimits:
 
 
 def state_settings(config: Config) -> StateSettings:
-    """Return where tasks keep keyed state."""
     state = config.state
     return StateSettings(
         backend=state.backend, folder=state.folder, disk_max_bytes=state.disk_max_bytes

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from msgspec import Struct
@@ -119,7 +120,6 @@ _AppMasterNews: TypeAlias = (
     | PutValue
     | Quarantine
 )
-_WorkerNews: TypeAlias = RegisterWorker | ResourceUpdate | ExecutorLaunchRejected | ExecutorExited
 #: What a master is told and asked.
 MasterMailbox: TypeAlias = (
     MasterMessage
@@ -204,7 +204,6 @@ class MasterActor(CommittingActor[MasterMailbox]):
         return self.context.wall_ms()
 
     def on_start(self) -> None:
-        """Go on with the applications that the log tells of."""
         _log.info("the id of the cluster is %s", self._state.cluster_id)
         for each in self._state.summaries():
             if each.status not in TERMINAL and self._has_run(each.app_id):
@@ -213,13 +212,22 @@ class MasterActor(CommittingActor[MasterMailbox]):
         self.context.schedule(RECENT_MS, _Measure())
 
     def receive(self, message: MasterMailbox) -> object:
-        """Answer a client, or take the news of a worker or an app master."""
         match message:
             case _Measure():
                 self._process.on_tick(self.context.wall_ms())
             case _Tick():
                 self._timer = None
-                self._on_tick(self._now())
+                now = self._now()
+                for grant in self._slots.on_tick(now.now_ms):
+                    _log.warning(
+                        "application %s did not use %s slots of worker %s",
+                        grant.app_id,
+                        grant.slots,
+                        grant.worker_id,
+                    )
+                self._scheduler.on_tick(now.now_ms)
+                self._workers.on_tick(now)
+                self._do(self._app_masters.on_tick(now))
             case (
                 RegisterAppMaster()
                 | RequestResource()
@@ -233,7 +241,21 @@ class MasterActor(CommittingActor[MasterMailbox]):
             ):
                 self._on_app_master_news(message)
             case RegisterWorker() | ResourceUpdate() | ExecutorLaunchRejected() | ExecutorExited():
-                self._on_worker_news(message)
+                match message:
+                    case RegisterWorker():
+                        master, now = self._own_path(), self._now()
+                        self._do(self._workers.register(message, master=master, now=now))
+                    case ResourceUpdate():
+                        self._workers.on_update(message, self._now())
+                    case ExecutorLaunchRejected():
+                        self._on_gone(message.app_id, message.launch, message.cause)
+                    case ExecutorExited() if message.cluster_id in {"", self._state.cluster_id}:
+                        self._on_gone(message.app_id, message.launch, message.cause)
+                    case ExecutorExited():
+                        pass  # It had one of our numbers in another cluster.
+                    case _:
+                        assert_never(message)
+                self._allocate()
             case (
                 SubmitApplication()
                 | ShutdownApplication()
@@ -283,7 +305,16 @@ class MasterActor(CommittingActor[MasterMailbox]):
             case RestartApplication():
                 return self._restart(message)
             case ReplayQuarantined():
-                return self._mark_replayed(message)
+                if self._state.get(message.app_id) is None:
+                    return self._answers.unknown(message.app_id)
+                records = tuple(
+                    each
+                    for each in self._state.quarantined(message.app_id)
+                    if not message.numbers or each.number in message.numbers
+                )
+                if numbers := tuple(each.number for each in records):
+                    self._change(RemoveQuarantined(app_id=message.app_id, numbers=numbers))
+                return QuarantinedList(app_id=message.app_id, records=records)
             case _:
                 assert_never(message)
 
@@ -314,49 +345,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
         self._do(self._app_masters.on_submitted(new_id))
         return Submitted(app_id=new_id)
 
-    def _mark_replayed(self, message: ReplayQuarantined) -> QuarantinedList | Refused:
-        """Forget records that were given back to their operators."""
-        if self._state.get(message.app_id) is None:
-            return self._answers.unknown(message.app_id)
-        records = tuple(
-            each
-            for each in self._state.quarantined(message.app_id)
-            if not message.numbers or each.number in message.numbers
-        )
-        if numbers := tuple(each.number for each in records):
-            self._change(RemoveQuarantined(app_id=message.app_id, numbers=numbers))
-        return QuarantinedList(app_id=message.app_id, records=records)
-
     # -- workers and slots -----------------------------------------------------------------
-
-    def _on_tick(self, now: LaunchTimes) -> None:
-        for grant in self._slots.on_tick(now.now_ms):
-            _log.warning(
-                "application %s did not use %s slots of worker %s",
-                grant.app_id,
-                grant.slots,
-                grant.worker_id,
-            )
-        self._scheduler.on_tick(now.now_ms)
-        self._workers.on_tick(now)
-        self._do(self._app_masters.on_tick(now))
-
-    def _on_worker_news(self, message: _WorkerNews) -> None:
-        match message:
-            case RegisterWorker():
-                master, now = self._own_path(), self._now()
-                self._do(self._workers.register(message, master=master, now=now))
-            case ResourceUpdate():
-                self._workers.on_update(message, self._now())
-            case ExecutorLaunchRejected():
-                self._on_gone(message.app_id, message.launch, message.cause)
-            case ExecutorExited() if message.cluster_id in {"", self._state.cluster_id}:
-                self._on_gone(message.app_id, message.launch, message.cause)
-            case ExecutorExited():
-                pass  # It had one of our numbers in another cluster.
-            case _:
-                assert_never(message)
-        self._allocate()
 
     def _allocate(self) -> None:
         granted: dict[AppId, list[Grant]] = {}
@@ -368,25 +357,22 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 granted.setdefault(grant.app_id, []).append(grant)
         self._launch_app_masters(to_launch)
         for app_id, grants in granted.items():
-            self._give(app_id, grants)
-        self._set_timer()
-
-    def _give(self, app_id: AppId, grants: list[Grant]) -> None:
-        path = self._app_masters.path(app_id)
-        if path is None:
-            self._take_back(app_id, grants)
-            return
-        allocations = tuple(
-            Allocation(
-                worker_id=each.worker_id,
-                worker=_at_address(self._workers.paths[each.worker_id]),
-                slots=each.slots,
-                hosts=each.named,
+            path = self._app_masters.path(app_id)
+            if path is None:
+                self._take_back(app_id, grants)
+                continue
+            allocations = tuple(
+                Allocation(
+                    worker_id=each.worker_id,
+                    worker=_at_address(self._workers.paths[each.worker_id]),
+                    slots=each.slots,
+                    hosts=each.named,
+                )
+                for each in grants
             )
-            for each in grants
-        )
-        message = ResourceAllocated(app_id=app_id, allocations=allocations)
-        self._contacts.tell(path, message, lambda: self._take_back(app_id, grants))
+            message = ResourceAllocated(app_id=app_id, allocations=allocations)
+            self._contacts.tell(path, message, partial(self._take_back, app_id, grants))
+        self._set_timer()
 
     def _take_back(self, app_id: AppId, grants: list[Grant]) -> None:
         if ended := [each for each in grants if self._slots.give_back(each)]:
@@ -398,7 +384,6 @@ class MasterActor(CommittingActor[MasterMailbox]):
         return _at_address(self.context.self_ref.path)
 
     def _launch_app_masters(self, grants: list[Grant]) -> None:
-        """Note all launches before the first one is told of."""
         if not grants:
             return
         now = self._now()
@@ -462,7 +447,18 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 at_ms = self.context.wall_ms()
                 self._last_answers.keep(message, at_ms=at_ms, has_ended=has_ended)
             case PutValue():
-                self._put_value(message)
+                path = self._writer(message)
+                if path is None:
+                    return  # A current one has registered, and stores again what was not answered.
+                command = StoreValue(app_id=message.app_id, key=message.key, value=message.value)
+                (is_stored,) = self._change(command)
+                if is_stored:
+                    answer = ValueStored(
+                        app_id=message.app_id, key=message.key, version=message.version
+                    )
+                    self._contacts.tell(path, answer)
+                else:
+                    _log.warning("application %s stores too many values", message.app_id)
             case Quarantine():
                 self._quarantine(message)
             case _:
@@ -578,18 +574,6 @@ class MasterActor(CommittingActor[MasterMailbox]):
         # What it lacks it has asked for before.
         if self._scheduler.on_heard(message.app_id):
             self._allocate()
-
-    def _put_value(self, message: PutValue) -> None:
-        path = self._writer(message)
-        if path is None:
-            return  # A current one has registered, and stores again what was not answered.
-        command = StoreValue(app_id=message.app_id, key=message.key, value=message.value)
-        (is_stored,) = self._change(command)
-        if is_stored:
-            answer = ValueStored(app_id=message.app_id, key=message.key, version=message.version)
-            self._contacts.tell(path, answer)
-        else:
-            _log.warning("application %s stores too many values", message.app_id)
 
     def _writer(self, message: PutValue | Quarantine) -> ActorPath | None:
         """Return the app master that is told of the storing; None if the sender was replaced."""
@@ -711,9 +695,16 @@ class MasterActor(CommittingActor[MasterMailbox]):
         cause: ErrorCard | None = None,
         and_then: Submit | None = None,
     ) -> Any:
-        """Make an end durable, then take back the slots and the requests of the application."""
         app_id, path = known.app_id, self._app_masters.path(known.app_id)
-        commands: list[MasterCommand] = [self._ending(known, status, cause)]
+        commands: list[MasterCommand] = [
+            ChangeStatus(
+                app_id=known.app_id,
+                status=status,
+                at_ms=self.context.wall_ms(),
+                progress=replace(known.progress, stall=""),
+                cause=cause,
+            )
+        ]
         keep = self._ended_max
         if self._state.ended_count >= keep:
             commands.append(ForgetEnded(keep=keep))
@@ -729,17 +720,6 @@ class MasterActor(CommittingActor[MasterMailbox]):
             self._kill(Kill(app_id, newest.worker_id, newest.number, status), at_once=False)
         self._allocate()
         return result
-
-    def _ending(
-        self, known: ApplicationSummary, status: ApplicationStatus, cause: ErrorCard | None
-    ) -> ChangeStatus:
-        return ChangeStatus(
-            app_id=known.app_id,
-            status=status,
-            at_ms=self.context.wall_ms(),
-            progress=replace(known.progress, stall=""),
-            cause=cause,
-        )
 
     # -- the rest --------------------------------------------------------------------------
 

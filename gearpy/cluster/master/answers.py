@@ -103,9 +103,29 @@ class MasterAnswers:
                 self._grows = True
                 return SlotDemand(slots=self._scheduler.missing(message.worker_slots))
             case ListQuarantined():
-                return self._quarantined(message.app_id)
-            case GetAddresses() | GetWorkerAddress():
-                return self._addresses(message)
+                app_id = message.app_id
+                if self._state.get(app_id) is None:
+                    return self.unknown(app_id)
+                return QuarantinedList(app_id=app_id, records=self._state.quarantined(app_id))
+            case GetWorkerAddress(worker_id=worker_id):
+                if (path := self._workers.get(worker_id)) is not None:
+                    return WorkerAddress(worker_id=worker_id, worker=path)
+                there = ", ".join(map(str, sorted(self._workers))) or "none"
+                return Refused(reason=f"no worker has id {worker_id}; there are: {there}")
+            case GetAddresses():
+                app_id = message.app_id
+                request = self._state.request_of(app_id)
+                if request is None:
+                    return self.unknown(app_id)
+                return RoleAddresses(
+                    app_id=app_id,
+                    app_master=self._app_masters.path(app_id),
+                    workers=tuple(
+                        WorkerAddress(worker_id=worker_id, worker=path)
+                        for worker_id, path in sorted(self._workers.items())
+                    ),
+                    artifact=request.artifact,
+                )
             case GetLastAnswer():
                 return self._last_answers.answer(message)
             case GetSubmission():
@@ -128,10 +148,22 @@ class MasterAnswers:
         return Refused(reason=f"no application has id {app_id}; {which}: {shown}")
 
     def _list(self, first: int) -> ApplicationList:
-        """Return as many applications as one message may have."""
         listed, size = list[ApplicationSummary](), 0
         for each in self._state.summaries_from(first):
-            summary = _brief(self._told(each))
+            summary = self._told(each)
+            stall, cause = summary.progress.stall, summary.cause
+            if len(stall) > _TEXT_CHARS_MAX:
+                progress = replace(summary.progress, stall=stall[:_TEXT_CHARS_MAX])
+                summary = replace(summary, progress=progress)
+            if cause is not None:
+                brief = replace(
+                    cause,
+                    cause=cause.cause[:_TEXT_CHARS_MAX],
+                    source_line=cause.source_line[:_TEXT_CHARS_MAX],
+                    record=cause.record[:_TEXT_CHARS_MAX],
+                    traceback="",
+                )
+                summary = replace(summary, cause=brief)
             size += len(msgspec.msgpack.encode(summary))
             if size > _LIST_BYTES_MAX and listed:
                 return ApplicationList(applications=tuple(listed), more_from=each.app_id)
@@ -139,7 +171,6 @@ class MasterAnswers:
         return ApplicationList(applications=tuple(listed))
 
     def _told(self, summary: ApplicationSummary) -> ApplicationSummary:
-        """Add where its app master is, and the slots that it waits for, if it does."""
         launch, path = self._state.newest_launch(summary.app_id), None
         if summary.status not in TERMINAL:
             path = self._app_masters.path(summary.app_id)
@@ -158,38 +189,7 @@ class MasterAnswers:
         progress = replace(summary.progress, stall=f"waits for slots: {waits_for}")
         return replace(summary, progress=progress)
 
-    def _quarantined(self, app_id: AppId) -> QuarantinedList | Refused:
-        if self._state.get(app_id) is None:
-            return self.unknown(app_id)
-        return QuarantinedList(app_id=app_id, records=self._state.quarantined(app_id))
-
-    def _addresses(
-        self, question: GetAddresses | GetWorkerAddress
-    ) -> RoleAddresses | WorkerAddress | Refused:
-        if isinstance(question, GetWorkerAddress):
-            return self._worker_address(question.worker_id)
-        app_id = question.app_id
-        request = self._state.request_of(app_id)
-        if request is None:
-            return self.unknown(app_id)
-        return RoleAddresses(
-            app_id=app_id,
-            app_master=self._app_masters.path(app_id),
-            workers=tuple(
-                WorkerAddress(worker_id=worker_id, worker=path)
-                for worker_id, path in sorted(self._workers.items())
-            ),
-            artifact=request.artifact,
-        )
-
-    def _worker_address(self, worker_id: WorkerId) -> WorkerAddress | Refused:
-        if (path := self._workers.get(worker_id)) is not None:
-            return WorkerAddress(worker_id=worker_id, worker=path)
-        known = ", ".join(map(str, sorted(self._workers))) or "none"
-        return Refused(reason=f"no worker has id {worker_id}; there are: {known}")
-
     def _gauges(self) -> dict[str, float]:
-        """Return the metrics of a cluster, by their names in `metrics.catalogue`."""
         workers = self._scheduler.workers().values()
         statuses = Counter(each.status for each in self._state.summaries())
         return {
@@ -232,21 +232,3 @@ class MasterAnswers:
             ),
             grows=self._grows,
         )
-
-
-def _brief(summary: ApplicationSummary) -> ApplicationSummary:
-    """Cut long texts short, so that many applications fit into one message."""
-    stall, cause = summary.progress.stall, summary.cause
-    if len(stall) > _TEXT_CHARS_MAX:
-        progress = replace(summary.progress, stall=stall[:_TEXT_CHARS_MAX])
-        summary = replace(summary, progress=progress)
-    if cause is None:
-        return summary
-    brief = replace(
-        cause,
-        cause=cause.cause[:_TEXT_CHARS_MAX],
-        source_line=cause.source_line[:_TEXT_CHARS_MAX],
-        record=cause.record[:_TEXT_CHARS_MAX],
-        traceback="",
-    )
-    return replace(summary, cause=brief)

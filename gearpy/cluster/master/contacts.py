@@ -70,7 +70,6 @@ class MasterContacts:
             return False
 
     def watch(self, path: ActorPath) -> None:
-        """Hear of its end."""
         ref = self._post.find(path)
         if ref is not None:
             self._watched[path] = ref

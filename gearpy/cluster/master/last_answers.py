@@ -30,13 +30,7 @@ class LastAnswers:
         self._ended = _Kept(_ENDED_MAX)
 
     def keep(self, message: LastAnswer, *, at_ms: int, has_ended: bool) -> None:
-        """Keep an answer, unless a better one is there; see `LastAnswer`.
-
-        Args:
-            message: the answer.
-            at_ms: wall time.
-            has_ended: the application has; the last answers may come behind its end.
-        """
+        """Keep an answer, unless a better one is there; see `LastAnswer`."""
         kept = self._ended if has_ended else self._living
         kept.put(replace(message, at_ms=at_ms))
 
@@ -45,7 +39,6 @@ class LastAnswers:
             self._ended.put(each)
 
     def answer(self, question: GetLastAnswer) -> LastAnswer | Refused:
-        """Return an answer that was left behind."""
         found = self._ended.find(question) or self._living.find(question)
         return found or Refused(
             reason=f"application {question.app_id} has ended, and what its app master knew is not "

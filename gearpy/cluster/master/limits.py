@@ -16,12 +16,6 @@ _WISHES: Final = frozenset(f"application.{name}" for name in SlotWishes.__struct
 
 
 def app_master_times(config: Config, *, can_return: bool = True) -> AppMasterTimes:
-    """Return the times that the master waits for app masters.
-
-    Args:
-        config: of the master.
-        can_return: those of a master before it may still run.
-    """
     transport = transport_limits(config)
     return AppMasterTimes(
         start_timeout_ms=config.executor.start_timeout_s * 1000,
@@ -46,11 +40,6 @@ class ApplicationConfigs:
         self._made: dict[tuple[tuple[str, str], ...], Config] = {}
 
     def of(self, settings: Mapping[str, str]) -> Config:
-        """Return the configuration with these settings of an application.
-
-        Raises:
-            ConfigError: one of them is wrong.
-        """
         key = tuple(sorted(settings.items()))
         made = self._made.get(key)
         if made is None:

@@ -13,11 +13,6 @@ _OWN: Final[Mapping[str, type[PlacingPolicy]]] = {"spread": SpreadPolicy, "pack"
 
 
 def policy_named(name: str) -> PlacingPolicy:
-    """Return the policy that ``master.scheduler`` names.
-
-    Raises:
-        ConfigError: there is none of the name, or it cannot be made.
-    """
     if name in _OWN:
         return _OWN[name]()
     offered = entry_points(group=GROUP)

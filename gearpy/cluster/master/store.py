@@ -3,12 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.core.master.checkpoint_names import new_cluster_id
-from gearpy.core.master.commands import (
-    MasterCommand,
-    NameCluster,
-    decode_command,
-    encode_command,
-)
+from gearpy.core.master.commands import MasterCommand, NameCluster, decode_command, encode_command
 from gearpy.core.master.state import MasterState
 from gearpy.storage.log import Log
 
@@ -29,19 +24,11 @@ class MasterFold:
         self.state = MasterState()
 
     def apply(self, record: bytes) -> object:
-        """Apply one record to the state.
-
-        Raises:
-            ProtocolError: it is of another version of gearpy.
-        """
+        """Apply one record to the state."""
         return self.state.apply(decode_command(record))
 
     def restore(self, state: bytes) -> None:
-        """Replace the state.
-
-        Raises:
-            ProtocolError: it is of another version of gearpy.
-        """
+        """Replace the state."""
         self.state = MasterState.from_bytes(state)
 
     def to_bytes(self, version: int) -> bytes:
@@ -52,11 +39,6 @@ class MasterStore:
     """A `MasterState`, and the log that has its changes before anybody is told of them.
 
     The log of a new cluster gets the id of the cluster first.
-
-    Raises:
-        ProtocolError: the log is of another version of gearpy.
-        LogDamaged: a file was changed by something else.
-        LogBroken: the id could not be stored.
     """
 
     def __init__(

@@ -29,9 +29,6 @@ class MasterWorkers:
     The master carries out the returned actions in order.
 
     Runs on: the master's turns.
-
-    Args:
-        do: carries out actions that follow later.
     """
 
     def __init__(
@@ -134,7 +131,6 @@ class MasterWorkers:
         return self._flaps.next_due_ms
 
     def on_tick(self, now: LaunchTimes) -> None:
-        """Let workers back that have stayed."""
         for worker_id in self._flaps.on_tick(now.now_ms):
             self._slots.put_aside(worker_id, is_aside=False)
             self._aside_until_ms.pop(worker_id, None)
@@ -179,7 +175,6 @@ class MasterWorkers:
     def _compare(
         self, message: RegisterWorker, worker_id: WorkerId, now: LaunchTimes
     ) -> list[KeeperAction]:
-        """Compare the running executors of a worker with the expected ones."""
         is_stranger = message.worker_id != worker_id
         for each in message.running:
             self._end_unwanted(worker_id, each, is_stranger=is_stranger)

@@ -75,10 +75,6 @@ class Endpoint:
 
     Args:
         host: where to listen, unless at ``listen-host``; ``hostname`` if not given.
-        port: 0 lets the system choose.
-
-    Raises:
-        ConfigError: it cannot, or must not, listen there.
     """
 
     def __init__(

@@ -26,7 +26,6 @@ def restart_policy(config: Config) -> RestartPolicy:
 
 
 def transport_limits(config: Config) -> TransportLimits:
-    """Return the limits of transports that a configuration sets."""
     timeout_ms = config.cluster.heartbeat_timeout_ms
     return TransportLimits(
         frame_bytes_max=config.transport.frame_max_bytes,

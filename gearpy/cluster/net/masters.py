@@ -45,11 +45,6 @@ _WORD_S: Final = 0.4
 
 
 def the_only(masters: Sequence[str]) -> str:
-    """Return the address of the master of a cluster that has one.
-
-    Raises:
-        ConfigError: several are named.
-    """
     if len(masters) == 1:
         return masters[0]
     raise ConfigError(
@@ -83,7 +78,6 @@ class Masters:
     Runs on: any thread; `ask` blocks.
 
     Args:
-        addresses: of all masters, ``host:port``.
         timeout_s: how long a master may take to answer.
         one_cluster: keep the connection, and refuse a master of another cluster that has taken
             its place: applications have numbers, and those of another cluster have the same ones.
@@ -110,11 +104,8 @@ class Masters:
         """Return the first answer of a master that leads.
 
         Raises:
-            AuthenticationFailed: the cluster has another secret.
             LeadershipLost, ActorStopped: the master that was asked for a change does not lead any
                 more, or ends; it may have been made.
-            ConnectionLost, AskTimeout, ProtocolError: no master has answered for too long.
-            GearpyError: what the master raised.
         """
         begun_s = time.monotonic()
         while True:
@@ -131,7 +122,6 @@ class Masters:
             time.sleep(_AGAIN_S)
 
     def _ask_all(self, message: Any) -> Any:
-        """Return an answer, or the error why there is none yet."""
         failure: GearpyError = ConnectionLost("no master leads at present")
         refused: Refused | None = None
         words: list[str] = []  # What became of each.
@@ -172,7 +162,6 @@ class Masters:
         return len(self._clients) > 1
 
     def _in_order(self) -> Iterator[ControlClient]:
-        """Yield each master once, the leader as soon as it is known."""
         asked = set[str]()
         while True:
             leader = self._leader
@@ -199,7 +188,6 @@ class Masters:
                 client.close()
 
     def _learn(self, masters: Iterable[str]) -> None:
-        """Ask these, too, from now on."""
         for each in masters:
             if each not in self._clients:
                 client = ControlClient(each, self._shown, self._limits)
@@ -236,7 +224,6 @@ class Masters:
         self.close()
 
     def _reach(self, client: ControlClient) -> NotLeader | None:
-        """Find out whether a master is of the right cluster, and leads."""
         if not self._one_cluster or client.is_connected:
             return None
         timeout_s = min(self._timeout_s, _SILENCE_S) if self._are_several else self._timeout_s

@@ -14,7 +14,7 @@ from gearpy.errors import ActorStopped, AskTimeout, GearpyError, MailboxFull, Pr
 from gearpy.ids import ActorPath, incarnation_of, is_same_node
 from gearpy.messages.peer import Letter
 from gearpy.transport.api import Peers
-from gearpy.transport.letters.answers import Answers, Find, send_answer
+from gearpy.transport.letters.answers import Answers, send_answer
 from gearpy.wire.codec import decode_answer, decode_control, encode_answer, encode_control
 
 _log = logging.getLogger(__name__)
@@ -71,10 +71,6 @@ class Post:
         """Send a message; if there is no such actor or node it is counted and logged, and False.
 
         To another process, True means that it will be there unless that process is lost.
-
-        Raises:
-            MailboxFull: the actor is here and too many messages wait for it.
-            ConfigError: the message is too large to travel.
         """
         peers = self._peers_to(path)
         if peers is None:
@@ -99,7 +95,6 @@ class Post:
         """Wait for an actor's answer, wherever it is; see `Ref.ask`.
 
         Raises:
-            ActorStopped: there is no such actor, or it or its process was lost meanwhile.
             AskTimeout: no answer in time; the question may still be handled.
             GearpyError: what the actor raised; of another class if it is not one of ours.
         """
@@ -149,9 +144,22 @@ class Post:
             self._questions.on_answer(letter)
             return
         try:
-            message = self._opened(sender, letter)
+            try:
+                message = decode_control(letter.body)
+            except ProtocolError:
+                with self._lock:
+                    self.malformed += 1
+                raise
+            if self._allow is not None and not self._allow(sender, letter.to, message):
+                with self._lock:
+                    self.refused += 1
+                what = type(message).__name__
+                raise GearpyError(f"{sender} may not send {what} to {letter.to}")  # noqa: TRY301
             if letter.ask:
-                self._answers.take(self._find(letter, message), self._reply(sender, letter))
+                path, timeout_s = ActorPath("", letter.to), self._answer_timeout_s
+                self._answers.take(
+                    lambda: self._ask_here(path, message, timeout_s), self._reply(sender, letter)
+                )
             else:
                 self._tell_here(ActorPath("", letter.to), message)
         except MailboxFull as error:
@@ -167,23 +175,6 @@ class Post:
             _log.warning("a letter of %s to %s was not delivered: %s", sender, letter.to, error)
             if letter.ask:
                 send_answer(error, self._reply(sender, letter))
-
-    def _opened(self, sender: str, letter: Letter) -> object:
-        try:
-            message = decode_control(letter.body)
-        except ProtocolError:
-            with self._lock:
-                self.malformed += 1
-            raise
-        if self._allow is not None and not self._allow(sender, letter.to, message):
-            with self._lock:
-                self.refused += 1
-            raise GearpyError(f"{sender} may not send {type(message).__name__} to {letter.to}")
-        return message
-
-    def _find(self, letter: Letter, message: object) -> Find:
-        path, timeout_s = ActorPath("", letter.to), self._answer_timeout_s
-        return lambda: self._ask_here(path, message, timeout_s)
 
     def _reply(self, sender: str, letter: Letter) -> Callable[[bytes], object]:
         peers = self._peers
@@ -249,7 +240,18 @@ class _Questions:
         number, answer = next(self._numbers), Future[Any]()
         self._open[number] = answer
         try:
-            self._send(path, message, number, answer)
+
+            def lost(reason: str) -> None:
+                _settle(answer, ActorStopped(f"actor {path} is gone: {reason}"))
+
+            self._peers.watch(path.node, answer, lost)
+            self._peers.send(  # What comes of False is told to the watcher.
+                path.node,
+                to=path.name,
+                body=encode_control(message),
+                reply_to=ActorPath(self._peers.node, ""),
+                ask=number,
+            )
             outcome = answer.result(timeout_s)
         except TimeoutError:
             what = type(message).__name__
@@ -271,19 +273,6 @@ class _Questions:
             _settle(answer, decode_answer(letter.body))
         except ProtocolError as error:
             _settle(answer, error)
-
-    def _send(self, path: ActorPath, message: object, number: int, answer: "Future[Any]") -> None:
-        def lost(reason: str) -> None:
-            _settle(answer, ActorStopped(f"actor {path} is gone: {reason}"))
-
-        self._peers.watch(path.node, answer, lost)
-        self._peers.send(  # What comes of False is told to the watcher.
-            path.node,
-            to=path.name,
-            body=encode_control(message),
-            reply_to=ActorPath(self._peers.node, ""),
-            ask=number,
-        )
 
 
 def _settle(answer: "Future[Any]", outcome: object) -> None:

@@ -31,7 +31,6 @@ class MasterWatch:
 
     Args:
         context: of the actor; it has one at its turns only.
-        path: the master that is expected to lead.
         term: its term, if that is known; orders of earlier terms are refused.
 
     Attributes:
@@ -40,11 +39,7 @@ class MasterWatch:
     """
 
     def __init__(
-        self,
-        post: Post,
-        context: Callable[[], ActorContext[Any]],
-        path: ActorPath,
-        term: int = 0,
+        self, post: Post, context: Callable[[], ActorContext[Any]], path: ActorPath, term: int = 0
     ) -> None:
         self.path, self.is_there = path, False
         self._term = term  # Of the master at `path`.

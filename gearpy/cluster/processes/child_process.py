@@ -65,10 +65,6 @@ class ChildProcess:
         It is a fork where there is a server for that, which has what the command would load; only
         another process has an ``environment`` of its own. With ``orders`` it may have forks made
         there itself.
-
-        Raises:
-            OSError: it cannot be started.
-            RuntimeError: there is no thread to be had.
         """
         self._spec = spec
         self._out = StreamLog(log, "stdout", log_format)
@@ -149,18 +145,7 @@ class ChildProcess:
         with suppress(BrokenPipeError):
             while rest:
                 rest = rest[self._popen.stdin.write(rest) :]
-        self._pump()
-        self._code = self._bury()
-        if self._asked and self._code in _AS_ASKED:
-            self._on_end("")
-            return
-        if self._held_by:
-            self._on_end(self._held_by)
-            return
-        self._why_killed = OomKills.now().why_since(self._oom_kills)
-        self._on_end(self.why_ended(self._tail))
 
-    def _pump(self) -> None:
         end = _end_of(self._popen)
         with selectors.DefaultSelector() as selector:
             for stream, take in self._streams():
@@ -172,6 +157,16 @@ class ChildProcess:
                 pass
         if end is not None:
             os.close(end)
+
+        self._code = self._bury()
+        if self._asked and self._code in _AS_ASKED:
+            self._on_end("")
+            return
+        if self._held_by:
+            self._on_end(self._held_by)
+            return
+        self._why_killed = OomKills.now().why_since(self._oom_kills)
+        self._on_end(self.why_ended(self._tail))
 
     def _is_dead(self, selector: selectors.BaseSelector, end: int | None) -> bool:
         """Wait for output or the end; return whether it was the end."""
@@ -201,14 +196,12 @@ class ChildProcess:
         return held_by(self._tail.decode("utf-8", "replace")) if _HELD in self._tail else ""
 
     def _end_if_held(self) -> None:
-        """Kill a process that nobody else can end, unless it has gone on."""
         self._is_watched = False
         if held := self._held():
             self._held_by = held
             self._kill()
 
     def _bury(self) -> int:
-        """Kill the rest of the group, read the rest of the outputs, free the process id."""
         self._kill()
         if number := end_marked(self._mark, [stream for stream, _ in self._streams()]):
             _log.warning(
@@ -285,12 +278,18 @@ def exit_cause(code: int, tail: bytes, *, why_killed: str = "") -> str:
     """Return why a process ended that nobody had asked to.
 
     Args:
-        code: its exit code, the negative number of the signal that killed it, or `UNKNOWN_CODE`.
         tail: the end of its standard error, `TAIL_BYTES` at most; what fits a line follows in
             the first line, all of it below. Log lines of gearpy itself say nothing new.
-        why_killed: why the system may have killed it.
     """
-    text = _last_words(tail)
+    lines = tail.decode("utf-8", "replace").splitlines()
+    if len(tail) >= TAIL_BYTES and len(lines) > 1:
+        del lines[0]  # Its beginning is lost.
+    text = "\n".join(line for line in lines if not _OWN_LOG.match(line)).strip()
+    if len(text) > _TEXT_CHARS:
+        end = text[-_TEXT_CHARS:]
+        whole = end.partition("\n")[2]
+        text = whole if len(whole) > _TEXT_CHARS // 2 else end  # One line may be very long.
+
     last = text.rpartition("\n")[2].strip()[:_LAST_LINE_CHARS]
     if code < 0:
         cause = _killed(-code, why_killed)
@@ -302,18 +301,6 @@ def exit_cause(code: int, tail: bytes, *, why_killed: str = "") -> str:
         cause = f"exited with code {code}"
     first = f"{cause}: {last}" if code > 0 and last else cause
     return f"{first}\n{text}" if text and text != last else first
-
-
-def _last_words(tail: bytes) -> str:
-    lines = tail.decode("utf-8", "replace").splitlines()
-    if len(tail) >= TAIL_BYTES and len(lines) > 1:
-        del lines[0]  # Its beginning is lost.
-    text = "\n".join(line for line in lines if not _OWN_LOG.match(line)).strip()
-    if len(text) <= _TEXT_CHARS:
-        return text
-    end = text[-_TEXT_CHARS:]
-    whole = end.partition("\n")[2]
-    return whole if len(whole) > _TEXT_CHARS // 2 else end  # One line may be very long.
 
 
 def _killed(number: int, why: str) -> str:

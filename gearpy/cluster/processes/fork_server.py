@@ -91,16 +91,7 @@ class ForkServer:
     def fork(
         self, folder: Path, mark: ProcessMark, *, orders: bool = False
     ) -> "ForkedProcess | None":
-        """Fork a child that works in a folder; None where that cannot be.
-
-        Args:
-            folder: the working folder.
-            mark: of the child.
-            orders: it may have forks made itself, see `forker.OWN_ORDERS`.
-
-        Raises:
-            OSError: the system does not have the child.
-        """
+        """Fork a child that works in a folder; None where that cannot be."""
         with self._lock:
             self._begin()
             why_not = self._why_not
@@ -129,7 +120,6 @@ class ForkServer:
                 self._server = None
 
     def _begin(self) -> None:
-        """Have a server whose forks are as processes that this one would start now."""
         if not self._is_own:
             return
         if self._server is not None and self._server.surroundings != _surroundings():
@@ -213,11 +203,7 @@ class _Server:
             undone.pop_all()
 
     def is_ready(self) -> bool:
-        """Wait a moment until it can fork children; return whether it can.
-
-        Raises:
-            ServerLost: it never will.
-        """
+        """Wait a moment until it can fork children; return whether it can."""
         with self._lock:
             if not self.was_ready and self._has_news():
                 answer, _ = self._answer(_ANSWER_S)
@@ -243,12 +229,7 @@ class _Server:
         return False
 
     def fork(self, folder: Path, mark: ProcessMark, *, orders: bool) -> "ForkedProcess":
-        """Fork a child, when it is ready.
-
-        Raises:
-            OSError: the system does not have it.
-            ServerLost: nor has this process, which is of no use any more.
-        """
+        """Fork a child, when it is ready."""
         with self._lock:
             with ExitStack() as undone:
                 pipes = []
@@ -286,7 +267,6 @@ class _Server:
         return answer.code
 
     def is_alive(self) -> bool:
-        """Whether it holds the numbers of its dead children."""
         if self._popen is None:
             number = self._socket.fileno()
             return number >= 0 and not _has(number, 0, 0)  # The end is reported unasked.
@@ -316,7 +296,6 @@ class _Server:
         return self._answer(_ANSWER_S)
 
     def _answer(self, timeout_s: float) -> tuple[Answer, int]:
-        """Return an answer, and the descriptor that came along or -1."""
         self._socket.settimeout(timeout_s)
         try:
             data, descriptors, _, _ = socket.recv_fds(
@@ -371,7 +350,6 @@ class ForkedProcess:
         return not self._is_dead(0) or self._server.is_alive()
 
     def poll(self) -> int | None:
-        """Return its exit code, None while it lives."""
         return self.wait() if self._code is not None or self._is_dead(0) else None
 
     def wait(self) -> int:
@@ -412,11 +390,7 @@ def _code_of_orphan(child: int) -> int:
 
 
 def _told_by_kernel(child: int) -> int | None:
-    """Return the exit code of a process that somebody has waited for; None if nobody has.
-
-    Raises:
-        OSError: this kernel does not tell.
-    """
+    """Return the exit code of a process that somebody has waited for; None if nobody has."""
     has, status = _PidInfo.unpack(fcntl.ioctl(child, _GET_INFO, _PidInfo.pack(_EXIT_INFO, 0)))
     return os.waitstatus_to_exitcode(status) if has & _EXIT_INFO else None
 

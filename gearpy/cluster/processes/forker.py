@@ -101,17 +101,13 @@ def serve(number: int, load: Sequence[str] = _LOADED) -> bool:
         _say(worker, CanFork(f"it has {threads} threads when it starts"))
         os._exit(0)
     _say(worker, CanFork())
-    return _obey(worker)
 
-
-def _obey(worker: socket.socket) -> bool:
-    """Carry out orders until the worker is gone; see `serve` for who returns from it."""
     askers = {worker.fileno(): worker}
     asker_of: dict[int, int] = {}  # By the number of a fork that is not buried.
     while True:
         poll = select.poll()
-        for each in askers:
-            poll.register(each, select.POLLIN)
+        for fileno in askers:
+            poll.register(fileno, select.POLLIN)
         asker = askers[poll.poll()[0][0]]
         data, streams = _received(asker)
         if not data:
@@ -141,7 +137,6 @@ def _received(asker: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _drop(asker: socket.socket, askers: dict[int, socket.socket], asker_of: dict[int, int]) -> None:
-    """End the forks of a child that is gone, which will bury none of them."""
     number = asker.fileno()
     for pid in [pid for pid, each in asker_of.items() if each == number]:
         with suppress(ProcessLookupError):
@@ -172,7 +167,12 @@ def _forked(
     for each in (failed, *streams):
         os.close(each)
     if pid > 0:
-        answer = _born(pid, os.read(begun, MESSAGE_BYTES_MAX))
+        failure = os.read(begun, MESSAGE_BYTES_MAX)
+        if not failure:
+            answer = Forked(pid=pid)
+        else:
+            os.waitpid(pid, 0)
+            answer = Forked(error=int(failure))
     os.close(begun)
     for own in pair[1:] if not answer.error else pair:
         own.close()
@@ -185,13 +185,6 @@ def _forked(
         socket.send_fds(asker, [msgspec.msgpack.encode(answer)], [child])
     os.close(child)
     return pid
-
-
-def _born(pid: int, failure: bytes) -> Forked:
-    if not failure:
-        return Forked(pid=pid)
-    os.waitpid(pid, 0)
-    return Forked(error=int(failure))
 
 
 def _become(order: Fork, streams: list[int], others: Iterable[socket.socket], failed: int) -> None:

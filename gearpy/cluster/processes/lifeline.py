@@ -33,22 +33,18 @@ def hold_lifeline() -> None:
 
 def have_kernel_watch(lifeline: int) -> None:
     """Have the kernel kill the group when the worker is gone, where it can; needs no thread."""
-    _ask_kernel(lifeline)
+    set_signal = getattr(fcntl, "F_SETSIG", None)
+    if not (set_signal is None or not _leads_group()):
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, set_signal, signal.SIGKILL)
+        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
+
     poll = select.poll()
     poll.register(lifeline, 0)  # The end is reported unasked.
     has_ended = bool(poll.poll(0))
     if has_ended:  # Before the kernel was asked.
         _die()
-
-
-def _ask_kernel(lifeline: int) -> None:
-    set_signal = getattr(fcntl, "F_SETSIG", None)
-    if set_signal is None or not _leads_group():
-        return
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-    fcntl.fcntl(lifeline, set_signal, signal.SIGKILL)
-    flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
 
 
 def _watch(lifeline: int) -> None:

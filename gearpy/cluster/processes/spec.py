@@ -20,12 +20,7 @@ def encoded_spec(spec: Any) -> bytes:
 
 
 def read_spec(read: Callable[[int], bytes], kind: type[T]) -> T:
-    """Read a spec with a function that returns up to so many bytes, and none at the end.
-
-    Raises:
-        EOFError: whoever was to write it is gone.
-        ProtocolError: it is no spec.
-    """
+    """Read a spec with a function that returns up to so many bytes, and none at the end."""
     (length,) = _LENGTH.unpack(_read_all(read, _LENGTH.size))
     if length > _BYTES_MAX:
         raise ProtocolError(f"launch spec of {length} bytes, at most {_BYTES_MAX}")

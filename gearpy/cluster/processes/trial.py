@@ -58,8 +58,6 @@ class ProgramTrials:
     Runs on: any thread; each call blocks.
 
     Args:
-        config: that of the application; has the limits.
-        forks: makes the processes, if there is one.
         folder: where they work; a temporary folder for each if not given.
     """
 
@@ -77,17 +75,7 @@ class ProgramTrials:
         *,
         compared: tuple[Artifact, Path | None] | None = None,
     ) -> tuple[ProgramOutline, OutlineDifferences]:
-        """Load a program, and what it may take the place of; return how they differ, too.
-
-        Args:
-            artifact: the program.
-            folder: where it was unpacked, if it was uploaded.
-            compared: the program that runs, and its folder; without it nothing is compared.
-
-        Raises:
-            ConfigError: there is no application in it, or it cannot run.
-            OperatorError: the program itself raised, or has ended its process, or did not end.
-        """
+        """Load a program, and what it may take the place of; return how they differ, too."""
         limits, of_executors = self._config.application, self._config.executor.memory_max_bytes
         memory_max = min(limits.load_memory_max_bytes, of_executors or sys.maxsize)
         with tempfile.TemporaryDirectory(prefix="gearpy-trial-") as place:
@@ -107,7 +95,26 @@ class ProgramTrials:
             cause = trial.run(limits.load_timeout_s)
             found = _answer_in(answer)
             if found is None:
-                raise _ended(spec, cause, trial.tail)
+                tail = trial.tail
+                own_folder = spec.folder or str(Path(spec.artifact.location).resolve().parent)
+                frames = _FRAME.findall(_parted(tail)[1].decode("utf-8", "replace"))
+                own = (
+                    placed_line(path, int(number))
+                    for path, number in frames
+                    if path.startswith(own_folder)
+                )
+                source, line = next(own, ("", ""))
+                name = (
+                    spec.artifact.module
+                    or Path(spec.artifact.filename or spec.artifact.location).name
+                )
+                raise OperatorError(
+                    operator=f"import {name}",
+                    cause=cause,
+                    source=source,
+                    source_line=line,
+                    traceback=tail.decode("utf-8", "replace")[-_TEXT_CHARS_MAX:],
+                )
         if found.outline is None:
             raise _error_of(found)
         unknown = f"what runs was not loaded once more: {cause}" if compared else ""
@@ -206,22 +213,6 @@ def _error_of(answer: TrialAnswer) -> ConfigError | OperatorError:
     )
 
 
-def _ended(spec: TrialSpec, cause: str, tail: bytes) -> OperatorError:
-    """Return the error of a program that has left no answer, with the line where it stood."""
-    folder = spec.folder or str(Path(spec.artifact.location).resolve().parent)
-    frames = _FRAME.findall(_parted(tail)[1].decode("utf-8", "replace"))
-    own = (placed_line(path, int(number)) for path, number in frames if path.startswith(folder))
-    source, line = next(own, ("", ""))
-    name = spec.artifact.module or Path(spec.artifact.filename or spec.artifact.location).name
-    return OperatorError(
-        operator=f"import {name}",
-        cause=cause,
-        source=source,
-        source_line=line,
-        traceback=tail.decode("utf-8", "replace")[-_TEXT_CHARS_MAX:],
-    )
-
-
 def _parted(tail: bytes) -> tuple[bytes, bytes]:
     starts = [each.start() for each in _STACK.finditer(tail)]
     at = starts[-1] if starts else len(tail)
@@ -233,10 +224,6 @@ def tried_here(program: Uploadable, target: str, config: Config) -> ProgramOutli
 
     A package that is missing here may be there, and the other way round, so only the cluster checks
     requirements; nor do the limits of its executors count here.
-
-    Raises:
-        ConfigError: there is no application, or it cannot run.
-        OperatorError: the program itself raised, or has ended its process, or did not end.
     """
     artifact = replace(program.artifact, check_requirements=False)
     config = replace(config, executor=replace(config.executor, memory_max_bytes=0))

@@ -100,7 +100,6 @@ def main() -> NoReturn:
 
 
 def _tell_where_it_stands() -> None:
-    """Have all that is printed come in order, and the stack when this process ends untimely."""
     os.dup2(_STDERR, _STDOUT)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

@@ -56,11 +56,6 @@ def of_kind(artifact: Artifact, app: object) -> Artifact:
 
 
 def loaded_as(kind: type[P], program: Program) -> P:
-    """Return a loaded program, which must be of this kind.
-
-    Raises:
-        ConfigError: it is of the other kind, unlike when it was submitted.
-    """
     if not isinstance(program, kind):
         raise ConfigError(other_kind(program.name, type(program), kind))
     return program
@@ -79,15 +74,6 @@ def forget(artifact: Artifact) -> None:
 
 
 def stream_of(program: Program, use: str) -> StreamApplication:
-    """Return a program that must be a graph of tasks.
-
-    Args:
-        program: the loaded program.
-        use: what it is needed for, for people.
-
-    Raises:
-        ConfigError: it is an application of actors.
-    """
     if isinstance(program, StreamApplication):
         return program
     raise ConfigError(no_stream(program.name, use))
@@ -118,16 +104,7 @@ def with_serializers(application: StreamApplication, config: Config) -> StreamAp
 
 
 def load(artifact: Artifact, folder: Path | None = None) -> Program:
-    """Import a program into this process, which has no other, and build its application.
-
-    Args:
-        folder: where it was unpacked, if it was uploaded.
-
-    Raises:
-        ConfigError: no such file, module or attribute, no application in it, it cannot run, or
-            what it needs is not installed.
-        OperatorError: the program itself raised.
-    """
+    """Import a program into this process, which has no other, and build its application."""
     return _load(artifact, folder, OwnModules)[0]
 
 
@@ -141,10 +118,6 @@ def application_of(
     """Build an application: take the given one, or call the given function with arguments.
 
     With ``scale`` it gets other numbers of tasks of steps, by id or name, than it says itself.
-
-    Raises:
-        ConfigError: it is neither, takes no arguments, or the application cannot run.
-        OperatorError: the function raised.
     """
     if not _is_application(found):
         if not callable(found):
@@ -174,12 +147,7 @@ def _built(found: Any, scale: Mapping[str, int]) -> Program:
 
 
 def stream_here(app: Any) -> StreamApplication:
-    """Return the application that a program runs itself, or that a function of ``sys.argv`` makes.
-
-    Raises:
-        ConfigError: it is none, or one of actors, or it cannot run.
-        OperatorError: the function raised.
-    """
+    """Return the application that a program runs itself, or that its function makes."""
     args = [] if _is_application(app) else sys.argv[1:]
     return stream_of(application_of(app, args), "a run in this process")
 
@@ -250,7 +218,6 @@ class ApplicationLoader:
 def _load(
     artifact: Artifact, folder: Path | None, modules_in: _MakeModules
 ) -> tuple[Program, Modules | None]:
-    """Return the application and the modules that were imported for it, if any."""
     if artifact.kind == "memory":
         app = _embedded.get(artifact.location)
         if app is None:
@@ -277,22 +244,19 @@ def _load(
 
 
 def _checked_folder(artifact: Artifact, folder: Path | None) -> Path:
-    """Return the path to import from, if it exists and its requirements are installed."""
     if artifact.kind == "file":
         path = Path(artifact.location)
         if not path.is_file():
             raise ConfigError(f"no such file: {path}")
-        return _top_of(path.resolve(), artifact.module)
+        path = path.resolve()
+        module = artifact.module
+        above = module.count(".") + (bool(module) and path.name == "__init__.py")
+        return path.parents[above]
     if folder is None:
         raise ConfigError(f"artifact {artifact.location[:12]} was not fetched")
     if artifact.check_requirements:
         check_requirements(folder, artifact.module)
     return folder
-
-
-def _top_of(path: Path, module: str) -> Path:
-    above = module.count(".") + (bool(module) and path.name == "__init__.py")
-    return path.parents[above]
 
 
 def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
@@ -320,7 +284,16 @@ def _find(module: ModuleType, artifact: Artifact) -> tuple[str, Any]:
     if artifact.attr:
         found = getattr(module, artifact.attr, None)
         if found is None:
-            known = [*_candidates(module), *_functions(module)]
+            known = [
+                *_candidates(module),
+                *[
+                    name
+                    for name, value in vars(module).items()
+                    if inspect.isfunction(value)
+                    and value.__module__ == module.__name__
+                    and name[0] != "_"
+                ],
+            ]
             nearest = get_close_matches(artifact.attr, known, n=1)
             raise ConfigError(
                 f"{shown_program(artifact)} has no {artifact.attr!r}; it has "
@@ -347,14 +320,6 @@ def _find(module: ModuleType, artifact: Artifact) -> tuple[str, Any]:
 
 def _candidates(module: ModuleType) -> list[str]:
     return [name for name, value in vars(module).items() if _is_application(value)]
-
-
-def _functions(module: ModuleType) -> list[str]:
-    return [
-        name
-        for name, value in vars(module).items()
-        if inspect.isfunction(value) and value.__module__ == module.__name__ and name[0] != "_"
-    ]
 
 
 def _is_application(value: Any) -> bool:

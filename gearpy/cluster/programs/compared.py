@@ -31,11 +31,7 @@ _VALUES_MAX: Final = 300_000
 
 
 class ComparedPrograms:
-    """Tells whether processors do the same in both versions.
-
-    Args:
-        old, new: both are loaded in this process.
-    """
+    """Tells whether processors do the same in both versions."""
 
     def __init__(self, old: StreamApplication, new: StreamApplication) -> None:
         self._old = old
@@ -169,7 +165,6 @@ def _content(cell: CellType) -> Any:
 
 
 def _value_difference(old: Sequence[str], new: Sequence[str]) -> str:
-    """Return the first value that is another one, for people."""
     for one, other in zip_longest(old, new, fillvalue=""):
         if one != other:
             was, now = (each.partition(_NUMBER)[0] for each in (one, other))

@@ -56,12 +56,7 @@ class ArtifactCache:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def path_of(self, artifact: Artifact) -> Path | None:
-        """Return the folder to import a program from; None if it was not uploaded.
-
-        Raises:
-            ConfigError: the master does not have it, or it is refused.
-            GearpyError: the master does not answer.
-        """
+        """Return the folder to import a program from; None if it was not uploaded."""
         if artifact.kind != "stored":
             return None
         if not is_sha256(artifact.location):
@@ -100,7 +95,6 @@ class ArtifactCache:
     # -- the quota -------------------------------------------------------------------------
 
     def _keep_quota(self) -> None:
-        """Remove programs that nobody uses, those that were used longest ago first."""
         sizes = self._sizes() if self._quota_bytes else {}
         left = sum(sizes.values()) - self._quota_bytes
         for name in sorted(sizes, key=self._used_ns):
@@ -110,7 +104,6 @@ class ArtifactCache:
                 left -= sizes[name]
 
     def _sizes(self) -> dict[str, int]:
-        """Return the bytes of each program, with what a killed process has left of it."""
         sizes: Counter[str] = Counter()
         for each in self._folder.iterdir():
             if each.suffix not in {_LOCK, _USED}:
@@ -175,11 +168,7 @@ class ArtifactCache:
             offset, last = offset + len(part.data), part.last
 
     def _locked(self, name: str, suffix: str, how: int) -> int:
-        """Lock a program, for this and all other processes; a process that dies lets go.
-
-        Raises:
-            BlockingIOError: somebody else has it, with ``LOCK_NB``.
-        """
+        """Lock a program, for this and all other processes; a process that dies lets go."""
         path = self._folder / f"{name}{suffix}"
         while True:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -208,7 +197,6 @@ def _closing(handle: int) -> Iterator[None]:
 
 
 def _bytes_in(place: Path) -> int:
-    """Return the size of a file, or of all files in a folder, as far as they are there."""
     paths = [place]
     for folder, _, names in os.walk(place):  # Which passes over what vanishes meanwhile.
         paths += [Path(folder, name) for name in names]

@@ -44,11 +44,7 @@ class Modules(Protocol):
         ...
 
     def run_module(self, name: str) -> ModuleType:
-        """Import a module of the program's folder.
-
-        Raises:
-            ConfigError: there is none of this name.
-        """
+        """Import a module of the program's folder."""
         ...
 
     def close(self) -> None:

@@ -37,7 +37,6 @@ class ProgramOutline(Struct, frozen=True, kw_only=True):
 
     Attributes:
         near: names of machines that have the data it reads.
-        paths: its guarantees.
         plan: as JSON, as ``gear plan --format json`` prints it.
     """
 
@@ -54,23 +53,10 @@ class ProgramOutline(Struct, frozen=True, kw_only=True):
         return Dag(version, {each.id: each for each in self.processors}, self.edges)
 
     def check_stream(self, use: str) -> None:
-        """Refuse an application of actors.
-
-        Args:
-            use: what a stream is needed for, for people.
-
-        Raises:
-            ConfigError: it is one.
-        """
         if self.runs == "actors":
             raise ConfigError(no_stream(self.name, use))
 
     def check_submitted(self) -> None:
-        """Refuse an application of actors that was submitted as a stream.
-
-        Raises:
-            ConfigError: it is one.
-        """
         if self.runs == "actors":
             raise ConfigError(other_kind(self.name, ActorApp, StreamApplication))
 
@@ -118,16 +104,6 @@ LoadProgram: TypeAlias = Callable[[Artifact, Artifact | None], LoadedProgram]
 
 
 def outline_of(program: Program, artifact: Artifact, config: Config) -> ProgramOutline:
-    """Return the outline of a program that is loaded here.
-
-    Args:
-        program: it gets its serializers and machines, and its processors theirs and bounds.
-        artifact: has bounds that count more than those of the configuration.
-        config: that of the application.
-
-    Raises:
-        ConfigError: the configuration names a step or class that is not there.
-    """
     if not isinstance(program, StreamApplication):
         return ProgramOutline(name=program.name, runs="actors")
     asked = config.application
@@ -157,7 +133,6 @@ def differences(old: StreamApplication, new: StreamApplication) -> OutlineDiffer
 
 
 def _pairs(old: Dag, new: Dag) -> Iterator[tuple[ProcessorId, ProcessorId]]:
-    """Yield the processors that are the same in both graphs, and those with a step in common."""
     yield from ((p, p) for p in new.order if old.processors.get(p) == new.processors[p])
     before = layout_of(old)
     for id_, place in layout_of(new).items():

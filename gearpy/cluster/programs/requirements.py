@@ -26,14 +26,6 @@ class _Need(NamedTuple):
 
 
 def check_requirements(folder: Path, module: str) -> None:
-    """Refuse a program that needs packages not installed here.
-
-    Args:
-        module: the module that will be imported, if it is not a single file.
-
-    Raises:
-        ConfigError: with everything that is missing, or has another version.
-    """
     mistakes = [
         f"{need.text} ({need.where}): {mistake}"
         for need in _needs(folder, module.partition(".")[0])
@@ -50,12 +42,12 @@ def check_requirements(folder: Path, module: str) -> None:
 def missing(requirement: str) -> str:
     """Return why this environment does not meet a requirement; empty if it does."""
     try:
-        from packaging.requirements import (  # noqa: PLC0415 - optional
-            InvalidRequirement,
-            Requirement,
-        )
+        from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - optional
     except ImportError:
-        return _missing_name(requirement)
+        match = _NAME.match(requirement)
+        if match is None or ";" in requirement or "/" in requirement:
+            return ""
+        return _absent(match[0]) if _version(match[0]) is None else ""
     try:
         parsed = Requirement(requirement)
     except InvalidRequirement:
@@ -68,14 +60,6 @@ def missing(requirement: str) -> str:
     if not parsed.specifier.contains(found, prereleases=True):
         return f"version {found} is installed"
     return ""
-
-
-def _missing_name(requirement: str) -> str:
-    """Check the name alone; conditions on the environment are not understood."""
-    match = _NAME.match(requirement)
-    if match is None or ";" in requirement or "/" in requirement:
-        return ""
-    return _absent(match[0]) if _version(match[0]) is None else ""
 
 
 def _absent(name: str) -> str:

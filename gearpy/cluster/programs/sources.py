@@ -145,7 +145,6 @@ class ProgramFiles:
         return Definition(path, self._tree(path), path.name)
 
     def _bound(self, path: Path, name: str) -> list[Definition]:
-        """Return the statements that give a name of a file its value, or may change it."""
         if path not in self._bindings:
             found = self._bindings[path] = defaultdict(list)
             for each in self._tree(path).body:
@@ -217,14 +216,12 @@ def _is_around(node: ast.AST, code: CodeType) -> bool:
 
 
 def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:
-    """Return a statement, with an import of several names as one for each name."""
     if not isinstance(statement, ast.ImportFrom):
         return [statement]
     return [ast.ImportFrom(statement.module, [each], statement.level) for each in statement.names]
 
 
 def _bound_by(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names of a file that a statement gives a value, or whose value it may change."""
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name

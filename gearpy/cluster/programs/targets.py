@@ -40,11 +40,7 @@ class Entry(NamedTuple):
 
 
 def split_path(target: str) -> Target:
-    """Split a target; a path may have colons itself, if it exists.
-
-    Raises:
-        ConfigError: no such file, folder or module.
-    """
+    """Split a target; a path may have colons itself, if it exists."""
     path, names = target, tuple[str, ...]()
     for _ in range(3):
         if path and Path(path).exists():
@@ -61,7 +57,6 @@ def split_path(target: str) -> Target:
 
 
 def _importable(name: str, attr: str) -> Target | None:
-    """Return what has a module, which is looked for without importing anything."""
     top, *below = name.split(".")
     if not all(each.isidentifier() for each in (top, *below)):
         return None
@@ -97,15 +92,6 @@ def tops_of(files: Collection[str]) -> tuple[str, ...]:
 def entry_of(
     files: Collection[str], names: Sequence[str], *, tops: Sequence[str], shown: str
 ) -> Entry:
-    """Return which module and attribute the names mean.
-
-    Args:
-        names: what stood behind the path, at most two.
-        tops: the packages or modules that the program may be looked for in.
-
-    Raises:
-        ConfigError: there is none, or it is not clear which.
-    """
     if len(names) == 2 and names[0]:  # noqa: PLR2004 - module and attribute
         module = _module_named(files, names[0], tops)
         if module is None:

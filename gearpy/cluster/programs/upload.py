@@ -64,12 +64,7 @@ def upload(
     check_requirements: bool = True,
     on_progress: Progress | None = None,
 ) -> Artifact:
-    """Upload a program, unless the master has it; return the artifact to submit.
-
-    Raises:
-        ConfigError: there is no program, or it is too large.
-        SubmitRefused: the master does not take it.
-    """
+    """Upload a program, unless the master has it; return the artifact to submit."""
     with packed(target, config, args=args, check_requirements=check_requirements) as program:
         send(ask, program, on_progress=on_progress)
         return program.artifact
@@ -79,11 +74,7 @@ def upload(
 def packed(
     target: str, config: Config, *, args: Sequence[str] = (), check_requirements: bool = True
 ) -> Iterator[Uploadable]:
-    """Pack a program into one file, which is gone afterwards.
-
-    Raises:
-        ConfigError: there is no program, or it is too large.
-    """
+    """Pack a program into one file, which is gone afterwards."""
     limits = ArtifactLimits.of(config.artifact)
     given = split_path(target)
     with tempfile.TemporaryDirectory(prefix="gearpy-upload-") as folder:
@@ -112,12 +103,7 @@ def packed(
 def send(
     ask: Callable[[Any], Any], program: Uploadable, *, on_progress: Progress | None = None
 ) -> None:
-    """Upload a packed program; goes on where an earlier try stopped.
-
-    Raises:
-        SubmitRefused: the master does not take it.
-        GearpyError: there is no cluster, or no answer in time.
-    """
+    """Upload a packed program; goes on where an earlier try stopped."""
     sha256, setbacks, before = program.artifact.location, 0, -1
     answer = ask(HasArtifact(sha256=sha256))
     with program.path.open("rb") as file:
@@ -148,30 +134,36 @@ def _packed(given: Target, folder: Path, limits: ArtifactLimits) -> tuple[Path, 
         return _packed_folder(given, folder, limits)
     path = given.path.resolve()
     if path.suffix == ".py":
-        return _packed_file(given, path, folder, limits)
+        if len(given.names) > 1:
+            raise ConfigError(f"{given.path} is one module: give {given.path}:ATTR")
+        attr = given.names[0] if given.names else ""
+        files = _with_siblings(path, limits)
+        if len(files) == 1:
+            return path, path.name, Entry("", attr), path.parent
+        if not path.stem.isidentifier():
+            raise ConfigError(
+                f"{given.path} goes with other files and so must have the name of a module: "
+                "rename it"
+            )
+        target = folder / "packed.zip"
+        pack(files, target, limits)
+        return target, f"{path.stem}.zip", Entry(path.stem, attr), path.parent
     if path.suffix in {".zip", ".whl"}:
-        return path, path.name, _entry_in_archive(given, path, limits), given.path
+        try:
+            with path.open("rb") as file:
+                check_listing(file, str(given.path), limits)
+            with zipfile.ZipFile(path) as archive:
+                names = {name: "" for name in archive.namelist() if not name.endswith("/")}
+                listed = [name for name in names if name.endswith(".dist-info/top_level.txt")]
+                named = _words_in(archive, listed[0]) if listed else []
+        except DAMAGED as error:
+            raise ConfigError(f"{given.path} is damaged: {error}") from error
+        tops = tuple(named) or tops_of(names)
+        entry = entry_of(names, given.names, tops=tops, shown=str(given.path))
+        return path, path.name, entry, given.path
     raise ConfigError(
         f"{given.path} is not a program: give a .py file, a package folder, a .zip or a .whl"
     )
-
-
-def _packed_file(
-    given: Target, path: Path, folder: Path, limits: ArtifactLimits
-) -> tuple[Path, str, Entry, Path]:
-    if len(given.names) > 1:
-        raise ConfigError(f"{given.path} is one module: give {given.path}:ATTR")
-    attr = given.names[0] if given.names else ""
-    files = _with_siblings(path, limits)
-    if len(files) == 1:
-        return path, path.name, Entry("", attr), path.parent
-    if not path.stem.isidentifier():
-        raise ConfigError(
-            f"{given.path} goes with other files and so must have the name of a module: rename it"
-        )
-    target = folder / "packed.zip"
-    pack(files, target, limits)
-    return target, f"{path.stem}.zip", Entry(path.stem, attr), path.parent
 
 
 def _packed_folder(
@@ -188,20 +180,6 @@ def _packed_folder(
     return target, f"{path.name}.zip", entry, origin
 
 
-def _entry_in_archive(given: Target, path: Path, limits: ArtifactLimits) -> Entry:
-    try:
-        with path.open("rb") as file:
-            check_listing(file, str(given.path), limits)
-        with zipfile.ZipFile(path) as archive:
-            files = {name: "" for name in archive.namelist() if not name.endswith("/")}
-            listed = [name for name in files if name.endswith(".dist-info/top_level.txt")]
-            named = _words_in(archive, listed[0]) if listed else []
-    except DAMAGED as error:
-        raise ConfigError(f"{given.path} is damaged: {error}") from error
-    tops = tuple(named) or tops_of(files)
-    return entry_of(files, given.names, tops=tops, shown=str(given.path))
-
-
 def _words_in(archive: zipfile.ZipFile, name: str) -> list[str]:
     with archive.open(name) as file:  # It may unpack to more than there is memory.
         return file.read(_LISTED_BYTES_MAX).decode().split()
@@ -216,7 +194,15 @@ def _with_siblings(path: Path, limits: ArtifactLimits) -> dict[str, Path]:
     while waiting:
         for name in _imported(waiting.pop()) - known:
             known.add(name)
-            found = _sibling(folder, name, limits)
+            package, module = folder / name, folder / f"{name}.py"
+            if name in _NOT_PACKED:
+                found = {}
+            elif (package / "__init__.py").is_file() or (
+                package.is_dir() and not module.is_file() and not _is_installed(name)
+            ):
+                found = {f"{name}/{key}": each for key, each in files_in(package, limits).items()}
+            else:
+                found = {module.name: module} if module.is_file() else {}
             waiting += [each for key, each in found.items() if key not in files]
             files.update(found)
     requirements = folder / _REQUIREMENTS
@@ -225,19 +211,7 @@ def _with_siblings(path: Path, limits: ArtifactLimits) -> dict[str, Path]:
     return files
 
 
-def _sibling(folder: Path, name: str, limits: ArtifactLimits) -> dict[str, Path]:
-    package, module = folder / name, folder / f"{name}.py"
-    if name in _NOT_PACKED:
-        return {}
-    if (package / "__init__.py").is_file() or (
-        package.is_dir() and not module.is_file() and not _is_installed(name)
-    ):
-        return {f"{name}/{key}": each for key, each in files_in(package, limits).items()}
-    return {module.name: module} if module.is_file() else {}
-
-
 def _is_installed(name: str) -> bool:
-    """Tell whether there is a package or module of this name, and not just another folder."""
     try:
         spec = find_spec(name)
     except (ImportError, ValueError):
@@ -246,7 +220,6 @@ def _is_installed(name: str) -> bool:
 
 
 def _imported(path: Path) -> set[str]:
-    """Return the top-level names that a file imports, anywhere in it."""
     if path.suffix != ".py":
         return set()
     try:

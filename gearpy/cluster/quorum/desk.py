@@ -13,12 +13,7 @@ from gearpy.cluster.host.audit import note_action
 from gearpy.cluster.quorum.log import Confirm, Inspect, LookAround, MemberChange, Standing
 from gearpy.cluster.quorum.member_disks import MemberDisks
 from gearpy.errors import ActorStopped, LeadershipLost, LogBroken
-from gearpy.messages.client import (
-    ChangeMasters,
-    ClusterSummary,
-    NotLeader,
-    Refused,
-)
+from gearpy.messages.client import ChangeMasters, ClusterSummary, NotLeader, Refused
 from gearpy.messages.masters import GetMasterDisk, GetMasters
 from gearpy.messages.metrics import GetProcessMetrics, ProcessMetricsData
 from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
@@ -28,9 +23,7 @@ from gearpy.wire.connection.keys import CLUSTER, Principal
 class AnswersClients(Protocol):
     """A `Desk`."""
 
-    def answer(self, message: object, principal: Principal = CLUSTER, /) -> object:
-        """Answer a client that has proved to be ``principal``."""
-        ...
+    def answer(self, message: object, principal: Principal = CLUSTER, /) -> object: ...
 
 
 class MemberDesk:
@@ -43,8 +36,6 @@ class MemberDesk:
 
     Args:
         ask: asks the `ReplicaActor`: makes a question of a reply, and returns what that is set to.
-        disks: tells what the masters have on disk.
-        admins: users who may change the masters.
     """
 
     def __init__(
@@ -74,23 +65,13 @@ class MemberDesk:
         return self._standing
 
     def inspect(self, read: Callable[[Any], object]) -> Any:
-        """Call a function with the state of this master, and return its result; see `Inspect`.
-
-        Raises:
-            GearpyError: it takes too long, or this master ends.
-        """
+        """Call a function with the state of this master, and return its result; see `Inspect`."""
         return self._ask(lambda reply: Inspect(read, reply))
 
     def gauges(self) -> dict[str, float]:
         return self._standing.gauges()
 
     def answer(self, message: object, principal: Principal = CLUSTER) -> object:
-        """Answer a client that has proved to be ``principal``.
-
-        Raises:
-            LeadershipLost: this master has stopped to lead meanwhile.
-            GearpyError: the master, or an app master, does not answer.
-        """
         if not self.allows(principal, message):
             return Refused(reason=f"{principal} may not ask this {type(message).__name__}")
         if isinstance(message, ARTIFACT_QUESTIONS):
@@ -100,7 +81,18 @@ class MemberDesk:
         if self._leading is None:
             return NotLeader(leader=self._standing.leader, masters=self._standing.members)
         if isinstance(message, GetMasters | ChangeMasters):
-            return self._of_masters(message)
+            if isinstance(message, GetMasters):
+                found = self._ask(LookAround)
+                return self._disks.added(found) if message.with_disks and self._disks else found
+            by = message.by
+            if by.is_admin or by.user in self._admins:
+                refusal = self._ask(lambda reply: MemberChange(message, reply))
+            else:
+                refusal = f"{by.user or 'a user without a name'} is no admin (master.admins)"
+            note_action(
+                by.user, f"master {message.change}", message.address, by.address, refusal or "done"
+            )
+            return Refused(reason=refusal) if refusal else self._ask(LookAround)
         leading = self._leading
         try:
             self._ask(Confirm)
@@ -112,20 +104,7 @@ class MemberDesk:
                 f"the master ended meanwhile, and what it was asked may have been done: {error}"
             ) from error
 
-    def _of_masters(self, asked: GetMasters | ChangeMasters) -> object:
-        if isinstance(asked, GetMasters):
-            found = self._ask(LookAround)
-            return self._disks.added(found) if asked.with_disks and self._disks else found
-        by = asked.by
-        if by.is_admin or by.user in self._admins:
-            refusal = self._ask(lambda reply: MemberChange(asked, reply))
-        else:
-            refusal = f"{by.user or 'a user without a name'} is no admin (master.admins)"
-        note_action(by.user, f"master {asked.change}", asked.address, by.address, refusal or "done")
-        return Refused(reason=refusal) if refusal else self._ask(LookAround)
-
     def _completed(self, asked: object, answer: object) -> object:
-        """Add what only one of several masters knows."""
         if isinstance(answer, ClusterSummary):
             return replace(answer, masters=self._standing.members)
         if isinstance(asked, GetProcessMetrics) and asked.worker_id is None:

@@ -20,14 +20,6 @@ class DiskBook:
     forgotten it, could vote or promise otherwise, and is not listened to.
 
     Runs on: one thread at a time. Restart: what was noted is there.
-
-    Args:
-        folder: of the log.
-        is_new: whether nothing was promised yet from there.
-
-    Raises:
-        LogDamaged: the name is missing.
-        OSError: the folder cannot be used.
     """
 
     def __init__(self, folder: LogFolder, *, is_new: bool) -> None:

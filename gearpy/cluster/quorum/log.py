@@ -25,9 +25,7 @@ class StateMachine(Protocol):
         """Replace the state by one of `to_bytes`."""
         ...
 
-    def to_bytes(self, version: int, /) -> bytes:
-        """Return the whole state, in a version that all masters know."""
-        ...
+    def to_bytes(self, version: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +121,6 @@ class ReplicatedLog:
         return self._version()
 
     def append(self, records: Sequence[bytes]) -> int:
-        """See `Log`.
-
-        Raises:
-            LeadershipLost: they may or may not become part of the log.
-        """
         if records:
             reply = Reply()
             self._replica.tell(Propose(tuple(records), reply))
@@ -148,12 +141,7 @@ class ReplicatedLog:
 def ask_replica(
     replica: Ref[Any], system: ActorSystem, make: Callable[[Reply], object], timeout_s: float
 ) -> Any:
-    """Return the outcome of a question, as `Confirm`, which is made with its reply.
-
-    Raises:
-        LeadershipLost: this master does not lead, or has ended.
-        AskTimeout: it takes too long.
-    """
+    """Return the outcome of a question, as `Confirm`, which is made with its reply."""
     reply = Reply()
     try:
         replica.tell(make(reply))
@@ -165,12 +153,7 @@ def ask_replica(
 def await_reply(
     reply: Reply, replica: Ref[Any], system: ActorSystem, timeout_s: float = 1e9
 ) -> Any:
-    """Wait for an outcome, and return it; a replica that has ended gives none.
-
-    Raises:
-        LeadershipLost: there is none, or that is the outcome.
-        AskTimeout: it takes too long.
-    """
+    """Wait for an outcome, and return it; a replica that has ended gives none."""
     waited_s = 0.0
     while not system.wait(reply, min(_LOOK_S, timeout_s)):
         waited_s += _LOOK_S

@@ -14,12 +14,6 @@ _PART_BYTES: Final = 512 << 10
 def parts_of(
     member: str, disk: str, message: ReplicaMessage, *, version: int, speaks: int
 ) -> Iterator[ReplicaPart]:
-    """Yield the parts of a message of a member, in order.
-
-    Args:
-        version: one that the other one knows.
-        speaks: the newest that this one knows.
-    """
     data = encode_message(message, version)
     for start in range(0, len(data), _PART_BYTES):
         end = start + _PART_BYTES
@@ -41,11 +35,7 @@ class PartsTaken:
         self._begun: dict[str, bytearray] = {}
 
     def take(self, part: ReplicaPart) -> ReplicaMessage | None:
-        """Take a part; return the message when it is whole.
-
-        Raises:
-            ProtocolError: it is none, or of another version of gearpy.
-        """
+        """Take a part; return the message when it is whole."""
         if part.is_first:
             self._begun[part.member] = bytearray()
         data = self._begun.get(part.member)

@@ -126,14 +126,12 @@ class ReplicaActor(BatchActor[_Message]):
         self._told = Standing()
 
     def on_start(self) -> None:
-        """Begin as a follower."""
         now_ms = self.context.now_ms()
         self._replica = Replica(self._me, self._store.stored, self._limits, self._rng, now_ms)
         self.context.schedule(_TICK_MS, _Tick())
         self.receive_batch([_Tick()])
 
     def receive_batch(self, messages: list[_Message]) -> None:
-        """Take all new messages, then write once or twice."""
         for message in messages:
             self._take(message)
         others = [each for each in self._replica.members if each != self._me]
@@ -142,13 +140,30 @@ class ReplicaActor(BatchActor[_Message]):
             _log.info("the log is written in version %d from here on", version)
             self._written = version
         for _ in range(2):  # A write may make room for more.
-            self._propose_waiting()
+            if self._waiting and not self._is_leading:
+                self._fail_all("this master does not lead")
+            while self._waiting and self._replica.can_propose:
+                records, replies, size = list[bytes](), list[Reply](), 0
+                while self._waiting and size < _ENTRY_BYTES:
+                    message = self._waiting.popleft()
+                    records += message.records
+                    replies.append(message.reply)
+                    size += sum(map(len, message.records))
+                command = msgspec.msgpack.encode(records)
+                index, actions = self._replica.propose(command, self.context.now_ms())
+                self._proposed[index] = replies
+                self._do(actions)
             self._write_all()
-        self._compact()
+
+        if not (self._entries < SNAPSHOT_ENTRIES and self._bytes < _SNAPSHOT_BYTES):
+            self._entries = self._bytes = 0
+            index, now_ms = self._replica.applied_index, self.context.now_ms()
+            self._do(self._replica.compact(index, self._state.to_bytes(self._written), now_ms))
+            self._write_all()
+
         self._tell_standing()
 
     def on_exited(self, exited: Exited) -> None:
-        """Hear that the process of another master is gone."""
         member = address_of(exited.ref.path.node)
         self._watched.discard(member)
         self._lost_ms[member] = self.context.now_ms()
@@ -176,13 +191,32 @@ class ReplicaActor(BatchActor[_Message]):
             case Propose():
                 self._waiting.append(message)
             case Confirm():
-                self._confirm(message.reply, now_ms)
+                reply = message.reply
+                if not self._is_leading:
+                    reply.set_exception(lost("this master does not lead"))
+                    return
+                self._read_number += 1
+                self._reads[self._read_number] = reply
+                self._do(self._replica.read(self._read_number, now_ms))
             case LookAround():
                 message.reply.set(self._looked(now_ms))
             case Inspect():
                 message.reply.set(message.read(self._state) if self._is_up_to_date else None)
             case MemberChange():
-                self._change(message, now_ms)
+                asked, reply, members = message.asked, message.reply, set(self._replica.members)
+                refusal = why_not_changed(asked, self._me, members)
+                wanted = members ^ {asked.address}
+                if refusal or not self._is_leading:
+                    reply.set(refusal or "this master does not lead")
+                elif asked.change == "transfer":
+                    self._do(self._replica.transfer(asked.address, now_ms))
+                    reply.set("")
+                elif not self._replica.can_change(sorted(wanted)):
+                    reply.set("another change of the masters is under way: try again in a moment")
+                else:
+                    index, actions = self._replica.change_members(sorted(wanted), now_ms)
+                    self._proposed[index] = [reply]
+                    self._do(actions)
             case _:
                 assert_never(message)
 
@@ -192,7 +226,6 @@ class ReplicaActor(BatchActor[_Message]):
         return is_of_leader and self._replica.applied_index == self._replica.commit_index
 
     def _looked(self, now_ms: int) -> MasterList:
-        """Return how the masters are, as the leader sees them."""
         replica = self._replica
         last, is_long = replica.commit_index, self._limits.election_ms
         seen = list[MasterSummary]()
@@ -214,22 +247,6 @@ class ReplicaActor(BatchActor[_Message]):
         masters = tuple(sorted([own, *seen], key=lambda each: each.address))
         return MasterList(masters=masters, term=replica.term)
 
-    def _change(self, message: MemberChange, now_ms: int) -> None:
-        asked, reply, members = message.asked, message.reply, set(self._replica.members)
-        refusal = why_not_changed(asked, self._me, members)
-        wanted = members ^ {asked.address}
-        if refusal or not self._is_leading:
-            reply.set(refusal or "this master does not lead")
-        elif asked.change == "transfer":
-            self._do(self._replica.transfer(asked.address, now_ms))
-            reply.set("")
-        elif not self._replica.can_change(sorted(wanted)):
-            reply.set("another change of the masters is under way: try again in a moment")
-        else:
-            index, actions = self._replica.change_members(sorted(wanted), now_ms)
-            self._proposed[index] = [reply]
-            self._do(actions)
-
     def _on_part(self, part: ReplicaPart, now_ms: int) -> None:
         if not self._disks.admits(part.member, part.disk):
             if part.is_first:
@@ -247,30 +264,6 @@ class ReplicaActor(BatchActor[_Message]):
             self._lost_ms.pop(part.member, None)
             self._away_since_ms.pop(part.member, None)
             self._do(self._replica.on_message(part.member, message, now_ms))
-
-    def _confirm(self, reply: Reply, now_ms: int) -> None:
-        if not self._is_leading:
-            reply.set_exception(lost("this master does not lead"))
-            return
-        self._read_number += 1
-        self._reads[self._read_number] = reply
-        self._do(self._replica.read(self._read_number, now_ms))
-
-    def _propose_waiting(self) -> None:
-        """Propose all that waits, many in one entry: that is one message, and one piece of work."""
-        if self._waiting and not self._is_leading:
-            self._fail_all("this master does not lead")
-        while self._waiting and self._replica.can_propose:
-            records, replies, size = list[bytes](), list[Reply](), 0
-            while self._waiting and size < _ENTRY_BYTES:
-                message = self._waiting.popleft()
-                records += message.records
-                replies.append(message.reply)
-                size += sum(map(len, message.records))
-            command = msgspec.msgpack.encode(records)
-            index, actions = self._replica.propose(command, self.context.now_ms())
-            self._proposed[index] = replies
-            self._do(actions)
 
     def _watch_others(self, now_ms: int) -> None:
         for member in self._replica.members:
@@ -325,22 +318,18 @@ class ReplicaActor(BatchActor[_Message]):
         self._bytes += len(entry.command)
         is_of_mine = self._role.role == "leader" and entry.term == self._role.term
         if is_of_mine and not self._has_led:
-            self._begin_to_lead()
+            self._is_leading = self._has_led = True
+            _log.info("master %s leads in term %d", self._me, self._role.term)
+            self._tell_standing()
+            state = self._state.to_bytes(self._written)
+            log = ReplicatedLog(
+                state, self.context.self_ref, self.context.system, lambda: self._written
+            )
+            self._lead(self._role.term, log)
+            self._led = log
+            log.on_members(self._replica.members)
         for reply in self._proposed.pop(index, ()):
             reply.set("")
-
-    def _begin_to_lead(self) -> None:
-        """Begin, now that everything that was ever agreed on is in the state."""
-        self._is_leading = self._has_led = True
-        _log.info("master %s leads in term %d", self._me, self._role.term)
-        self._tell_standing()
-        state = self._state.to_bytes(self._written)
-        log = ReplicatedLog(
-            state, self.context.self_ref, self.context.system, lambda: self._written
-        )
-        self._lead(self._role.term, log)
-        self._led = log
-        log.on_members(self._replica.members)
 
     def _on_role(self, role: RoleChange) -> None:
         self._role = role
@@ -362,14 +351,6 @@ class ReplicaActor(BatchActor[_Message]):
         self._waiting.clear()
         for reply in replies:
             reply.set_exception(lost(f"{why}; what it was asked last may have been done"))
-
-    def _compact(self) -> None:
-        if self._entries < SNAPSHOT_ENTRIES and self._bytes < _SNAPSHOT_BYTES:
-            return
-        self._entries = self._bytes = 0
-        index, now_ms = self._replica.applied_index, self.context.now_ms()
-        self._do(self._replica.compact(index, self._state.to_bytes(self._written), now_ms))
-        self._write_all()
 
     def _tell_standing(self) -> None:
         role = self._role

@@ -17,9 +17,6 @@ class MemberDisks:
     """Asks the masters about their disks; a master that is away, or does not tell, has none.
 
     Runs on: any thread; blocks until all have answered, or their time is over.
-
-    Args:
-        own: describes the disk of this one.
     """
 
     def __init__(self, own: Callable[[], MasterDisk], ask: AskMember) -> None:

@@ -13,11 +13,7 @@ from gearpy.storage.replica_store import ReplicaStore
 
 
 def check_logs(folders: Sequence[Path]) -> bool:
-    """Find out whether masters have been over these folders of logs; one for each master.
-
-    Raises:
-        ConfigError: too few are left to know what was agreed on.
-    """
+    """Find out whether masters have been over these folders of logs; one for each master."""
     known = [each for each in folders if each.exists()]
     if known and 2 * len(known) <= len(folders):
         missing = ", ".join(str(each) for each in folders if each not in known)
@@ -33,14 +29,6 @@ def move_logs(folders: Sequence[Path], members: Sequence[str]) -> None:
 
     All of them get the log that had to win an election, as it has all that was ever agreed on, if
     most of the folders are there. None of the masters may run.
-
-    Args:
-        folders: of the logs, one for each master.
-        members: their addresses from now on.
-
-    Raises:
-        ConfigError: too few have a log, or one is in use.
-        LogDamaged, LogBroken, OSError: a log cannot be read or written.
     """
     if not check_logs(folders):
         return

@@ -49,11 +49,6 @@ def open_member(
     """Begin as one of the masters that the configuration names.
 
     With a new folder it is one of all that are named; one that ``joins`` waits to be added.
-
-    Raises:
-        ConfigError: this one is not among them.
-        LogDamaged: its log was changed by something else.
-        OSError: the folder cannot be used.
     """
     masters = config.cluster.masters
     me = _own_name(endpoint.address, masters)

@@ -26,9 +26,6 @@ class ProgramSpread:
     Executors may then fetch it from any of them, whichever master is lost.
 
     Runs on: any thread; blocks until it is done.
-
-    Args:
-        others: the other masters, as of now.
     """
 
     def __init__(
@@ -73,7 +70,6 @@ class ProgramSpread:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _sent(self, artifact: Artifact, others: Sequence[str], wanted: int) -> int:
-        """Return how many of the others have it, once there are as many as wanted."""
         sending = [self._threads.submit(self._send, artifact, each) for each in others]
         count = 0
         try:

@@ -59,11 +59,7 @@ class RerunSide:
     """A program of which tasks run again, and what has come of it.
 
     Attributes:
-        program: for people.
         seconds: the time that its tasks took, without that for the comparison.
-        error: what has ended it.
-        rejects: so many records were put aside.
-        rejected: the error of the first of them.
     """
 
     program: str = ""
@@ -91,10 +87,8 @@ class RerunOutcome(RerunSide):
     """The outcome of a run of one task again.
 
     Attributes:
-        input: what the task was given, for people.
         failed_then: what it failed with then; empty if it did not, None if nobody knows.
         cut: why the recorded input ends too early; empty if it does not.
-        rerun: the task, from its beginning on.
     """
 
     input: str
@@ -120,15 +114,9 @@ class TaskAgain:
     Sinks show nothing. Other things that user code does, it does again.
 
     Args:
-        client: of the cluster.
-        app_id: the application; it may have ended.
         wanted: a task and the epoch behind which it is to begin, and the one in which to end; or
             a record in quarantine.
         configured: makes the configuration of this process, with settings ``KEY=VALUE``.
-
-    Raises:
-        ConfigError: there is no such task, epoch or record, or it cannot be run again.
-        GearpyError: what is stored of it cannot be read.
     """
 
     def __init__(
@@ -142,9 +130,26 @@ class TaskAgain:
         self._client = client
         self._app_id = app_id
         self._wanted = wanted
-        self._record = self._quarantined(wanted.record)
+
+        number = wanted.record
+        if number is None:
+            self._record = None
+        else:
+            self._record = self._client.ask(
+                ListQuarantined(app_id=self._app_id, numbers=(number,))
+            ).records[0]
+
         self._store, self._prefix = client.store(app_id)
-        self.task = self._task()
+
+        if self._record is None:
+            assert self._wanted.task is not None, "a task, or a record"
+            self.task = self._wanted.task
+        else:
+            task = task_of(self._record.error.task)
+            if task is None:
+                raise ConfigError(f"record {self._record.number} does not say which task it is of")
+            self.task = task
+
         self.after = 0  #: The epoch whose state it has, when it has run.
         self._stored = StoredTask(self._store, self._prefix, self.task)
         self._config = configured(*(f"{k}={v}" for k, v in self._stored.config.items()))
@@ -153,31 +158,30 @@ class TaskAgain:
 
     @contextmanager
     def program(self) -> Iterator[StreamApplication]:
-        """Fetch the program and load it; its modules are dropped at the end.
-
-        Raises:
-            ConfigError: it is not a program that can be loaded here.
-            OperatorError: the program itself raised.
-        """
+        """Fetch the program and load it; its modules are dropped at the end."""
         artifact = program_of(self._client, self._app_id, self._version())
         with programs(  # Under their own names, for a debugger.
             self._client, self._app_id, self._config, artifact, own_process=True, use="gear debug"
         ) as (application,):
-            yield self._checked(application)
+            if self.task not in application.dag.tasks():
+                there = ", ".join(
+                    f"{pid}.0 ({application.processors[pid].name})" for pid in application.dag.order
+                )
+                raise ConfigError(
+                    f"application {self._app_id} has no task {self.task}; there are: {there}"
+                )
+            yield application
 
     def run(self, application: StreamApplication) -> RerunOutcome:
-        """Run the task, up to the end of its input or until it raises.
-
-        Raises:
-            ConfigError: there is no such epoch or recording, or its source cannot be read again.
-            GearpyError: what is stored cannot be read.
-        """
         noted = [*self.notes]
         for _ in range(_LOOKS_MAX - 1):
             try:
                 return self._run(application)
             except SnapshotDamaged:
-                if not self._looks_again():
+                before = self._stored.versions.current
+                self._stored = StoredTask(self._store, self._prefix, self.task)
+                self._path = self._recorded()
+                if self._stored.versions.current != before:
                     raise
             self.notes = [*noted]
         return self._run(application)
@@ -185,7 +189,27 @@ class TaskAgain:
     def _run(self, application: StreamApplication) -> RerunOutcome:
         processor = application.processors[ProcessorId(self.task.processor)]
         if self._record is not None:
-            return self._run_record(application, self._record)
+            record = self._record
+            epoch = self._epoch_of(record)
+            before = record.error.epoch - 1
+            if before < 0:
+                self.notes.append("it is not known in which epoch the record was put aside")
+            elif epoch > before:
+                self.notes.append(
+                    f"the record came in epoch {before + 1}, and of the epochs before none is "
+                    "stored any more: the state is newer than the record"
+                )
+            elif epoch < before:
+                self.notes.append(
+                    f"the record came in epoch {before + 1}: the state is older, and lacks what "
+                    "came between"
+                )
+            outcome = RerunOutcome(
+                input=f"record {record.number} of the quarantine", failed_then=record.error.cause
+            )
+            with self._again(outcome, application, epoch, "fail") as (rerun, _):
+                outcome.do(rerun, lambda: rerun.inject(record.value, record.event_time_ms))
+            return outcome
         if application.dag.upstream_tasks(self.task):
             return self._run_recorded(application)
         if processor.source is None or not processor.source.replayable:
@@ -199,18 +223,6 @@ class TaskAgain:
         return application.processors[ProcessorId(self.task.processor)].name
 
     # -- three kinds of input --------------------------------------------------------------
-
-    def _run_record(
-        self, application: StreamApplication, record: QuarantinedRecord
-    ) -> RerunOutcome:
-        epoch = self._epoch_of(record)
-        self._note_age(epoch, record.error.epoch - 1)
-        outcome = RerunOutcome(
-            input=f"record {record.number} of the quarantine", failed_then=record.error.cause
-        )
-        with self._again(outcome, application, epoch, "fail") as (rerun, _):
-            outcome.do(rerun, lambda: rerun.inject(record.value, record.event_time_ms))
-        return outcome
 
     def _run_recorded(self, application: StreamApplication) -> RerunOutcome:
         path = self._path or self._find_path()
@@ -246,20 +258,6 @@ class TaskAgain:
                     records = at_end.records_in - kept.records_in
             outcome.do(rerun, lambda: rerun.read(_Enough(records)))
         return outcome
-
-    def _note_age(self, epoch: int, before: int) -> None:
-        if before < 0:
-            self.notes.append("it is not known in which epoch the record was put aside")
-        elif epoch > before:
-            self.notes.append(
-                f"the record came in epoch {before + 1}, and of the epochs before none is stored "
-                "any more: the state is newer than the record"
-            )
-        elif epoch < before:
-            self.notes.append(
-                f"the record came in epoch {before + 1}: the state is older, and lacks what came "
-                "between"
-            )
 
     # -- the task --------------------------------------------------------------------------
 
@@ -331,21 +329,6 @@ class TaskAgain:
 
     # -- what is wanted --------------------------------------------------------------------
 
-    def _looks_again(self) -> bool:
-        """Read anew what is stored; False if it may be of another version than the one loaded.
-
-        One that runs removes the oldest of it again and again, also while its program is loaded.
-        """
-        before = self._stored.versions.current
-        self._stored = StoredTask(self._store, self._prefix, self.task)
-        self._path = self._recorded()
-        return self._stored.versions.current == before
-
-    def _quarantined(self, number: int | None) -> QuarantinedRecord | None:
-        if number is None:
-            return None
-        return self._client.ask(ListQuarantined(app_id=self._app_id, numbers=(number,))).records[0]
-
     def _recorded(self) -> RerunPath | None:
         """Return the recordings that are wanted; None if there are none, or they are not needed."""
         if self._record is not None:
@@ -367,25 +350,6 @@ class TaskAgain:
             return self._stored.epochs[-2]
         return self._stored.nearest(self._wanted.epoch)
 
-    def _task(self) -> TaskId:
-        if self._record is None:
-            assert self._wanted.task is not None, "a task, or a record"
-            return self._wanted.task
-        task = task_of(self._record.error.task)
-        if task is None:
-            raise ConfigError(f"record {self._record.number} does not say which task it is of")
-        return task
-
-    def _checked(self, application: StreamApplication) -> StreamApplication:
-        if self.task not in application.dag.tasks():
-            there = ", ".join(
-                f"{pid}.0 ({application.processors[pid].name})" for pid in application.dag.order
-            )
-            raise ConfigError(
-                f"application {self._app_id} has no task {self.task}; there are: {there}"
-            )
-        return application
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerunPlace:
@@ -401,11 +365,7 @@ def kept_policy(on_error: OnError) -> OnError:
 
 
 def program_of(client: ClusterClient, app_id: AppId, version: ProgramVersion | None) -> Artifact:
-    """Return the program of a version of an application; None: as it was submitted.
-
-    Raises:
-        ConfigError: only the process that runs it has it.
-    """
+    """Return the program of a version of an application; None: as it was submitted."""
     artifact = (
         client.ask(GetSubmission(app_id=app_id)).artifact if version is None else version.artifact
     )
@@ -426,16 +386,7 @@ def programs(
     use: str,
     own_process: bool = False,
 ) -> Iterator[tuple[StreamApplication, ...]]:
-    """Fetch programs and load them side by side; their modules are dropped at the end.
-
-    Args:
-        use: what they are needed for, for people.
-        own_process: their modules have their own names; else none sees those of another.
-
-    Raises:
-        ConfigError: one is no program that can be loaded here.
-        OperatorError: a program itself raised.
-    """
+    """Fetch programs and load them side by side; their modules are dropped at the end."""
     loader, limits = ApplicationLoader(own_process=own_process), ArtifactLimits.of(config.artifact)
     with (
         TemporaryDirectory(prefix="gearpy-rerun-") as folder,

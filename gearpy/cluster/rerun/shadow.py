@@ -53,7 +53,6 @@ class KeptOutput(OutputDigest):
         self._pack = EncoderPool(DEFAULT_REGISTRY).pack
 
     def add(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        """Add records in order."""
         began_s = time.perf_counter()
         super().add(values, timestamps)
         for value, at_ms in zip(values, timestamps, strict=True):
@@ -65,7 +64,6 @@ class KeptOutput(OutputDigest):
         self.seconds += time.perf_counter() - began_s
 
     def take_records(self) -> list[PutOut]:
-        """Return the records since the last time."""
         taken, self._kept = self._kept, []
         return taken
 
@@ -76,9 +74,7 @@ class ShadowReport:
 
     Attributes:
         step: what was compared: the steps of one chain.
-        records: so many were taken by both.
         now, then: the version of the application, and the other one.
-        compared: their outputs.
         notes: what a reader should know, such as input that was left out.
     """
 
@@ -119,12 +115,7 @@ class Shadow:
     application does nothing for it but record.
 
     Args:
-        client: of the cluster.
-        app_id: the application.
-        step: by id or name.
-        artifact: the other version, uploaded.
         configured: makes the configuration of this process, with settings ``KEY=VALUE``.
-        examples: so many differences are kept.
     """
 
     def __init__(
@@ -151,18 +142,7 @@ class Shadow:
         on_round: Callable[[int], None] = lambda _: None,
         is_called_off: Callable[[], bool] = lambda: False,
     ) -> ShadowReport:
-        """Compare so many epochs of each task, as they come; fewer if no more come.
-
-        Args:
-            epochs: so many.
-            on_round: called again and again, with how many are compared.
-            is_called_off: tells whether to end with what is compared so far.
-
-        Raises:
-            ConfigError: there is no such step, it takes or keeps other things in the new version,
-                or nothing is recorded.
-            GearpyError: what is stored cannot be read.
-        """
+        """Compare so many epochs of each task, as they come; fewer if no more come."""
         store, prefix = self._client.store(self._app_id)
         stored = StoredTask(store, prefix, TaskId(0, 0))
         config = self._configured(*(f"{k}={v}" for k, v in stored.config.items()))
@@ -293,10 +273,7 @@ class _ShadowedTask:
             )
         self.close()
         place = self._place
-        for side, application in (
-            (self._report.then, place.then),
-            (self._report.now, place.now),
-        ):
+        for side, application in ((self._report.then, place.then), (self._report.now, place.now)):
             output, kept = RerunOutput(), KeptOutput()
             output.output = kept
             with stored.state(epoch) as state:
@@ -335,11 +312,6 @@ class _ShadowedTask:
 
 
 def _processor(then: Dag, now: Dag, step: str) -> ProcessorId:
-    """Return the processor that a step is in, if both versions can take the same input there.
-
-    Raises:
-        ConfigError: there is no such step, or it takes or keeps other things in the new version.
-    """
     found = _processors_of(then, step)
     if len(found) != 1:
         several = "several steps are" if found else "no step is"
@@ -387,7 +359,6 @@ def _shape(dag: Dag, pid: ProcessorId) -> Mapping[ProcessorId, int]:
 
 
 def _code(artifact: Artifact) -> Artifact:
-    """Return a program without what autoscale may choose, which changes no graph."""
     return replace(artifact, bounds=())
 
 

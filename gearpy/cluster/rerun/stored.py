@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from gearpy.cluster.checkpoints.reading import StoredEpochs
 from gearpy.core.coordinator.versions import Versions
 from gearpy.core.coordinator.views import ConfigView
-from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.recorded import RECORDED, RecordedName, RerunPath, following, rerun_path
 from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import TaskId
@@ -33,23 +32,18 @@ class KeptState:
 
 
 class StoredTask:
-    """Finds the states and recordings of a task in a checkpoint store.
-
-    Args:
-        checkpoints: the store.
-        prefix: of the application.
-        task: which one.
-
-    Raises:
-        GearpyError: the coordinator log cannot be read.
-    """
+    """Finds the states and recordings of a task in a checkpoint store."""
 
     def __init__(self, checkpoints: Checkpoints, prefix: str, task: TaskId) -> None:
         self._checkpoints = checkpoints
         self._prefix = prefix
         self.task = task
         self._stored = StoredEpochs(checkpoints, prefix)
-        self._manifests = [each for each in self._stored if task in _tasks_of(each)]
+        self._manifests = [
+            each
+            for each in self._stored
+            if task in {task for file in each.chain for task in file.tasks}
+        ]
 
     @property
     def epochs(self) -> list[int]:
@@ -70,12 +64,6 @@ class StoredTask:
 
     @contextmanager
     def state(self, epoch: int) -> Iterator[KeptState]:
-        """Read the state of the task at the end of an epoch.
-
-        Raises:
-            ConfigError: the epoch is not stored.
-            SnapshotDamaged: a file is missing, or not what was stored.
-        """
         if not epoch:
             yield KeptState(epoch=0, resume=None)
             return
@@ -100,12 +88,6 @@ class StoredTask:
         return following([each for each in found if each.task == self.task], self.epochs, at)
 
     def recordings(self, path: RerunPath) -> list[Recording]:
-        """Read recordings.
-
-        Raises:
-            SnapshotDamaged: one is not there any more.
-            ProtocolError: one is damaged.
-        """
         by_name = {name.rpartition("/")[2]: name for name in self._names()}
         recordings = []
         for each in map(str, path.recorded):
@@ -116,7 +98,3 @@ class StoredTask:
 
     def _names(self) -> list[str]:
         return self._checkpoints.names(f"{self._prefix}/{RECORDED}")
-
-
-def _tasks_of(manifest: Manifest) -> set[TaskId]:
-    return {task for file in manifest.chain for task in file.tasks}

@@ -86,12 +86,7 @@ class _Part(NamedTuple):
 
 
 class StateColumns:
-    """Gathers the cells of one state, and makes a table of them.
-
-    Args:
-        tag: of the state.
-        classes: of keys and values.
-    """
+    """Gathers the cells of one state, and makes a table of them."""
 
     def __init__(self, tag: Tag, classes: RecordRegistry) -> None:
         self.tag = tag
@@ -144,9 +139,6 @@ class StateColumns:
 
         A column that says the same of all is left out: a namespace where there is none, an entry
         of a value.
-
-        Raises:
-            ProtocolError: a cell is malformed.
         """
         try:
             return self._table()
@@ -186,7 +178,6 @@ class StateColumns:
 
     @property
     def _joins_values(self) -> bool:
-        """Tell whether values are msgpack as they stand, one behind the other."""
         if not self._is_msgpack or self.tag.kind != "bulk":
             return self._is_msgpack
         with_key = (pc.starts_with(each, WITH_KEY[:1]) for each in self._cell_values)
@@ -201,7 +192,6 @@ class StateColumns:
         return self._keys or _listed(self._cell_keys)
 
     def _stored_keys(self) -> Any:
-        """Return all keys, at once if they can be."""
         if self._cell_keys:
             column = _column_of(pa.chunked_array(self._cell_keys))
             if column is not None:
@@ -284,7 +274,6 @@ def _compact(cells: Sequence[bytes]) -> list[pa.Array]:
 
 
 def _end_of(stored: pa.Array) -> int:
-    """Return how many bytes an array has, which is no slice of another one."""
     return memoryview(stored.buffers()[1]).cast("i")[len(stored)] if len(stored) else 0
 
 
@@ -305,7 +294,14 @@ def _column_of(stored: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
         return None
     rests = pc.binary_slice(stored, len(tag), _END)
     if tag == _INT_TAG:
-        return _ints(rests.combine_chunks())
+        stored = rests.combine_chunks()
+        data = stored.buffers()[2][: len(stored) * _INT.size]
+        raised = array("Q", data.to_pybytes())
+        if sys.byteorder == "little":
+            raised.byteswap()
+        buffers = [None, pa.py_buffer(raised)]
+        column = pa.Array.from_buffers(pa.uint64(), len(raised), buffers)
+        return pc.bit_wise_xor(column, pa.scalar(_HALF, pa.uint64())).view(pa.int64())
     try:
         return rests.cast(pa.string()).combine_chunks()
     except pa.ArrowInvalid:  # There are lone surrogates.
@@ -314,16 +310,6 @@ def _column_of(stored: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
 
 def _namespace_of(table: bytes) -> bytes:
     return table[1 + table[0] :]
-
-
-def _ints(stored: pa.Array) -> pa.Array:
-    data = stored.buffers()[2][: len(stored) * _INT.size]
-    raised = array("Q", data.to_pybytes())
-    if sys.byteorder == "little":
-        raised.byteswap()
-    buffers = [None, pa.py_buffer(raised)]
-    column = pa.Array.from_buffers(pa.uint64(), len(raised), buffers)
-    return pc.bit_wise_xor(column, pa.scalar(_HALF, pa.uint64())).view(pa.int64())
 
 
 def _named(name: str, cells: Sequence[Any] | pa.Array) -> dict[str, pa.Array]:
@@ -340,13 +326,6 @@ def _named(name: str, cells: Sequence[Any] | pa.Array) -> dict[str, pa.Array]:
 
 
 def _array(cells: Sequence[Any]) -> pa.Array:
-    """Return a column of values of one type, part by part.
-
-    Raises:
-        TypeError: they have several types, or one that is no column's.
-        ValueError: the column would change a value.
-        pyarrow.ArrowException: Arrow refuses a value.
-    """
     kinds = set(map(type, cells)) - {_NONE}
     if len(kinds) > 1:
         raise TypeError(f"a column has values of {len(kinds)} types")
@@ -354,7 +333,11 @@ def _array(cells: Sequence[Any]) -> pa.Array:
     if kind in _PLAIN:
         return pa.array(cells)
     if kind in {list, set, frozenset}:
-        return _lists(cells)
+        rows = [sorted(each) if isinstance(each, set | frozenset) else each for each in cells]
+        ends = list(accumulate((len(each or ()) for each in rows), initial=0))
+        starts = [None if row is None else at for row, at in zip(rows, ends, strict=False)]
+        items = _array(list(chain.from_iterable(filter(None, rows))))
+        return pa.ListArray.from_arrays(pa.array([*starts, ends[-1]], pa.int32()), items)
     first = next(each for each in cells if each is not None)
     if kind in {tuple, dict} or has_fields(first):
         return _structs([first if each is None else each for each in cells], cells)
@@ -385,25 +368,12 @@ def _structs(rows: list[Any], cells: Sequence[Any]) -> pa.Array:
     return pa.StructArray.from_arrays(arrays, names, mask=mask)
 
 
-def _lists(cells: Sequence[Any]) -> pa.Array:
-    rows = [sorted(each) if isinstance(each, set | frozenset) else each for each in cells]
-    ends = list(accumulate((len(each or ()) for each in rows), initial=0))
-    starts = [None if row is None else at for row, at in zip(rows, ends, strict=False)]
-    items = _array(list(chain.from_iterable(filter(None, rows))))
-    return pa.ListArray.from_arrays(pa.array([*starts, ends[-1]], pa.int32()), items)
-
-
 def _text(value: Any) -> str | None:
     return None if value is None else json.dumps(plain(value), ensure_ascii=False)
 
 
 def tables_of(parts: Iterable[Part], classes: RecordRegistry) -> list[StateColumns]:
-    """Gather cells by their states, in the order of their tags.
-
-    Args:
-        parts: the cells of a table each.
-        classes: of keys and values.
-    """
+    """Gather cells by their states, in the order of their tags."""
     found = dict[bytes, StateColumns]()
     for part in parts:
         table = table_in(part)

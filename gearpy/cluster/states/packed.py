@@ -76,7 +76,6 @@ def keep_memory() -> None:
 
 
 def portions(groups: Iterable[Group]) -> Iterator[list[Group]]:
-    """Yield key groups, as many at a time as are worth a step."""
     found, size = list[Group](), 0
     for each in groups:
         found.append(each)
@@ -104,11 +103,20 @@ def packed_run(groups: Sequence[Group]) -> PackedRun | None:
     sizes = [sum(next(counts) for _ in bodies) for _, bodies in groups]
     group = np.repeat(np.arange(len(sizes), dtype=np.uint16), sizes)
     order = _order(joined.data, cells, group)
-    order = [] if order is None else order[~cells.is_deleted[order]]
-    if not len(order):
+    if order is not None:
+        order = order[~cells.is_deleted[order]]
+    if order is None or not len(order):
         return None
     left = np.bincount(group[order], minlength=len(sizes)).tolist()
-    keys, values = _taken(joined.data, cells, order)
+
+    edges = np.empty((len(cells.key), 4), np.int32)
+    for column, places in enumerate((cells.key, cells.key_end, cells.value, cells.value_end)):
+        edges[:, column] = places
+    offsets = np.append(edges, edges[-1, -1])
+    pieces = pa.BinaryArray.from_buffers(
+        pa.binary(), edges.size, [None, pa.py_buffer(offsets), pa.py_buffer(joined.data)]
+    )
+    keys, values = pieces.take(_column(order * 4)), pieces.take(_column(order * 4 + 2))
     parts = [(number, size) for (number, _), size in zip(groups, left, strict=True)]
     return PackedRun(cells.table, parts, keys, values)
 
@@ -140,7 +148,12 @@ class _Joined:
         table = self._first_table()
         if table is None:
             return None
-        at = self._found(table)
+
+        data, size = self.data, len(self.data) - len(_MARGIN)
+        at = np.flatnonzero((data[2:size] == table[0]) & (data[3 : size + 1] == table[1])) + 2
+        for start in sorted({*range(0, len(table) - _WORD, _WORD), len(table) - _WORD}):
+            wanted = int.from_bytes(table[start : start + _WORD], sys.byteorder)
+            at = at[_at(data, "u8", at + start) == wanted]
         if len(at) != self.counts.sum():
             return None
         data = self.data
@@ -170,14 +183,6 @@ class _Joined:
             return None
         is_taken = kind == _BIN_8 and len(table) >= _WORD and not is_collection(table)
         return table if is_taken else None
-
-    def _found(self, table: bytes) -> Any:
-        data, size = self.data, len(self.data) - len(_MARGIN)
-        at = np.flatnonzero((data[2:size] == table[0]) & (data[3 : size + 1] == table[1])) + 2
-        for start in sorted({*range(0, len(table) - _WORD, _WORD), len(table) - _WORD}):
-            wanted = int.from_bytes(table[start : start + _WORD], sys.byteorder)
-            at = at[_at(data, "u8", at + start) == wanted]
-        return at
 
     def _follow(self, begin: Any, end: Any) -> bool:
         """Tell whether cells fill the sections: each begins where the one before it ends."""
@@ -230,14 +235,12 @@ def _repeats(column: Any) -> Any:
 
 
 def _word(data: Any, start: Any, left: Any) -> Any:
-    """Return the next bytes of each key as a number, without what is behind its end."""
     beyond = (8 * (_WORD - left.clip(0, _WORD))).astype(np.uint64)
     word = _at(data, ">u8", np.where(left > 0, start, 0)).astype(np.uint64)
     return np.where(left > 0, word >> beyond << beyond, 0)
 
 
 def _in_common(data: Any, cells: _Cells) -> int:
-    """Return how many bytes all keys begin with."""
     size = int((cells.key_end - cells.key).min())
     for at in range(size):
         found = data[cells.key + at]
@@ -247,17 +250,6 @@ def _in_common(data: Any, cells: _Cells) -> int:
 
 
 # -- columns ---------------------------------------------------------------------------------
-
-
-def _taken(data: Any, cells: _Cells, order: Any) -> tuple[pa.Array, pa.Array]:
-    edges = np.empty((len(cells.key), 4), np.int32)
-    for at, places in enumerate((cells.key, cells.key_end, cells.value, cells.value_end)):
-        edges[:, at] = places
-    offsets = np.append(edges, edges[-1, -1])
-    pieces = pa.BinaryArray.from_buffers(
-        pa.binary(), edges.size, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
-    return pieces.take(_column(order * 4)), pieces.take(_column(order * 4 + 2))
 
 
 def _column(numbers: Any) -> pa.Array:

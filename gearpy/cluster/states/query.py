@@ -13,15 +13,6 @@ STATE: Final = "state"
 
 
 def query(tables: Mapping[str, pa.Table], sql: str) -> pa.Table:
-    """Return the result of a query.
-
-    Args:
-        tables: by name; a single one is also called ``state``.
-        sql: a statement of DuckDB. It reads these tables, and no file.
-
-    Raises:
-        ConfigError: DuckDB is not installed, or refuses the query.
-    """
     require("SQL", "duckdb")
     import duckdb  # noqa: PLC0415 - an extra
 

@@ -12,12 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.cluster.checkpoints.reading import (
-    StoredEpochs,
-    find_application,
-    open_store,
-    plain,
-)
+from gearpy.cluster.checkpoints.reading import StoredEpochs, find_application, open_store, plain
 from gearpy.cluster.states.columns import Part, ShownClasses, StateColumns, table_in, tables_of
 from gearpy.cluster.states.packed import keep_memory, packed_run, portions
 from gearpy.core.coordinator.views import DagVersions
@@ -82,13 +77,7 @@ class StoredStates:
     """Reads the keyed state of an application from its stored epochs.
 
     Args:
-        checkpoints: where they are.
-        prefix: of the application.
         classes: of keys and values; fields of others have numbers.
-
-    Raises:
-        LogDamaged: the log is not as it was stored.
-        LogBroken: the store cannot be used.
     """
 
     def __init__(
@@ -106,13 +95,7 @@ class StoredStates:
         self._places = next(reversed(self._graphs.values()), [])
 
     def summaries(self, epoch: int | None = None) -> list[StateSummary]:
-        """Return all states of an epoch, by step; of the newest of each region by default.
-
-        Raises:
-            ConfigError: there is no such epoch.
-            SnapshotDamaged: a file of it is missing, or not what was stored.
-            OSError: a file cannot be read.
-        """
+        """Return all states of an epoch, by step; of the newest of each region by default."""
 
         def look() -> list[StateSummary]:
             found = list[StateSummary]()
@@ -126,18 +109,7 @@ class StoredStates:
         return self._again(look)
 
     def table(self, step: str, state: str = "", *, epoch: int | None = None) -> pa.Table:
-        """Return a state of a step as a table; its metadata have the `StateMoment`.
-
-        Args:
-            step: its name, its id, or the number of its processor.
-            state: which of its states; not needed where there is one.
-            epoch: which of its stored epochs; the newest by default.
-
-        Raises:
-            ConfigError: there is no such step, state or epoch.
-            SnapshotDamaged: a file of the epoch is missing, or not what was stored.
-            OSError: a file cannot be read.
-        """
+        """Return a state of a step as a table; its metadata have the `StateMoment`."""
         tables = self.tables(step, state, epoch=epoch)
         if len(tables) > 1:
             raise ConfigError(
@@ -162,7 +134,6 @@ class StoredStates:
     # -- one step --------------------------------------------------------------------------
 
     def _place(self, step: str) -> StepPlace:
-        """Return the step of a name, id or processor."""
         places = [each for each in self._places if each.step.keeps]
         by_id = [each for each in places if each.step.id == step]
         named = by_id or [each for each in places if step == each.step.name]
@@ -254,7 +225,6 @@ class StoredStates:
             return state
 
     def _again(self, look: Callable[[], T]) -> T:
-        """Look again with newer epochs if the files that were read have gone meanwhile."""
         for _ in range(_LOOKS_MAX - 1):
             before = self._stored.manifests
             try:
@@ -278,13 +248,6 @@ def stored_states(
     Args:
         folder: the checkpoint store: a folder or URL, as ``checkpoint.folder``; or the folder of a
             run that can be resumed.
-        application: its number, or its name: then it is the newest of that name.
-        cluster: id of its cluster, if several use the store.
-        classes: of keys and values; fields of others have numbers.
-
-    Raises:
-        ConfigError: there is no such store, or no such application in it.
-        GearpyError: its log cannot be read.
     """
     store = open_store(str(folder), named_by="the first argument")
     try:
@@ -325,19 +288,25 @@ def rows_of(
     """Return the first rows of a table as JSON has them, and how many there are.
 
     Args:
-        table: of state.
         key: only the rows of this key: a text, or what JSON writes for another one.
-        limit: so many rows; all by default.
     """
     if key is not None:
         keys = table.column(0).to_pylist()
-        table = table.filter(pa.array([_key_text(each) == key for each in keys], pa.bool_()))
+        table = table.filter(
+            pa.array(
+                [
+                    (each if isinstance(each, str) else json.dumps(plain(each), ensure_ascii=False))
+                    == key
+                    for each in keys
+                ],
+                pa.bool_(),
+            )
+        )
     rows = table if limit is None else table.slice(0, limit)
     return [_finite(plain(each)) for each in rows.to_pylist()], table.num_rows
 
 
 def _finite(value: Any) -> Any:
-    """Return a value of JSON with texts for numbers that JSON has not, such as NaN."""
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -345,12 +314,7 @@ def _finite(value: Any) -> Any:
     return repr(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def _key_text(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(plain(key), ensure_ascii=False)
-
-
 def _parts_of(chain: SnapshotChain, task: TaskId) -> Iterator[Part]:
-    """Yield the cells of a task in the order of key groups, of one table each time."""
     groups = ((group, [*chain.bodies(task, group)]) for group in chain.groups(task))
     for portion in portions(groups):
         packed = packed_run(portion)

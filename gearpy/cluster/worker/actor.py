@@ -61,13 +61,7 @@ class ExecutorLauncher(Protocol):
     """Starts executors: as threads of this process, or as processes."""
 
     def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> Launched:
-        """Start an executor. ``on_exit`` hears once, on any thread, why it ended; "" if as asked.
-
-        Raises:
-            GearpyError: its configuration is wrong.
-            OSError: it cannot be started.
-            RuntimeError: there is no thread to be had.
-        """
+        """Start an executor; ``on_exit`` hears once, on any thread, why; "" if as asked."""
         ...
 
 
@@ -86,8 +80,6 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         on_waiting: likewise, that there is no master yet; once.
         on_masters: is told the addresses of all masters, where there are several.
         about: answers `DescribeWorker`, with what the worker has at that moment.
-        hosts: names of the machine.
-        rack: where that stands.
         home: where the worker works; the next process there has the same.
     """
 
@@ -202,14 +194,15 @@ class WorkerActor(Actor[_Message]):
         self._look_for_master(until_ms=None)
 
     def receive(self, message: _Message) -> object:
-        """Start or stop an executor, or answer for its log."""
         if not self._master.admits(message):
             return None
         match message:
             case WorkerRegistered():
                 self._on_registered(message)
             case MastersChanged():
-                self._on_masters(message)
+                name = self._addresses[0].name
+                self._addresses = tuple(ActorPath(each, name) for each in message.masters)
+                self._settings.on_masters(message.masters)
             case OtherCluster():
                 self._on_other_cluster(message)
             case LaunchExecutor():
@@ -274,7 +267,13 @@ class WorkerActor(Actor[_Message]):
         if search is None or self._is_draining:
             return
         if search.until_ms is not None and self.context.now_ms() >= search.until_ms:
-            self._give_up()
+            seconds = self._settings.reconnect_timeout_ms // 1000
+            text = f"no master at {self._places()} for {seconds} s: the worker ends"
+            if self._other_cluster:
+                text = f"{self._text_of_other()}; it ends after {seconds} s"
+            _log.error("%s", text)
+            self._failure = ConnectionLost(text)
+            self._drain()
             return
         if search.tries == 1:
             text = f"no master at {self._places()} yet; trying again every second"
@@ -287,7 +286,6 @@ class WorkerActor(Actor[_Message]):
             self._register(address)
 
     def _register(self, master: ActorPath) -> None:
-        """Register with all that runs, after the news that this leaves out."""
         for exited in self._unreported:
             self._post.tell(master, exited)
         self._post.tell(
@@ -348,11 +346,6 @@ class WorkerActor(Actor[_Message]):
         if is_first:
             self._settings.on_ready(text)
 
-    def _on_masters(self, message: MastersChanged) -> None:
-        name = self._addresses[0].name
-        self._addresses = tuple(ActorPath(each, name) for each in message.masters)
-        self._settings.on_masters(message.masters)
-
     def _on_other_cluster(self, message: OtherCluster) -> None:
         if self._search is not None and message.cluster_id != self._other_cluster:
             self._other_cluster = message.cluster_id
@@ -365,27 +358,16 @@ class WorkerActor(Actor[_Message]):
             "or this worker anew if it shall change"
         )
 
-    def _give_up(self) -> None:
-        seconds = self._settings.reconnect_timeout_ms // 1000
-        text = f"no master at {self._places()} for {seconds} s: the worker ends"
-        if self._other_cluster:
-            text = f"{self._text_of_other()}; it ends after {seconds} s"
-        _log.error("%s", text)
-        self._failure = ConnectionLost(text)
-        self._drain()
-
     def _places(self) -> str:
         return " or ".join(address_of(each.node) or each.name for each in self._addresses)
 
     # -- launches --------------------------------------------------------------------------
 
-    @property
-    def _free_slots(self) -> int:
-        return self._slots - sum(each.slots for each in self._running.values())
-
     def _on_launch(self, message: LaunchExecutor) -> None:
         running = self._running.get((message.app_id, message.executor_id))
-        free = self._free_slots + (running.slots if running else 0)
+        free = (self._slots - sum(each.slots for each in self._running.values())) + (
+            running.slots if running else 0
+        )
         if running is not None and message.launch == running.newest.launch:
             return  # A repeated message.
         if self._is_draining:
@@ -537,10 +519,7 @@ class WorkerActor(Actor[_Message]):
             return Refused(reason="this worker has no master yet, or tells nothing about itself")
         hosted = tuple(
             HostedExecutor(
-                app_id=app_id,
-                executor_id=executor_id,
-                slots=each.slots,
-                launch=each.newest.launch,
+                app_id=app_id, executor_id=executor_id, slots=each.slots, launch=each.newest.launch
             )
             for (app_id, executor_id), each in sorted(self._running.items())
         )

@@ -31,30 +31,25 @@ _HOUR_MS: Final = 3_600_000
 _POISON_ATTEMPTS: Final = 3
 
 
-def recovery_limits(config: Config) -> RecoveryLimits:
-    """Return the budgets and time-outs of an application that a configuration sets."""
-    start_timeout_ms, checkpoint = config.executor.start_timeout_s * 1000, config.checkpoint
-    return RecoveryLimits(
-        restarts=restart_policy(config),
-        poison_attempts=_POISON_ATTEMPTS,
-        step_timeout_ms=start_timeout_ms // 2,
-        start_timeout_ms=start_timeout_ms,
-        allocation_timeout_ms=config.resource_allocation_timeout_s * 1000,
-        epoch_cut=checkpoint.cut,
-        epoch_interval_ms=checkpoint.interval_ms,
-        max_overhead_percent=checkpoint.max_overhead_percent,
-        epoch_timeout_ms=checkpoint.timeout_ms,
-        epochs_retained=checkpoint.retained,
-        stall_after_ms=config.streaming.stall_threshold_ms,
-        trial_ms=config.application.trial_s * 1000,
-        change_timeout_ms=config.application.drain_timeout_s * 1000,
-        steps_over=config.application.on_error != "fail",
-    )
-
-
 def app_master_settings(config: Config) -> AppMasterSettings:
+    start_timeout_ms, checkpoint = config.executor.start_timeout_s * 1000, config.checkpoint
     return AppMasterSettings(
-        limits=recovery_limits(config),
+        limits=RecoveryLimits(
+            restarts=restart_policy(config),
+            poison_attempts=_POISON_ATTEMPTS,
+            step_timeout_ms=start_timeout_ms // 2,
+            start_timeout_ms=start_timeout_ms,
+            allocation_timeout_ms=config.resource_allocation_timeout_s * 1000,
+            epoch_cut=checkpoint.cut,
+            epoch_interval_ms=checkpoint.interval_ms,
+            max_overhead_percent=checkpoint.max_overhead_percent,
+            epoch_timeout_ms=checkpoint.timeout_ms,
+            epochs_retained=checkpoint.retained,
+            stall_after_ms=config.streaming.stall_threshold_ms,
+            trial_ms=config.application.trial_s * 1000,
+            change_timeout_ms=config.application.drain_timeout_s * 1000,
+            steps_over=config.application.on_error != "fail",
+        ),
         tick_ms=REPORT_INTERVAL_MS,
         reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
         quarantine_max=config.application.quarantine_max_records,
@@ -69,17 +64,9 @@ def app_master_settings(config: Config) -> AppMasterSettings:
 
 
 def program_loader(
-    config: Config,
-    folder_of: Callable[[Artifact], Path | None],
-    forks: ForkServer | None = None,
+    config: Config, folder_of: Callable[[Artifact], Path | None], forks: ForkServer | None = None
 ) -> LoadProgram:
-    """Return a function that loads programs in processes of their own; objects are in this one.
-
-    Args:
-        config: that of the application.
-        folder_of: returns where an uploaded program is unpacked, None for others.
-        forks: makes the processes, if there is one.
-    """
+    """Return a function that loads programs in processes of their own; objects are in this one."""
     trials = ProgramTrials(config, forks=forks)
 
     def load(artifact: Artifact, compared: Artifact | None) -> LoadedProgram:
@@ -111,9 +98,6 @@ def app_master(
     """Return the actor of an app master; for ``folder_of`` and ``forks`` see `program_loader`.
 
     ``own`` is the worker's configuration, without what the application sets.
-
-    Raises:
-        ConfigError: the application was submitted with something wrong.
     """
     return AppMasterActor(
         launch,

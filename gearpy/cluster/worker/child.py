@@ -43,7 +43,6 @@ from gearpy.config.schema import Config, ExecutorConfig
 from gearpy.errors import GearpyError, OperatorError
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.messages.client import Artifact
-from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.checkpoints import checkpoints_at
 from gearpy.task.api.application import StreamApplication
@@ -59,7 +58,6 @@ _FOR_LIFE: Final = ExitStack()  # Nothing is closed before the process ends.
 
 
 def main() -> NoReturn:
-    """Run the role given on standard input, then end."""
     try:
         spec = read_spec(partial(os.read, _STDIN), LaunchSpec)
     except EOFError:
@@ -91,7 +89,14 @@ def _run(spec: LaunchSpec) -> str:
     endpoint = Endpoint(config, _credentials(config, spec))
     exits = _Exits()
     spawned = Future[Ref[Any]]()
-    page = _page(config, launch, spawned)
+
+    if launch.executor_id == MASTER_EXECUTOR or config.metrics.executor_port < 0:
+        page = ""
+    else:
+        from gearpy.cluster.worker.executor_page import executor_page  # noqa: PLC0415 - as roles are
+
+        page = _FOR_LIFE.enter_context(executor_page(config, launch, spawned))
+
     make = _role(spec, config, endpoint, page)
     _Sigterm(lambda: endpoint.system.stop_gracefully(spawned.result())).listen()
     spawned.set_result(endpoint.system.spawn(make, name))  # User code may run from here on.
@@ -106,15 +111,6 @@ def _run(spec: LaunchSpec) -> str:
     return failure
 
 
-def _page(config: Config, launch: LaunchExecutor, actor: Future[Ref[Any]]) -> str:
-    """Show the measurements of an executor until this process ends; return where, if it does."""
-    if launch.executor_id == MASTER_EXECUTOR or config.metrics.executor_port < 0:
-        return ""
-    from gearpy.cluster.worker.executor_page import executor_page  # noqa: PLC0415 - as roles are
-
-    return _FOR_LIFE.enter_context(executor_page(config, launch, actor))
-
-
 def _role(
     spec: LaunchSpec, config: Config, endpoint: Endpoint, page: str
 ) -> Callable[[], Actor[Any]]:
@@ -122,7 +118,13 @@ def _role(
     checkpoints = checkpoints_at(config.checkpoint.folder)
     cache = ArtifactCache(
         Path(spec.artifacts),
-        _masters(config, spec).ask,
+        Masters(
+            config.cluster.masters,
+            _credentials(config, spec),
+            transport_limits(config),
+            timeout_s=config.masterclient.timeout_s,
+            patience_s=config.cluster.reconnect_timeout_s,
+        ).ask,
         ArtifactLimits.of(config.artifact),
         quota_bytes=config.worker.programs_quota_bytes,
     )
@@ -168,17 +170,6 @@ def _role(
     )
 
 
-def _masters(config: Config, spec: LaunchSpec) -> Masters:
-    """Return the masters that have the program; a master that is away is waited for."""
-    return Masters(
-        config.cluster.masters,
-        _credentials(config, spec),
-        transport_limits(config),
-        timeout_s=config.masterclient.timeout_s,
-        patience_s=config.cluster.reconnect_timeout_s,
-    )
-
-
 def _credentials(config: Config, spec: LaunchSpec) -> Credentials:
     return Credentials.of_launch(config, LaunchToken.of_line(spec.token))
 
@@ -187,11 +178,7 @@ def _credentials(config: Config, spec: LaunchSpec) -> Credentials:
 
 
 def limit_resources(config: ExecutorConfig) -> None:
-    """Keep this process and its children within limits; 0 is no limit.
-
-    Raises:
-        OSError: the system does not let it.
-    """
+    """Keep this process and its children within limits; 0 is no limit."""
     allow_open_files()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # A core holds the key and users' records.
     prefer_to_kill()

@@ -68,10 +68,8 @@ def executor(
 
 
 def new_dispatcher(launch: LaunchExecutor) -> SharedDispatcher:
-    """Return the threads of an executor's tasks."""
     return SharedDispatcher(
-        turn_ms=_TURN_MS,
-        name=f"app{launch.app_id}-executor{launch.executor_id}-{launch.launch}",
+        turn_ms=_TURN_MS, name=f"app{launch.app_id}-executor{launch.executor_id}-{launch.launch}"
     )
 
 
@@ -84,7 +82,6 @@ def executor_settings(
     is_process: bool = True,
     metrics_address: str = "",
 ) -> ExecutorSettings:
-    """Return the settings of an executor."""
     return ExecutorSettings(
         app_id=launch.app_id,
         executor_id=launch.executor_id,

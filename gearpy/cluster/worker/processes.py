@@ -66,11 +66,6 @@ class ProcessLauncher:
     """
 
     def __init__(self, settings: ProcessSettings) -> None:
-        """Make the folders.
-
-        Raises:
-            OSError: they cannot be made.
-        """
         self._settings = settings
         self._own = as_overrides(settings.config)
         self._folders = WorkFolders(settings.folder)
@@ -89,13 +84,7 @@ class ProcessLauncher:
             self._fork_server.begin()
 
     def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> ChildProcess:
-        """Start a process. ``on_exit`` gets why it ended, once; "" when it was asked to.
-
-        Raises:
-            ConfigError: the configuration of the application is wrong.
-            OSError: the process cannot be started, or its folder not be made.
-            RuntimeError: there is no thread to be had.
-        """
+        """Start a process. ``on_exit`` gets why it ended, once; "" when it was asked to."""
         keys = {**self._own, **keys_asked(message.config)}
         executor = from_overrides(keys).executor
         spec = encoded_spec(self._spec(message, keys, executor))
@@ -150,7 +139,6 @@ class ProcessLauncher:
         return self._logs.answer(question)
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Kill all children that still run, and wait until they are gone."""
         with self._lock:
             children = list(self._children)
         for child in children:
@@ -184,7 +172,6 @@ class ProcessLauncher:
 
 
 def _left_behind(folder: Path) -> bytes:
-    """Return a log line about the files that a process leaves in its working folder."""
     names = files_in(folder)
     if not names:
         return b""

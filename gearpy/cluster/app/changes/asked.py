@@ -34,18 +34,11 @@ class AskedChanges:
     Runs on: the app master's turns.
 
     Args:
-        app_id: the application.
-        load: loads a program; may take long.
-        now_ms: returns the time of the present turn.
         in_turn: see `InTurn`; None: programs are loaded in the turn that asks for it.
     """
 
     def __init__(
-        self,
-        app_id: AppId,
-        load: LoadProgram,
-        now_ms: Callable[[], int],
-        in_turn: InTurn | None,
+        self, app_id: AppId, load: LoadProgram, now_ms: Callable[[], int], in_turn: InTurn | None
     ) -> None:
         self._app_id = app_id
         self._load = load
@@ -75,14 +68,7 @@ class AskedChanges:
         compared: Artifact | None,
         decide: Callable[[Loaded], ChangeAnswer],
     ) -> ChangeAnswer | ProgramLoading:
-        """Have a program loaded, and then decided on; return the decision if it is there at once.
-
-        Args:
-            message: asks for the change.
-            artifact: the program.
-            compared: another one that it is compared with, if any.
-            decide: called in a turn, with what was loaded.
-        """
+        """Load a program, then have it decided on; return a decision that is there at once."""
         if len(self._loading) >= _AT_ONCE_MAX:
             return Refused(
                 reason=f"{_AT_ONCE_MAX} programs are being loaded for application {self._app_id} "

@@ -8,13 +8,7 @@ from gearpy.core.app.application import ApplicationCore
 from gearpy.core.dag.graph import Dag
 from gearpy.core.scaling.autoscale import AUTOSCALE, AppLoad, Autoscale, StepLoad
 from gearpy.ids import AppId, ProcessorId
-from gearpy.messages.client import (
-    Asker,
-    ProgramLoading,
-    Refused,
-    UpdateApplication,
-    UpdatePlanned,
-)
+from gearpy.messages.client import Asker, ProgramLoading, Refused, UpdateApplication, UpdatePlanned
 from gearpy.messages.summaries import ScaledStep
 
 _log = logging.getLogger(__name__)
@@ -24,10 +18,6 @@ class AppAutoscale:
     """Asks for changes of one application as its `Autoscale` decides.
 
     Runs on: the app master's turns.
-
-    Args:
-        app_id: of the application.
-        wall_ms: returns wall time.
     """
 
     def __init__(self, app_id: AppId, *, wall_ms: Callable[[], int]) -> None:
@@ -85,7 +75,6 @@ class AppAutoscale:
         return self._asked
 
     def on_answer(self, answer: UpdatePlanned | Refused | ProgramLoading, now_ms: int) -> None:
-        """Learn what became of the change that was asked for."""
         if isinstance(answer, ProgramLoading):
             return
         self._asked = None
