@@ -50,6 +50,39 @@ add_replicas(app)
 
 
 @app.command()
+def micro(
+    names: Annotated[list[str] | None, typer.Argument(help="of cases; else all")] = None,
+    scale: Annotated[float, typer.Option(help="records, as a share of the usual number")] = 1.0,
+) -> None:
+    """What one record costs in single steps: CPU time, ns."""
+    from tests.bench.micro import CASES, measure_micro
+
+    if unknown := [each for each in names or () if each not in CASES]:
+        typer.echo(f"micro: no case {unknown[0]!r}: there are {', '.join(CASES)}", err=True)
+        raise typer.Exit(2)
+    for name, ns in measure_micro(names or (), scale=scale):
+        typer.echo(f"{name:28} {ns:8,.0f} ns a record")
+
+
+@app.command()
+def looks(
+    keys: Annotated[int, typer.Option(help="counted by the step that is looked at")] = 1_000_000,
+    times: Annotated[int, typer.Option(help="looks of each kind")] = 10,
+) -> None:
+    """What a look at state costs: time of a query, pauses of the task."""
+    from tests.bench.looks import measure_looks
+
+    with TemporaryDirectory(prefix="gearpy-looks-") as folder:
+        for each in measure_looks(Path(folder), keys=keys, times=times):
+            took = " ".join(f"{seconds:5.2f}" for seconds in sorted(each.seconds))
+            used = " ".join(f"{seconds:5.2f}" for seconds in sorted(each.cpu_seconds))
+            gaps = " ".join(f"{gap_ms:5.1f}" for gap_ms in each.gaps_ms)
+            typer.echo(f"{each.way:10} longest pauses {gaps} ms")
+            if took:
+                typer.echo(f"{'':10} seconds {took}\n{'':10} of CPU  {used}")
+
+
+@app.command()
 def sol(
     seconds: Annotated[float, typer.Option(help="measured time of each run")] = 5,
     runs: Annotated[int, typer.Option(help="runs of each kind")] = 3,

@@ -1,0 +1,161 @@
+"""What one record costs in single steps: CPU time in ns, without the fixed cost of a run.
+
+It needs nothing but `gearpy`, so that `compare` can also run it on versions that do not have it.
+Records are made beforehand. Each case runs with few records and with many; the difference counts.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import gearpy as gp
+
+_KEYS: Final = 1000
+_FEW: Final = 5_000
+_START_MS: Final = 1_767_225_600_000
+_LATE_MS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """A record: three whole numbers; ``at`` is its event time in ms."""
+
+    key: int
+    price: int
+    at: int
+
+
+def _trades(count: int) -> list[Trade]:
+    # Keys and prices look like chance, and are the same in each run.
+    return [
+        Trade(each * 7919 % _KEYS, each * 104_729 % 9973, _START_MS + each) for each in range(count)
+    ]
+
+
+class _Records(gp.Source):
+    bounded = replayable = True
+
+    def __init__(self, records: Sequence[Trade]) -> None:
+        self.records = records
+        self.times = [each.at for each in records]
+
+    def partitions(self) -> list[str]:
+        return ["all"]
+
+    def open(self, partition: str, resume: Any) -> "_Reader":
+        return _Reader(self, resume or 0)
+
+
+class _Reader(gp.SourceReader):
+    def __init__(self, source: _Records, at: int) -> None:
+        self._source = source
+        self._at = at
+        self.out_of_order_ms = _LATE_MS
+
+    def read_batch(self, max_records: int) -> gp.Batch | None:
+        values = self._source.records[self._at : self._at + max_records]
+        times = self._source.times[self._at : self._at + max_records]
+        self._at += len(values)
+        self.finished = self._at >= len(self._source.records)
+        return gp.Batch(list(values), times) if values else None
+
+    def snapshot(self) -> int:
+        return self._at
+
+    @property
+    def watermark_ms(self) -> int:
+        return self._source.times[self._at - 1] - _LATE_MS if self._at else gp.MIN_MS
+
+
+class _Nowhere(gp.Sink, gp.SinkWriter):
+    idempotent = True
+
+    def open(self, task_index: int, parallelism: int) -> "_Nowhere":
+        return self
+
+    def write_batch(self, batch: Any) -> None:
+        pass
+
+
+class _Best(gp.Task):
+    def on_start(self, start_time_ms: int) -> None:
+        self.best = self.context.state.value("best")
+
+    def on_next(self, message: gp.Message) -> None:
+        best = self.best.get()
+        if best is None or message.value.price >= best.price:
+            self.best.set(message.value)
+
+
+def _of_four() -> dict[str, Any]:
+    price = "price"
+    return {
+        "n": gp.agg.count(),
+        "total": gp.agg.sum(price),
+        "least": gp.agg.min(price),
+        "most": gp.agg.max(price),
+    }
+
+
+def _last(before: Trade | None, trade: Trade) -> tuple[Trade, int]:
+    return trade, trade.price - (before.price if before else 0)
+
+
+_Steps: TypeAlias = Callable[[Any], Any]
+_TEN_S: Final = gp.tumbling("10s")
+
+#: Name of a case to its steps and the records that it takes.
+CASES: Final[dict[str, tuple[_Steps, int]]] = {
+    "nothing": (lambda s: s, 1_000_000),
+    "map": (lambda s: s.map(lambda t: t.price), 1_000_000),
+    "map to a record": (lambda s: s.map(lambda t: Trade(t.key, 1, t.at)), 500_000),
+    "filter": (lambda s: s.filter(lambda t: t.price > 0), 1_000_000),
+    "tumbling count": (lambda s: s.key_by("key").window(_TEN_S).count(), 500_000),
+    "tumbling aggregate of 4": (
+        lambda s: s.key_by("key").window(_TEN_S).aggregate(**_of_four()),
+        300_000,
+    ),
+    "sliding sum, 10s/2s": (
+        lambda s: s.key_by("key").window(gp.sliding("10s", "2s")).sum("price"),
+        200_000,
+    ),
+    "session count, 2s": (
+        lambda s: s.key_by("key").window(gp.session("2s")).count(),
+        200_000,
+    ),
+    "running count": (lambda s: s.key_by("key").count(), 300_000),
+    "running aggregate of 4": (lambda s: s.key_by("key").aggregate(**_of_four()), 200_000),
+    "running top_n(10)": (lambda s: s.key_by("key").top_n(10, "price"), 100_000),
+    "distinct": (lambda s: s.key_by("key").distinct(), 300_000),
+    "map_with_state, an int": (
+        lambda s: s.key_by("key").map_with_state(lambda n, _: (n + 1, n), initial=0),
+        200_000,
+    ),
+    "map_with_state, a record": (lambda s: s.key_by("key").map_with_state(_last), 200_000),
+    "pairwise": (lambda s: s.key_by("key").pairwise(), 200_000),
+    "process, a record": (lambda s: s.key_by("key").process(_Best), 100_000),
+}
+
+
+def measure_micro(names: Sequence[str] = (), *, scale: float = 1.0) -> Iterator[tuple[str, float]]:
+    """Yield each case with the CPU time of a record, ns.
+
+    Args:
+        names: of cases; all of them if there are none.
+        scale: how many records, as a share of those of the case.
+    """
+    for name in names or CASES:
+        steps, count = CASES[name]
+        few, many = _trades(_FEW), _trades(_FEW + int(count * scale))
+        _cpu_s(few, steps)  # Modules are imported, and code is compiled.
+        fixed_s = min(_cpu_s(few, steps) for _ in range(2))
+        yield name, 1e9 * (_cpu_s(many, steps) - fixed_s) / (len(many) - _FEW)
+
+
+def _cpu_s(records: Sequence[Trade], steps: _Steps) -> float:
+    app = gp.StreamApp("micro")
+    steps(app.read(_Records(records))).write(_Nowhere())
+    begin_s = time.process_time()
+    gp.run(app)
+    return time.process_time() - begin_s
