@@ -81,11 +81,6 @@ class SegmentInfo:
 
     @classmethod
     def from_json(cls, text: bytes) -> "SegmentInfo":
-        """Return the content of a note; unknown keys stay in ``more``.
-
-        Raises:
-            ValueError: it is no note.
-        """
         found = json.loads(text)
         names = [name for name in cls.__dataclass_fields__ if name != "more"]
         known = {name: found.pop(name) for name in names if name in found}
@@ -129,11 +124,6 @@ class ParquetBody:
 def write_body(
     file: BinaryIO, table: pa.Table, info: SegmentInfo, *, body: Body, compression: str = "none"
 ) -> None:
-    """Write a table and the note of its batches into an empty file.
-
-    Args:
-        compression: a codec of Parquet; Arrow files are written as they are in memory.
-    """
     if body == PARQUET:
         parquet = ParquetBody(file, table.schema, compression)
         parquet.write(table)
@@ -145,12 +135,7 @@ def write_body(
 
 
 def read_body(file: BinaryIO, *, body: Body, name: str) -> tuple[pa.Table, SegmentInfo]:
-    """Return the table of a file, and its note.
-
-    Raises:
-        WindowLogDamaged: it is no such file.
-        OSError: it cannot be read.
-    """
+    """Raises `WindowLogDamaged` where it is no such file, `OSError` where it cannot be read."""
     try:
         if body == ARROW:
             reader = pa_ipc.open_file(file)
@@ -170,12 +155,6 @@ def read_body(file: BinaryIO, *, body: Body, name: str) -> tuple[pa.Table, Segme
 
 
 def read_info(file: BinaryIO, *, body: Body, name: str) -> SegmentInfo:
-    """Return the note of a file.
-
-    Raises:
-        WindowLogDamaged: it is no such file.
-        OSError: it cannot be read.
-    """
     try:
         if body == ARROW:
             return _info(pa_ipc.open_file(file).schema.metadata)
@@ -209,7 +188,22 @@ class BatchNotes:
     def add(self, batch: pa.RecordBatch) -> None:
         self.rows += batch.num_rows
         if batch.num_rows and _has_windows(batch.schema):
-            self._add_windows(batch)
+            names = list(_BOUNDS) + (
+                [_FIRING]
+                if _FIRING in batch.schema.names
+                and pa.types.is_integer(batch.schema.field(_FIRING).type)
+                else []
+            )
+            columns = [_numbers(batch.column(name)) for name in names]
+            bounds = [pc.min_max(column).as_py() for column in columns]
+            self._starts = _least(self._starts, _ms_of(bounds[0]["min"]))
+            self._ends = _greatest(self._ends, _ms_of(bounds[1]["max"]))
+            single = [_single(column, bound) for column, bound in zip(columns, bounds, strict=True)]
+            numbers = [number for number in single if number is not None]
+            if len(numbers) == len(single):
+                self._single.add(_mixed_one(numbers))
+            else:
+                self._windows.append(pc.unique(_mixed(columns)))
 
     def info(self, *, seq: int, epoch: int, watermark: int | None) -> BatchInfo:
         count = len(self._single)
@@ -217,19 +211,6 @@ class BatchNotes:
             parts = [*self._windows, pa.array(sorted(self._single), pa.int64())]
             count = pc.count_distinct(pa.chunked_array(parts)).as_py()
         return BatchInfo(seq, self.rows, epoch, self._starts, self._ends, count, watermark)
-
-    def _add_windows(self, batch: pa.RecordBatch) -> None:
-        names = list(_BOUNDS) + ([_FIRING] if _has_firings(batch.schema) else [])
-        columns = [_numbers(batch.column(name)) for name in names]
-        bounds = [pc.min_max(column).as_py() for column in columns]
-        self._starts = _least(self._starts, _ms_of(bounds[0]["min"]))
-        self._ends = _greatest(self._ends, _ms_of(bounds[1]["max"]))
-        single = [_single(column, bound) for column, bound in zip(columns, bounds, strict=True)]
-        numbers = [number for number in single if number is not None]
-        if len(numbers) == len(single):
-            self._single.add(_mixed_one(numbers))
-        else:
-            self._windows.append(pc.unique(_mixed(columns)))
 
 
 def _numbers(column: pa.Array) -> pa.Array:
@@ -244,7 +225,6 @@ def _single(column: pa.Array, bound: Mapping[str, int | None]) -> int | None:
 
 
 def _mixed(columns: Sequence[pa.Array]) -> pa.Array:
-    """Return one number for each row that others than of one window hardly share."""
     mixed: Any = pa.scalar(0, pa.int64())
     for column in columns:
         filled = pc.fill_null(column, _NULL)
@@ -272,10 +252,6 @@ def _has_windows(schema: pa.Schema) -> bool:
     return all(
         name in schema.names and pa.types.is_timestamp(schema.field(name).type) for name in _BOUNDS
     )
-
-
-def _has_firings(schema: pa.Schema) -> bool:
-    return _FIRING in schema.names and pa.types.is_integer(schema.field(_FIRING).type)
 
 
 def _least(one: int | None, other: int | None) -> int | None:

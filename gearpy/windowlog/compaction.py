@@ -33,11 +33,7 @@ GROUP_ROWS_MAX: Final = 1_000_000
 def compact_all(
     log: WindowLog, *, rows_max: int = GROUP_ROWS_MAX, compression: str = "zstd"
 ) -> list[LogSegment]:
-    """Make as few files as may be; return the new ones.
-
-    Raises:
-        WindowLogDamaged: a file is not what was written; nothing was done to its neighbours.
-    """
+    """Make as few files as may be; return the new ones."""
     view = log.view()
     made = []
     for lane in view.lanes:
@@ -50,11 +46,7 @@ def compact_all(
 def compact_newest(
     log: WindowLog, view: LogView, lane: str, *, files_min: int, compression: str
 ) -> list[LogSegment]:
-    """Make one file of the newest files of a lane, if that is worth the work; return it.
-
-    Raises:
-        WindowLogDamaged: a file is not what was written.
-    """
+    """Make one file of the newest files of a lane, if that is worth the work; return it."""
     pieces = view.pieces(lane)
     group = newest_to_compact(pieces, files_min=files_min, rows_max=GROUP_ROWS_MAX)
     made = _compact(log, group, compression) if group else []
@@ -63,7 +55,6 @@ def compact_newest(
 
 
 def _compact(log: WindowLog, group: Sequence[LogPiece], compression: str) -> list[LogSegment]:
-    """Write and show one file, then remove its sources."""
     parts = [log.read_file(piece.segment) for piece in group]
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):  # A reader has purged them meanwhile, or another compacts.

@@ -90,16 +90,7 @@ class LaneWriter:
     # -- begin -----------------------------------------------------------------------------
 
     def begin(self, *, run: str, incarnation: int, is_there: bool = False) -> None:
-        """Take the lane from its owner.
-
-        Args:
-            incarnation: of the task; in a run a later start has a greater one.
-            is_there: the log was there before, and is not made anew.
-
-        Raises:
-            ConfigError: Spark writes the lane.
-            GearpyError: this one was given up.
-        """
+        """Take the lane from its owner."""
         if is_there:
             self._store.sync_names(PENDING)
         else:
@@ -111,7 +102,6 @@ class LaneWriter:
         self._store.put(self._owner_file, self._owner.to_json())
 
     def clean(self) -> None:
-        """Remove batches that others have prepared; from then on they can show nothing."""
         for name in self._store.names(PENDING):
             if name.startswith((f"{self.lane}-", f"{COMPACTION_PREFIX}{self.lane}-")):
                 self._store.remove(PENDING + name)
@@ -178,11 +168,7 @@ class LaneWriter:
         about: Mapping[str, Any],
         watermark: int | None = None,
     ) -> PreparedBatch | None:
-        """Make the batch durable, so that showing it cannot fail; None if it has no rows.
-
-        Args:
-            watermark: how far event time has come, in ms.
-        """
+        """Make the batch durable, so that showing it cannot fail; None if it has no rows."""
         if not self.rows:
             return None
         table = self._waiting_table() if self._waiting else None
@@ -219,18 +205,19 @@ class LaneWriter:
         }
 
     def show(self, prepared: PreparedBatch) -> None:
-        """Let readers see a batch; the same again if they do already.
-
-        Args:
-            prepared: what `prepare` returned, of this or of an earlier start.
-
-        Raises:
-            GearpyError: it is gone or damaged, or this writer was given up.
-        """
-        self._check_owner()
+        """Let readers see a batch; the same again if they do already."""
+        found = self._read_owner()
+        if found is None:
+            raise StoreAway(
+                f"window log {self._log.place}: {self._owner_file} is not there any more: bring "
+                "the log back"
+            )
+        who = f"window log {self._log.place}: lane {self.lane}"
+        if not self._owner.still_owns(found, writer=who):  # Both began at once.
+            self._store.put(self._owner_file, self._owner.to_json())
         pending, name = PENDING + prepared["pending"], prepared["name"]
-        size, who = prepared["size"], "window log"
-        if not reveal(self._store, pending, to=name, written=size, who=who):
+        size = prepared["size"]
+        if not reveal(self._store, pending, to=name, written=size, who="window log"):
             self._check_gone(prepared)
         self._store.sync_names()  # Also of a name that another start has given.
 
@@ -246,7 +233,6 @@ class LaneWriter:
     # -- one file --------------------------------------------------------------------------
 
     def _finish(self, table: pa.Table | None, info: SegmentInfo, body: Body) -> tuple[str, int]:
-        """Write the rest of the file; return its name and size."""
         if self._part is None:
             name = self._pending_name(body)
             file = self._store.create(PENDING + name)
@@ -290,17 +276,6 @@ class LaneWriter:
     def _read_owner(self) -> LaneOwner | None:
         file = self._owner_file
         return LaneOwner.parse(self._store.read(file), file=self._store.location(file))
-
-    def _check_owner(self) -> None:
-        found = self._read_owner()
-        if found is None:
-            raise StoreAway(
-                f"window log {self._log.place}: {self._owner_file} is not there any more: bring "
-                "the log back"
-            )
-        who = f"window log {self._log.place}: lane {self.lane}"
-        if not self._owner.still_owns(found, writer=who):  # Both began at once.
-            self._store.put(self._owner_file, self._owner.to_json())
 
     def _check_gone(self, prepared: PreparedBatch) -> None:
         """Refuse to go on without a prepared batch, unless it was shown elsewhere."""

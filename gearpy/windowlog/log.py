@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -68,7 +68,7 @@ class WindowLog:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self._store: Folder = (
+        self.store: Folder = (
             folder_at(path, storage_options, key="window log")
             if isinstance(path, str | os.PathLike)
             else path
@@ -78,11 +78,7 @@ class WindowLog:
 
     @property
     def place(self) -> str:
-        return self._store.place
-
-    @property
-    def store(self) -> Folder:
-        return self._store
+        return self.store.place
 
     @property
     def exists(self) -> bool:
@@ -113,7 +109,7 @@ class WindowLog:
         """
         before = self._names
         for _ in range(_LISTINGS_MAX):
-            names = frozenset(self._store.names())
+            names = frozenset(self.store.names())
             self._names = names
             if before is not None and before <= names:
                 view = LogView(segments_of(names))
@@ -123,20 +119,15 @@ class WindowLog:
         return LogView(segments_of(names))
 
     def segments(self) -> list[LogSegment]:
-        return segments_of(self._store.names())
+        return segments_of(self.store.names())
 
     def path_of(self, segment: LogSegment) -> str:
-        return self._store.location(segment.name)
+        return self.store.location(segment.name)
 
     # -- reading ---------------------------------------------------------------------------
 
     def read(self, piece: LogPiece) -> pa.Table:
-        """Return the rows of some batches of a file, with exactly the columns of the schema.
-
-        Raises:
-            WindowLogDamaged: the file is not what was written.
-            WindowLogGap: the batches are gone.
-        """
+        """Return the rows of some batches of a file, with exactly the columns of the schema."""
         table = self._read_piece(piece)
         if table is not None:
             return table
@@ -144,21 +135,11 @@ class WindowLog:
         return self.read_range(piece.segment.lane, piece.first, piece.last)
 
     def read_range(self, lane: str, first: int, last: int) -> pa.Table:
-        """Return the rows of the batches ``first`` to ``last`` of a lane, wherever they are.
-
-        Raises:
-            WindowLogDamaged: a file is not what was written.
-            WindowLogGap: the batches are gone.
-        """
+        """Return the rows of these batches of a lane, wherever they are."""
         return self.read_between({lane: first - 1}, {lane: last})
 
     def read_between(self, start: Position, end: Position) -> pa.Table:
-        """Return the rows of all batches behind ``start`` and up to ``end``.
-
-        Raises:
-            WindowLogDamaged: a file is not what was written.
-            WindowLogGap: batches are gone.
-        """
+        """Return the rows of all batches behind ``start`` and up to ``end``."""
         for _ in range(_TRIES):
             pieces = self.view().between(start, end)
             tables = [self._read_piece(piece) for piece in pieces]
@@ -170,46 +151,45 @@ class WindowLog:
         )
 
     def info(self, segment: LogSegment) -> SegmentInfo:
-        """Return the notes of a file on its batches.
-
-        Raises:
-            WindowLogDamaged: it is not what was written, or is gone.
-        """
         try:
-            with self._opened(segment.name) as file:
+            with self.store.open(segment.name) as file:
                 return read_info(file, body=body_of(segment.name), name=segment.name)
         except FileNotFoundError:
             raise WindowLogDamaged(file=segment.name, reason="it is not there any more") from None
 
     def read_file(self, segment: LogSegment) -> tuple[pa.Table, SegmentInfo] | None:
-        """Return all rows of a file, and its notes; None if it is gone.
-
-        Raises:
-            WindowLogDamaged: it is not what was written.
-        """
+        """Return all rows of a file, and its notes; None if it is gone."""
         try:
-            with self._opened(segment.name) as file:
+            with self.store.open(segment.name) as file:
                 table, info = read_body(file, body=body_of(segment.name), name=segment.name)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise WindowLogDamaged(file=segment.name, reason=str(error)) from error
-        self._check(segment, table, info)
+        if not table.schema.equals(self.schema.arrow):
+            raise WindowLogDamaged(
+                file=segment.name, reason=f"its columns are not those of {SCHEMA_FILE}"
+            )
+        noted = [batch.seq for batch in info.batches]
+        if noted != list(range(segment.first, segment.last + 1)):
+            raise WindowLogDamaged(
+                file=segment.name, reason=f"it notes batches {noted[:1]} to {noted[-1:]}"
+            )
+        rows = sum(batch.rows for batch in info.batches)
+        if not rows == segment.rows == table.num_rows:
+            raise WindowLogDamaged(
+                file=segment.name, reason=f"it has {table.num_rows} rows, {rows} were written"
+            )
         return table, info
 
     # -- readers ---------------------------------------------------------------------------
 
     def readers(self) -> list[ReaderReport]:
-        names = sorted(name for name in self._store.names(READERS) if name.endswith(".json"))
-        reports = (_report_of(self._store.read(READERS + name)) for name in names)
+        names = sorted(name for name in self.store.names(READERS) if name.endswith(".json"))
+        reports = (_report_of(self.store.read(READERS + name)) for name in names)
         return [each for each in reports if each is not None]
 
     def report(self, report: ReaderReport) -> None:
-        """Let others know how far a reader has come.
-
-        Raises:
-            ConfigError: its name cannot be that of a file.
-        """
         if not _READER.fullmatch(report.name):
             raise ConfigError(
                 f"a reader of a window log is called {report.name!r:.120}: take letters, digits "
@@ -217,7 +197,7 @@ class WindowLog:
             )
         known = asdict(report)
         text = json.dumps({**known.pop("more"), **known})
-        self._store.put(f"{READERS}{report.name}.json", text.encode())
+        self.store.put(f"{READERS}{report.name}.json", text.encode())
 
     # -- removing --------------------------------------------------------------------------
 
@@ -241,7 +221,7 @@ class WindowLog:
         expired: dict[str, int] = {}
         for lane in view.lanes:
             for piece in view.pieces(lane)[:-1]:
-                found = self._store.look(piece.segment.name)
+                found = self.store.look(piece.segment.name)
                 is_taken = piece.last <= taken.get(lane, 0)
                 if not is_taken or found is None or not 0 < found.changed_ms < before_ms:
                     break
@@ -252,18 +232,15 @@ class WindowLog:
 
     def _removed(self, segments: list[LogSegment]) -> list[LogSegment]:
         for segment in segments:
-            self._store.remove(segment.name)
+            self.store.remove(segment.name)
         return segments
 
     def _read_schema(self) -> LogSchema | None:
         if self._schema is None:
-            text = self._store.read(SCHEMA_FILE)
+            text = self.store.read(SCHEMA_FILE)
             if text is not None:
-                self._schema = parsed_schema(text, file=self._store.location(SCHEMA_FILE))
+                self._schema = parsed_schema(text, file=self.store.location(SCHEMA_FILE))
         return self._schema
-
-    def _opened(self, name: str) -> BinaryIO:
-        return self._store.open(name)
 
     def _read_piece(self, piece: LogPiece) -> pa.Table | None:
         found = self.read_file(piece.segment)
@@ -274,22 +251,6 @@ class WindowLog:
             begin = _rows(info, before=piece.first)
             table = table.slice(begin, _rows(info, before=piece.last + 1) - begin)
         return table
-
-    def _check(self, segment: LogSegment, table: pa.Table, info: SegmentInfo) -> None:
-        if not table.schema.equals(self.schema.arrow):
-            raise WindowLogDamaged(
-                file=segment.name, reason=f"its columns are not those of {SCHEMA_FILE}"
-            )
-        noted = [batch.seq for batch in info.batches]
-        if noted != list(range(segment.first, segment.last + 1)):
-            raise WindowLogDamaged(
-                file=segment.name, reason=f"it notes batches {noted[:1]} to {noted[-1:]}"
-            )
-        rows = sum(batch.rows for batch in info.batches)
-        if not rows == segment.rows == table.num_rows:
-            raise WindowLogDamaged(
-                file=segment.name, reason=f"it has {table.num_rows} rows, {rows} were written"
-            )
 
 
 def _rows(info: SegmentInfo, *, before: int) -> int:

@@ -31,10 +31,6 @@ def recalled(
     """Return the memory of `Replays` for the batches of a lane, and note it for a later start.
 
     Not known is what was removed before anybody went back behind it.
-
-    Args:
-        lane: which one; it has batches.
-        since: the first batch that was shown behind the checkpoint.
     """
     file = f"{OWNERS}{lane}{_ENDING}"
     begin = view.begins()[lane]
@@ -45,17 +41,12 @@ def recalled(
         replays.expect(log.read(piece))
         there.append(_Recall(piece.first, piece.last, replays.snapshot()))
     found = [*gone, *there]
-    log.store.put(file, _text(found))
+    listed = [[first, last, b64encode(rows).decode()] for first, last, rows in found]
+    log.store.put(file, json.dumps({"batches": listed}).encode())
     return [each.rows for each in found]
 
 
-def _text(recalls: Sequence[_Recall]) -> bytes:
-    listed = [[first, last, b64encode(rows).decode()] for first, last, rows in recalls]
-    return json.dumps({"batches": listed}).encode()
-
-
 def _parsed(text: bytes | None) -> list[_Recall]:
-    """Return the content of a file; empty if it is not there."""
     try:
         listed = json.loads(text or b"")["batches"]
         return [_Recall(int(first), int(last), b64decode(rows)) for first, last, rows in listed]

@@ -40,7 +40,6 @@ class Replays:
             self._remember(known, whole)
 
     def without(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that surely were not shown before."""
         if not self._expected:
             return batch
         known = self._known(batch)
@@ -84,7 +83,6 @@ class Replays:
         return rows
 
     def snapshot(self) -> bytes:
-        """Return the rows that are still expected."""
         assert not self._waiting, "settle() comes first"
         return b"".join(
             known + whole for known, wholes in self._expected.items() for whole in wholes
@@ -100,7 +98,6 @@ class Replays:
         self._rows += 1
 
     def _take(self, known: bytes, whole: bytes | None = None) -> bool:
-        """Expect a row no more; False if it was not. None for any row of that identity."""
         wholes = self._expected.get(known)
         if wholes is None or (whole is not None and whole not in wholes):
             return False
@@ -127,7 +124,6 @@ def _numbered(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
 
 
 def _number(kind: Any) -> Any:
-    """Return a type with numbers in the place of times, also inside of others."""
     if pa.types.is_timestamp(kind):
         return pa.int64()
     if pa.types.is_date(kind):

@@ -32,7 +32,6 @@ class LogSchema(NamedTuple):
 
 
 def schema_text(schema: LogSchema) -> bytes:
-    """Return the content of the file of a schema."""
     text = {
         "format": _FORMAT,
         "log": schema.log,
@@ -45,11 +44,7 @@ def schema_text(schema: LogSchema) -> bytes:
 
 
 def parsed_schema(text: bytes, *, file: str) -> LogSchema:
-    """Return the schema that stands in a file.
-
-    Raises:
-        WindowLogDamaged: it is no such file, or one of a later format.
-    """
+    """Return the schema that stands in a file."""
     try:
         found = json.loads(text)
         number = found["format"]
@@ -66,11 +61,7 @@ def parsed_schema(text: bytes, *, file: str) -> LogSchema:
 
 
 def schema_difference(kept: pa.Schema, other: pa.Schema, *, partly: bool = False) -> str:
-    """Return how another schema differs from that of a log; empty if it does not.
-
-    Args:
-        partly: the other one may have fewer columns, in another order.
-    """
+    """Return how another schema differs from that of a log; empty if it does not."""
     for field in other:
         place = kept.get_field_index(field.name)
         if place < 0:

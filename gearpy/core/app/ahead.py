@@ -56,12 +56,7 @@ class ReadingAhead:
         self.wants_epochs = False  #: An epoch of each region should end soon.
 
     def advance(self, newest: Mapping[int, Manifest], now_ms: int) -> list[Send]:
-        """Begin the next round as soon as there are epochs to read; end if it takes too long.
-
-        Args:
-            newest: the newest epoch of the regions that have one.
-            now_ms: the time.
-        """
+        """Begin the next round as soon as there are epochs to read; end if it takes too long."""
         if self._until_ms is None:
             self._until_ms = now_ms + _WITHIN_MS
             if not newest:  # All begins at the beginning.
@@ -95,7 +90,6 @@ class ReadingAhead:
         return self._next_round(newest) if self._round and self._is_new(newest) else []
 
     def on_read(self, message: StateReadAhead, now_ms: int) -> None:
-        """Note that an executor has read all that it was told to read, or cannot."""
         if not self.is_awaited(message):
             return
         self._waiting.discard((message.executor_id, message.region))
@@ -127,7 +121,6 @@ class ReadingAhead:
                     yield send
 
     def _taken(self, newest: Iterable[Manifest], old: Layout) -> dict[int, Manifest]:
-        """Return the files of each region of the next version that its tasks take over."""
         taken = TakenState(newest, old, self._dag)
         found: dict[int, Manifest] = {}
         for number, pids in enumerate(regions_of(self._dag)):

@@ -101,7 +101,6 @@ class ApplicationCore(Recovery):
         return next((each.cause for _, each in sorted(self._away.items())), "")
 
     def why_unchangeable(self) -> str:
-        """Return the reason why no change can begin now; empty if one can."""
         if self._drain is not None or self._ending is not None or self._has_gone_back:
             return "it is about to end"
         if busy_with := self.succession.busy_with:
@@ -151,7 +150,6 @@ class ApplicationCore(Recovery):
         return [*self.executors.request_again(now_ms)]
 
     def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[Command]:
-        """Launch executors in the slots."""
         if self._ending is not None:
             return [Release(worker_id=each.worker_id, slots=each.slots) for each in allocations]
         usable: list[Allocation] = []
@@ -178,7 +176,6 @@ class ApplicationCore(Recovery):
         return lost_ms is not None and now_ms - lost_ms < _LATE_SLOTS_MS
 
     def on_executor_registered(self, message: RegisterExecutor, now_ms: int) -> list[Command]:
-        """Take a process in, if it is one that was launched and has built the same graph."""
         if self._ending is not None or not self.executors.on_registered(message):
             return []
         if message.executor_id in self.succession.before:
@@ -209,7 +206,6 @@ class ApplicationCore(Recovery):
         self.suspicions.add(SilentExecutor(executor_id, launch), now_ms)
 
     def on_worker_lost(self, worker: ActorPath, now_ms: int) -> list[Command]:
-        """Count everything that a worker has started as gone."""
         commands: list[Command] = []
         is_known = worker in self.failing_workers or self._is_just_lost(worker, now_ms)
         for executor_id, launch in self.executors.on_worker(worker):
@@ -243,7 +239,6 @@ class ApplicationCore(Recovery):
         return self._settled(self._after(region, steps, now_ms), now_ms) if steps else []
 
     def on_clocks(self, clocks: Iterable[TaskClock], now_ms: int) -> list[Command]:
-        """Take reports of tasks; begin to close a region whose tasks have come to their end."""
         for clock in clocks:
             if (region := self._note_clock(clock, now_ms)) is not None:
                 region.epochs.on_clock(clock)
@@ -254,7 +249,6 @@ class ApplicationCore(Recovery):
         return self._settled([], now_ms) if is_due else []
 
     def on_task_failed(self, message: TaskFailed, now_ms: int) -> list[Command]:
-        """Restart the region of a task that raised or lost messages."""
         region = self.regions.of_task(message.task_id)
         if region is None or region.sessions.get(message.task_id) != message.session:
             return []
@@ -274,7 +268,6 @@ class ApplicationCore(Recovery):
         return self._settled(commands, now_ms)
 
     def on_executor_failed(self, message: ExecutorFailed, now_ms: int) -> list[Command]:
-        """Replace a process that lives but cannot go on, and restart the regions that ran there."""
         executor_id = message.executor_id
         if self._ending is not None or not self.executors.is_current(executor_id, message.launch):
             return []
@@ -295,7 +288,6 @@ class ApplicationCore(Recovery):
         return []
 
     def fail(self, error: ErrorCard, now_ms: int) -> list[Command]:
-        """End the application as failed, for a reason from outside."""
         return self._settled(self._fail(error, now_ms), now_ms)
 
     def replay(self, now_ms: int) -> list[Command]:
@@ -368,7 +360,6 @@ class ApplicationCore(Recovery):
         return [*tasks.values()]
 
     def why_not_at(self, at_ms: int, kept: frozenset[int]) -> str:
-        """Return the reason against a change at an event time; empty if none is known."""
         halt = self._halt_at(at_ms, kept)
         if self.regions.but(kept) and not halt.has_sources:
             return "nothing that it touches reads records"
@@ -388,7 +379,6 @@ class ApplicationCore(Recovery):
         return self._settled(self._keep(reason, now_ms), now_ms)
 
     def _advance_change(self, now_ms: int) -> list[Command]:
-        """End the version when the next one is there, or give that up if it takes too long."""
         commands = self._await_event_time(now_ms)
         change = self.succession.change
         if commands or change is None or change.is_told:
@@ -406,7 +396,6 @@ class ApplicationCore(Recovery):
         return commands
 
     def _why_hopeless(self, change: VersionChange, now_ms: int) -> str:
-        """Say why a change is given up; empty if it is not."""
         if change.is_late(now_ms):
             return f"its last epoch was not stored within {change.timeout_ms // 1000} s"
         if change.is_draining and self.regions.have_finished(but=change.kept):
@@ -422,7 +411,6 @@ class ApplicationCore(Recovery):
         return change.lacks(missing, self.executors.slots_by_worker(but=change.seats), now_ms)
 
     def _is_in_the_way(self, change: VersionChange, now_ms: int) -> bool:
-        """Tell whether the version that runs has long waited for slots, and the change has some."""
         needed = self.regions.needed_executors - change.seats
         since_ms = self.executors.waiting_since_ms(needed)
         if since_ms is None or now_ms - since_ms < _HELD_UP_AFTER_MS or self._is_master_away:
@@ -472,7 +460,6 @@ class ApplicationCore(Recovery):
         return commands
 
     def on_read_ahead(self, message: StateReadAhead, now_ms: int) -> list[Command]:
-        """Note that an executor of the next version has read the state that it was told to read."""
         change = self.succession.change
         if change is None:
             return []
@@ -483,7 +470,6 @@ class ApplicationCore(Recovery):
         return self._settled([], now_ms)
 
     def _is_damage(self, message: StateReadAhead) -> bool:
-        """Tell whether a file is damaged, and not only deleted since it was named."""
         if not message.damaged:
             return bool(message.reason)
         return any(each.history.listing(message.damaged) for each in self.regions)
@@ -516,10 +502,7 @@ class ApplicationCore(Recovery):
     # -- epochs ----------------------------------------------------------------------------
 
     def end_epochs(self, until: Mapping[int, int] | None = None) -> list[Region]:
-        """Let an epoch of each region that runs end soon, before its time; return these regions.
-
-        ``until`` has the epoch that is waited for, by region: behind it none is ended.
-        """
+        """Let an epoch of each region that runs end soon, before its time; return these regions."""
         running = [
             each for each in self.regions if each.state == "deployed" and not each.epochs.is_closed
         ]
@@ -528,12 +511,7 @@ class ApplicationCore(Recovery):
         return running
 
     def begin_epochs(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Let an epoch of each region end soon.
-
-        Returns:
-            By region, the first epoch that begins to end from now on; and the newest epochs of
-            regions that have come to their end.
-        """
+        """Let an epoch of each region end soon; return these epochs, and the newest of others."""
         self.end_epochs()
         going = [each for each in self.regions if each.state != "done"]
         done = [each for each in self.regions if each.state == "done"]
@@ -546,7 +524,6 @@ class ApplicationCore(Recovery):
 
     @property
     def _is_saving(self) -> bool:
-        """Whether an epoch that `begin_epochs` has asked for is not stored."""
         stored = {
             each.number: each.history.newest.epoch if each.history.newest else 0
             for each in self.regions
@@ -557,7 +534,6 @@ class ApplicationCore(Recovery):
         )
 
     def on_epoch_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
-        """Note the files that an executor has stored; files that came too late are deleted."""
         region = self.regions.that_knew(message.attempt)
         if region is None:
             return []
@@ -599,7 +575,6 @@ class ApplicationCore(Recovery):
         return [StoreManifest(manifest=first, also=tuple(others), ends_trial=True, untried=untried)]
 
     def on_epoch_committed(self, message: EpochCommitted, now_ms: int) -> list[Command]:
-        """Note that the sinks of an executor have committed an epoch."""
         region = self.regions.in_attempt(message.attempt)
         if region is None or self.is_ended:
             return []
@@ -613,7 +588,6 @@ class ApplicationCore(Recovery):
     # -- time ------------------------------------------------------------------------------
 
     def on_tick(self, now_ms: int) -> list[Command]:
-        """Do the actions that are due."""
         if self.is_ended:
             return []
         commands = self._check_suspicions(now_ms) + self._check_executors(now_ms)
@@ -722,7 +696,6 @@ class ApplicationCore(Recovery):
     # -- starts, restarts, the end ---------------------------------------------------------
 
     def _settled(self, commands: list[Command], now_ms: int) -> list[Command]:
-        """Add the commands that became possible with the last event."""
         if self._ending is None:
             commands += self._stop_closed(now_ms)
             commands += self._deploy_all(now_ms)
@@ -740,7 +713,14 @@ class ApplicationCore(Recovery):
     def _activated(self, now_ms: int) -> list[Command]:
         if self._has_gone_back:
             return []
-        self._begin_trial(now_ms)
+        trial, tried = self.succession.trial, self._tried
+        are_at_work = all(each.is_at_work or each.state == "done" for each in tried)
+        # Tasks that froze as they were started have tried nothing so far.
+        if trial is not None and not trial.is_begun and are_at_work:
+            trial.begin(now_ms)
+            self._hold_epochs()
+            for region in tried:
+                region.epochs.is_wanted = True  # However long the interval is.
         if self._is_active or not self.regions.are_active:
             return []
         self._is_active = self._has_run = True
@@ -749,20 +729,6 @@ class ApplicationCore(Recovery):
             return [Activated()]
         pause.made = max(each.made_at_ms for each in self.regions.but(self.succession.kept))
         return [Activated(pause=pause.text(now_ms))]
-
-    def _begin_trial(self, now_ms: int) -> None:
-        """Have a trial begin when the tasks that it is about are at work, also when they are again.
-
-        Those in a process that froze as they were started have worked on nothing so far.
-        """
-        trial, tried = self.succession.trial, self._tried
-        if trial is None or trial.is_begun:
-            return
-        if all(each.is_at_work or each.state == "done" for each in tried):
-            trial.begin(now_ms)
-            self._hold_epochs()
-            for region in tried:
-                region.epochs.is_wanted = True  # However long the interval is.
 
     def _held_up(self) -> list[Command]:
         if not self._is_active:

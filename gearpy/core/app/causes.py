@@ -40,7 +40,6 @@ class Drain:
 
 
 def too_few_slots(*, wanted: int, missing: int, timeout_ms: int) -> ErrorCard:
-    """Say that the cluster has no room."""
     return ErrorCard(
         cause=f"got {wanted - missing} of {wanted} slots within {timeout_ms // 1000} s: "
         "add workers, raise worker.slots, lower the parallelism, or stop other applications"
@@ -48,7 +47,6 @@ def too_few_slots(*, wanted: int, missing: int, timeout_ms: int) -> ErrorCard:
 
 
 def trial_too_long(timeout_ms: int, store: str = "") -> ErrorCard:
-    """Say that a new version has not got as far as to store an epoch; ``store`` may be why."""
     why = store or "it did not start, or its records do not move"
     return ErrorCard(
         cause=f"the new version has stored no epoch within {timeout_ms // 1000} s: {why}"
@@ -56,13 +54,7 @@ def trial_too_long(timeout_ms: int, store: str = "") -> ErrorCard:
 
 
 def untried(dag: Dag, tried: Iterable[TaskId], reports: Mapping[TaskId, TaskClock]) -> str:
-    """Say of which steps no task has had a record in a trial; empty if each step has had some.
-
-    Args:
-        dag: the graph of the version.
-        tried: the tasks that the trial is about.
-        reports: the newest one of each task since it was started.
-    """
+    """Say of which steps no task has had a record in a trial; empty if each step has had some."""
     tasks = [(task.processor, reports.get(task)) for task in tried]
     seen = {pid for pid, report in tasks if report is not None and not report.untried}
     unseen = sorted({pid for pid, _ in tasks} - seen)
@@ -74,7 +66,6 @@ def untried(dag: Dag, tried: Iterable[TaskId], reports: Mapping[TaskId, TaskCloc
 
 
 def longest_call(turns: Iterable[LongTurn]) -> str:
-    """Name the task that has been in one call of user code for longest; empty if none has."""
     turn = max(turns, key=lambda each: (each.lasts_ms, each.task_id), default=None)
     if turn is None:
         return ""
@@ -89,14 +80,7 @@ def longest_call(turns: Iterable[LongTurn]) -> str:
 def drain_too_long(
     chain: Sequence[ClockHolder], *, timeout_ms: int, outside: str = "", call: str = ""
 ) -> ErrorCard:
-    """Describe why a drain did not end.
-
-    Args:
-        chain: leads to the task that holds the clock.
-        timeout_ms: how long it might have taken.
-        outside: what a source or sink waits for, such as a server that is away.
-        call: the call of user code that does not end, see `longest_call`.
-    """
+    """Describe why a drain did not end; ``chain`` leads to the task that holds the clock."""
     cause = f"the drain did not end within {timeout_ms // 1000} s"
     if waits_for := outside or call:
         cause += f": it waits for {waits_for}"
@@ -111,7 +95,6 @@ def drain_too_long(
 
 
 def other_graph(dag: Dag, message: RegisterExecutor) -> ErrorCard:
-    """Describe an executor that has built another graph from the same program."""
     difference = graph_difference(dag.description, message.graph)
     return ErrorCard(
         cause=f"executor {message.executor_id} built another graph than the app master "
@@ -122,7 +105,6 @@ def other_graph(dag: Dag, message: RegisterExecutor) -> ErrorCard:
 
 
 def restart_after_damage(region: int, history: EpochHistory) -> str:
-    """Say where a region goes on from at a restart, as one of its stored files is damaged."""
     newest, whole = history.newest, history.newest_whole
     if newest is not None and newest.changelog:
         return f"a restart of region {region} would rebuild its state from the changelog"
@@ -135,7 +117,6 @@ def restart_after_damage(region: int, history: EpochHistory) -> str:
 
 
 def damage_found(message: EpochUnstored, region: int, history: EpochHistory) -> str:
-    """Say that a file is damaged that was to be written anew, and what is done about it."""
     needing = history.listing(message.damaged)
     epochs = ", ".join(str(each.epoch) for each in needing)
     tasks = {

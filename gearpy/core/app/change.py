@@ -150,7 +150,6 @@ class PauseTimes(Struct):
     made: int = 0
 
     def text(self, now_ms: int) -> str:
-        """Return the parts for people; all tasks run now."""
         times = (self.drained, self.ended, self.begun, self.made, now_ms)
         parts = zip(
             ("last epoch", "put in place", "tasks made", "started"), pairwise(times), strict=True
@@ -190,7 +189,6 @@ class Trial:
         return self.first_end_ms < MAX_MS
 
     def begin(self, now_ms: int) -> None:
-        """Note that all its tasks are at work."""
         self.first_end_ms = now_ms + self._lasts_ms
         self._until_ms = self.first_end_ms + self.timeout_ms
         self._looked_ms = now_ms
@@ -275,8 +273,6 @@ class Succession:
             timeout_ms = limits.change_timeout_ms
             self.trial = Trial(lasts_ms=limits.trial_ms, timeout_ms=timeout_ms, now_ms=now_ms)
 
-    # -- questions -------------------------------------------------------------------------
-
     @property
     def slots(self) -> dict[ExecutorId, int]:
         slots = self._executors.slots
@@ -301,7 +297,6 @@ class Succession:
 
     @property
     def busy_with(self) -> str:
-        """The reason why no other change can begin; empty if one can."""
         if self.waiting is not None:
             return "a change waits for its event time: call it off, or ask again later"
         if self.change is not None:
@@ -312,7 +307,6 @@ class Succession:
 
     @property
     def doing(self) -> str:
-        """The part of a change that is under way, for people; empty if no change is."""
         if self.waiting is not None:
             return "it waits for its event time"
         change = self.change
@@ -341,20 +335,16 @@ class Succession:
     def is_for_next(self, executor_id: ExecutorId) -> bool:
         return executor_id in self.wanted
 
-    # -- what happens ----------------------------------------------------------------------
-
     def on_divided(self) -> None:
         self.seats, self.before = frozenset(self._executors.slots), frozenset()
 
     def follow(self, before: "Succession", now_ms: int) -> None:
-        """Take over what is known of processes that go on, and when those before have ended."""
         known = self._executors.slots
         self.graphs = {each: dag for each, dag in before.graphs.items() if each in known}
         if (change := before.change) is not None:
             self.pause = PauseTimes(change.drained_ms, change.ended_ms, now_ms)
 
     def on_launched(self, launched: Iterable[ExecutorId], dag: Dag) -> None:
-        """Note that processes start, with this version, ``dag``, or with the next one."""
         change = self.change
         for executor_id in launched:
             is_next = change is not None and executor_id in change.seats
@@ -371,7 +361,6 @@ class Succession:
         self.waiting = change
 
     def begin_waiting(self, now_ms: int, *, shares: Sequence[int]) -> None:
-        """Begin the change that waits, as its event time is near; see `begin`."""
         self._waited, self.waiting = self.waiting, None
         waiting = self._waited
         assert waiting is not None
@@ -412,17 +401,6 @@ class Succession:
         old: Layout | None,
         halt: TimedHalt | None = None,
     ) -> None:
-        """Begin a change; see `ApplicationCore.change` and `ReadingAhead`.
-
-        Args:
-            dag: the graph of the next version.
-            now_ms: the time.
-            executors: so many share what begins; 0: as many as it takes.
-            shares: the tasks that each executor has now of what ends; none gets more than that.
-            kept: the numbers of the regions that go on.
-            old: the steps of the graph before, if its state goes to other tasks.
-            halt: the sources are to be at an event time before.
-        """
         begins = without_regions(dag, kept)
         seats = self._add_seats(begins, executors, shares)
         self.change = VersionChange(
@@ -446,7 +424,6 @@ class Succession:
         return self._add_seats(dag, 0) if self.change is None else self.change.seats
 
     def give_up(self, reason: str) -> list[Command]:
-        """Give up the change that is under way, or waits, if there is one."""
         if self.waiting is not None:
             self.waiting = None
             return [ChangeGivenUp(reason=reason)]
@@ -460,7 +437,6 @@ class Succession:
             self.trial.on_sign(executor_id, now_ms)
 
     def go_back(self, cause: ErrorCard) -> list[Command]:
-        """Kill the processes of a version whose trial has failed."""
         self.trial = None
         commands: list[Command] = []
         for executor_id in sorted(self.seats):

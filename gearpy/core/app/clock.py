@@ -73,11 +73,9 @@ class _ReadTimes:
         self._looked_ms = -_READ_POINT_MS
 
     def is_due(self, now_ms: int) -> bool:
-        """Tell whether it is time to look at the sources again, which takes a while if many."""
         return now_ms - self._looked_ms >= _READ_POINT_MS
 
     def add(self, now_ms: int, read_ms: int, clock_ms: int) -> None:
-        """Note how far the sources have read, and the clock has come."""
         self._looked_ms = now_ms
         while self._points and self._points[0][1] <= clock_ms:  # Nobody asks about these again.
             self._points.pop(0)
@@ -88,7 +86,6 @@ class _ReadTimes:
             del self._points[1::2]
 
     def lag_ms(self, now_ms: int, event_ms: int) -> int:
-        """Return the time in ms since the sources passed an event time; 0 if they did not."""
         return next((now_ms - at_ms for at_ms, read_ms in self._points if read_ms > event_ms), 0)
 
 
@@ -113,18 +110,13 @@ class ClockService:
         start_ms: int = MIN_MS,
     ) -> None:
         self._stall_after_ms = stall_after_ms
-        self._global_ms = start_ms
+        self.global_min_ms = start_ms  #: The application clock. Gearpump: `GetLatestMinClock`.
         self._processor_ms: dict[ProcessorId, int] = {}
         self._tasks: dict[TaskId, _Task] = {}
         self._read = _ReadTimes()
         self.on_new_dag(dag, sessions, now_ms)
 
     # -- questions -------------------------------------------------------------------------
-
-    @property
-    def global_min_ms(self) -> int:
-        """The application clock. Gearpump: `GetLatestMinClock`."""
-        return self._global_ms
 
     def processor_min_ms(self, pid: ProcessorId) -> int:
         return self._processor_ms[pid]
@@ -153,7 +145,6 @@ class ClockService:
         now_ms: int,
         hold_ms: int = MAX_MS,
     ) -> bool:
-        """Take a task's clock; return whether the global clock has moved."""
         task = self._tasks.get(task_id)
         if task is None or task.session != session:
             return False
@@ -168,16 +159,16 @@ class ClockService:
         self._file(task_id, task)
         has_moved = self._advance(now_ms)
         if self._read.is_due(now_ms) and not self._dag.upstream(ProcessorId(task_id.processor)):
-            self._note_read(now_ms)
+            sources = [pid for pid in self._dag.order if not self._dag.upstream(pid)]
+            tasks = [self._tasks[task_id] for task_id in self._dag.tasks_of(*sources)]
+            read_ms = min((task.watermark_ms for task in tasks if not task.idle), default=MIN_MS)
+            self._read.add(now_ms, read_ms, self.global_min_ms)
         return has_moved
 
     def on_restart(
         self, sessions: Mapping[TaskId, SessionId], *, start_ms: int, now_ms: int
     ) -> None:
-        """Take the new sessions of tasks that begin again at ``start_ms``.
-
-        The clocks wait for them to catch up.
-        """
+        """Take the new sessions of tasks that begin again at ``start_ms``."""
         for task_id, session in sessions.items():
             self._tasks[task_id] = _Task(session, start_ms, start_ms)
         self._file_all(now_ms)
@@ -192,10 +183,10 @@ class ClockService:
         for task_id in dag.tasks():
             session, kept = sessions[task_id], before.get(task_id)
             if kept is None or kept.session != session:
-                kept = _Task(session, self._global_ms, self._global_ms)
+                kept = _Task(session, self.global_min_ms, self.global_min_ms)
             self._tasks[task_id] = kept
         self._processor_ms = {
-            pid: self._processor_ms.get(pid, self._global_ms) for pid in dag.processors
+            pid: self._processor_ms.get(pid, self.global_min_ms) for pid in dag.processors
         }
         self._file_all(now_ms)
 
@@ -210,18 +201,14 @@ class ClockService:
         if stalled_for_ms < self._stall_after_ms or (pid := self._holding_processor()) is None:
             return None
         return Stall(
-            clock_ms=self._global_ms,
+            clock_ms=self.global_min_ms,
             stalled_for_ms=stalled_for_ms,
             tasks=tuple(self._holding_tasks(pid)),
         )
 
     def lag_ms(self, now_ms: int) -> int:
-        """Return the lag of the slowest task behind the sources, in ms of ``now_ms``.
-
-        Open windows hold the clock and no lag: a task is as far as its watermark.
-        """
         told = (task.watermark_ms for task in self._tasks.values() if not task.idle)
-        return self._read.lag_ms(now_ms, max(self._global_ms, min(told, default=MAX_MS)))
+        return self._read.lag_ms(now_ms, max(self.global_min_ms, min(told, default=MAX_MS)))
 
     def why(self) -> tuple[ClockHolder, ...]:
         """Return the chain of tasks that the clock waits for, from a source to the holder.
@@ -297,14 +284,7 @@ class ClockService:
     def _unfinished_of(self, task_ids: Iterable[TaskId]) -> list[TaskId]:
         return [each for each in task_ids if not self._tasks[each].is_finished]
 
-    def _note_read(self, now_ms: int) -> None:
-        sources = [pid for pid in self._dag.order if not self._dag.upstream(pid)]
-        tasks = [self._tasks[task_id] for task_id in self._dag.tasks_of(*sources)]
-        read_ms = min((task.watermark_ms for task in tasks if not task.idle), default=MIN_MS)
-        self._read.add(now_ms, read_ms, self._global_ms)
-
     def _file_all(self, now_ms: int) -> None:
-        """Build the minima anew; the clock has a whole threshold of time to move again."""
         self._clocks: dict[ProcessorId, LazyMin[int]] = {
             pid: LazyMin() for pid in self._dag.processors
         }
@@ -339,9 +319,9 @@ class ClockService:
             reached_ms = MAX_MS
         else:
             return False
-        if reached_ms <= self._global_ms:
+        if reached_ms <= self.global_min_ms:
             return False
-        self._global_ms, self._moved_at_ms = reached_ms, now_ms
+        self.global_min_ms, self._moved_at_ms = reached_ms, now_ms
         return True
 
 

@@ -26,7 +26,6 @@ def consumers_of(dag: Dag, reports: Mapping[TaskId, TaskClock]) -> list[Consumer
 def stalled(
     consumers: Iterable[ConsumerSummary], now_ms: int, *, after_ms: int = STALLED_MS
 ) -> list[ConsumerSummary]:
-    """Return the stuck consumers, the longest stuck first."""
     found = [
         each
         for each in consumers

@@ -52,8 +52,6 @@ class Crew:
         self._on_each: int | None = None
         self._pinned: dict[WorkerId, ExecutorId] = {}
 
-    # -- what the app master wants ---------------------------------------------------------
-
     def add(
         self, count: int, *, slots: int, now_ms: int
     ) -> tuple[list[ExecutorId], list[CrewCommand]]:
@@ -64,7 +62,6 @@ class Crew:
         self._on_each = slots
 
     def on_workers(self, workers: Iterable[WorkerId], now_ms: int) -> list[CrewCommand]:
-        """Note which workers there are."""
         if self._on_each is None:
             return []
         there = set(workers)
@@ -76,7 +73,6 @@ class Crew:
         return [*commands, *self._request(now_ms)]
 
     def drop(self, executor_id: ExecutorId, reason: str) -> list[CrewCommand]:
-        """Have an executor stopped for good; one that is not known is none."""
         if self._budgets.pop(executor_id, None) is None:
             return []
         if self.executors.worker_of(executor_id) is None:
@@ -88,8 +84,6 @@ class Crew:
         self._budgets.clear()
         return [*self.executors.stop_all(reason)]
 
-    # -- what happens ----------------------------------------------------------------------
-
     def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[CrewCommand]:
         return [*self.executors.on_allocated(allocations, now_ms)]
 
@@ -99,7 +93,6 @@ class Crew:
     def on_gone(
         self, executor_id: ExecutorId, launch: int, cause: str, now_ms: int
     ) -> list[CrewCommand]:
-        """Note that a process is gone, and have another one after a pause if it is wanted."""
         if not self.executors.on_gone(executor_id, launch):
             return []
         budget = self._budgets.get(executor_id)
@@ -116,7 +109,6 @@ class Crew:
         return [lost]
 
     def on_worker_lost(self, worker: ActorPath, now_ms: int) -> list[CrewCommand]:
-        """Note that a worker is gone, with all that it has started."""
         commands: list[CrewCommand] = []
         for executor_id, launch in self.executors.on_worker(worker):
             commands += self.executors.release(executor_id)
@@ -128,7 +120,6 @@ class Crew:
         return [*self.executors.request_again(now_ms)]
 
     def on_tick(self, now_ms: int) -> list[CrewCommand]:
-        """Ask for executors whose pause is over; kill those that do not start."""
         commands: list[CrewCommand] = []
         for executor_id in self.executors.late(now_ms, self._start_timeout_ms):
             commands += self.executors.stop(executor_id, kill=True, reason=_LATE)

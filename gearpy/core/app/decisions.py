@@ -97,7 +97,6 @@ class FellBack(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """A text for people about the event."""
         names = ", ".join(map(str, self.epochs))
         return (
             f"region {self.region} falls back to epoch {self.to}, as epoch {names} cannot be "

@@ -144,7 +144,7 @@ class Deployment:
         assert step_timeout_ms >= 1, step_timeout_ms
         self._version = version
         self._region = region
-        self._attempt = attempt
+        self.attempt = attempt
         self._placement = dict(placement)
         self._addresses = {each: addresses[each] for each in sorted(set(placement.values()))}
         self._step_timeout_ms = step_timeout_ms
@@ -154,33 +154,21 @@ class Deployment:
         self._start_time_ms = start_time_ms
         self._halt_ms = halt_ms
         self._probes = tuple(probes)
-        self._state: DeploymentState = "created"
+        self.state: DeploymentState = "created"
         self._waiting_for: dict[ExecutorId, None] = {}  # A set that keeps its order.
         self._step_started_ms = 0
         self._is_repeated = False
         self._completed = False
         self._errors: list[ErrorCard] = []
         self._silent: tuple[ExecutorId, ...] = ()
-        self._ignored = 0
+        self.ignored = 0
         self.made_at_ms = 0  #: When all tasks existed, with the state that they go on from.
         self._first_session = SessionId(first_session)
-        self._sessions: Mapping[TaskId, SessionId] = {
+        self.sessions: Mapping[TaskId, SessionId] = {
             task: SessionId(first_session + at) for at, task in enumerate(placement)
         }
 
     # -- questions -------------------------------------------------------------------------
-
-    @property
-    def state(self) -> DeploymentState:
-        return self._state
-
-    @property
-    def attempt(self) -> int:
-        return self._attempt
-
-    @property
-    def sessions(self) -> Mapping[TaskId, SessionId]:
-        return self._sessions
 
     @property
     def executors(self) -> tuple[ExecutorId, ...]:
@@ -189,22 +177,16 @@ class Deployment:
     def awaits(self, executor_id: ExecutorId) -> bool:
         return executor_id in self._waiting_for
 
-    @property
-    def ignored(self) -> int:
-        return self._ignored
-
     # -- the start -------------------------------------------------------------------------
 
     def on_start(self, now_ms: int) -> list[Command]:
-        assert self._state == "created", self._state
+        assert self.state == "created", self.state
         return self._go("start", now_ms)
 
     def on_tasks_launched(self, message: TasksLaunched, now_ms: int) -> list[Command]:
-        """Tell all executors where the tasks are, once all of them exist."""
         return self._on_answer("launching", message, now_ms)
 
     def on_snapshots_damaged(self, message: SnapshotsDamaged, now_ms: int) -> list[Command]:
-        """Fail: from these snapshots the tasks of an executor cannot go on."""
         if not self._is_awaited("launching", message):
             return self._ignore()
         what = message.location or "the snapshots"
@@ -214,16 +196,14 @@ class Deployment:
     def on_task_locations_received(
         self, message: TaskLocationsReceived, now_ms: int
     ) -> list[Command]:
-        """Start all tasks, once every executor can reach every task."""
         return self._on_answer("locating", message, now_ms)
 
     def on_tasks_started(self, message: TasksStarted, now_ms: int) -> list[Command]:
-        """Note that the application is ready, once every task runs."""
         return self._on_answer("starting", message, now_ms)
 
     def ask_again(self, executors: Collection[ExecutorId]) -> list[Send]:
         """Ask executors once more to start the tasks that run: one that is awake answers."""
-        if self._state != "running":
+        if self.state != "running":
             return []
         make = self._makers()["starting"]
         asked = [each for each in self._addresses if each in executors]
@@ -236,7 +216,7 @@ class Deployment:
 
         ``completed`` says that the stream has ended well. Asking again changes nothing.
         """
-        if (self._state, "stop") not in TRANSITIONS:
+        if (self.state, "stop") not in TRANSITIONS:
             return []
         self._completed = completed
         self._silent = ()  # Silent executors of the start were reported.
@@ -254,41 +234,39 @@ class Deployment:
         if executor_id not in self._addresses:
             return self._ignore()
         del self._addresses[executor_id]
-        if self._state == "stopping":
+        if self.state == "stopping":
             if executor_id not in self._waiting_for:
                 return []
             self._errors.append(ErrorCard(cause=f"executor {executor_id} lost in step stopping"))
             return self._done_by(executor_id, now_ms)
-        if (self._state, "fail") not in TRANSITIONS:
+        if (self.state, "fail") not in TRANSITIONS:
             return []
-        step = "while running" if self._state == "running" else f"in step {self._state}"
+        step = "while running" if self.state == "running" else f"in step {self.state}"
         return self._fail(f"executor {executor_id} lost {step}", now_ms)
 
     def on_tick(self, now_ms: int) -> list[Command]:
-        """Send the step again half way through its time; end it when the time is over."""
-        if self._state not in _ASKING:
+        if self.state not in _ASKING:
             return []
         passed_ms = now_ms - self._step_started_ms
         if passed_ms >= self._step_timeout_ms:
-            return self._on_timeout(now_ms)
+            after = f"after {self._step_timeout_ms} ms"
+            self._silent = tuple(self._waiting_for)
+            if self.state == "stopping":
+                self._errors += [
+                    ErrorCard(cause=f"executor {executor} has not stopped its tasks {after}")
+                    for executor in self._silent
+                ]
+                return self._go("all-answered", now_ms)
+            for executor in self._silent:
+                del self._addresses[executor]
+            names = ", ".join(map(str, self._silent))
+            return self._fail(
+                f"no answer in step {self.state} {after} from executor {names}", now_ms
+            )
         if self._is_repeated or passed_ms * 2 < self._step_timeout_ms:
             return []
         self._is_repeated = True
         return self._step_messages()
-
-    def _on_timeout(self, now_ms: int) -> list[Command]:
-        after = f"after {self._step_timeout_ms} ms"
-        self._silent = tuple(self._waiting_for)
-        if self._state == "stopping":
-            self._errors += [
-                ErrorCard(cause=f"executor {executor} has not stopped its tasks {after}")
-                for executor in self._silent
-            ]
-            return self._go("all-answered", now_ms)
-        for executor in self._silent:
-            del self._addresses[executor]
-        names = ", ".join(map(str, self._silent))
-        return self._fail(f"no answer in step {self._state} {after} from executor {names}", now_ms)
 
     # -- the machine -----------------------------------------------------------------------
 
@@ -299,8 +277,8 @@ class Deployment:
 
     def _is_awaited(self, step: DeploymentState, answer: _Answer) -> bool:
         return (
-            self._state == step
-            and (answer.version, answer.attempt) == (self._version, self._attempt)
+            self.state == step
+            and (answer.version, answer.attempt) == (self._version, self.attempt)
             and answer.executor_id in self._waiting_for
         )
 
@@ -309,17 +287,17 @@ class Deployment:
         return [] if self._waiting_for else self._go("all-answered", now_ms)
 
     def _go(self, event: _Event, now_ms: int) -> list[Command]:
-        self._state = TRANSITIONS[self._state, event]
+        self.state = TRANSITIONS[self.state, event]
         self._step_started_ms = now_ms
-        if self._state == "locating":
+        if self.state == "locating":
             self.made_at_ms = now_ms
         self._is_repeated = False
-        self._waiting_for = dict.fromkeys(self.executors if self._state in _ASKING else ())
-        if self._state == "stopping" and not self._waiting_for:
+        self._waiting_for = dict.fromkeys(self.executors if self.state in _ASKING else ())
+        if self.state == "stopping" and not self._waiting_for:
             return self._go("all-answered", now_ms)
-        if self._state == "running":
+        if self.state == "running":
             return [Ready()]
-        if self._state == "stopped":
+        if self.state == "stopped":
             return [AttemptStopped(errors=tuple(self._errors), silent=self._silent)]
         return self._step_messages()
 
@@ -330,19 +308,19 @@ class Deployment:
         return [AttemptFailed(cause=cause, silent=self._silent, damaged=damaged)]
 
     def _ignore(self) -> list[Command]:
-        self._ignored += 1
+        self.ignored += 1
         return []
 
     # -- what each step asks for -----------------------------------------------------------
 
     def _step_messages(self) -> list[Command]:
-        make = self._makers().get(self._state)
+        make = self._makers().get(self.state)
         if make is None:
             return []
         return [Send(executor_id=each, message=make(each)) for each in self._waiting_for]
 
     def _makers(self) -> Mapping[DeploymentState, Callable[[ExecutorId], ExecutorMessage]]:
-        version, attempt = self._version, self._attempt
+        version, attempt = self._version, self.attempt
         return {
             "launching": self._launch_tasks,
             "locating": lambda _: self._locations(),
@@ -358,7 +336,7 @@ class Deployment:
         }
 
     def _tasks_on(self, executor_id: ExecutorId) -> list[TaskId]:
-        return [task for task in self._sessions if self._placement[task] == executor_id]
+        return [task for task in self.sessions if self._placement[task] == executor_id]
 
     def _launch_tasks(self, executor_id: ExecutorId) -> LaunchTasks:
         tasks = self._tasks_on(executor_id)
@@ -366,8 +344,8 @@ class Deployment:
         return LaunchTasks(
             region=self._region,
             version=self._version,
-            attempt=self._attempt,
-            tasks=tuple(TaskLaunch(task_id=each, session=self._sessions[each]) for each in tasks),
+            attempt=self.attempt,
+            tasks=tuple(TaskLaunch(task_id=each, session=self.sessions[each]) for each in tasks),
             epoch=self._epoch,
             snapshots=tuple(
                 replace(file, tasks=own)
@@ -387,5 +365,5 @@ class Deployment:
             for executor, address in self._addresses.items()
         ]
         return TaskLocationsReady(
-            version=self._version, attempt=self._attempt, locations=tuple(locations)
+            version=self._version, attempt=self.attempt, locations=tuple(locations)
         )

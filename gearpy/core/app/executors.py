@@ -121,8 +121,6 @@ class ExecutorManager:
         self._has_withdrawn = False  # What is asked for; the master does not know.
         self.stale = 0
 
-    # -- questions -------------------------------------------------------------------------
-
     @property
     def slots(self) -> Mapping[ExecutorId, int]:
         return {executor_id: seat.slots for executor_id, seat in self._seats.items()}
@@ -174,7 +172,6 @@ class ExecutorManager:
         )
 
     def waiting_since_ms(self, wanted: Container[ExecutorId]) -> int | None:
-        """Return since when the oldest request for slots of these executors waits."""
         return min(
             (
                 seat.since_ms
@@ -185,7 +182,6 @@ class ExecutorManager:
         )
 
     def late(self, now_ms: int, timeout_ms: int) -> list[ExecutorId]:
-        """Return the executors that have not registered in time."""
         return [
             executor_id
             for executor_id, seat in self._seats.items()
@@ -204,7 +200,6 @@ class ExecutorManager:
         ]
 
     def summaries(self, tasks: Mapping[ExecutorId, Iterable[object]]) -> list[ExecutorSummary]:
-        """Describe the executors that have a place on a worker."""
         return [
             ExecutorSummary(
                 executor_id=executor_id,
@@ -220,8 +215,6 @@ class ExecutorManager:
             for executor_id, seat in self._seats.items()
             if seat.allocation is not None
         ]
-
-    # -- what happens ----------------------------------------------------------------------
 
     def add(
         self, slots: int, worker_id: WorkerId | None = None, hosts: tuple[str, ...] = ()
@@ -240,10 +233,6 @@ class ExecutorManager:
         self._has_withdrawn |= self._seats.pop(executor_id).is_asked
 
     def request(self, wanted: Container[ExecutorId], now_ms: int) -> list[ExecutorCommand]:
-        """Ask for the wanted executors that are not there and not asked for yet.
-
-        The master also hears that some that were asked for are not waited for any more.
-        """
         new = [
             seat
             for executor_id, seat in self._seats.items()
@@ -255,7 +244,6 @@ class ExecutorManager:
         return self._requests() if new or self._has_withdrawn else []
 
     def request_again(self, now_ms: int) -> list[ExecutorCommand]:
-        """Ask once more, with the whole time to wait, as the master was away."""
         for seat in self._asked():
             seat.since_ms = now_ms
         return self._requests()
@@ -280,7 +268,13 @@ class ExecutorManager:
             if executor_id is None:
                 commands.append(Release(worker_id=allocation.worker_id, slots=allocation.slots))
             else:
-                commands.append(self._launch(executor_id, allocation, now_ms))
+                seat = self._seats[executor_id]
+                seat.status, seat.allocation, seat.since_ms = "launching", allocation, now_ms
+                seat.is_asked = False
+                seat.launch, self._next_launch = self._next_launch, self._next_launch + 1
+                commands.append(
+                    Launch(executor_id=executor_id, launch=seat.launch, allocation=allocation)
+                )
         return commands
 
     def on_useless(self, allocations: Iterable[Allocation], until_ms: int) -> list[ExecutorCommand]:
@@ -305,7 +299,6 @@ class ExecutorManager:
         return [Release(worker_id=allocation.worker_id, slots=allocation.slots)]
 
     def on_registered(self, message: RegisterExecutor) -> bool:
-        """Note that an executor is up; False for a process that does not count any more."""
         if not self.is_current(message.executor_id, message.launch):
             self.stale += 1
             return False
@@ -314,7 +307,6 @@ class ExecutorManager:
         return True
 
     def on_gone(self, executor_id: ExecutorId, launch: int) -> bool:
-        """Note that a process is gone; False if it did not count any more."""
         if not self.is_current(executor_id, launch):
             self.stale += 1
             return False
@@ -323,7 +315,6 @@ class ExecutorManager:
         return True
 
     def stop(self, executor_id: ExecutorId, *, kill: bool, reason: str) -> list[Stop]:
-        """Have the process of an executor stopped; it counts until it is gone."""
         seat = self._seats[executor_id]
         if seat.allocation is None:
             return []
@@ -338,21 +329,17 @@ class ExecutorManager:
         ]
 
     def withdraw(self, executor_id: ExecutorId, *, reason: str) -> list[Stop]:
-        """Wait for an executor no more, and have its process killed if there is one."""
         seat = self._seats[executor_id]
         self._has_withdrawn |= seat.is_asked
         seat.is_asked = False
         return self.stop(executor_id, kill=True, reason=reason)
 
     def stop_all(self, reason: str) -> list[Stop]:
-        """Have all processes stopped, at the end."""
         return [
             command
             for executor_id in self._seats
             for command in self.stop(executor_id, kill=False, reason=reason)
         ]
-
-    # --------------------------------------------------------------------------------------
 
     def _asked(self) -> list[_Seat]:
         return [seat for seat in self._seats.values() if seat.is_asked]
@@ -392,10 +379,3 @@ class ExecutorManager:
         )  # Some can be nowhere else.
         exact = (each for each in asked if self._seats[each].slots == allocation.slots)
         return next(exact, next(iter(asked), None))
-
-    def _launch(self, executor_id: ExecutorId, allocation: Allocation, now_ms: int) -> Launch:
-        seat = self._seats[executor_id]
-        seat.status, seat.allocation, seat.since_ms = "launching", allocation, now_ms
-        seat.is_asked = False
-        seat.launch, self._next_launch = self._next_launch, self._next_launch + 1
-        return Launch(executor_id=executor_id, launch=seat.launch, allocation=allocation)

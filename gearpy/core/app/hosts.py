@@ -50,7 +50,11 @@ def with_hosts(dag: Dag, localities: Mapping[str, tuple[str, ...]]) -> Dag:
         return dag
     mistakes = []
     for name in localities:
-        found = [spec for spec in dag.processors.values() if name in _names(spec)]
+        found = [
+            spec
+            for spec in dag.processors.values()
+            if name in {spec.name, *(name for step in spec.steps for name in (step.id, step.name))}
+        ]
         if not found:
             known = ", ".join(repr(spec.name) for spec in dag.processors.values())
             mistakes.append(f"localities: no step is called {name!r}; there are: {known}")
@@ -70,18 +74,10 @@ def with_hosts(dag: Dag, localities: Mapping[str, tuple[str, ...]]) -> Dag:
     return Dag(dag.version, processors, dag.edges)
 
 
-def _names(spec: ProcessorSpec) -> set[str]:
-    return {spec.name, *(name for step in spec.steps for name in (step.id, step.name))}
-
-
 def slot_wishes(
     *, hosts: Sequence[str], priority: SlotPriority, relaxation: SlotRelaxation
 ) -> SlotWishes:
-    """Return the places and times of a program's slots; an empty one is as configured.
-
-    Raises:
-        ConfigError: one of them is not understood; all mistakes at once.
-    """
+    """Return the places and times of a program's slots; an empty one is as configured."""
     mistakes = [
         f"{name} is {given!r}, must be one of {', '.join(known)}"
         for name, given, known in (

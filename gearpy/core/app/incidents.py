@@ -56,10 +56,6 @@ class Incidents:
     def on_failure(
         self, hit: Collection[str], now_ms: int, *, is_known: bool = False
     ) -> RestartDecision:
-        """Decide about a failure that has hit these things.
-
-        ``is_known`` says that it was counted already when it hit others.
-        """
         is_soon = now_ms - self._began_ms < _SAME_MS and self._hit.isdisjoint(hit)
         if self._hit and (is_known or is_soon):
             self._hit.update(hit)
@@ -147,7 +143,6 @@ class Suspicions:
         attempts: frozenset[int],
         now_ms: int,
     ) -> None:
-        """Keep that a link between these processes is broken, which these attempts may use."""
         cause = (
             f"the link from executor {message.executor_id} to {message.address} broke: "
             f"{message.reason}"

@@ -30,7 +30,7 @@ from gearpy.core.base.restart import GiveUp
 from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import MAX_MS, MIN_MS, ActorPath, ExecutorId, ProcessorId, SessionId, TaskId
-from gearpy.messages.app import LongTurn, SettleTasks, SnapshotsDamaged, TaskClock, TaskOffsets
+from gearpy.messages.app import LongTurn, SettleTasks, TaskClock, TaskOffsets
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
 if TYPE_CHECKING:
@@ -156,7 +156,6 @@ class Recovery:
         )
 
     def _take_over(self, before: "Recovery", now_ms: int) -> None:
-        """Go on with what is known of the executors and regions that go on."""
         self.succession.follow(before.succession, now_ms)
         if not self.succession.kept:
             return
@@ -166,7 +165,6 @@ class Recovery:
             self._note_clock(clock, now_ms)
 
     def _note_clock(self, clock: TaskClock, now_ms: int) -> Region | None:
-        """Take a report of the present attempt of a region; return that one."""
         region = self.regions.of_task(clock.task_id)
         if region is None or region.sessions.get(clock.task_id) != clock.session:
             return None
@@ -235,7 +233,11 @@ class Recovery:
     ) -> list[Command]:
         damaged = failed.damaged
         if damaged is not None and region.epochs.is_damage(damaged):
-            return self._on_damaged(region, damaged, now_ms)
+            fell_back = region.epochs.fall_back(damaged)
+            if fell_back is None:
+                manifests = region.history.manifests
+                return self._fail(causes.nothing_left(region.number, damaged, manifests), now_ms)
+            return [fell_back, *self._begin_again(region, now_ms)]
         if damaged is not None and damaged.is_away and self._has_run:
             return self._wait_for_store(region, damaged.reason, now_ms)
         error = ErrorCard(cause=failed.cause)
@@ -246,21 +248,11 @@ class Recovery:
             commands += self._kill(executor_id, "it does not answer", now_ms)
         return commands
 
-    def _on_damaged(self, region: Region, damaged: SnapshotsDamaged, now_ms: int) -> list[Command]:
-        """Go back further, which is no failure of a program; never to the beginning unasked."""
-        fell_back = region.epochs.fall_back(damaged)
-        if fell_back is None:
-            manifests = region.history.manifests
-            return self._fail(causes.nothing_left(region.number, damaged, manifests), now_ms)
-        return [fell_back, *self._begin_again(region, now_ms)]
-
     def _begin_again(self, region: Region, now_ms: int) -> list[Command]:
-        """Let a region start again at once, at no cost to the budget."""
         region.resume_at_ms = now_ms
         return self._after(region, region.stop(completed=False, now_ms=now_ms), now_ms)
 
     def _wait_for_store(self, region: Region, cause: str, now_ms: int) -> list[Command]:
-        """Let a region start again until its store is back, at no cost to the budget."""
         tries = self._away[region.number].tries + 1 if region.number in self._away else 1
         self._away[region.number] = AwayRegion(cause, tries, now_ms)
         pause_ms = self.incidents.pause_ms(tries)
@@ -327,7 +319,15 @@ class Recovery:
             steps = region.on_executor_lost(executor_id, now_ms)
             told = [step for step in steps if not isinstance(step, deployment.AttemptFailed)]
             commands += self._after(region, told, now_ms)
-        commands += self._settle(executor_id)
+        tasks = tuple(
+            task
+            for region in self.regions
+            for task, place in sorted(region.placement.items())
+            if place == executor_id and self.dag.processors[ProcessorId(task.processor)].leaves_open
+        )
+        left = next(iter(self.executors.running), None)
+        if left is not None and tasks:
+            commands += [deployment.Send(executor_id=left, message=SettleTasks(tasks=tasks))]
         if self._ending is not None or not needing:
             return commands + self._lose_next(executor_id, cause, now_ms)
         if error is None:
@@ -348,7 +348,6 @@ class Recovery:
     def _on_late_cause(
         self, executor_id: ExecutorId, launch: int, cause: str, now_ms: int
     ) -> list[Command]:
-        """Take the reason of an end that was known without it, unless its tasks run again."""
         changes = self.succession.change or self.succession.trial or self._drain or self._ending
         if changes or not died_by_itself(cause):
             return []
@@ -378,18 +377,6 @@ class Recovery:
                 commands += self._begin_again(region, now_ms)
         return commands
 
-    def _settle(self, executor_id: ExecutorId) -> list[Command]:
-        tasks = tuple(
-            task
-            for region in self.regions
-            for task, place in sorted(region.placement.items())
-            if place == executor_id and self.dag.processors[ProcessorId(task.processor)].leaves_open
-        )
-        left = next(iter(self.executors.running), None)
-        if left is None or not tasks:
-            return []
-        return [deployment.Send(executor_id=left, message=SettleTasks(tasks=tasks))]
-
     def _kill(
         self,
         executor_id: ExecutorId,
@@ -399,7 +386,6 @@ class Recovery:
         error: ErrorCard | None = None,
         is_known: bool = False,
     ) -> list[Command]:
-        """Have a process killed that does not do its work, and go on without it; see `_lose`."""
         commands: list[Command] = []
         for stop in self.executors.stop(executor_id, kill=True, reason=cause):
             lost = self._lose(
@@ -411,7 +397,6 @@ class Recovery:
     def _replace_if_stuck(
         self, executor_id: ExecutorId, region: Region, now_ms: int
     ) -> list[Command]:
-        """Have a process replaced in which a restart in place did not help."""
         process, newest = self.executors.running.get(executor_id), region.history.newest
         if process is None or self._ending is not None:
             return []
@@ -433,7 +418,6 @@ class Recovery:
         *,
         is_known: bool = False,
     ) -> list[Command]:
-        """Spend one restart on all that a failure stops, or give up."""
         hit = [f"region {region.number}" for region in regions]
         if not hit and not is_known:
             hit = [what]  # It failed on its own.
@@ -460,7 +444,13 @@ class Recovery:
             return []
         has_passed = of and not any(map(self._is_on_trial, of))
         if self.succession.trial is not None and not has_passed:
-            return self._go_back(error)
+            self._has_gone_back = True
+            if self.succession.kept:
+                for region in self.regions.but(self.succession.kept):
+                    region.abandon()
+            else:
+                self._ending, self.is_ended = Ended(status="failed", cause=error), True
+            return self.succession.go_back(error)
         self._ending, self.may_be_followed = Ended(status="failed", cause=error), False
         commands: list[Command] = []
         for region in self.regions:
@@ -469,16 +459,6 @@ class Recovery:
             stopping = region.stop(completed=False, now_ms=now_ms)
             commands += self._after(region, stopping, now_ms)
         return commands
-
-    def _go_back(self, error: ErrorCard) -> list[Command]:
-        """Let the version before take its place again; what the trial is not about goes on."""
-        self._has_gone_back = True
-        if self.succession.kept:
-            for region in self.regions.but(self.succession.kept):
-                region.abandon()
-        else:
-            self._ending, self.is_ended = Ended(status="failed", cause=error), True
-        return self.succession.go_back(error)
 
     def _counts(self, region: Region) -> bool:
         return not self._has_gone_back or region.number in self.succession.kept
@@ -539,7 +519,6 @@ class Recovery:
         return change.halt.time_ms
 
     def _source_reports(self) -> dict[TaskId, TaskClock]:
-        """Return the newest reports of the sources that run."""
         return {
             task: self.reports[task]
             for task, region in self.regions.sources.items()
@@ -549,7 +528,6 @@ class Recovery:
         }
 
     def _tell_halts(self, now_ms: int) -> list[Command]:
-        """Have sources halt that are to, and let others go on."""
         halt, orders = self.succession.halt, self.succession.halt_orders
         if self._drain is not None:  # Also while no epoch can be stored.
             halt = TimedHalt(MIN_MS, dict.fromkeys(self.regions.sources, ""), timeout_ms=0)

@@ -51,7 +51,6 @@ class GivenBack:
         return tuple(self._done)
 
     def begin(self, record: QuarantinedRecord, task: TaskId, attempt: int) -> bool:
-        """Note that a record is given to a task; False: it is, and need not be given again."""
         if record.number in self._given or record.number in self._done:
             return False
         self._given[record.number] = _Given(record, task, attempt)

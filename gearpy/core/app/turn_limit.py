@@ -13,7 +13,6 @@ LONG_MS: Final = 2000
 
 
 def long_of(began_ms: Mapping[TaskId, int], now_ms: int) -> dict[TaskId, int]:
-    """Return the turns that have lasted for a while, and for how many ms."""
     return {task: now_ms - at for task, at in began_ms.items() if now_ms - at >= LONG_MS}
 
 

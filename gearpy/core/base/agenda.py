@@ -67,7 +67,6 @@ class OldestTime:
             self._number_of[time_ms] = number + 1
 
     def remove(self, time_ms: int) -> None:
-        """Take away a time that was added."""
         number = self._number_of[time_ms]
         if number == 1:
             del self._number_of[time_ms]
@@ -75,7 +74,6 @@ class OldestTime:
             self._number_of[time_ms] = number - 1
 
     def move(self, before_ms: int | None, after_ms: int | None) -> None:
-        """Replace a time; None is no time."""
         if before_ms == after_ms:
             return
         if before_ms is not None:

@@ -67,7 +67,6 @@ class Attempts:
         self._waiting.extend(calls)
 
     def begin(self, now_ms: int) -> tuple[int, Any] | None:
-        """Begin the next call; None if there is none, or enough run."""
         if not self._waiting or len(self._running) >= self._limits.concurrency:
             return None
         call = self._waiting.popleft()
@@ -87,11 +86,17 @@ class Attempts:
         if failed > self._limits.retries:
             del self._failed[number]
             return True
-        heappush(self._again, (now_ms + self._pause_ms(failed), number, value))
+        limits = self._limits
+        # The exponent has a limit too: nobody waits for the power of a million.
+        pause_ms: int = min(limits.backoff_ms * 2 ** min(failed - 1, 62), limits.backoff_max_ms)
+        spread = 0.5 + self._rng.random()
+        heappush(
+            self._again,
+            (now_ms + min(round(pause_ms * spread), limits.backoff_max_ms), number, value),
+        )
         return False
 
     def overdue(self, now_ms: int) -> list[int]:
-        """Return which calls run for too long. They run on until `fail` is called for them."""
         found = []
         if self._limits.timeout_ms is not None:
             for number, (_, deadline_ms) in self._running.items():
@@ -111,15 +116,7 @@ class Attempts:
 
     @property
     def wake_ms(self) -> int | None:
-        """The time at which the next call is overdue, or made again; None if none will be."""
         times = [self._again[0][0]] if self._again else []
         if self._running and self._limits.timeout_ms is not None:
             times.append(next(iter(self._running.values()))[1])
         return min(times, default=None)
-
-    def _pause_ms(self, failed: int) -> int:
-        limits = self._limits
-        # The exponent has a limit too: nobody waits for the power of a million.
-        pause_ms: int = min(limits.backoff_ms * 2 ** min(failed - 1, 62), limits.backoff_max_ms)
-        spread = 0.5 + self._rng.random()
-        return min(round(pause_ms * spread), limits.backoff_max_ms)

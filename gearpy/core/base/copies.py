@@ -81,7 +81,6 @@ def _are_atoms(values: Iterable[Any]) -> bool:
 
 
 def _have_atoms(kind: type, values: list[Any]) -> bool:
-    """Tell whether tuples or frozen records of one type hold nothing but atoms."""
     if _is_tuple(kind):
         return _are_atoms(chain.from_iterable(values))
     try:
@@ -186,7 +185,6 @@ def _deep(value: Any) -> Any:
 
 
 def _copier_of(kind: type) -> _Copier:
-    """Find out once how values of a type are copied."""
     if issubclass(kind, _ATOM_BASES) or _is_of_atoms(kind):
         ATOMS.add(kind)
         return _itself
@@ -215,7 +213,6 @@ def _is_of_atoms(kind: type) -> bool:
 
 
 def _is_tuple(kind: Any) -> bool:
-    """Tell whether instances are tuples and nothing else, with or without names."""
     return kind is tuple or (
         issubclass(kind, tuple) and hasattr(kind, "_fields") and not kind.__dictoffset__
     )

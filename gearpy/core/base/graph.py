@@ -32,7 +32,6 @@ def topological_order(vertices: Sequence[V], edges: Iterable[tuple[V, V]]) -> li
 
 
 def _sorted_part(vertices: Sequence[V], edges: Iterable[tuple[V, V]]) -> list[V]:
-    """Return, in topological order, the vertices that no cycle leads to."""
     position = {vertex: place for place, vertex in enumerate(vertices)}
     waiting = dict.fromkeys(vertices, 0)
     targets: dict[V, list[V]] = {vertex: [] for vertex in vertices}

@@ -32,7 +32,6 @@ class KeyCopy:
         self._error: Exception | None = None
 
     def add(self, key: Any) -> None:
-        """Take a key that is about to change."""
         self.fresh.add(key)
         if key not in self._left:
             return

@@ -28,19 +28,21 @@ class LazyMin(Generic[K]):
         return len(self._values)
 
     def set(self, key: K, value: int) -> None:
-        """Add a key or change its value."""
         self._values[key] = value
         filed = self._filed.get(key)
         if filed is None or value < filed:
             self._filed[key] = value
             heappush(self._heap, (value, key))
-            self._drop_waste()
+            # Rebuild the heap when more of it is waste than not.
+            if len(self._heap) > 2 * len(self._values) + 8:
+                self._heap = [(value, key) for key, value in self._values.items()]
+                self._filed = dict(self._values)
+                heapify(self._heap)
 
     def remove(self, key: K) -> None:
         self._values.pop(key, None)
 
     def least(self) -> tuple[int, K] | None:
-        """Return the least value with its key, or None where there is nothing."""
         heap, filed, values = self._heap, self._filed, self._values
         while heap:
             value, key = heap[0]
@@ -57,10 +59,3 @@ class LazyMin(Generic[K]):
             filed[key] = actual
             heapreplace(heap, (actual, key))
         return None
-
-    def _drop_waste(self) -> None:
-        """Rebuild the heap when more of it is waste than not."""
-        if len(self._heap) > 2 * len(self._values) + 8:
-            self._heap = [(value, key) for key, value in self._values.items()]
-            self._filed = dict(self._values)
-            heapify(self._heap)

@@ -51,7 +51,6 @@ def one_key(key: Any) -> Any:
 
 
 def one_if_key(key: Any) -> Any:
-    """Return the same where nothing is stored by the key; what can be none stays as it is."""
     try:
         return one_key(key)
     except ConfigError:
@@ -59,7 +58,6 @@ def one_if_key(key: Any) -> Any:
 
 
 def is_one_key(key: Any) -> bool:
-    """Return whether a key stands for itself."""
     try:
         return one_key(key) is key
     except ConfigError:
@@ -169,8 +167,6 @@ def _of_class(key: Any) -> Any:
 
 
 def _of_checked(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a rule for subclasses of times, whose values are looked at one by one."""
-
     def of_time(key: Any) -> Any:
         _check_time(key)
         return rule(key)

@@ -82,7 +82,6 @@ class RestartBudget:
         self._restarts: deque[int] = deque(maxlen=max(policy.max_restarts, _REMEMBERED_MAX))
 
     def on_failure(self, now_ms: int, rng: "Random") -> RestartDecision:
-        """Count a failure at ``now_ms``; times must not go backwards."""
         start_ms = now_ms - self._policy.window_ms
         while self._restarts and self._restarts[0] <= start_ms:
             self._restarts.popleft()

@@ -33,8 +33,6 @@ class EntryLog:
             if each.members and index > self.snapshot.index
         ]
 
-    # -- questions -------------------------------------------------------------------------
-
     @property
     def last_index(self) -> int:
         return self.base_index + len(self._entries)
@@ -58,7 +56,6 @@ class EntryLog:
         return self.entry(known[-1]).members if known else self.snapshot.members
 
     def term_at(self, index: int) -> int | None:
-        """Return the term of an entry; None if it is not here."""
         if index == self.base_index:
             return self.base_term
         if self.base_index < index <= self.last_index:
@@ -88,22 +85,18 @@ class EntryLog:
     def is_covered_by(self, last_term: int, last_index: int) -> bool:
         return (last_term, last_index) >= (self.last_term, self.last_index)
 
-    # -- changes ---------------------------------------------------------------------------
-
     def set_term(self, term: int, vote: str = "") -> None:
         assert (term > self.term) or (term == self.term and self.vote in {"", vote}), (term, vote)
         if (term, vote) != (self.term, self.vote):
             self.term, self.vote, self.has_promises = term, vote, True
 
     def append(self, entries: Sequence[LogEntry]) -> None:
-        """Add entries behind the last one."""
         first = self.last_index + 1
         self._entries += entries
         self._member_indexes += [at for at, each in enumerate(entries, first) if each.members]
         self._touch(first)
 
     def truncate(self, first: int) -> None:
-        """Forget an entry and all behind it, which nobody has been promised."""
         assert first > self.snapshot.index, "what is in a snapshot was committed"
         del self._entries[first - self.base_index - 1 :]
         self._member_indexes = [each for each in self._member_indexes if each < first]
@@ -124,7 +117,6 @@ class EntryLog:
         self._member_indexes = [each for each in self._member_indexes if each > snapshot.index]
 
     def install(self, snapshot: StateSnapshot) -> None:
-        """Replace everything by a snapshot of another member."""
         self.snapshot, self._snapshot_due, self.has_promises = snapshot, True, True
         self.base_index, self.base_term = snapshot.index, snapshot.term
         self._entries, self._member_indexes = [], []
@@ -136,8 +128,6 @@ class EntryLog:
     def _touch(self, first: int) -> None:
         self.has_promises = True
         self._dirty_from = first if self._dirty_from is None else min(first, self._dirty_from)
-
-    # -- the disk --------------------------------------------------------------------------
 
     def begin_write(self) -> DiskWrite | None:
         """Return all that the disk lacks, unless it is busy or lacks nothing."""

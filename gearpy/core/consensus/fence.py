@@ -14,14 +14,12 @@ class TermFence:
         self.refused = 0  #: How many orders were not admitted.
 
     def why(self, term: int) -> str:
-        """Say, for people, why an order of a term was not admitted."""
         return (
             f"it is of a master of term {term}, and one of term {self.term} has spoken; "
             f"{self.refused} refused so far"
         )
 
     def admits(self, term: int) -> bool:
-        """Tell whether to obey an order of a term; count it if not."""
         if 0 < term < self.term:
             self.refused += 1
             return False

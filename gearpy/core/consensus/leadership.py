@@ -39,15 +39,9 @@ class Leadership:
         self._round = self._confirmed = 0
         self._reads: list[_Read] = []
         self._transfer: _Transfer | None = None
-        self._heartbeat_due_ms = now_ms + limits.heartbeat_ms
+        self.due_ms = now_ms + limits.heartbeat_ms
         log.append([LogEntry(term=log.term)])
         self._follow_members(now_ms)
-
-    # -- questions -------------------------------------------------------------------------
-
-    @property
-    def due_ms(self) -> int:
-        return self._heartbeat_due_ms
 
     @property
     def can_propose(self) -> bool:
@@ -80,8 +74,6 @@ class Leadership:
         for member, progress in self._progress.items():
             yield member, progress.match_index, now_ms - progress.heard_ms
 
-    # -- what happens ----------------------------------------------------------------------
-
     def propose(self, entry: LogEntry, now_ms: int) -> int:
         self._log.append([entry])
         if entry.members:
@@ -98,17 +90,15 @@ class Leadership:
         return self._hand_over()
 
     def on_tick(self, now_ms: int) -> Iterator[Transmit]:
-        """Send heartbeats when they are due."""
         if self._transfer is not None and now_ms >= self._transfer.until_ms:
             self._transfer = None
-        if now_ms >= self._heartbeat_due_ms:
-            self._heartbeat_due_ms = now_ms + self._limits.heartbeat_ms
+        if now_ms >= self.due_ms:
+            self.due_ms = now_ms + self._limits.heartbeat_ms
             yield from self._heartbeats()
 
     def on_answer(
         self, sender: str, message: EntriesAppended | SnapshotPartTaken, now_ms: int
     ) -> Iterator[Transmit]:
-        """Take the answer of a member."""
         progress = self._progress.get(sender)
         if progress is None:
             return  # It is no member any more.
@@ -120,13 +110,14 @@ class Leadership:
         yield from self._hand_over()
 
     def advance(self) -> Iterator[Transmit]:
-        """Commit the entries that a majority has; send all that can go, reads included."""
         matches = (each.match_index for each in self._progress.values())
         index = self._of_majority(self._log.durable_index, matches)
         if index > self.commit_index and self._log.term_at(index) == self._log.term:
             self.commit_index = index
         for member, progress in self._progress.items():
-            for message in progress.to_send(self._log, self._known_commit, self._round):
+            for message in progress.to_send(
+                self._log, max(self.commit_index, self._log.snapshot.index), self._round
+            ):
                 yield Transmit(member, message)
         waits = any(each.round > self._round for each in self._reads)
         if waits and self._confirmed_now() == self._round:
@@ -144,21 +135,20 @@ class Leadership:
     def last_words(self) -> Iterator[Transmit]:
         return self._heartbeats()
 
-    # -- inside ----------------------------------------------------------------------------
-
     def _hand_over(self) -> Iterator[Transmit]:
         transfer = self._transfer
         progress = self._progress.get(transfer.to) if transfer is not None else None
         if transfer and progress and progress.match_index == self._log.last_index:
             yield Transmit(transfer.to, TakeOver(term=self._log.term))
 
-    @property
-    def _known_commit(self) -> int:
-        return max(self.commit_index, self._log.snapshot.index)
-
     def _heartbeats(self) -> Iterator[Transmit]:
         for member, progress in self._progress.items():
-            yield Transmit(member, progress.heartbeat(self._log, self._known_commit, self._round))
+            yield Transmit(
+                member,
+                progress.heartbeat(
+                    self._log, max(self.commit_index, self._log.snapshot.index), self._round
+                ),
+            )
 
     def _confirmed_now(self) -> int:
         rounds = (each.round for each in self._progress.values())
@@ -171,7 +161,6 @@ class Leadership:
         return values[(len(values) - 1) // 2] if values else own
 
     def _follow_members(self, now_ms: int) -> None:
-        """Send entries to the members of now, and to nobody else."""
         self._progress = {
             member: self._progress.get(member)
             or MemberProgress(self._log.last_index, self._limits, now_ms)

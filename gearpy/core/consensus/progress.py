@@ -37,8 +37,9 @@ class MemberProgress:
     def to_send(
         self, log: EntryLog, commit_index: int, round_: int
     ) -> Iterator[AppendEntries | SendSnapshotPart]:
-        """Yield all that may be sent now."""
-        while self._can_send and (self.next_index <= log.last_index or self._is_lacking(log)):
+        while self._can_send and (
+            self.next_index <= log.last_index or log.term_at(self.next_index - 1) is None
+        ):
             message = self._message(log, commit_index, round_, self._limits.message_bytes)
             if isinstance(message, SendSnapshotPart) or self._mode == "probe":
                 self._is_waiting = True  # It asks once more with each heartbeat.
@@ -60,7 +61,6 @@ class MemberProgress:
         self.round, self.heard_ms = max(self.round, round_), now_ms
 
     def on_appended(self, message: EntriesAppended) -> None:
-        """Note where the logs match, or try again from where they may."""
         if message.is_match:
             index = message.index
             self.match_index = max(self.match_index, index)
@@ -76,22 +76,15 @@ class MemberProgress:
             self._probe_from(max(self.match_index, message.index) + 1)
 
     def on_part_taken(self, index: int, offset: int) -> None:
-        """Go on behind the bytes of the snapshot that the member has."""
         if self._snapshot is not None and self._snapshot.index == index:
             self._is_waiting = offset == self._offset
             self._offset = offset
-
-    # -- inside ----------------------------------------------------------------------------
 
     @property
     def _can_send(self) -> bool:
         if self._mode == "probe":
             return not self._is_waiting
         return len(self._unanswered) < self._limits.unanswered_max
-
-    def _is_lacking(self, log: EntryLog) -> bool:
-        """Whether the member must be handed a snapshot, since entries are gone."""
-        return log.term_at(self.next_index - 1) is None
 
     def _probe_from(self, index: int) -> None:
         self._mode, self._is_waiting = "probe", False
@@ -101,8 +94,21 @@ class MemberProgress:
     def _message(
         self, log: EntryLog, commit_index: int, round_: int, bytes_max: int
     ) -> AppendEntries | SendSnapshotPart:
-        if self._is_lacking(log):
-            return self._part(log, round_)
+        if log.term_at(self.next_index - 1) is None:
+            if self._mode == "stream" or self._snapshot is None:
+                self._probe_from(self.next_index)
+                self._snapshot, self._offset = log.snapshot, 0
+            snapshot, end = self._snapshot, self._offset + self._limits.message_bytes
+            return SendSnapshotPart(
+                term=log.term,
+                index=snapshot.index,
+                index_term=snapshot.term,
+                members=snapshot.members,
+                offset=self._offset,
+                part=snapshot.state[self._offset : end],
+                is_last=end >= len(snapshot.state),
+                round=round_,
+            )
         previous = self.next_index - 1
         previous_term = log.term_at(previous)
         assert previous_term is not None, "it is not lacking"
@@ -112,21 +118,5 @@ class MemberProgress:
             previous_term=previous_term,
             entries=log.entries_from(self.next_index, bytes_max) if bytes_max else (),
             commit_index=commit_index,
-            round=round_,
-        )
-
-    def _part(self, log: EntryLog, round_: int) -> SendSnapshotPart:
-        if self._mode == "stream" or self._snapshot is None:
-            self._probe_from(self.next_index)
-            self._snapshot, self._offset = log.snapshot, 0
-        snapshot, end = self._snapshot, self._offset + self._limits.message_bytes
-        return SendSnapshotPart(
-            term=log.term,
-            index=snapshot.index,
-            index_term=snapshot.term,
-            members=snapshot.members,
-            offset=self._offset,
-            part=snapshot.state[self._offset : end],
-            is_last=end >= len(snapshot.state),
             round=round_,
         )

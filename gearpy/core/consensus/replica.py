@@ -1,7 +1,7 @@
 """Replica: one member's part in agreeing on a log."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
@@ -23,7 +23,6 @@ from gearpy.core.consensus.messages import (
     AskVote,
     CastVote,
     EntriesAppended,
-    LeaderMessage,
     ReplicaMessage,
     SendSnapshotPart,
     SnapshotPartTaken,
@@ -77,12 +76,12 @@ class Replica:
     ) -> None:
         self._me, self._limits, self._rng, self._now_ms = me, limits, rng, now_ms
         self.log = EntryLog(stored)  #: To be looked at only.
-        self._leader = ""
+        self.leader = ""
         self._heard_ms = now_ms - limits.election_ms  # The leader.
         self._campaign: _Campaign | None = None
         self._leading: Leadership | None = None
-        self._commit_index = stored.snapshot.index
-        self._applied_index = 0
+        self.commit_index = stored.snapshot.index
+        self.applied_index = 0
         self._readable = deque[tuple[int, int]]()  # Number, and the index to be applied.
         self._parts: _Parts | None = None
         self._actions: list[ReplicaAction] = []
@@ -105,20 +104,8 @@ class Replica:
         return "follower" if self._campaign is None else "candidate"
 
     @property
-    def leader(self) -> str:
-        return self._leader
-
-    @property
     def members(self) -> tuple[str, ...]:
         return self.log.members
-
-    @property
-    def commit_index(self) -> int:
-        return self._commit_index
-
-    @property
-    def applied_index(self) -> int:
-        return self._applied_index
 
     @property
     def due_ms(self) -> int:
@@ -140,7 +127,6 @@ class Replica:
     # -- what happens ----------------------------------------------------------------------
 
     def on_tick(self, now_ms: int) -> list[ReplicaAction]:
-        """Take the time."""
         self._now_ms = now_ms
         if self._leading is not None:
             if self._leading.has_majority(now_ms):
@@ -159,7 +145,6 @@ class Replica:
         return self._settled()
 
     def on_written(self, now_ms: int) -> list[ReplicaAction]:
-        """Note that the write of `Persist` is durable."""
         self._now_ms = now_ms
         self.log.on_written()
         revealed, self._after_write = self._after_write, []
@@ -173,7 +158,7 @@ class Replica:
         It may live all the same; then an election is asked for in vain.
         """
         self._now_ms = now_ms
-        if member == self._leader and self._leading is None:
+        if member == self.leader and self._leading is None:
             heartbeat_ms = self._limits.heartbeat_ms
             self._heard_ms = now_ms - self._limits.election_ms
             # Others hear of it a little later, and do not vote before.
@@ -213,7 +198,7 @@ class Replica:
 
     def compact(self, index: int, state: bytes, now_ms: int) -> list[ReplicaAction]:
         """Keep the state after an applied entry instead of the entries that have led to it."""
-        assert index <= self._applied_index, "only applied entries are in the state"
+        assert index <= self.applied_index, "only applied entries are in the state"
         self._now_ms = now_ms
         term = self.log.term_at(index)
         if index > self.log.snapshot.index and term is not None:
@@ -233,25 +218,35 @@ class Replica:
 
     def _receive(self, sender: str, message: ReplicaMessage) -> None:
         if message.term < self.term:
-            match message:
-                case AskVote():
-                    self._answer_vote(sender, message, is_granted=False)
-                case AppendEntries() | SendSnapshotPart():
-                    self._answer(sender, is_match=False, index=0, previous_index=0, round_=0)
-                case _:
-                    pass
+            if isinstance(message, AskVote):
+                self._answer_vote(sender, message, is_granted=False)
+            elif isinstance(message, AppendEntries | SendSnapshotPart):
+                self._answer(sender, is_match=False, index=0, previous_index=0, round_=0)
             return
-        if isinstance(message, AskVote):
-            self._on_ask_vote(sender, message)
-            return
-        if isinstance(message, CastVote):
-            self._on_vote(sender, message)
-            return
-        if message.term > self.term:
+        if message.term > self.term and not isinstance(message, AskVote | CastVote):
             self._follow(message.term, "")
         match message:
+            case AskVote():
+                self._on_ask_vote(sender, message)
+            case CastVote():
+                self._on_vote(sender, message)
             case AppendEntries() | SendSnapshotPart() | TakeOver():
-                self._on_leader(sender, message)
+                assert self._leading is None, f"{sender} leads term {self.term}, too"
+                if self._campaign is not None or not self.leader:
+                    self._follow(self.term, sender)
+                assert self.leader == sender, f"{sender} leads term {self.term}, too"
+                self._heard_ms = self._now_ms
+                self._set_election_timer()
+                match message:
+                    case AppendEntries():
+                        self._append(sender, message)
+                    case SendSnapshotPart():
+                        self._take_part(sender, message)
+                    case TakeOver():
+                        if self._may_lead:
+                            self._begin_campaign(_Campaign(is_trial=False, takes_over=True))
+                    case _:
+                        assert_never(message)
             case EntriesAppended() | SnapshotPartTaken():
                 if self._leading is not None:
                     self._actions += self._leading.on_answer(sender, message, self._now_ms)
@@ -261,7 +256,7 @@ class Replica:
     # -- elections -------------------------------------------------------------------------
 
     def _begin_campaign(self, campaign: _Campaign) -> None:
-        self._campaign, self._leader = campaign, ""
+        self._campaign, self.leader = campaign, ""
         if not campaign.is_trial:
             self.log.set_term(self.term + 1, self._me)
         ask = AskVote(
@@ -278,8 +273,12 @@ class Replica:
                 self._reveal(member, ask)
 
     def _on_ask_vote(self, sender: str, message: AskVote) -> None:
-        if not message.takes_over and self._has_leader():
-            return  # Who cannot hear the leader must not disturb those who can.
+        if not message.takes_over:  # Who cannot hear the leader must not disturb those who can.
+            if self._leading is not None and self._leading.has_majority(self._now_ms):
+                return
+            is_heard = self._now_ms - self._heard_ms < self._limits.election_ms
+            if self._leading is None and self.leader and is_heard:
+                return
         if message.term > self.term and not message.is_trial:
             self._follow(message.term, "")
         is_free = message.is_trial or self.log.vote in {"", sender}
@@ -306,19 +305,16 @@ class Replica:
             return
         (campaign.granted if message.is_granted else campaign.refused).add(sender)
         if self._is_majority(campaign.granted):
-            self._on_elected(campaign)
+            if campaign.is_trial:
+                limits = self._limits
+                # Votes wait for disks. The time was drawn, so that two do not ask at once again.
+                self._election_due_ms += limits.election_ms - limits.trial_ms
+                self._begin_campaign(_Campaign(is_trial=False))
+                return
+            self._campaign, self.leader = None, self._me
+            self._leading = Leadership(self._me, self.log, self._limits, self._now_ms)
         elif self._is_majority(campaign.refused):
             self._follow(self.term, "")
-
-    def _on_elected(self, campaign: _Campaign) -> None:
-        if campaign.is_trial:
-            limits = self._limits
-            # Votes wait for disks. The time was drawn: two that ask at once must not do so again.
-            self._election_due_ms += limits.election_ms - limits.trial_ms
-            self._begin_campaign(_Campaign(is_trial=False))
-            return
-        self._campaign, self._leader = None, self._me
-        self._leading = Leadership(self._me, self.log, self._limits, self._now_ms)
 
     @property
     def _may_lead(self) -> bool:
@@ -327,7 +323,7 @@ class Replica:
         Nobody else can lead then if no other member has the entry that removes it.
         """
         return self._me in self.members or (
-            self.log.members_index > self._commit_index
+            self.log.members_index > self.commit_index
             and self._me in self.log.members_at(self.log.members_index - 1)
         )
 
@@ -335,18 +331,12 @@ class Replica:
         members = self.members
         return 2 * len(names.intersection(members)) > len(members)
 
-    def _has_leader(self) -> bool:
-        if self._leading is not None:
-            return self._leading.has_majority(self._now_ms)
-        return bool(self._leader) and self._now_ms - self._heard_ms < self._limits.election_ms
-
     def _follow(self, term: int, leader: str) -> None:
-        """Become a follower, in this term or a newer one."""
         if term > self.term:
             self.log.set_term(term)
         if term > self.term or self._leading is not None or self._campaign is not None:
             self._set_election_timer()
-        self._leader, self._campaign, self._leading = leader, None, None
+        self.leader, self._campaign, self._leading = leader, None, None
         self._readable.clear()
 
     def _set_election_timer(self) -> None:
@@ -360,52 +350,33 @@ class Replica:
 
     # -- the follower ----------------------------------------------------------------------
 
-    def _on_leader(self, sender: str, message: LeaderMessage) -> None:
-        assert self._leading is None, f"{sender} leads term {self.term}, too"
-        if self._campaign is not None or not self._leader:
-            self._follow(self.term, sender)
-        assert self._leader == sender, f"{sender} leads term {self.term}, too"
-        self._heard_ms = self._now_ms
-        self._set_election_timer()
-        match message:
-            case AppendEntries():
-                self._append(sender, message)
-            case SendSnapshotPart():
-                self._take_part(sender, message)
-            case TakeOver():
-                if self._may_lead:
-                    self._begin_campaign(_Campaign(is_trial=False, takes_over=True))
-            case _:
-                assert_never(message)
-
     def _append(self, sender: str, message: AppendEntries) -> None:
-        asked, committed = message.previous_index, self._commit_index
-        if asked >= committed and self.log.term_at(asked) != message.previous_term:
-            next_try = min(self.log.last_index, self.log.before_term_of(asked))
-            self._answer_to(sender, message, is_match=False, index=next_try)
-            return
-        previous = max(asked, committed)  # Logs are the same up to there.
-        entries = message.entries[previous - asked :]
-        self._take_entries(previous + 1, entries)
-        last = previous + len(entries)
-        self._commit_index = max(committed, min(message.commit_index, last))
-        self._answer_to(sender, message, is_match=True, index=last)
+        asked, committed = message.previous_index, self.commit_index
+        is_match = asked < committed or self.log.term_at(asked) == message.previous_term
+        if is_match:
+            previous = max(asked, committed)  # Logs are the same up to there.
+            entries = message.entries[previous - asked :]
+            self._take_entries(previous + 1, entries)
+            last = previous + len(entries)
+            self.commit_index = max(committed, min(message.commit_index, last))
+        else:
+            last = min(self.log.last_index, self.log.before_term_of(asked))
+        self._answer(
+            sender,
+            is_match=is_match,
+            index=last,
+            previous_index=asked,
+            round_=message.round,
+        )
 
     def _take_entries(self, first: int, entries: Sequence[LogEntry]) -> None:
-        """Replace entries that differ, and add those that are new; others stay as they are."""
         for index, entry in enumerate(entries, first):
             if self.log.term_at(index) != entry.term:
                 if index <= self.log.last_index:
-                    assert index > self._commit_index, "committed entries stay"
+                    assert index > self.commit_index, "committed entries stay"
                     self.log.truncate(index)
                 self.log.append(entries[index - first :])
                 return
-
-    def _answer_to(
-        self, sender: str, message: AppendEntries, *, is_match: bool, index: int
-    ) -> None:
-        previous, round_ = message.previous_index, message.round
-        self._answer(sender, is_match=is_match, index=index, previous_index=previous, round_=round_)
 
     def _answer(
         self, sender: str, *, is_match: bool, index: int, previous_index: int, round_: int
@@ -420,7 +391,7 @@ class Replica:
         self._reveal(sender, answer)
 
     def _take_part(self, sender: str, message: SendSnapshotPart) -> None:
-        if message.index <= self._commit_index:
+        if message.index <= self.commit_index:
             self._on_installed(sender, message)
             return
         parts = self._parts
@@ -439,7 +410,7 @@ class Replica:
 
     def _install(self, message: SendSnapshotPart, state: bytes) -> None:
         self._parts = None
-        self._commit_index = message.index
+        self.commit_index = message.index
         if self.log.term_at(message.index) == message.index_term:
             return  # The entries are here: they will be applied.
         self.log.install(
@@ -452,7 +423,7 @@ class Replica:
         self._answer(
             sender,
             is_match=True,
-            index=self._commit_index,
+            index=self.commit_index,
             previous_index=message.index,
             round_=message.round,
         )
@@ -476,47 +447,37 @@ class Replica:
             self._actions.append(transmit)
 
     def _settled(self) -> list[ReplicaAction]:
-        """Return all that follows from what has happened."""
         if self._leading is not None:
             leading = self._leading
             self._actions += leading.advance()
-            self._commit_index = max(self._commit_index, leading.commit_index)
+            self.commit_index = max(self.commit_index, leading.commit_index)
             self._readable += leading.take_reads()
             is_removed = self._me not in self.members
             if is_removed and leading.commit_index >= self.log.members_index:
                 self._actions += leading.last_words()
                 self._follow(self.term, "")
-        self._deliver()
+        snapshot = self.log.snapshot
+        if self.applied_index < snapshot.index <= self.log.durable_index:
+            self.applied_index = snapshot.index
+            self._actions.append(RestoreState(snapshot))
+        # While a snapshot is being installed, nothing counts as durable.
+        last = min(self.commit_index, self.log.durable_index)
+        for index in range(self.applied_index + 1, last + 1):
+            self._actions.append(ApplyEntry(index, self.log.entry(index)))
+            self.applied_index = index
+        waiting, self._readable = self._readable, deque()
+        for number, index in waiting:
+            if index <= self.applied_index:
+                self._actions.append(Readable(number))
+            else:
+                self._readable.append((number, index))
         if (write := self.log.begin_write()) is not None:
             self._after_write += self._after_next
             self._after_next = []
             self._actions.append(Persist(write))
-        role = RoleChange(self.role, self.term, self._leader)
+        role = RoleChange(self.role, self.term, self.leader)
         if role != self._told:
             self._told = role
             self._actions.append(role)
         actions, self._actions = self._actions, []
         return actions
-
-    def _deliver(self) -> None:
-        """Return the entries that can be applied, in order, and reads behind all they must see."""
-        snapshot = self.log.snapshot
-        if self._applied_index < snapshot.index <= self.log.durable_index:
-            self._applied_index = snapshot.index
-            self._actions.append(RestoreState(snapshot))
-        # While a snapshot is being installed, nothing counts as durable.
-        last = min(self._commit_index, self.log.durable_index)
-        for index in range(self._applied_index + 1, last + 1):
-            self._actions.append(ApplyEntry(index, self.log.entry(index)))
-            self._applied_index = index
-        if self._readable:
-            self._actions += self._take_readable()
-
-    def _take_readable(self) -> Iterator[Readable]:
-        waiting = deque[tuple[int, int]]()
-        for number, index in self._readable:
-            if index <= self._applied_index:
-                yield Readable(number)
-            else:
-                waiting.append((number, index))
-        self._readable = waiting

@@ -78,11 +78,6 @@ class StoredLog:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "StoredLog":
-        """Return the object that `to_bytes` made into bytes.
-
-        Raises:
-            ProtocolError: it is of another version of gearpy.
-        """
         stored: StoredLog = _decoded(data, _STORED)
         return stored
 
@@ -92,11 +87,6 @@ def encode_write(write: DiskWrite, version: int = MASTERS.newest) -> bytes:
 
 
 def decode_write(record: bytes) -> DiskWrite:
-    """Return the write that `encode_write` made into a record.
-
-    Raises:
-        ProtocolError: it is of another version of gearpy.
-    """
     write: DiskWrite = _decoded(record, _WRITE)
     return write
 

@@ -31,10 +31,9 @@ class BlockFormat(NamedTuple):
 
     def header(self, number: int, checked: bytes = b"", *, name: str = "") -> bytes:
         plain = _CHECKED.pack(self.magic, self.version, number)
-        return plain + _checksum(plain, checked, name).to_bytes(4, "big")
+        return plain + crc32(checked, crc32(plain, crc32(name.encode()))).to_bytes(4, "big")
 
     def number(self, data: bytes, damaged: Damaged) -> int:
-        """Return the number in a header, which `check` must still check."""
         if len(data) < HEADER_BYTES:
             raise damaged(len(data), f"it ends after {len(data)} bytes, within its header")
         magic, version, number, _ = _HEADER.unpack_from(data)
@@ -48,7 +47,9 @@ class BlockFormat(NamedTuple):
     def check(self, data: bytes, damaged: Damaged, checked: bytes = b"", *, name: str = "") -> int:
         """Return the number in a header; refuse one that does not go with what follows it."""
         number = self.number(data, damaged)
-        if _HEADER.unpack_from(data)[-1] != _checksum(data[: _CHECKED.size], checked, name):
+        if _HEADER.unpack_from(data)[-1] != crc32(
+            checked, crc32(data[: _CHECKED.size], crc32(name.encode()))
+        ):
             raise damaged(0, "the checksum of its header does not match")
         return number
 
@@ -56,13 +57,8 @@ class BlockFormat(NamedTuple):
         return self.header(len(body), body, name=name) + body
 
     def body(self, data: bytes, damaged: Damaged, *, name: str = "") -> bytes:
-        """Return the content that `block` was given."""
         size, body = self.number(data, damaged), data[HEADER_BYTES:]
         if len(body) != size:
             raise damaged(len(data), f"it holds {len(body)} bytes of {size}")
         self.check(data, damaged, body, name=name)
         return body
-
-
-def _checksum(plain: bytes, checked: bytes, name: str) -> int:
-    return crc32(checked, crc32(plain, crc32(name.encode())))

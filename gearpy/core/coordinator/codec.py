@@ -42,11 +42,7 @@ _TEXTS: Final = ("host", "username", "source")
 
 
 def check_message(message: CoordinatorMessage) -> None:
-    """Refuse a message that could not be read back unchanged.
-
-    Raises:
-        ConfigError: the type or key is empty or too long, or the values are not plain.
-    """
+    """Refuse a message that could not be read back unchanged."""
     type_, key = message.type, message.key
     if not 0 < len(type_) <= _TYPE_CHARS_MAX:
         raise ConfigError(
@@ -73,11 +69,7 @@ def encode_segment(messages: Iterable[CoordinatorMessage], *, name: str) -> byte
 
 
 def decode_segment(data: bytes, *, name: str, log: str) -> Sequence[CoordinatorMessage]:
-    """Return the messages that `encode_segment` was given for this name.
-
-    Raises:
-        LogDamaged: it is not what was stored, or of another version of gearpy.
-    """
+    """Raises `LogDamaged` where it is not what was stored, or of another version of gearpy."""
     found = salvage_segment(data, name=name, log=log)
     if found.damage is not None:
         raise found.damage
@@ -96,7 +88,6 @@ class Salvaged(NamedTuple):
 
 
 def salvage_segment(data: bytes, *, name: str, log: str) -> Salvaged:
-    """Return the undamaged messages of a file, even if others are damaged."""
     damaged = _damaged(f"{log}/{name}")
     try:
         count = _SEGMENT.number(data, damaged)
@@ -147,11 +138,6 @@ def encode_mark(mark: CommitMark, *, name: str) -> bytes:
 
 
 def decode_mark(data: bytes, *, name: str, log: str) -> CommitMark:
-    """Return the value that `encode_mark` was given for this name.
-
-    Raises:
-        LogDamaged: it is not what was stored, or of another version of gearpy.
-    """
     damaged = _damaged(f"{log}/{name}")
     try:
         return msgspec.msgpack.decode(_MARK.body(data, damaged, name=name), type=CommitMark)

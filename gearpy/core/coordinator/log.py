@@ -41,11 +41,7 @@ class CoordinatorMessage(Struct, frozen=True, kw_only=True):
     extras: Values = field(default_factory=dict)
 
     def understood(self) -> Values:
-        """Return the values, or refuse them if this gearpy may not understand them.
-
-        Raises:
-            ProtocolError: a newer gearpy has written them.
-        """
+        """Return the values, or refuse them if this gearpy may not understand them."""
         if self.version > VERSION:
             raise ProtocolError(
                 f"message {self.type} {self.key} of the coordinator log has version "
@@ -73,7 +69,6 @@ class CoordinatorState:
             self.on_message(each)
 
     def on_message(self, message: CoordinatorMessage) -> None:
-        """Apply the next message of the log."""
         place = (message.type, message.key)
         self._messages.pop(place, None)  # The order is that of the last messages.
         if message.values is not None:

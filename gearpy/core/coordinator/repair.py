@@ -48,11 +48,7 @@ class SalvagedLog(Struct, frozen=True, kw_only=True):
 
 
 def salvage_log(log: str) -> Steps[SalvagedLog]:
-    """Read the undamaged part of a log that nobody appends to; ``log`` is the folder, for texts.
-
-    Raises:
-        LogDamaged: another version of gearpy has written it.
-    """
+    """Read the undamaged part of a log that nobody appends to; ``log`` is the folder, for texts."""
     names: Sequence[str] = yield ListNames()
     files = files_of(names)
     marks, found = dict[Opening, CommitMark](), dict[CoordinatorLogFile, Salvaged]()
@@ -72,7 +68,9 @@ def salvage_log(log: str) -> Steps[SalvagedLog]:
             damage[file] = LogDamaged(
                 file=error.location, offset=0, reason=error.reason, fix=ADVICE
             )
-    _check_version(files, damage)
+    foreign = [each for each in damage.values() if each.fix != ADVICE]
+    if foreign and len(foreign) == len(files):
+        raise foreign[0]
     counting = _counting(found, marks)
     missing = list(_missing(counting, marks, files, log))
     begin = min(counting).opening if counting else None
@@ -94,18 +92,9 @@ def salvage_log(log: str) -> Steps[SalvagedLog]:
     )
 
 
-def _check_version(
-    files: Sequence[CoordinatorLogFile], damage: Mapping[CoordinatorLogFile, LogDamaged]
-) -> None:
-    foreign = [each for each in damage.values() if each.fix != ADVICE]
-    if foreign and len(foreign) == len(files):
-        raise foreign[0]
-
-
 def _counting(
     found: Mapping[CoordinatorLogFile, Salvaged], marks: Mapping[Opening, CommitMark]
 ) -> dict[CoordinatorLogFile, Salvaged]:
-    """Return the files to read: from the newest undamaged base on, in order."""
     newest = max((opening for opening, mark in marks.items() if mark.serial), default=None)
     whole = [
         each
@@ -124,7 +113,6 @@ def _missing(
     files: Sequence[CoordinatorLogFile],
     log: str,
 ) -> Iterator[LogDamaged]:
-    """Yield an error for each file that another one says was there."""
     openings = [opening for opening, mark in marks.items() if mark.serial]
     openings += [each.opening for each in counting]
     if not openings:

@@ -22,11 +22,6 @@ _SHOWN_CHARS_MAX: Final = 100
 
 
 def check_savepoint(name: str) -> None:
-    """Refuse a text that cannot be the name of a savepoint.
-
-    Raises:
-        ConfigError: it cannot.
-    """
     if _NAME.fullmatch(name) is None:
         raise ConfigError(
             f"{name[:_SHOWN_CHARS_MAX]!r} is no name of a savepoint: take up to 63 letters, "
@@ -46,11 +41,7 @@ class DrainView:
 
     @property
     def savepoint(self) -> str:
-        """The name of the savepoint to make at its end; empty for none.
-
-        Raises:
-            ProtocolError: the message cannot be understood.
-        """
+        """The name of the savepoint to make at its end; empty for none."""
         found = self._state.find(APPLICATION, _DRAIN)
         return "" if found is None else str(found.understood().get("savepoint", ""))
 
@@ -118,11 +109,6 @@ def encode_savepoint(savepoint: Savepoint) -> bytes:
 
 
 def decode_savepoint(data: bytes) -> Savepoint:
-    """Return the savepoint that `encode_savepoint` made.
-
-    Raises:
-        ProtocolError: it is none, or of a newer gearpy.
-    """
     body = data[_SUM_BYTES:]
     if crc32(body).to_bytes(_SUM_BYTES) != data[:_SUM_BYTES]:
         raise ProtocolError("malformed savepoint: its checksum is another one")

@@ -138,7 +138,6 @@ class CoordinatorLogFile(NamedTuple):
 
 
 def files_of(names: Iterable[str]) -> list[CoordinatorLogFile]:
-    """Return the files of a log among these, in order; others are nobody's business."""
     return sorted(filter(None, map(_file_of, names)))
 
 
@@ -159,11 +158,7 @@ def newest_launch(names: Iterable[str]) -> int:
 
 
 def files_that_count(names: Iterable[str], *, log: str = "") -> list[CoordinatorLogFile]:
-    """Return the newest base and the segments that follow it; empty for a new log.
-
-    Raises:
-        LogDamaged: a file is missing between these.
-    """
+    """Return the newest base and the segments that follow it; empty for a new log."""
     files = [each for each in files_of(names) if each.kind != "open"]
     bases = [each for each in files if each.kind == "base"]
     if not files:
@@ -206,9 +201,6 @@ def read_log(log: str) -> Steps[LogContents]:
     """Read the files that count; ``log`` is the folder, for texts.
 
     If a file was dropped meanwhile, it was replaced: reading begins anew.
-
-    Raises:
-        LogDamaged: a file is missing, or is not as it was stored.
     """
     names: Sequence[str] = yield ListNames()
     for _ in range(_READS_MAX):
@@ -251,7 +243,6 @@ def _marks(names: Sequence[str], log: str) -> Steps[dict[CoordinatorLogFile, Com
 def _check_marks(
     files: Sequence[CoordinatorLogFile], marks: Mapping[CoordinatorLogFile, CommitMark], log: str
 ) -> None:
-    """Refuse to read less than was acknowledged."""
     newest = files[-1] if files else None
     if newest is not None and CoordinatorLogFile(newest.opening, 0, "open") not in marks:
         raise missing_file(CoordinatorLogFile(newest.opening, 0, "open"), log, because=newest)
@@ -285,7 +276,7 @@ class CoordinatorLogWriter:
         self.state = CoordinatorState()
         self._log = log
         self._known_launch = known_launch
-        self._opening = Opening(launch, 1, nonce)
+        self.opening = Opening(launch, 1, nonce)
         self._segments_max = segments_max
         self._last = self._marker
         self._segments = 0  # Since the base.
@@ -294,12 +285,8 @@ class CoordinatorLogWriter:
         self._newer = ""  # The opening that has superseded this one.
 
     @property
-    def opening(self) -> Opening:
-        return self._opening
-
-    @property
     def _marker(self) -> CoordinatorLogFile:
-        return CoordinatorLogFile(self._opening, 0, "open")
+        return CoordinatorLogFile(self.opening, 0, "open")
 
     def open(self, *, instead: CoordinatorState | None = None) -> Steps[None]:
         """Open the log; appends of earlier openings do not count from now on.
@@ -316,9 +303,9 @@ class CoordinatorLogWriter:
         opened = [each.opening.launch for each in files_of(names) if each.kind != "segment"]
         if self._known_launch > max(opened, default=0):
             raise LogAbsent(log=self._log, launch=self._known_launch, found=max(opened, default=0))
-        launch = self._opening.launch
+        launch = self.opening.launch
         known = [e.opening.number for e in files_of(names) if e.opening.launch == launch]
-        self._opening = self._opening._replace(number=max(known, default=0) + 1)
+        self.opening = self.opening._replace(number=max(known, default=0) + 1)
         self._last = self._marker
         self._check(names, is_listed=False)
         yield self._save_mark(CommitMark())
@@ -366,11 +353,10 @@ class CoordinatorLogWriter:
         yield from self._settle()
 
     def _write(self, kind: _Kind, messages: Sequence[CoordinatorMessage]) -> None:
-        file = CoordinatorLogFile(self._opening, self._last.serial + 1, kind)
+        file = CoordinatorLogFile(self.opening, self._last.serial + 1, kind)
         self._unsettled = (file, encode_segment(messages, name=file.name), list(messages))
 
     def _settle(self) -> Steps[None]:
-        """Save the next file, and find out whether it counts."""
         assert self._unsettled is not None
         file, data, messages = self._unsettled
         yield Save(file.name, data)
@@ -407,7 +393,7 @@ class CoordinatorLogWriter:
     def _check(self, names: Sequence[str], *, is_listed: bool = True) -> None:
         """Refuse to go on if there is a later opening, or what was stored before is away."""
         files = files_of(names)
-        if files and files[-1].opening > self._opening:
+        if files and files[-1].opening > self.opening:
             self._newer = str(files[-1].opening)
         if self._newer:
             raise self._superseded()
@@ -415,4 +401,4 @@ class CoordinatorLogWriter:
             raise StoreAway(f"{self._last.name} is not there any more: bring it back")
 
     def _superseded(self) -> LogSuperseded:
-        return LogSuperseded(log=self._log, opening=str(self._opening), newer=self._newer)
+        return LogSuperseded(log=self._log, opening=str(self.opening), newer=self._newer)

@@ -64,50 +64,31 @@ class Versions:
         self._state = state
 
     def read(self) -> list[ProgramVersion]:
-        """Return all, the oldest first.
-
-        Raises:
-            ProtocolError: a message cannot be understood.
-        """
+        """Return all, the oldest first."""
         found = [_version(each) for each in self._state.messages(_VERSION)]
         return sorted(found, key=lambda each: each.number)
 
     @property
     def current(self) -> ProgramVersion | None:
-        """The version that runs, on trial or not; None if there was no change.
-
-        Raises:
-            ProtocolError: a message cannot be understood.
-        """
+        """The version that runs, on trial or not; None if there was no change."""
         return next((each for each in self.read() if each.state in {"trial", "running"}), None)
 
     @property
     def waiting(self) -> ProgramVersion | None:
-        """The version that waits for its event time; None if none does.
-
-        Raises:
-            ProtocolError: a message cannot be understood.
-        """
+        """The version that waits for its event time; None if none does."""
         return next((each for each in self.read() if each.state == "waiting"), None)
 
     def of_epoch(self, epoch: int) -> ProgramVersion | None:
-        """Return the version that an epoch ended in, or was given up in; None if it is not known.
-
-        Raises:
-            ProtocolError: a message cannot be understood.
-        """
-        return _last(each for each in self._begun() if (each.first or each.epoch + 1) <= epoch)
+        """Return the version that an epoch ended in, or was given up in, if it is known."""
+        begun = [each for each in self._begun() if (each.first or each.epoch + 1) <= epoch]
+        return begun[-1] if begun else None
 
     def on_state(self, epoch: int) -> ProgramVersion | None:
-        """Return the newest version that may go on from a stored epoch; None if it is not known.
-
-        Raises:
-            ProtocolError: a message cannot be understood.
-        """
-        return _last(each for each in self._begun() if each.epoch <= epoch)
+        """Return the newest version that may go on from a stored epoch, if it is known."""
+        begun = [each for each in self._begun() if each.epoch <= epoch]
+        return begun[-1] if begun else None
 
     def write(self, version: ProgramVersion) -> CoordinatorMessage:
-        """Return the message that adds a version, or tells its new state."""
         values: dict[str, Any] = {
             "program": msgspec.json.decode(msgspec.json.encode(version.artifact)),
             "change": version.change,
@@ -130,16 +111,11 @@ class Versions:
         return (each for each in self.read() if each.first or each.state in run)
 
     def end_unfinished(self, reason: str) -> list[CoordinatorMessage]:
-        """Return the messages that say of versions in preparation that they never began."""
         return [
             self.write(replace(each, state="failed", reason=reason))
             for each in self.read()
             if each.state == "preparing"
         ]
-
-
-def _last(versions: Iterator[ProgramVersion]) -> ProgramVersion | None:
-    return next(reversed([*versions]), None)
 
 
 def _version(message: CoordinatorMessage) -> ProgramVersion:

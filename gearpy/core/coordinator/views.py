@@ -36,18 +36,12 @@ class EpochManifests:
         return sorted({self._place(each)[0] for each in self._state.messages(EPOCH)})
 
     def manifests(self, region: int) -> list[Manifest]:
-        """Return the complete epochs of a region, the oldest first.
-
-        Raises:
-            ProtocolError: one of them is no manifest, or is of a newer gearpy.
-        """
         found = [each for each in self._state.messages(EPOCH) if self._place(each)[0] == region]
         return [self._manifest(each) for each in sorted(found, key=self._place)]
 
     def messages_for(
         self, manifest: Manifest, offsets: Iterable[TaskOffsets] = ()
     ) -> list[CoordinatorMessage]:
-        """Return the messages to append, in one go, when an epoch is complete."""
         places = SourcePlaces(self._state)
         values = {"manifest": encode_manifest(manifest)}
         epoch = draft(EPOCH, _epoch_key(manifest.region, manifest.epoch), values)
@@ -56,7 +50,6 @@ class EpochManifests:
         return [*(places.write(each, epoch=manifest.epoch) for each in offsets), epoch]
 
     def has(self, region: int, epoch: int) -> bool:
-        """Tell whether an epoch is complete, without a check of the epochs and files it needs."""
         return self._state.find(EPOCH, _epoch_key(region, epoch)) is not None
 
     def drop_messages(self, region: int, epoch: int) -> list[CoordinatorMessage]:
@@ -125,9 +118,6 @@ class SourcePlaces:
 
         Partitions that are not named stay as they are. ``epoch`` is the one that the task's region
         goes back to; default: the one of its last checkpoint, or 0, the beginning.
-
-        Raises:
-            ProtocolError: the last checkpoint cannot be understood.
         """
         found = self.read(offsets.task_id)
         last = found or TaskPlaces(task=offsets.task_id, epoch=0, offsets={})
@@ -141,13 +131,7 @@ class SourcePlaces:
         )
 
     def overrides(self, tasks: Iterable[TaskId], *, epoch: int) -> tuple[TaskOffsets, ...]:
-        """Return the places that replace those in the snapshots of an epoch.
-
-        An override is used up when an epoch is complete that began with it.
-
-        Raises:
-            ProtocolError: a checkpoint cannot be understood.
-        """
+        """Return the places that replace those in an epoch's snapshots; it uses them up."""
         found = [self.read(each) for each in sorted(set(tasks))]
         return tuple(
             TaskOffsets(
@@ -189,9 +173,6 @@ class ChangelogPartitions:
         """Return the messages to append so that each of these tasks has a partition.
 
         New tasks get those behind all that were given out; no other task's changes are in them.
-
-        Raises:
-            ProtocolError: a message cannot be understood.
         """
         known = self.read()
         new = sorted(set(tasks) - known.keys())
@@ -234,17 +215,12 @@ class ApplicationView:
 
     @property
     def name(self) -> str:
-        """The name of the application; empty if the log has none.
-
-        Raises:
-            ProtocolError: the message cannot be understood.
-        """
+        """The name of the application; empty if the log has none."""
         found = self._state.find(APPLICATION, "name")
         return "" if found is None else _text(found, "value")
 
     @property
     def succeeded_ms(self) -> int | None:
-        """The time at which the application succeeded, in ms since the epoch, or None."""
         found = self._state.find(APPLICATION, "outcome")
         return None if found is None else found.timestamp_ms
 
@@ -346,11 +322,6 @@ def _step_place(values: Values) -> StepPlace:
 
 
 def task_of(key: str, message: CoordinatorMessage | None = None) -> TaskId:
-    """Return the task with this text, such as ``1.0``.
-
-    Raises:
-        ProtocolError: it is none.
-    """
     message = message or CoordinatorMessage(type="", key=key, values=None)
     return TaskId(*_two_numbers(message, "."))
 

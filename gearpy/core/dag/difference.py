@@ -20,7 +20,7 @@ def graph_difference(
     ``expected`` belongs to ``ours``. Lines that begin with the same numbers are about the same
     processor or edge.
     """
-    one, other = _by_subject(expected), _by_subject(got)
+    one, other = {_subject(line): line for line in expected}, {_subject(line): line for line in got}
     found = [
         _told(one.get(subject), other.get(subject), ours, theirs)
         for subject in sorted(one.keys() | other.keys(), key=_place)
@@ -31,17 +31,12 @@ def graph_difference(
     return "; ".join(found)
 
 
-def _by_subject(lines: Sequence[str]) -> dict[str, str]:
-    return {_subject(line): line for line in lines}
-
-
 def _subject(line: str) -> str:
     words = line.split(" ", 3)
     return " ".join(words[:3]) if words[1:2] == ["->"] else words[0]
 
 
 def _place(subject: str) -> tuple[bool, list[int], str]:
-    """Sort processors first, each kind by number; a subject without numbers comes last."""
     words = subject.split(" -> ")
     numbers = [int(word) for word in words if word.isascii() and word.isdigit()]
     return len(words) > 1 or not numbers, numbers, subject

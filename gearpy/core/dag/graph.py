@@ -172,7 +172,6 @@ class Dag:
         return MappingProxyType({pid: ProcessorId(place) for place, pid in enumerate(self.order)})
 
     def renumbered(self) -> "Dag":
-        """Return the same dag with processor ids that are topological places from 0."""
         new = self.renumbering
         processors = {new[pid]: replace(self.processors[pid], id=new[pid]) for pid in self.order}
         edges = [
@@ -249,7 +248,6 @@ class Dag:
         return self.tasks_of(*self.upstream(ProcessorId(task.processor)))
 
     def without(self, *pids: ProcessorId) -> "Dag":
-        """Return the same dag without these processors; all others keep their ids."""
         processors = {pid: spec for pid, spec in self.processors.items() if pid not in pids}
         edges = [edge for edge in self.edges if not {*edge.ends} & {*pids}]
         return Dag(self.version, processors, tuple(edges))

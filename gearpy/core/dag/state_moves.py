@@ -56,7 +56,6 @@ class StateMove(Struct, frozen=True, kw_only=True):
 
     @property
     def is_spread_anew(self) -> bool:
-        """Whether kept state goes to another number of tasks."""
         return (
             self.fate in {"kept", "moved"}
             and self.old is not None

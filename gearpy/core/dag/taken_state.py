@@ -73,8 +73,6 @@ class TakenState:
         }
         self._regions_of_old = self._takers()
 
-    # -- tasks and steps -------------------------------------------------------------------
-
     def tasks(self, pid: ProcessorId) -> list[TaskId]:
         tasks = [TaskId(pid, index) for index in range(self._parallelism[pid])]
         return tasks if all(task in self._manifest_of for task in tasks) else []
@@ -96,10 +94,7 @@ class TakenState:
     def is_one_to_one(self, task: TaskId, spec: ProcessorSpec) -> bool:
         return self._parallelism[ProcessorId(task.processor)] == spec.parallelism
 
-    # -- keyed state -----------------------------------------------------------------------
-
     def sources(self, task: TaskId) -> Iterator[StateSource]:
-        """Yield the tasks of before that a task gets keyed state from."""
         spec = self._dag.processors[ProcessorId(task.processor)]
         for each in self.old_tasks(spec.id):
             takers = self._regions_of_old[self._manifest_of[each].region]
@@ -177,10 +172,6 @@ def _groups(task: TaskId, parallelism: int) -> KeyGroups:
 def _taken_from(
     file: SnapshotFile, wanted: Mapping[TaskId, Sequence[TakenGroups]]
 ) -> SnapshotFile | None:
-    """Return a file as what is taken over from it; None if nothing is.
-
-    It may have been taken over before: then what counted of it since is taken.
-    """
     before = file.taken or [_taken(task, task, _ALL) for task in file.tasks]
     taken = tuple(
         replace(each, source=own.source, first=both.first, last=both.last)

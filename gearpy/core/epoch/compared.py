@@ -80,7 +80,10 @@ class OutputComparison:
                     break
                 self.examples.append(
                     DifferentOutput(
-                        epoch=epoch, key=key, then=_text(then, place), now=_text(now, place)
+                        epoch=epoch,
+                        key=key,
+                        then=repr(then[place].value) if place < len(then) else "",
+                        now=repr(now[place].value) if place < len(now) else "",
                     )
                 )
 
@@ -95,7 +98,3 @@ def _only_in(these: Sequence[PutOut], others: Sequence[PutOut]) -> list[PutOut]:
         else:
             only.append(each)
     return only
-
-
-def _text(records: Sequence[PutOut], place: int) -> str:
-    return repr(records[place].value) if place < len(records) else ""

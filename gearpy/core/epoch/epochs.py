@@ -52,7 +52,6 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
     @property
     def total_bytes(self) -> int:
-        """The number of bytes that a restart from here reads."""
         return sum(file.size_bytes for file in self.chain)
 
 
@@ -64,11 +63,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """Return the manifest that `encode_manifest` made.
-
-    Raises:
-        ProtocolError: it is none.
-    """
+    """Return the manifest that `encode_manifest` made, or raise `ProtocolError`."""
     try:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, ValueError) as error:
@@ -113,33 +108,19 @@ class EpochCoordinator:
     ) -> None:
         self._region = region
         self._attempt = attempt
-        self._epoch = epoch
+        self.epoch = epoch
         self._placement = placement
         self._executors = frozenset(placement.values())
         self._base = tuple(base)
         self._pace = pace
         self._timeout_ms = timeout_ms
         self._given_up = 0  # Since one was complete in that time.
-        self._is_ending = False
+        self.is_ending = False
         self._due_ms = pace.first_ms(now_ms)
         self._began_ms = self._announce_ms = now_ms
         self._clock_ms = MIN_MS
-        self._cut_time_ms: int | None = None
+        self.cut_time_ms: int | None = None
         self._stored: dict[ExecutorId, EpochStored] = {}
-
-    # -- questions -------------------------------------------------------------------------
-
-    @property
-    def epoch(self) -> int:
-        return self._epoch
-
-    @property
-    def is_ending(self) -> bool:
-        return self._is_ending
-
-    @property
-    def cut_time_ms(self) -> int | None:
-        return self._cut_time_ms
 
     @property
     def missing(self) -> list[ExecutorId]:
@@ -150,67 +131,43 @@ class EpochCoordinator:
         return self._timeout_ms << min(_DOUBLED_MAX, max(0, self._given_up - _GIVEN_UP + 1))
 
     def is_due(self, now_ms: int) -> bool:
-        return not self._is_ending and now_ms >= self._due_ms
+        return not self.is_ending and now_ms >= self._due_ms
 
     def is_late(self, now_ms: int) -> bool:
-        return self._is_ending and now_ms - self._began_ms >= self.timeout_ms
+        return self.is_ending and now_ms - self._began_ms >= self.timeout_ms
 
     def awaits(self, message: EpochStored) -> bool:
-        """Tell whether the epoch that is being ended lacks this."""
         return (
-            self._is_ending
-            and (message.attempt, message.epoch) == (self._attempt, self._epoch)
+            self.is_ending
+            and (message.attempt, message.epoch) == (self._attempt, self.epoch)
             and message.executor_id in self._executors
             and message.executor_id not in self._stored
         )
 
-    # -- what happens ----------------------------------------------------------------------
-
     def begin(self, now_ms: int, *, clock_ms: int, cut_time_ms: int | None) -> None:
-        assert not self._is_ending, self._epoch
-        self._is_ending = True
+        assert not self.is_ending, self.epoch
+        self.is_ending = True
         self._began_ms = self._announce_ms = now_ms
-        self._clock_ms, self._cut_time_ms = clock_ms, cut_time_ms
+        self._clock_ms, self.cut_time_ms = clock_ms, cut_time_ms
 
     def to_announce(self, now_ms: int) -> Cut | None:
         """Return the message for every executor now; the same again when that takes long."""
-        if not self._is_ending or now_ms < self._announce_ms:
+        if not self.is_ending or now_ms < self._announce_ms:
             return None
         self._announce_ms = now_ms + REPEAT_MS
-        return Cut(self._epoch, self._cut_time_ms)
+        return Cut(self.epoch, self.cut_time_ms)
 
     def on_stored(self, message: EpochStored, now_ms: int) -> Manifest | None:
-        """Note the files that an executor has stored; the last executor completes the manifest."""
         if not self.awaits(message):
             return None
         self._stored[message.executor_id] = message
         if len(self._stored) < len(self._executors):
             return None
-        manifest = self._manifest()
-        self._base = manifest.snapshots
-        if now_ms - self._began_ms < self._timeout_ms:
-            self._given_up = 0
-        self._go_on(self._pace.on_complete(began_ms=self._began_ms, now_ms=now_ms))
-        return manifest
-
-    def abort(self, now_ms: int) -> None:
-        """Give the epoch up; the next one may begin to end at once."""
-        assert self._is_ending, self._epoch
-        self._given_up += 1
-        self._go_on(now_ms)
-
-    def _go_on(self, due_ms: int) -> None:
-        self._epoch += 1
-        self._stored = {}
-        self._is_ending, self._cut_time_ms = False, None
-        self._due_ms = due_ms
-
-    def _manifest(self) -> Manifest:
         stored = [self._stored[each] for each in sorted(self._stored)]
         has_missed_cut = any(each.has_missed_cut for each in stored)
-        return Manifest(
+        manifest = Manifest(
             region=self._region,
-            epoch=self._epoch,
+            epoch=self.epoch,
             attempt=self._attempt,
             clock_ms=self._clock_ms,
             snapshots=merged(
@@ -219,8 +176,25 @@ class EpochCoordinator:
                 self._placement,
             ),
             offsets=tuple(offsets for each in stored for offsets in each.offsets),
-            cut_time_ms=None if has_missed_cut else self._cut_time_ms,
+            cut_time_ms=None if has_missed_cut else self.cut_time_ms,
         )
+        self._base = manifest.snapshots
+        if now_ms - self._began_ms < self._timeout_ms:
+            self._given_up = 0
+        self._go_on(self._pace.on_complete(began_ms=self._began_ms, now_ms=now_ms))
+        return manifest
+
+    def abort(self, now_ms: int) -> None:
+        """Give the epoch up; the next one may begin to end at once."""
+        assert self.is_ending, self.epoch
+        self._given_up += 1
+        self._go_on(now_ms)
+
+    def _go_on(self, due_ms: int) -> None:
+        self.epoch += 1
+        self._stored = {}
+        self.is_ending, self.cut_time_ms = False, None
+        self._due_ms = due_ms
 
 
 def merged(
@@ -262,7 +236,6 @@ class CommitRound:
         return not self._waiting_for
 
     def to_tell(self, now_ms: int) -> list[ExecutorId]:
-        """Return the executors to tell now: all at first, later the ones that have not answered."""
         if now_ms < self._due_ms:
             return []
         self._due_ms = now_ms + REPEAT_MS

@@ -29,8 +29,6 @@ class EpochHistory:
         self._stored_epoch = self._manifests[-1].epoch if self._manifests else 0
         self._listed = Counter(f.location for each in self._manifests for f in each.snapshots)
 
-    # -- questions -------------------------------------------------------------------------
-
     @property
     def newest(self) -> Manifest | None:
         return self._manifests[-1] if self._manifests else None
@@ -75,8 +73,6 @@ class EpochHistory:
             None,
         )
 
-    # -- what happens ----------------------------------------------------------------------
-
     def on_damage(self, location: str) -> bool:
         """Note that a file is damaged, though no restart has needed it yet; tell if that is new."""
         if location not in self._listed or location in self._damaged:
@@ -85,7 +81,6 @@ class EpochHistory:
         return True
 
     def on_complete(self, manifest: Manifest) -> None:
-        """Add a complete epoch, newer than all before; those must be stored."""
         assert self.unstored is None, self.unstored
         assert self.newest is None or manifest.epoch > self.newest.epoch, manifest.epoch
         self._manifests.append(manifest)
@@ -100,7 +95,6 @@ class EpochHistory:
         return tuple(each for each in stored[: -self._retained] if each not in staying)
 
     def discard(self, epochs: Collection[int]) -> list[SnapshotFile]:
-        """Never go back to these epochs; return the files that nobody needs any more."""
         gone = [each for each in self._manifests if each.epoch in epochs]
         self._manifests = [each for each in self._manifests if each.epoch not in epochs]
         files = {file.location: file for each in gone for file in each.snapshots}

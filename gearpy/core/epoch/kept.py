@@ -32,25 +32,17 @@ class KeptEpochs:
         return tuple(self._wanted)
 
     def begin(self, name: str, running: Mapping[int, int], ended: Mapping[int, int]) -> None:
-        """Begin to make a savepoint.
-
-        Args:
-            name: of the savepoint.
-            running: by region: the first epoch that begins to end from now on.
-            ended: the newest epochs of regions that have come to their end.
-        """
+        """Begin to make a savepoint."""
         self._wanted[name] = dict(running)
         self._made[name] = dict(ended)
 
     def on_stored(self, region: int, epoch: int) -> dict[str, dict[int, int]]:
-        """Note a complete epoch; return the savepoints that are made with it, by name."""
         for name, regions in self._wanted.items():
             if region in regions and epoch >= regions[region]:
                 self._made[name].setdefault(region, epoch)
         return self.whole()
 
     def whole(self) -> dict[str, dict[int, int]]:
-        """Return the savepoints that are made, and not stored yet, by name."""
         return {
             name: self._made[name]
             for name, regions in self._wanted.items()
@@ -66,7 +58,6 @@ class KeptEpochs:
         self._failures[region] = failure
 
     def kept(self, region: int) -> frozenset[int]:
-        """Return the epochs of a region that stay in the log."""
         found = {each[region] for each in self._made.values() if region in each}
         if (failure := self._failures.get(region)) is not None:
             found.add(failure.after)

@@ -81,7 +81,6 @@ class CutTimes:
         self._seen_ms = MIN_MS
 
     def on_clock(self, clock: TaskClock) -> None:
-        """Note how far a source has read; other tasks do not say."""
         if clock.newest_ms == MIN_MS:
             return
         before_ms = self._newest.get(clock.task_id, clock.newest_ms)

@@ -39,12 +39,7 @@ class RecordingShare:
         return epoch % self.every == 0
 
     def on_recorded(self, cost_ns: int, *, busy_ns: int, open_ms: int) -> None:
-        """Take what it has cost to record an epoch.
-
-        Args:
-            busy_ns: the time for which the task was busy, the cost included.
-            open_ms: the time from the beginning of the epoch to its end.
-        """
+        """Take what it has cost to record an epoch."""
         allowed_ns = max((busy_ns - cost_ns) * _OF_BUSY, open_ms * _NS_PER_MS * _OF_ALL)
         if allowed_ns <= 0:
             return

@@ -92,10 +92,16 @@ class LinkAlignment(Generic[M]):
         if epoch is None or epoch == self.epoch:
             return (message,)
         self._held[link] = deque([(epoch, message)])
-        return self._end_epochs()
+        passed: list[M | EpochEnd] = []
+        while len(self._held) == len(self._newest):
+            # A link may skip an epoch whose end it was never asked for.
+            self.epoch = min(_first_epoch(held) for held in self._held.values())
+            passed.append(EpochEnd(self.epoch - 1))
+            for each in list(self._held):
+                self._release(each, passed)
+        return passed
 
     def hold_back(self) -> None:
-        """Hold back messages of links that have ended the epoch, until all links have."""
         self._is_enough = True
 
     def _let_go(self) -> Iterator[M | EpochEnd]:
@@ -107,17 +113,6 @@ class LinkAlignment(Generic[M]):
         if (reached := min(self._newest.values())) > self.epoch:
             self.epoch = reached
             yield EpochEnd(reached - 1)
-
-    def _end_epochs(self) -> list[M | EpochEnd]:
-        """Go on as far as all links have come."""
-        passed: list[M | EpochEnd] = []
-        while len(self._held) == len(self._newest):
-            # A link may skip an epoch whose end it was never asked for.
-            self.epoch = min(_first_epoch(held) for held in self._held.values())
-            passed.append(EpochEnd(self.epoch - 1))
-            for link in list(self._held):
-                self._release(link, passed)
-        return passed
 
     def _release(self, link: TaskId, passed: list[M | EpochEnd]) -> None:
         held = self._held[link]

@@ -44,7 +44,6 @@ class AsyncWindow:
         self.watermark_ms = MIN_MS  #: What was taken.
 
     def take(self, values: Sequence[Any], times: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        """Take records; return their numbers with them."""
         first = self._next
         for number, (value, time) in enumerate(zip(values, times, strict=True), first):
             self._held[number] = HeldResult(value, time)
@@ -56,7 +55,6 @@ class AsyncWindow:
         self.watermark_ms = max(self.watermark_ms, watermark_ms)
 
     def finish(self, number: int, result: Any) -> None:
-        """Take a result. Does nothing if its record is not held any more."""
         if number not in self._held:
             return
         if self._ordered:
@@ -113,7 +111,6 @@ class AsyncWindow:
         return self._held.pop(number, None)
 
     def _take_turns(self) -> None:
-        """Release the results whose turn has come."""
         while self._turn < self._next:
             if self._turn in self._results:
                 self._done.append((self._turn, self._results.pop(self._turn)))

@@ -87,7 +87,6 @@ class Subscription:
         self._targets = [_Target(window=first, ask_each=each) for _ in range(targets)]
 
     def credit(self, target: int) -> int:
-        """Return how many records may be sent to ``target`` now; none at 0 and below."""
         state = self._targets[target]
         if state.open.bytes_total - state.acked_bytes >= self._limits.window_bytes:
             return 0
@@ -141,7 +140,6 @@ class Subscription:
                 span.seq += more
 
     def ask(self, target: int, now_ms: int) -> int:
-        """Ask at once about everything sent to ``target``; return the count to ask about."""
         return self._ask(self._targets[target], now_ms)
 
     def on_ack(self, target: int, *, seq: int, received: int, room: int = 0) -> None:
@@ -158,7 +156,16 @@ class Subscription:
             raise MessageLost(f"target {target} has {received} of {seq} records")
         state = self._targets[target]
         if seq:  # The answer to the opening of a link knows nothing yet.
-            self._resize(state, room)
+            limits = self._limits
+            batch = max(1, min(max(state.batch, state.batch_before), limits.least_records))
+            state.batch, state.batch_before = 0, state.batch
+            used = state.window if room else state.open.seq - state.acked
+            most = max(state.window, 2 * used)
+            wanted = min(room or limits.window_records, most)
+            state.window = min(limits.window_records, max(batch, wanted))
+            state.ask_each = limits.ack_interval_records
+            if state.window < limits.window_records:
+                state.ask_each = min(state.ask_each, max(batch, state.window // _ASKS_A_WINDOW))
         while state.asked and state.asked[0].seq <= seq:
             span = state.asked.popleft()
             state.acked, state.acked_bytes = span.seq, span.bytes_total
@@ -185,24 +192,6 @@ class Subscription:
     @property
     def is_settled(self) -> bool:
         return all(state.acked == state.open.seq for state in self._targets)
-
-    def _resize(self, state: _Target, room: int) -> None:
-        """Set the window to what the target wants; one that grows doubles with each answer.
-
-        Else a task that only lays records by at first, until event time has passed them, would have
-        asked for all that there is before it has worked on any. A target that does not say has
-        worked on next to nothing: it gets twice what was under way.
-        """
-        limits = self._limits
-        batch = max(1, min(max(state.batch, state.batch_before), limits.least_records))
-        state.batch, state.batch_before = 0, state.batch
-        used = state.window if room else state.open.seq - state.acked
-        most = max(state.window, 2 * used)
-        wanted = min(room or limits.window_records, most)
-        state.window = min(limits.window_records, max(batch, wanted))
-        state.ask_each = limits.ack_interval_records
-        if state.window < limits.window_records:
-            state.ask_each = min(state.ask_each, max(batch, state.window // _ASKS_A_WINDOW))
 
     def _ask(self, state: _Target, now_ms: int) -> int:
         span = state.open
@@ -255,11 +244,7 @@ class ReceiverCounts:
         return True
 
     def on_data(self, source: TaskId, session: SessionId, seq: int) -> Verdict:
-        """Judge a data message by its session and sequence number.
-
-        Raises:
-            MessageLost: messages before this one are missing.
-        """
+        """Judge a data message by its session and sequence number."""
         link = self._links.get(source)
         if link is None or link.session != session:
             self.stale += 1

@@ -48,7 +48,6 @@ class LookupCache(Generic[T]):
         return LookupAnswer(value)
 
     def ask(self, key: Any, waiter: T) -> bool:
-        """Wait for a lookup of the key in progress; False if there is none to wait for."""
         waiting = self._asked.get(key)
         if waiting is None:
             self._asked[key] = []
@@ -57,7 +56,6 @@ class LookupCache(Generic[T]):
         return True
 
     def answer(self, key: Any, value: Any, now_ms: int) -> list[T]:
-        """Take the answer for a key; return the records that have waited for it."""
         if self._size:
             self._answers[key] = (value, now_ms)
             self._answers.move_to_end(key)

@@ -30,7 +30,6 @@ class WorkPace:
         self._links = 1  # ... and how many there were before.
 
     def begin(self, now_ms: int) -> None:
-        """Note that the task works from now on."""
         if self._since_ms is not None:
             self._spent_ms += now_ms - self._since_ms
             self._worked_ms += now_ms - self._since_ms
@@ -47,17 +46,14 @@ class WorkPace:
             self._links, self._heard = max(1, len(self._heard)), set()
 
     def on_taken(self, sender: TaskId, credit: int) -> None:
-        """Count a message that was processed; one without records takes no time and no share."""
         if credit:
             self._taken += credit
             self._heard.add(sender)
 
     def worked_ms(self, now_ms: int) -> int:
-        """Return the time that has counted until now."""
         return self._worked_ms + (0 if self._since_ms is None else now_ms - self._since_ms)
 
     def room(self, now_ms: int) -> int:
-        """Return the credit that one sender may have under way; 0: as much as it likes."""
         running_ms = 0 if self._since_ms is None else now_ms - self._since_ms
         spent_ms = self._spent_ms + running_ms
         if not (spent_ms and self._taken):

@@ -298,18 +298,16 @@ class ShuffleGroupingPartitioner(Partitioner):
         if self._parallelism != parallelism:
             self._parallelism, self._round = parallelism, []
         if type(values) is Table:
-            return list(deal_table(self._counts(len(values)), values, timestamps))
+            # Deal, and tell only how many each gets; all full rounds at once.
+            count = len(values)
+            rest = min(count, len(self._round))
+            full, extra = divmod(count - rest, self._parallelism)
+            dealt = Counter(self._deal(rest))
+            for target in range(self._parallelism):
+                dealt[target] += full
+            dealt.update(self._deal(extra))
+            return list(deal_table(dealt, values, timestamps))
         return _split(self._deal(len(values)), values, timestamps)
-
-    def _counts(self, count: int) -> dict[int, int]:
-        """Deal, and tell only how many each gets; all full rounds at once."""
-        rest = min(count, len(self._round))
-        full, extra = divmod(count - rest, self._parallelism)
-        dealt = Counter(self._deal(rest))
-        for target in range(self._parallelism):
-            dealt[target] += full
-        dealt.update(self._deal(extra))
-        return dealt
 
     def _deal(self, count: int) -> list[int]:
         assert self._rng is not None, "fork() gives each sender its own instance"

@@ -129,7 +129,6 @@ class ReadSize:
             self.size = min(self._most, wanted, 2 * self.size)
 
     def _try(self, trial: _Trial, step: int) -> None:
-        """Begin a trial, if there is such a size."""
         self._before = self._work
         fits = self._work.fits(self._most)
         larger, smaller = min(self._most, self.size * step), max(fits, self.size // step)

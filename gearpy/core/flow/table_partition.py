@@ -72,7 +72,10 @@ def split_table(
         of_rows = of_rows.take(places)
     order = pc.array_sort_indices(of_rows)  # A stable sort: equal ones keep their order.
     of_rows, table, times = of_rows.take(order), table.take(order), Times.of(timestamps).take(order)
-    starts = [_first_not_below(of_rows, target) for target in among]
+    starts = [
+        bisect_left(range(len(of_rows)), target, key=lambda at: of_rows[at].as_py())
+        for target in among
+    ]
     return [
         (target, table[start:stop], times[start:stop])
         for target, start, stop in zip(among, starts, [*starts[1:], len(table)], strict=True)
@@ -81,7 +84,6 @@ def split_table(
 
 
 def deal_table(counts: dict[int, int], table: Table, timestamps: list[int]) -> list[TablePart]:
-    """Return as many rows for each target as it is to get, without copying any."""
     parts: list[TablePart] = []
     start = 0
     for target, count in counts.items():
@@ -97,10 +99,6 @@ def pick_rows(places: Sequence[int], table: Table, timestamps: list[int]) -> tup
 
     column = pa.array(places, pa.int64())
     return table.take(column), Times.of(timestamps).take(column)
-
-
-def _first_not_below(ascending: "pa.Array", value: int) -> int:
-    return bisect_left(range(len(ascending)), value, key=lambda at: ascending[at].as_py())
 
 
 def _encoded(column: "pa.Array") -> _Keys | None:
@@ -119,7 +117,6 @@ def _encoded(column: "pa.Array") -> _Keys | None:
 def _combined(
     keys: list[tuple[Any, ...]], places: "pa.Array", values: list[Any], codes: "pa.Array"
 ) -> _Keys:
-    """Return the keys with one more column: only combinations that there are."""
     import pyarrow.compute as pc  # noqa: PLC0415 - there is a table, so Arrow is there
 
     width = len(values)

@@ -108,7 +108,7 @@ class WindowState(Generic[T]):
         self._serializer = serializer
         self._window = window
         self._watermark_ms = MIN_MS
-        self._current = window.at(MIN_MS)
+        self.window = window.at(MIN_MS)  #: The current window.
         self._state = MonoidState(_SumsMonoid(group))
 
     def recover(self, data: bytes) -> None:
@@ -118,14 +118,19 @@ class WindowState(Generic[T]):
             ConfigError: it is of windows of another size or step.
             ProtocolError: it is nothing of the kind.
         """
-        kept = _decode(data)
+        try:
+            kept = _DECODER.decode(data)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise ProtocolError(f"malformed state of a window: {error}") from error
+        if kept.version != _VERSION:
+            raise ProtocolError(f"state of a window of version {kept.version}, expected {_VERSION}")
         if (kept.size_ms, kept.step_ms) != (self._window.size_ms, self._window.step_ms):
             raise ConfigError(
                 f"checkpoint is of windows of {kept.size_ms} ms every {kept.step_ms} ms, the "
                 f"program's are of {self._window.size_ms} ms every {self._window.step_ms} ms"
             )
         self._watermark_ms = kept.watermark_ms
-        self._current = self._window.at(kept.watermark_ms)
+        self.window = self._window.at(kept.watermark_ms)
         for start_ms, value in kept.sums:
             self._add(start_ms, self._serializer.from_bytes(value))
 
@@ -139,7 +144,7 @@ class WindowState(Generic[T]):
 
     def update(self, timestamp_ms: int, value: T) -> bool:
         """Add a value to its piece of time, and to the current window if it is in there."""
-        if timestamp_ms < self._current.start_ms and self._watermark_ms > MIN_MS:
+        if timestamp_ms < self.window.start_ms and self._watermark_ms > MIN_MS:
             self.late_records += 1
             return False
         self._add(self._window.interval_of(timestamp_ms).start_ms, value)
@@ -149,10 +154,10 @@ class WindowState(Generic[T]):
         """Slide to the window that is current at a watermark, over as many steps as it takes."""
         if watermark_ms <= self._watermark_ms:
             return
-        before, after = self._current, self._window.at(watermark_ms)
+        before, after = self.window, self._window.at(watermark_ms)
         for sums in self._state.parts:
             sums.slide(self._group, before, after)
-        self._watermark_ms, self._current = watermark_ms, after
+        self._watermark_ms, self.window = watermark_ms, after
 
     def closing(self, watermark_ms: int) -> Iterator[tuple[Interval, T]]:
         """Yield the windows that end when `on_watermark` is called next, and hold records.
@@ -160,7 +165,7 @@ class WindowState(Generic[T]):
         Oldest first, each with its value. To be called before `on_watermark`.
         """
         window, is_known = self._window, self._watermark_ms > MIN_MS
-        start_ms = self._current.start_ms if is_known else MIN_MS - window.size_ms
+        start_ms = self.window.start_ms if is_known else MIN_MS - window.size_ms
         for piece_ms in sorted({start for sums in self._state.visible for start in sums.starts}):
             start_ms = max(start_ms, window.first_over(piece_ms).start_ms)
             while start_ms <= piece_ms:
@@ -186,11 +191,6 @@ class WindowState(Generic[T]):
         return data
 
     @property
-    def window(self) -> Interval:
-        """The current window."""
-        return self._current
-
-    @property
     def value(self) -> T:
         """Value of the window's records of the entered epoch and older ones."""
         parts = self._state.visible
@@ -209,7 +209,7 @@ class WindowState(Generic[T]):
     def _add(self, start_ms: int, value: T) -> None:
         sums = self._state.part
         sums.add(self._group, start_ms, value)
-        if self._current.start_ms <= start_ms < self._current.end_ms:
+        if self.window.start_ms <= start_ms < self.window.end_ms:
             sums.total = self._group.plus(sums.total, value)
 
     def _totals(self, parts: "list[_Sums[T]]") -> T:
@@ -290,16 +290,6 @@ class _Checkpoint(msgspec.Struct, array_like=True, kw_only=True):
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(_Checkpoint)
-
-
-def _decode(data: bytes) -> _Checkpoint:
-    try:
-        kept = _DECODER.decode(data)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise ProtocolError(f"malformed state of a window: {error}") from error
-    if kept.version != _VERSION:
-        raise ProtocolError(f"state of a window of version {kept.version}, expected {_VERSION}")
-    return kept
 
 
 def _next(time_ms: int, step_ms: int) -> int:

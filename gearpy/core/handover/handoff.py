@@ -20,13 +20,9 @@ class Admission(Protocol):
         """Return how far a batch reaches that begins behind ``start``."""
         ...
 
-    def rows_between(self, start: Mapping[str, int], end: Mapping[str, int]) -> int:
-        """Return how many rows there are."""
-        ...
+    def rows_between(self, start: Mapping[str, int], end: Mapping[str, int]) -> int: ...
 
-    def start(self) -> dict[str, int]:
-        """Return the position before all batches that are kept."""
-        ...
+    def start(self) -> dict[str, int]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,19 +147,14 @@ class Handoff:
         self._is_connected = False
         self._gave_up: GiveUpBatch | None = None
         if intended is not None and intended.batch_id > self.done_id:
-            self._resume(intended)
-
-    def _resume(self, intended: HandoffBatch) -> None:
-        start = _known(intended.start)
-        if intended.batch_id != self.done_id + 1 or (self.position or start) != start:
-            raise GearpyError(
-                f"batch {intended.batch_id} was begun at {start}, but batch "
-                f"{self.done_id}, the last one taken, ends at {self.position}: what was written "
-                "down about batches is damaged, or two sinks of one name write it"
-            )
-        self._batch, self._phase, self._attempt = intended, "intended", 1
-
-    # -- questions -------------------------------------------------------------------------
+            start = _known(intended.start)
+            if intended.batch_id != self.done_id + 1 or (self.position or start) != start:
+                raise GearpyError(
+                    f"batch {intended.batch_id} was begun at {start}, but batch "
+                    f"{self.done_id}, the last one taken, ends at {self.position}: what was "
+                    "written down about batches is damaged, or two sinks of one name write it"
+                )
+            self._batch, self._phase, self._attempt = intended, "intended", 1
 
     @property
     def is_idle(self) -> bool:
@@ -179,13 +170,21 @@ class Handoff:
         return self._phase == "delivered"
 
     def next(self, log: Admission, now_ms: int) -> Step:
-        """Return the next step; nothing changes if it is asked again."""
         if self._gave_up is not None:
             return self._gave_up
         if self._phase == "delivered":  # First of all, and without Spark.
             return WriteDone(self._begun)
         if self._phase == "idle":
-            self._choose(log)
+            # Take everything that is there, as far as it may be one batch.
+            start = _known(log.start()) if self.position is None else self.position
+            end = _known(log.advance(start, max_rows=self._limits.batch_rows))
+            if end != start:
+                rows = log.rows_between(start, end)
+                self._batch = HandoffBatch(
+                    batch_id=self.done_id + 1, start=start, end=end, rows=rows
+                )
+                self._phase = "chosen"
+                self._trouble_ms = None  # How long Spark was away before that is nobody's trouble.
         if self._resume_ms is not None and now_ms < self._resume_ms:
             return Pause(self._resume_ms)
         if not self._is_connected:
@@ -194,10 +193,7 @@ class Handoff:
             return WriteIntent(self._begun)
         return Pause(None) if self._phase == "idle" else Call(self._begun, self._attempt + 1)
 
-    # -- what happens ----------------------------------------------------------------------
-
     def on_connected(self) -> None:
-        """Note that there is a session."""
         self._is_connected, self._resume_ms = True, None
         if self._phase == "chosen":  # Choose anew: what has come meanwhile is part of it.
             self._batch, self._phase = None, "idle"
@@ -228,7 +224,6 @@ class Handoff:
         self._forget_troubles()
 
     def on_call_failed(self, now_ms: int) -> None:
-        """Note that the function has raised, though Spark is there."""
         assert self._phase == "intended", self._phase
         self._attempt += 1
         self._failures += 1
@@ -242,7 +237,6 @@ class Handoff:
         self._attempt += 1
 
     def on_done_written(self) -> None:
-        """Note that a restart will go on behind the batch."""
         assert self._phase == "delivered", self._phase
         batch = self._begun
         self.done_id, self.position = batch.batch_id, _known(batch.end)
@@ -252,17 +246,6 @@ class Handoff:
     def _begun(self) -> HandoffBatch:
         assert self._batch is not None, "no batch was chosen"
         return self._batch
-
-    def _choose(self, log: Admission) -> None:
-        """Take everything that is there, as far as it may be one batch."""
-        start = _known(log.start()) if self.position is None else self.position
-        end = _known(log.advance(start, max_rows=self._limits.batch_rows))
-        if end == start:
-            return
-        rows = log.rows_between(start, end)
-        self._batch = HandoffBatch(batch_id=self.done_id + 1, start=start, end=end, rows=rows)
-        self._phase = "chosen"
-        self._trouble_ms = None  # How long Spark was away before that is nobody's trouble.
 
     def _forget_troubles(self) -> None:
         self._failures = self._losses = 0

@@ -73,11 +73,7 @@ class Lanes:
         return self.places.get(lane, _BEGIN)
 
     def on_look(self, starts: Position, ends: Position, *, now_ms: int) -> None:
-        """Learn which batches there are.
-
-        Args:
-            starts: before the first batch of each lane that is kept.
-        """
+        """Learn which batches there are."""
         for lane, end in ends.items():
             if self._until is not None and lane not in self._until:
                 continue  # It has begun behind the end.
@@ -89,7 +85,6 @@ class Lanes:
         self._promise(now_ms)
 
     def next(self) -> str | None:
-        """Return the lane whose turn it is; a batch that was begun is read to its end first."""
         waiting = [(self.of(lane), lane) for lane in self._ends if self._has_more(lane)]
         if not waiting:
             return None
@@ -100,7 +95,6 @@ class Lanes:
         self.places[lane] = place._replace(row=place.row + count)
 
     def on_batch(self, lane: str, watermark_ms: int, *, now_ms: int) -> None:
-        """Learn that a batch was read to its end, and the promise of the lane then."""
         place = self.of(lane)
         self.places[lane] = LanePlace(place.seq + 1, 0, max(place.watermark_ms, watermark_ms))
         self._note_silence(lane, now_ms)
@@ -126,7 +120,6 @@ class Lanes:
         return now_ms - self._silent_since_ms.get(lane, now_ms) < self._idle_ms
 
     def _promise(self, now_ms: int) -> None:
-        """Promise the least that counting lanes promise; if none counts, the most of all lanes."""
         holding = [self.of(lane).watermark_ms for lane in self._ends if self._holds(lane, now_ms)]
         everything = [place.watermark_ms for place in self.places.values()]
         promised_ms = min(holding) if holding else max(everything, default=MIN_MS)

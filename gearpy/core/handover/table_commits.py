@@ -63,9 +63,6 @@ def next_change(
     Args:
         parts: the files of the lane; may be left out if nothing later than ``claim.since`` is
             committed.
-
-    Raises:
-        GearpyError: a later start has the lane.
     """
     step = claim.step(found, epoch=epoch)
     if step is None:

@@ -4,7 +4,7 @@ The marker is the task's entry of the ledger. The store fences by a name and tak
 beside what `ledger` decides there are two more reasons to refuse: see `Refuse`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
@@ -109,7 +109,7 @@ class EpochTransactions:
         self._newest = epoch
         self._is_over = is_over
         self._rng = rng
-        self._waiting = sorted(waiting)
+        self.waiting = sorted(waiting)
         self.written = written  #: The newest epoch that is known to be shown.
         self._phase: _Phase = "closed"
         self._has_claimed = False
@@ -117,34 +117,25 @@ class EpochTransactions:
         self._failures = 0
         self._resume_ms: int | None = None
 
-    # -- questions -------------------------------------------------------------------------
-
-    @property
-    def waiting(self) -> Sequence[int]:
-        return self._waiting
-
     @property
     def is_settled(self) -> bool:
-        return self._found.owner == self._claim.owner and not self._waiting
+        return self._found.owner == self._claim.owner and not self.waiting
 
     def next(self, now_ms: int) -> Step:
-        """Return the next step; nothing changes if it is asked again."""
         if self._refused is not None:
             return self._refused
         if self._resume_ms is not None and now_ms < self._resume_ms:
             return Pause(self._resume_ms)
         if self._phase != "ready":
             return Open() if self._phase == "closed" else ReadMarker()
-        epoch = self._waiting[0] if self._waiting else None
+        epoch = self.waiting[0] if self.waiting else None
         step = self._claim.step(self._found, epoch=epoch)
         return Pause(None) if step is None else Write(epoch, EpochMarker(*step.entry, self._start))
-
-    # -- what happens ----------------------------------------------------------------------
 
     def on_complete(self, epoch: int) -> None:
         assert epoch > self._newest, (epoch, self._newest)
         self._newest = epoch
-        self._waiting.append(epoch)
+        self.waiting.append(epoch)
 
     def on_opened(self) -> None:
         assert self._phase == "closed", self._phase
@@ -164,18 +155,17 @@ class EpochTransactions:
             self._refused = Refuse("given-up", found)
         elif found.committed > newest and not self._is_over:
             self._refused = Refuse("ahead", found)
-        elif found.committed < self.written and self._waiting:
+        elif found.committed < self.written and self.waiting:
             self._refused = Refuse("forgotten", found)
         self.written = max(self.written, found.committed)
-        self._waiting = [epoch for epoch in self._waiting if epoch > self.written]
+        self.waiting = [epoch for epoch in self.waiting if epoch > self.written]
         self._found = LedgerEntry(self._claim.owner if is_mine else 0, self.written)
         self._phase = "ready"
 
     def on_written(self, done: Write) -> None:
-        """Note that a transaction is committed."""
         assert self._phase == "ready", self._phase
         if done.epoch is not None:
-            self.written = self._waiting.pop(0)
+            self.written = self.waiting.pop(0)
             assert self.written == done.epoch, (self.written, done)
         self._has_claimed = True
         self._found = LedgerEntry(done.marker.owner, done.marker.committed)

@@ -102,12 +102,7 @@ def segment_name(
     incarnation: int,
     body: str = "parquet",
 ) -> str:
-    """Return the name of a file; `segments_of` reads it.
-
-    Args:
-        run: that wrote it, made of letters, digits and ``_~-``.
-        body: ``parquet`` or ``arrow``.
-    """
+    """Return the name of a file; `segments_of` reads it."""
     return f"{lane}-{first:012d}-{last:012d}-{rows}-{epoch:010d}-{run}-{incarnation:016x}.{body}"
 
 
@@ -160,7 +155,6 @@ class LogView:
 
     @property
     def holes(self) -> Sequence[tuple[str, int, int]]:
-        """Batches that are missing between others: lane, first, last."""
         return [
             (lane, before.last + 1, after.first - 1)
             for lane, pieces in self._pieces.items()
@@ -178,11 +172,7 @@ class LogView:
         return {lane: first - 1 for lane, first in self.begins().items()}
 
     def between(self, start: Position, end: Position, *, skip_gaps: bool = False) -> list[LogPiece]:
-        """Return the batches behind ``start`` and up to ``end``, lane by lane.
-
-        Raises:
-            WindowLogGap: some of them are gone, and ``skip_gaps`` is not set.
-        """
+        """Return the batches behind ``start`` and up to ``end``, lane by lane."""
         found = []
         for lane in sorted(end):
             begin, last = start.get(lane, 0), end[lane]
@@ -325,7 +315,6 @@ def newest_to_compact(
 
 
 def groups_to_compact(pieces: Sequence[LogPiece], *, rows_max: int) -> list[Sequence[LogPiece]]:
-    """Return neighbours that can be made one file each, as large as may be."""
     groups: list[list[LogPiece]] = [[]]
     for piece in pieces:
         rows = sum(each.segment.rows for each in groups[-1])

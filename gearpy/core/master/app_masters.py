@@ -128,8 +128,6 @@ class AppMasters:
         self._leaving: set[WorkerId] = set()
         self.stale = 0  # Messages of app masters that were given up.
 
-    # -- questions -------------------------------------------------------------------------
-
     def phase(self, app_id: AppId) -> Phase | None:
         kept = self._kept.get(app_id)
         return None if kept is None else kept.phase
@@ -143,7 +141,6 @@ class AppMasters:
 
     @property
     def next_due_ms(self) -> int | None:
-        """The next time at which `on_tick` acts."""
         while self._dues:
             due_ms, app_id = self._dues[0]
             kept = self._kept.get(app_id)
@@ -162,10 +159,7 @@ class AppMasters:
         is_newest = newest is not None and newest.number == launch and not newest.is_lost
         return app_id not in self._kept or not is_newest
 
-    # -- applications ----------------------------------------------------------------------
-
     def on_start(self, now: LaunchTimes) -> list[KeeperAction]:
-        """Begin, perhaps after the master was away, with all living applications."""
         actions: list[KeeperAction] = []
         for summary in self._state.summaries():
             if summary.status in TERMINAL:
@@ -192,7 +186,6 @@ class AppMasters:
         self._keep(app_id, _Kept("launching", due_ms))
 
     def on_registered(self, app_id: AppId, launch: int, path: ActorPath) -> bool:
-        """Take an app master as the one that runs, or refuse it."""
         if not self.is_current(app_id, launch):
             return False
         if self._kept[app_id].phase not in _EXPECTED:
@@ -201,12 +194,9 @@ class AppMasters:
         self._keep(app_id, _Kept("running", path=path))
         return True
 
-    # -- losses ----------------------------------------------------------------------------
-
     def on_gone(
         self, app_id: AppId, launch: int, cause: str, now: LaunchTimes
     ) -> list[KeeperAction]:
-        """Take a worker's word that an app master has ended, or was not started."""
         newest, kept = self._state.newest_launch(app_id), self._kept.get(app_id)
         if kept is None or newest is None or newest.number != launch:
             return []
@@ -244,7 +234,6 @@ class AppMasters:
     def on_worker_again(
         self, worker_id: WorkerId, running: Iterable[RunningExecutor], now: LaunchTimes
     ) -> list[KeeperAction]:
-        """Take the launches that run on a worker that is back."""
         there = {
             (each.app_id, each.launch) for each in running if each.executor_id == MASTER_EXECUTOR
         }
@@ -316,7 +305,6 @@ class AppMasters:
         return [RequestSlot(app_id, avoid)]
 
     def _keep(self, app_id: AppId, kept: _Kept) -> None:
-        """Let an application go into a phase."""
         self._leave_path(app_id)
         self._kept[app_id] = kept
         if kept.path is not None:
@@ -330,7 +318,6 @@ class AppMasters:
             del self._by_path[kept.path]
 
     def _on(self, worker_id: WorkerId) -> list[AppId]:
-        """Return the applications whose app master was launched on this worker, and not lost."""
         return [
             app_id
             for app_id, kept in self._kept.items()

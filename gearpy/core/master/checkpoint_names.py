@@ -72,9 +72,6 @@ class ResumePoint(Struct, frozen=True, kw_only=True):
         """Parse ``cluster/appN@EPOCH`` or ``cluster/appN@SAVEPOINT``.
 
         ``@`` alone means the newest epoch; ``+allow-drop`` or ``+restart`` may stand at the end.
-
-        Raises:
-            ConfigError: the text is none.
         """
         found = _TEXT.fullmatch(text)
         if found is None:

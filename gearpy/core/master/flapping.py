@@ -57,7 +57,6 @@ class WorkerFlaps:
         return min(self._aside.values(), default=None)
 
     def on_tick(self, now_ms: int) -> list[WorkerId]:
-        """Let those back that have stayed; return them."""
         back = [each for each, until_ms in self._aside.items() if until_ms <= now_ms]
         for worker_id in back:
             del self._aside[worker_id]

@@ -33,13 +33,9 @@ class PlacingPolicy(Protocol):
     methods depend on their arguments alone.
     """
 
-    def order(self, request: ResourceRequest) -> tuple[int, ...]:
-        """Return the key by which requests are sorted; among equals the older is the first."""
-        ...
+    def order(self, request: ResourceRequest) -> tuple[int, ...]: ...
 
-    def rank(self, request: ResourceRequest, offer: Offer) -> tuple[int, ...]:
-        """Return the key by which workers are sorted; the first one gets the executor."""
-        ...
+    def rank(self, request: ResourceRequest, offer: Offer) -> tuple[int, ...]: ...
 
 
 class SpreadPolicy:

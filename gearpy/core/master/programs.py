@@ -59,7 +59,6 @@ class ProgramsKept(Struct, frozen=True, kw_only=True):
         return cls(**sums, largest=largest[1], largest_bytes=largest[0])
 
     def refusal(self, quota_bytes: int, size: Callable[[float], str]) -> str:
-        """Return the text that refuses more programs, with advice."""
         parts = [
             f"{number} {what} ({size(total)})"
             for (number, total), what in (

@@ -37,11 +37,6 @@ NO_QUOTAS: Final = Quotas({}, lambda _: "")
 
 
 def quotas_in(lines: Iterable[str]) -> dict[str, int]:
-    """Return the slots of each user that texts such as ``ann=20`` name.
-
-    Raises:
-        ConfigError: a user is named twice.
-    """
     limits: dict[str, int] = {}
     for line in lines:
         user, _, slots = line.partition("=")

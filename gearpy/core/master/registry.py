@@ -60,28 +60,19 @@ class Registry:
     def __init__(
         self, *, next_id: int = 1, applications: Iterable[ApplicationSummary] = ()
     ) -> None:
-        self._next_id = next_id
+        self.next_id = next_id
         self._applications = {each.app_id: each for each in applications}
         known = self._applications.values()
         self._living = {each.name: each.app_id for each in known if each.status not in TERMINAL}
         #: A heap by time; with some that are forgotten.
-        self._ended = [_end_of(each) for each in known if each.status in TERMINAL]
+        self._ended = [(each.finished_ms, each.app_id) for each in known if each.status in TERMINAL]
         heapify(self._ended)
 
-    @property
-    def next_id(self) -> int:
-        return self._next_id
-
     def submit(self, request: SubmitApplication, now_ms: int) -> AppId:
-        """Register an application as pending and return its id.
-
-        Raises:
-            SubmitRefused: the name is malformed or taken; nothing has changed.
-        """
         if refusal := self.refusal_of(request):
             raise SubmitRefused(refusal)
-        app_id = AppId(self._next_id)
-        self._next_id += 1
+        app_id = AppId(self.next_id)
+        self.next_id += 1
         self._applications[app_id] = ApplicationSummary(
             app_id=app_id,
             name=request.name,
@@ -125,11 +116,10 @@ class Registry:
         )
         if status in TERMINAL:
             del self._living[old.name]
-            heappush(self._ended, _end_of(new))
+            heappush(self._ended, (new.finished_ms, new.app_id))
         return True
 
     def on_progress(self, app_id: AppId, progress: ApplicationProgress) -> None:
-        """Take the progress of an application; ignored once it has ended."""
         old = self._applications.get(app_id)
         if old is not None and old.status not in TERMINAL:
             self._applications[app_id] = replace(old, progress=progress)
@@ -161,10 +151,7 @@ class Registry:
         return tuple(self._applications.values())
 
     def refusal_of(self, request: SubmitApplication, *, instead_of: AppId | None = None) -> str:
-        """Return the reason to refuse an application, or an empty text.
-
-        The name of ``instead_of`` counts as free.
-        """
+        """Return the reason to refuse an application, or nothing; the name of one is free."""
         name = request.name
         if not _NAME.fullmatch(name) or len(name) > _NAME_CHARS_MAX:
             return (
@@ -184,7 +171,3 @@ class Registry:
                 "stop it first or choose another name"
             )
         return ""
-
-
-def _end_of(summary: ApplicationSummary) -> tuple[int, AppId]:
-    return summary.finished_ms, summary.app_id

@@ -9,16 +9,8 @@ _AN_ADMIN: Final = "an admin (master.admins, or a token with the scope admin)"
 
 
 def why_not(asker: Asker, owner: str, admins: AbstractSet[str]) -> str:
-    """Return the reason why a user may not change an application; empty if it may.
-
-    Its owner may, and an admin.
-
-    Args:
-        asker: who wants to.
-        owner: the user of the application.
-        admins: users who may change all of them.
-    """
-    if _is_admin(asker, admins) or asker.user == owner:
+    """Return the reason why a user may not change an application; its owner and admins may."""
+    if (asker.is_admin or asker.user in admins) or asker.user == owner:
         return ""
     return (
         f"it is of {owner or 'nobody'}, and {_named(asker)} may change its own applications only: "
@@ -27,14 +19,9 @@ def why_not(asker: Asker, owner: str, admins: AbstractSet[str]) -> str:
 
 
 def why_no_admin(asker: Asker, admins: AbstractSet[str]) -> str:
-    """Return the reason why a user may not act as an admin; empty if it may."""
-    if _is_admin(asker, admins):
+    if asker.is_admin or asker.user in admins:
         return ""
     return f"{_named(asker)} is no admin: ask {_AN_ADMIN}"
-
-
-def _is_admin(asker: Asker, admins: AbstractSet[str]) -> bool:
-    return asker.is_admin or asker.user in admins
 
 
 def _named(asker: Asker) -> str:

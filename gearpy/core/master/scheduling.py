@@ -51,8 +51,6 @@ class SlotScheduler:
     def workers(self) -> dict[WorkerId, WorkerSlots]:
         return dict(sorted(self._ledger.workers.items()))
 
-    # -- requests --------------------------------------------------------------------------
-
     def request(self, request: ResourceRequest) -> None:
         """Queue a request; `allocate` serves it.
 
@@ -138,8 +136,6 @@ class SlotScheduler:
         held, free = self._held(is_restart=request.is_restart), self._ledger.workers
         return sum(free[worker].free - held.room(worker, request.app_id) for worker in candidates)
 
-    # -- applications that come back -------------------------------------------------------
-
     def on_lost(self, had: Grant, now_ms: int) -> None:
         """Keep the slots of an executor that has ended, or was not begun, for its application.
 
@@ -173,7 +169,6 @@ class SlotScheduler:
         self._reservations.on_granted(grant)
 
     def on_application_over(self, app_id: AppId) -> None:
-        """Drop the requests and reservations of an application that has ended."""
         self.cancel(app_id)
         self._reservations.on_application_over(app_id)
         self._totals.pop(app_id, None)
@@ -196,10 +191,7 @@ class SlotScheduler:
         self._changes += 1
         self._reservations.on_tick(now_ms)
 
-    # -- grants ----------------------------------------------------------------------------
-
     def allocate(self, now_ms: int) -> list[Grant]:
-        """Grant the requests that fit now; divide a divisible one as there is room, in one go."""
         grants: list[Grant] = []
         stopped: set[str] = set()  # Users whose requests wait for a quota.
         for waiting in self._lines.in_turn():
@@ -340,7 +332,6 @@ class SlotScheduler:
         )
 
     def _held(self, *, is_restart: bool) -> HeldSlots:
-        """Return the held slots: reserved ones, and for first starts also slots for restarts."""
         now = self._changes, self._ledger.changes
         known = self._held_at.get(is_restart)
         if known is not None and known[0] == now:

@@ -31,10 +31,6 @@ def fitting_parts(slots: int, places: Sequence[int]) -> list[int]:
     They are as equal as can be, if each finds room in a place, or all places are equal; else they
     are such as the places, as the slots of no two workers go together. What is more than these is
     divided so that none of its executors is larger than the smallest place.
-
-    Args:
-        slots: one or more.
-        places: the slots of executors that leave; one or more.
     """
     places = sorted(places, reverse=True)
     parts = equal_parts(slots, -(-slots // places[0]))
@@ -145,7 +141,6 @@ class _Account(Struct):
     grants: list[_Outstanding] = field(default_factory=list)
 
     def summary(self) -> WorkerSlots:
-        """Count the slots anew: a number that is not kept cannot drift."""
         granted = sum(each.grant.slots for each in self.grants)
         running = sum(each.slots for each in self.running.values())
         return WorkerSlots(
@@ -190,8 +185,6 @@ class SlotLedger:
         self._taken: Counter[AppId] = Counter()
         self._taken_at = -1
 
-    # -- questions -------------------------------------------------------------------------
-
     @property
     def workers(self) -> Mapping[WorkerId, WorkerSlots]:
         return MappingProxyType(self._summaries)
@@ -201,7 +194,6 @@ class SlotLedger:
         return [each.grant for account in self._accounts.values() for each in account.grants]
 
     def taken(self) -> Counter[AppId]:
-        """Return the slots that each application has for its tasks; not to be changed."""
         if self._taken_at != self.changes:
             self._taken_at, self._taken = self.changes, Counter()
             for account in self._accounts.values():
@@ -210,7 +202,6 @@ class SlotLedger:
         return self._taken
 
     def workers_of(self, app_id: AppId) -> list[WorkerId]:
-        """Return the workers on which an application has slots for its tasks."""
         return [
             worker_id
             for worker_id, account in self._accounts.items()
@@ -221,8 +212,6 @@ class SlotLedger:
     def next_due_ms(self) -> int | None:
         outstanding = (each for account in self._accounts.values() for each in account.grants)
         return min((each.until_ms for each in outstanding), default=None)
-
-    # -- workers ---------------------------------------------------------------------------
 
     def on_worker(
         self,
@@ -262,7 +251,6 @@ class SlotLedger:
             self._count(worker_id)
 
     def on_leaving(self, worker_id: WorkerId) -> None:
-        """Give out no more slots of a worker that is about to end."""
         if worker_id in self._accounts:
             self._accounts[worker_id].total = 0
             self._accounts[worker_id].is_leaving = True
@@ -273,7 +261,6 @@ class SlotLedger:
         return [grant] if self.give_back(grant) else []
 
     def on_worker_lost(self, worker_id: WorkerId) -> list[Grant]:
-        """Forget a worker and its slots; return their holders, as if just granted."""
         account = self._accounts.pop(worker_id, None)
         self._summaries.pop(worker_id, None)
         self.changes += 1
@@ -281,8 +268,6 @@ class SlotLedger:
             return []
         running = [_grant_of(worker_id, each) for each in account.running.values()]
         return running + [each.grant for each in account.grants]
-
-    # -- grants ----------------------------------------------------------------------------
 
     def on_granted(self, grant: Grant, now_ms: int) -> None:
         assert grant.slots <= self._summaries[grant.worker_id].free, grant
@@ -309,10 +294,7 @@ class SlotLedger:
     def on_tick(self, now_ms: int) -> list[Grant]:
         return self._end_all(lambda each: each.until_ms <= now_ms)
 
-    # --------------------------------------------------------------------------------------
-
     def _end_one(self, grant: Grant) -> bool:
-        """End the oldest of equal grants; return whether there was one."""
         account = self._accounts.get(grant.worker_id)
         grants = account.grants if account is not None else []
         found = next((each for each in grants if each.grant.is_like(grant)), None)
@@ -372,7 +354,6 @@ class Reservations:
         return sum(each.slots for each in own if not each.is_for_app_master)
 
     def taken(self, *, apart: AppId) -> Counter[AppId]:
-        """Return the slots kept for each application but one."""
         taken: Counter[AppId] = Counter()
         for each in self._reservations:
             if each.app_id != apart:
@@ -398,7 +379,6 @@ class Reservations:
         self._reservations.append(kept)
 
     def on_granted(self, grant: Grant) -> None:
-        """End the reservations that an application needs no more, as it has slots again."""
         slots = grant.slots
         own = [each for each in self._reservations if each.app_id == grant.app_id]
         own.sort(key=lambda each: (each.worker_id != grant.worker_id, each.slots != slots))
@@ -428,7 +408,6 @@ class HeldSlots:
     def hold_somewhere(
         self, app_id: AppId, slots: int, among: Mapping[WorkerId, WorkerSlots] | None = None
     ) -> None:
-        """Hold slots on the emptiest worker that is big enough, if there is one."""
         workers = self._workers if among is None else among
         fitting = [each for each, its in workers.items() if its.total >= slots]
         if fitting:
@@ -437,7 +416,6 @@ class HeldSlots:
     def hold_anywhere(
         self, app_id: AppId, slots: int, among: Mapping[WorkerId, WorkerSlots] | None = None
     ) -> None:
-        """Hold slots on as many workers as it takes, the emptiest first."""
         workers = self._workers if among is None else among
         for worker_id in sorted(workers, key=self._emptiness):
             part = min(slots, self._workers[worker_id].total)

@@ -91,9 +91,7 @@ class MasterState:
         self._applications: dict[AppId, _Application] = {}
         self._by_key: dict[str, list[AppId]] = {}  # Of their submissions.
         self._next_worker = 0
-        self._cluster_id = ""
-
-    # -- changes ---------------------------------------------------------------------------
+        self.cluster_id = ""
 
     def apply(self, command: MasterCommand) -> Any:  # noqa: PLR0911 - an arm for each
         """Apply a command; its docstring tells the result.
@@ -103,18 +101,43 @@ class MasterState:
         """
         match command:
             case NameCluster():
-                self._cluster_id = self._cluster_id or command.cluster_id
-                return self._cluster_id
+                self.cluster_id = self.cluster_id or command.cluster_id
+                return self.cluster_id
             case Submit():
-                return self._submit(command)
+                app_id = self._registry.submit(command.request, command.at_ms)
+                self._add(app_id, _Application(request=command.request))
+                return app_id
             case ChangeStatus():
                 return self._change_status(command)
             case LaunchAppMaster():
-                return self._launch(command)
+                if not self.is_living(command.app_id):
+                    return None
+                launches = self._applications[command.app_id].launches
+                number = self.next_launch(command.app_id)
+                launches.append(
+                    AppMasterLaunch(number=number, worker_id=command.worker_id, at_ms=command.at_ms)
+                )
+                del launches[:-LAUNCHES_MAX]
+                return number
             case LoseAppMaster():
-                return self._lose(command)
+                newest = self.newest_launch(command.app_id)
+                if newest is None or newest.number != command.launch or newest.is_lost:
+                    return False
+                application = self._applications[command.app_id]
+                application.launches[-1] = replace(
+                    newest, is_lost=True, is_planned=command.is_planned
+                )
+                application.restarts = max(application.restarts, command.restarts)
+                self._registry.on_status(command.app_id, "pending", now_ms=command.at_ms)
+                return True
             case StoreValue():
-                return self._store(command)
+                if not self.is_living(command.app_id):
+                    return False
+                values = self._applications[command.app_id].values
+                if command.key not in values and len(values) >= VALUES_MAX:
+                    return False
+                values[command.key] = command.value
+                return True
             case AddQuarantined():
                 return self._add_quarantined(command)
             case RemoveQuarantined():
@@ -126,19 +149,6 @@ class MasterState:
                 return self._forget_ended(command.keep)
             case _:
                 assert_never(command)
-
-    def on_progress(self, app_id: AppId, progress: ApplicationProgress) -> None:
-        self._registry.on_progress(app_id, progress)
-
-    def _submit(self, command: Submit) -> AppId:
-        app_id = self._registry.submit(command.request, command.at_ms)
-        self._add(app_id, _Application(request=command.request))
-        return app_id
-
-    def _add(self, app_id: AppId, application: _Application) -> None:
-        self._applications[app_id] = application
-        if key := application.request.key:
-            self._by_key.setdefault(key, []).append(app_id)
 
     def _change_status(self, command: ChangeStatus) -> bool:
         changed = self._registry.on_status(
@@ -154,35 +164,13 @@ class MasterState:
                 del values[key]
         return changed
 
-    def _launch(self, command: LaunchAppMaster) -> int | None:
-        if not self.is_living(command.app_id):
-            return None
-        launches = self._applications[command.app_id].launches
-        number = self.next_launch(command.app_id)
-        launches.append(
-            AppMasterLaunch(number=number, worker_id=command.worker_id, at_ms=command.at_ms)
-        )
-        del launches[:-LAUNCHES_MAX]
-        return number
+    def on_progress(self, app_id: AppId, progress: ApplicationProgress) -> None:
+        self._registry.on_progress(app_id, progress)
 
-    def _lose(self, command: LoseAppMaster) -> bool:
-        newest = self.newest_launch(command.app_id)
-        if newest is None or newest.number != command.launch or newest.is_lost:
-            return False
-        application = self._applications[command.app_id]
-        application.launches[-1] = replace(newest, is_lost=True, is_planned=command.is_planned)
-        application.restarts = max(application.restarts, command.restarts)
-        self._registry.on_status(command.app_id, "pending", now_ms=command.at_ms)
-        return True
-
-    def _store(self, command: StoreValue) -> bool:
-        if not self.is_living(command.app_id):
-            return False
-        values = self._applications[command.app_id].values
-        if command.key not in values and len(values) >= VALUES_MAX:
-            return False
-        values[command.key] = command.value
-        return True
+    def _add(self, app_id: AppId, application: _Application) -> None:
+        self._applications[app_id] = application
+        if key := application.request.key:
+            self._by_key.setdefault(key, []).append(app_id)
 
     def _add_quarantined(self, command: AddQuarantined) -> int | None:
         if not self.is_living(command.app_id):
@@ -218,25 +206,17 @@ class MasterState:
             forgotten.append(app_id)
         return tuple(forgotten)
 
-    # -- questions -------------------------------------------------------------------------
-
     def refusal_of(self, request: SubmitApplication, *, instead_of: AppId | None = None) -> str:
-        """Return the reason to refuse an application, or an empty text.
-
-        The name of ``instead_of`` counts as free: it will have ended by then.
-        """
-        refusal = self._registry.refusal_of(request, instead_of=instead_of)
-        return refusal or self._resume_refusal(request, instead_of)
-
-    def _resume_refusal(self, request: SubmitApplication, instead_of: AppId | None) -> str:
+        """Return the reason to refuse an application, or an empty text."""
         text = f"{request.checkpoints}@" if request.checkpoints else request.resume_from
-        if not text:
-            return ""
+        refusal = self._registry.refusal_of(request, instead_of=instead_of)
+        if refusal or not text:
+            return refusal
         try:
             point = ResumePoint.parse(text)
         except ConfigError as error:
             return f"application {request.name!r}: {error}"
-        is_ours = point.cluster_id == self._cluster_id and point.app_id != instead_of
+        is_ours = point.cluster_id == self.cluster_id and point.app_id != instead_of
         if is_ours and not point.savepoint and self.is_living(point.app_id):
             return (
                 f"application {request.name!r} cannot begin with a checkpoint of application "
@@ -248,10 +228,6 @@ class MasterState:
     def submitted_as(self, key: str) -> AppId | None:
         known = self._by_key.get(key)
         return known[0] if known else None
-
-    @property
-    def cluster_id(self) -> str:
-        return self._cluster_id
 
     def whole(self, app_id: AppId, reported: ApplicationProgress) -> ApplicationProgress:
         """Return the progress of an application, with the restarts under earlier app masters.
@@ -308,7 +284,7 @@ class MasterState:
             request = replace(request, artifact=program)
         if OPENED_KEY not in known.values or summary.status == "succeeded":
             return request
-        point = ResumePoint(cluster_id=self._cluster_id, app_id=app_id, is_restart=True)
+        point = ResumePoint(cluster_id=self.cluster_id, app_id=app_id, is_restart=True)
         return replace(request, resume_from=str(point))
 
     def program_again(self, app_id: AppId) -> Artifact | None:
@@ -332,7 +308,6 @@ class MasterState:
         return needed
 
     def launches(self, app_id: AppId) -> Sequence[AppMasterLaunch]:
-        """Return the launches of an app master, oldest first; `LAUNCHES_MAX` at most."""
         known = self._applications.get(app_id)
         return () if known is None else tuple(known.launches)
 
@@ -359,56 +334,45 @@ class MasterState:
     def is_given(self, worker_id: WorkerId) -> bool:
         return 0 <= worker_id < self._next_worker
 
-    # -- snapshots -------------------------------------------------------------------------
-
     def to_bytes(self, version: int = MASTERS.newest) -> bytes:
         snapshot = _Snapshot(
             next_app=self._registry.next_id,
             next_worker=self._next_worker,
             applications=[
-                (_stored(each), self._applications[each.app_id]) for each in self.summaries()
+                (
+                    each
+                    if each.status in TERMINAL
+                    else replace(each, progress=ApplicationProgress()),
+                    self._applications[each.app_id],
+                )
+                for each in self.summaries()
             ],
-            cluster_id=self._cluster_id,
+            cluster_id=self.cluster_id,
         )
         return msgspec.msgpack.encode((version, snapshot))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "MasterState":
-        """Return the state that `to_bytes` made into bytes.
-
-        Raises:
-            ProtocolError: it is of another version of gearpy.
-        """
         try:
             version, fields = _ENVELOPE.decode(data)
             MASTERS.check(version, "the master's snapshot")
-            return cls._of(_DECODER.decode(fields))
+            snapshot = _DECODER.decode(fields)
         except (msgspec.DecodeError, ValueError) as error:
             raise ProtocolError(f"the master's snapshot is none: {error}") from error
-
-    @classmethod
-    def _of(cls, snapshot: _Snapshot) -> "MasterState":
         state = cls()
         summaries = [summary for summary, _ in snapshot.applications]
         state._registry = Registry(next_id=snapshot.next_app, applications=summaries)
         for summary, application in snapshot.applications:
             state._add(summary.app_id, application)
         state._next_worker = snapshot.next_worker
-        state._cluster_id = snapshot.cluster_id
+        state.cluster_id = snapshot.cluster_id
         return state
 
 
 def _programs_of(application: _Application) -> Iterator[str]:
-    """Yield the names of the stored programs that an application may need."""
     if application.request.artifact.kind == "stored":
         yield application.request.artifact.location
     if (running := application.values.get(PROGRAM_KEY)) is not None:
         yield msgspec.json.decode(running, type=Artifact).location
     if (earlier := application.values.get(PROGRAMS_KEY)) is not None:
         yield from msgspec.json.decode(earlier, type=list[str])
-
-
-def _stored(summary: ApplicationSummary) -> ApplicationSummary:
-    if summary.status in TERMINAL:
-        return summary
-    return replace(summary, progress=ApplicationProgress())

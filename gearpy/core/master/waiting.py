@@ -43,7 +43,6 @@ class WaitingLines:
         return self._by_app.get(app_id, {}).values()
 
     def restarts(self) -> list[Waiting]:
-        """Return the requests of applications that have run, in order."""
         lines = (line for line in self._lines.values() if _first(line).request.is_restart)
         return sorted((each for line in lines for each in line.values()), key=_rank)
 
@@ -63,17 +62,13 @@ class WaitingLines:
                 if key in self._lines:
                     heappush(heads, (_first(self._lines[key]).rank, key))
 
-    # -- changes ---------------------------------------------------------------------------
-
     def add(self, request: ResourceRequest, order: tuple[int, ...], *, is_alone: bool) -> None:
-        """Add a request behind all of its rank; ``is_alone``: it is like no other."""
         self._number += 1
         rank = (not request.is_restart, order, self._number)
         line = self._number if is_alone else _likeness(request, order)
         self._put(Waiting(request, rank, line, request.parts()))
 
     def set_apart(self, app_id: AppId) -> None:
-        """Take the requests of an application out of the lines that they share with others."""
         for waiting in list(self.of(app_id)):
             self._remove(waiting)
             waiting.line = waiting.rank[-1]
@@ -82,8 +77,6 @@ class WaitingLines:
     def cancel(self, app_id: AppId) -> None:
         for waiting in list(self.of(app_id)):
             self._remove(waiting)
-
-    # --------------------------------------------------------------------------------------
 
     def _put(self, waiting: Waiting) -> None:
         number = waiting.rank[-1]

@@ -98,7 +98,6 @@ class Autoscale:
         self.on_version(dag, now_ms)
 
     def on_version(self, dag: Dag, now_ms: int) -> None:
-        """Measure anew: another version runs, or its bounds are others."""
         self._dag = dag
         self._scaled = {
             pid: found for pid in dag.order if (found := _scaled(dag.processors[pid])) is not None
@@ -148,7 +147,6 @@ class Autoscale:
         return decision
 
     def shown(self) -> tuple[ScaledStep, ...]:
-        """Return the steps that are scaled and the last decision about each, for people."""
         if not self._scaled:
             return ()
         rows = [
@@ -170,8 +168,6 @@ class Autoscale:
             text=self._trouble or text,
             at_ms=at_ms,
         )
-
-    # --------------------------------------------------------------------------------------
 
     def _falling_behind(self, lag_ms: float | None, now_ms: int) -> float:
         """Return how many times more comes in than is done, by how event time falls behind.
@@ -216,7 +212,6 @@ class Autoscale:
         growth: Mapping[ProcessorId, float],
         behind: float,
     ) -> float:
-        """Return how many times the present records a processor would get."""
         before = self._dag.upstream(pid)
         load = loads.get(pid)
         if not before:
@@ -229,7 +224,6 @@ class Autoscale:
         return max(growth[each] for each in before)
 
     def _decision(self, wall_ms: int, free_slots: float | None) -> ScaleDecision | None:
-        """Return the change to make; to grow, it must be known that there are slots."""
         tasks: dict[str, int] = {}
         reasons: list[str] = []
         count = self._dag.task_count
@@ -262,7 +256,6 @@ class Autoscale:
         return ScaleDecision(tasks=tasks, executors=executors, reason="; ".join(reasons))
 
     def _note_lack(self, step: _Scaled, wanted: int, free: float, wall_ms: int) -> None:
-        """Say that a step would have more tasks if there were slots, since when that is so."""
         name = step.steps[0]
         change = f"{name} x{step.tasks} would be x{wanted}"
         text = f"no free slot: {change}" if free < 1 else f"{free:.0f} free slots only: {change}"

@@ -17,11 +17,6 @@ _TEXT: Final = re.compile(r"([0-9]{1,6})\.\.([0-9]{1,6})(?:@([0-9]{1,3})%?)?")
 
 
 def checked_bounds(step: str, bounds: ScaleBounds) -> ScaleBounds:
-    """Return bounds that make sense.
-
-    Raises:
-        ConfigError: they do not; all mistakes at once.
-    """
     mistakes = []
     if bounds.least < 1:
         mistakes.append(f"step {step!r} cannot have {bounds.least} tasks: give it 1 or more")
@@ -80,7 +75,13 @@ def bounds_by_id(
     Raises:
         ConfigError: there is no such step, or its source has fewer partitions.
     """
-    bound = with_bounds(without_bounds(dag), given)
+    processors = {
+        pid: dataclasses.replace(
+            spec, steps=tuple(dataclasses.replace(each, bounds=None) for each in spec.steps)
+        )
+        for pid, spec in dag.processors.items()
+    }
+    bound = with_bounds(Dag(dag.version, processors, dag.edges), given)
     if mistakes := [text for spec in bound.processors.values() for text in _too_many(spec)]:
         raise ConfigError(*mistakes)
     return tuple(
@@ -101,26 +102,15 @@ def _too_many(spec: ProcessorSpec) -> Iterator[str]:
             )
 
 
-def without_bounds(dag: Dag) -> Dag:
-    processors = {
-        pid: dataclasses.replace(
-            spec, steps=tuple(dataclasses.replace(each, bounds=None) for each in spec.steps)
-        )
-        for pid, spec in dag.processors.items()
-    }
-    return Dag(dag.version, processors, dag.edges)
-
-
 def with_bounds(dag: Dag, given: Iterable[tuple[str, ScaleBounds]]) -> Dag:
-    """Return a dag in which steps, by id or name, have other bounds; a later one counts more.
-
-    Raises:
-        ConfigError: there is no such step; names all that are missing.
-    """
     wanted = dict(given)
     if not wanted:
         return dag
-    known = {name for spec in dag.processors.values() for name in _names(spec)}
+    known = {
+        name
+        for spec in dag.processors.values()
+        for name in {name for step in spec.steps for name in (step.id, step.name)}
+    }
     if missing := [name for name in wanted if name not in known]:
         ids = ", ".join(step.id for spec in dag.processors.values() for step in spec.steps)
         raise ConfigError(
@@ -128,10 +118,6 @@ def with_bounds(dag: Dag, given: Iterable[tuple[str, ScaleBounds]]) -> Dag:
         )
     processors = {pid: _bound(spec, wanted) for pid, spec in dag.processors.items()}
     return Dag(dag.version, processors, dag.edges)
-
-
-def _names(spec: ProcessorSpec) -> set[str]:
-    return {name for step in spec.steps for name in (step.id, step.name)}
 
 
 def _bound(spec: ProcessorSpec, wanted: Mapping[str, ScaleBounds]) -> ProcessorSpec:

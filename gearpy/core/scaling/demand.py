@@ -31,7 +31,6 @@ class Demand:
         self._total, self._count = 0.0, 0
 
     def add(self, work: float, now_ms: int) -> None:
-        """Take the latest amount of work."""
         if self._began_ms is None:
             self._began_ms = now_ms
         self._total += work
@@ -46,22 +45,21 @@ class Demand:
 
     @property
     def newest(self) -> float | None:
-        """The work of the newest slice; None while none is over."""
         return self._slices[-1] if self._slices else None
 
     def wanted(self, tasks: int, bounds: ScaleBounds) -> int:
-        """Return how many tasks there should be, where there are so many now."""
         if not bounds.least <= tasks <= bounds.most:
             return min(max(tasks, bounds.least), bounds.most)
         slices = [*self._slices]
         lately = slices[-_TO_GROW:]
         too_busy = tasks * (bounds.busy + 1) / 2
         if len(lately) == _TO_GROW and min(lately) > too_busy:
-            return min(_worth(min(lately), bounds), bounds.most)
+            return min(
+                max(1, math.ceil(min(lately) / (bounds.busy * (1 + _ROUNDING)))), bounds.most
+            )
         if len(slices) == SLICES:
-            return max(min(_worth(max(slices), bounds), tasks), bounds.least)
+            return max(
+                min(max(1, math.ceil(max(slices) / (bounds.busy * (1 + _ROUNDING)))), tasks),
+                bounds.least,
+            )
         return tasks
-
-
-def _worth(work: float, bounds: ScaleBounds) -> int:
-    return max(1, math.ceil(work / (bounds.busy * (1 + _ROUNDING))))

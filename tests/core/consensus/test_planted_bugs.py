@@ -159,7 +159,7 @@ def test_a_follower_that_commits_more_than_matches_is_found(
     def commit_all(self: Replica, sender: str, message: AppendEntries) -> None:
         append(self, sender, message)
         if message.commit_index <= self.log.last_index:
-            self._commit_index = max(self._commit_index, message.commit_index)
+            self.commit_index = max(self.commit_index, message.commit_index)
 
     monkeypatch.setattr(Replica, "_append", commit_all)
 

@@ -126,7 +126,7 @@ def test_a_crash_anywhere_loses_nothing_and_doubles_nothing(tmp_path: Path, chan
         log = a_log(tmp_path / f"{change}-{steps}")
         deliver(log, 0, [0])
         store = CutStore(log.store, steps)
-        vars(log)["_store"] = store
+        vars(log)["store"] = store
         try:
             deliver(log, 1, [1], [2])
             is_done = True

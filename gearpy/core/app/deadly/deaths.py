@@ -60,7 +60,6 @@ class Deaths:
         cause: str,
         now_ms: int,
     ) -> Verdict:
-        """Decide what follows when a process is gone."""
         hit = [each for each in regions if each.ran_in(executor_id, launch) and self._of(each)]
         hit = [each for each in hit if each.attempt not in self._judged]
         if not hit:
@@ -91,7 +90,6 @@ class Deaths:
     def told(
         self, error: ErrorCard, verdict: Verdict, reports: Mapping[TaskId, TaskClock]
     ) -> ErrorCard:
-        """Return the error of a death with its place, and what follows."""
         places = [*self._places(reports)]
         more = f"; and {len(places) - _SHOWN_MAX} others" if len(places) > _SHOWN_MAX else ""
         if verdict == "search":

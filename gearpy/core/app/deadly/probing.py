@@ -85,7 +85,6 @@ class Probing:
 
     @property
     def text(self) -> str:
-        """What the next attempt does, for people."""
         search = self._search
         if search is None:
             return ""
@@ -151,11 +150,12 @@ class Probing:
         left = [each for each in search.candidates if each not in search.allowed and each in place]
         self._search, self._place, self._begun_ms = _Search(), place, now_ms
         if left:
-            self._search = _Search(candidates=tuple(left), allowed=_half(left))
+            self._search = _Search(
+                candidates=tuple(left), allowed=tuple(left[: (len(left) + 1) // 2])
+            )
         return True
 
     def orders(self, sources: Collection[TaskId]) -> tuple[SourceProbe, ...]:
-        """Return the orders of these tasks in the attempt that begins."""
         search = self._search
         if search is None:
             return ()
@@ -191,9 +191,8 @@ class Probing:
             return _Search(size=next(each for each in _SIZES if size is None or each < size))
         else:
             candidates = [each for each in search.allowed or sorted(place) if each in place]
-            return _Search(candidates=tuple(candidates), allowed=_half(candidates))
+            return _Search(
+                candidates=tuple(candidates),
+                allowed=tuple(candidates[: (len(candidates) + 1) // 2]),
+            )
         return None
-
-
-def _half(candidates: list[Part]) -> tuple[Part, ...]:
-    return tuple(candidates[: (len(candidates) + 1) // 2])

@@ -50,16 +50,16 @@ class TimedHalt:
         return bool(self._names)
 
     def has_passed(self, reports: Mapping[TaskId, TaskClock]) -> str:
-        """Return the name of a source that has read too far already; empty if none is known."""
-        for clock in self._of(reports):
+        for clock in [reports[task] for task in self._names if task in reports]:
             if max(clock.newest_ms, self._watermark_ms(clock)) >= self.time_ms:
                 return self._name(clock)
         return ""
 
     def on_reports(self, reports: Mapping[TaskId, TaskClock], now_ms: int) -> None:
-        """Note how far the sources are, by the newest report of each that runs."""
-        clocks = self._of(reports)
-        there = [each for each in clocks if self._is_there(each)]
+        clocks = [reports[task] for task in self._names if task in reports]
+        there = [
+            each for each in clocks if self._state(each) == "reached" and each.clock_ms < MAX_MS
+        ]
         waited_for = [each for each in clocks if self._is_waited_for(each)]
         self.is_reached = bool(there) and not waited_for and len(clocks) == len(self._names)
         if not (there and waited_for):
@@ -69,24 +69,19 @@ class TimedHalt:
         self.is_near = self.is_near or bool(there) or self._comes_soon(clocks, now_ms)
         self.refusal = self._wrong(clocks) or self._late(waited_for, now_ms)
 
-    def _of(self, reports: Mapping[TaskId, TaskClock]) -> list[TaskClock]:
-        return [reports[task] for task in self._names if task in reports]
-
     def _state(self, clock: TaskClock) -> HaltState | None:
         return clock.halt.state if halt_ms_of(clock) == self.time_ms and clock.halt else None
 
-    def _is_there(self, clock: TaskClock) -> bool:
-        return self._state(clock) == "reached" and clock.clock_ms < MAX_MS
-
     def _is_waited_for(self, clock: TaskClock) -> bool:
         is_silent = clock.idle or clock.clock_ms == MAX_MS
-        return not self._is_there(clock) and (self._state(clock) is None or not is_silent)
+        return not (self._state(clock) == "reached" and clock.clock_ms < MAX_MS) and (
+            self._state(clock) is None or not is_silent
+        )
 
     def _watermark_ms(self, clock: TaskClock) -> int:
         return clock.watermark_ms if clock.watermark_ms < MAX_MS else MIN_MS
 
     def _comes_soon(self, clocks: Iterable[TaskClock], now_ms: int) -> bool:
-        """Tell whether a source will be there in a while, as fast as event time goes now."""
         furthest_ms = max(map(self._watermark_ms, clocks), default=MIN_MS)
         if furthest_ms == MIN_MS:
             return False
@@ -122,7 +117,6 @@ class TimedHalt:
         return f"{late}: {self._lack(last)}"
 
     def _lack(self, clock: TaskClock) -> str:
-        """Return what a source lacks that is waited for, as text for people."""
         watermark_ms = self._watermark_ms(clock)
         if watermark_ms == MIN_MS:
             return "it has promised no event time yet"
@@ -161,7 +155,9 @@ class HaltOrders:
                 executor_id
                 for task, executor_id in placement.items()
                 if task in reports
-                and halt_ms_of(reports[task]) != time_ms == self._wanted_ms(task, halt)
+                and halt_ms_of(reports[task])
+                != time_ms
+                == (halt.time_ms if halt is not None and halt.is_for(task) else MAX_MS)
             }
             if wrong and now_ms >= self._again_ms.get((attempt, time_ms), MIN_MS):
                 self._again_ms[attempt, time_ms] = now_ms + _REPEAT_MS
@@ -169,9 +165,6 @@ class HaltOrders:
                 orders += [Send(executor_id=each, message=message) for each in sorted(wrong)]
         self._again_ms = {each: at for each, at in self._again_ms.items() if at > now_ms}
         return orders
-
-    def _wanted_ms(self, task: TaskId, halt: TimedHalt | None) -> int:
-        return halt.time_ms if halt is not None and halt.is_for(task) else MAX_MS
 
 
 def halt_ms_of(clock: TaskClock) -> int:

@@ -79,8 +79,6 @@ class Region:
         self._deployment: Deployment | None = None
         self._launches: Mapping[ExecutorId, int] = {}
 
-    # -- questions -------------------------------------------------------------------------
-
     @property
     def history(self) -> EpochHistory:
         return self.epochs.history
@@ -108,7 +106,6 @@ class Region:
 
     @property
     def is_linked(self) -> bool:
-        """Whether the tasks of the present attempt exist and use links."""
         return (
             self._deployment is not None
             and self.state == "deployed"
@@ -120,7 +117,6 @@ class Region:
         return self.state == "deployed" or (self.state == "stopping" and self.is_completed)
 
     def is_due(self, running: Collection[ExecutorId], now_ms: int) -> bool:
-        """Tell whether the next attempt may begin, with these executors."""
         return (
             self.state == "waiting"
             and now_ms >= self.resume_at_ms
@@ -140,10 +136,7 @@ class Region:
     def ran_in(self, executor_id: ExecutorId, launch: int) -> bool:
         return self._launches.get(executor_id) == launch and self.made_at_ms > 0
 
-    # -- attempts --------------------------------------------------------------------------
-
     def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
-        """Have its tasks run elsewhere, from the next attempt on."""
         assert self.state == "waiting", self.state
         self.placement = {task: placement[task] for task in self.placement}
         self.executors = frozenset(self.placement.values())
@@ -162,6 +155,7 @@ class Region:
         assert self.state == "waiting", self.state
         epoch = self.epochs.next_epoch
         base = self.epochs.on_deploy(attempt)
+        overridden = self._overridden.epoch if self._overridden else 0
         self._deployment = Deployment(
             version=self._version,
             region=self.number,
@@ -172,7 +166,7 @@ class Region:
             step_timeout_ms=self._step_timeout_ms,
             epoch=epoch,
             snapshots=base.snapshots if base else (),
-            overrides=self._overrides_of(base),
+            overrides=self._overrides if base is None or base.epoch <= overridden else (),
             start_time_ms=base.clock_ms if base else MIN_MS,
             halt_ms=self.epochs.halt_ms,
             probes=probes,
@@ -182,7 +176,6 @@ class Region:
         return self._deployment.on_start(now_ms)
 
     def stop(self, *, completed: bool, now_ms: int) -> list[Command]:
-        """End the present attempt; nothing happens unless it is deployed."""
         if self._deployment is None or self.state != "deployed":
             return []
         self.state, self.is_completed = "stopping", completed
@@ -247,7 +240,3 @@ class Region:
 
     def on_tick(self, now_ms: int) -> list[Command]:
         return self._deployment.on_tick(now_ms) if self._deployment else []
-
-    def _overrides_of(self, base: Manifest | None) -> tuple[TaskOffsets, ...]:
-        overridden = self._overridden.epoch if self._overridden else 0
-        return self._overrides if base is None or base.epoch <= overridden else ()

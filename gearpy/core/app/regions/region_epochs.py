@@ -80,7 +80,7 @@ class RegionEpochs:
         self._owns = owns
         self.history = EpochHistory(retained=limits.epochs_retained, manifests=manifests)
         newest = 0 if self.history.newest is None else self.history.newest.epoch
-        self._next_epoch = max(first_epoch, newest + 1)
+        self.next_epoch = max(first_epoch, newest + 1)
         self.first_end_ms, self.halt_ms = MIN_MS, MAX_MS
         self.is_held = False
         self._pace = EpochPace(
@@ -118,21 +118,15 @@ class RegionEpochs:
         self._placement = placement
         self._executors = sorted(set(placement.values()))
 
-    # -- questions -------------------------------------------------------------------------
-
-    @property
-    def next_epoch(self) -> int:
-        return self._next_epoch
-
     @property
     def next_to_end(self) -> int:
         if self._coordinator is None:
-            return self._next_epoch
+            return self.next_epoch
         return self._coordinator.epoch + self._coordinator.is_ending
 
     @property
     def unused_epoch(self) -> int:
-        last = self._next_epoch if self._coordinator is None else self._coordinator.epoch
+        last = self.next_epoch if self._coordinator is None else self._coordinator.epoch
         return last + 1
 
     @property
@@ -141,12 +135,10 @@ class RegionEpochs:
 
     @property
     def have_all_reported(self) -> bool:
-        """Whether every task has told of itself since the present attempt began."""
         return len(self._clocks) == len(self._placement)
 
     @property
     def is_closed(self) -> bool:
-        """Whether an epoch that ended after that is stored, and all sinks know."""
         return (
             self._commit is not None
             and self._commit.epoch == self._final_epoch
@@ -175,10 +167,7 @@ class RegionEpochs:
     def knows(self, attempt: int) -> bool:
         return attempt in self._files
 
-    # -- attempts --------------------------------------------------------------------------
-
     def on_deploy(self, attempt: int) -> Manifest | None:
-        """Let an attempt begin; return the manifest that it goes on from."""
         assert self.history.unstored is None, "it may have to go back further"
         self._attempt, self._base = attempt, self.history.newest
         self._is_begun, self.stored = True, 0
@@ -192,11 +181,10 @@ class RegionEpochs:
         return self._base
 
     def on_ready(self, now_ms: int) -> None:
-        """Begin to count epochs; all tasks of the attempt run."""
         self._coordinator = EpochCoordinator(
             region=self._region,
             attempt=self._attempt,
-            epoch=self._next_epoch,
+            epoch=self.next_epoch,
             placement=self._placement,
             base=self._base.snapshots if self._base else (),
             pace=self._pace,
@@ -209,8 +197,8 @@ class RegionEpochs:
         if self._is_begun:
             # Also if not all tasks ran: those that did may have sent records, which may come late.
             # A session that ends before its successor opens is known by its epoch alone.
-            last = self._next_epoch if self._coordinator is None else self._coordinator.epoch
-            self._next_epoch = last + 1
+            last = self.next_epoch if self._coordinator is None else self._coordinator.epoch
+            self.next_epoch = last + 1
         self._is_begun = False
         self._coordinator = self._commit = self._final_epoch = None
         if self.is_held and (unstored := self.history.unstored) is not None:
@@ -254,7 +242,6 @@ class RegionEpochs:
         )
 
     def on_clock(self, clock: TaskClock) -> None:
-        """Note how far a task is; its session is that of the present attempt."""
         self._clocks[clock.task_id] = clock.clock_ms
         if clock.idle:
             self._idle.add(clock.task_id)
@@ -274,10 +261,7 @@ class RegionEpochs:
         if until is None or newest < until:
             self.is_wanted = True
 
-    # -- from one epoch to the next --------------------------------------------------------
-
     def advance(self, now_ms: int) -> list[Command]:
-        """Do the steps that are due by now; may be asked at any time."""
         commands = self._store_again(now_ms)
         coordinator = self._coordinator
         if coordinator is None:
@@ -302,7 +286,6 @@ class RegionEpochs:
         return commands + self._tell_committed(now_ms)
 
     def on_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
-        """Note the files that an executor has stored, for any epoch and attempt."""
         files = self._files.get(message.attempt)
         if files is None or message.executor_id not in self._executors:
             return []
@@ -318,7 +301,12 @@ class RegionEpochs:
             return []
         if self._cut_times is not None and had_cut_time:
             self._cut_times.on_complete(has_missed=manifest.cut_time_ms is None)
-        self._note_flight(manifest.epoch, now_ms)
+        # Let one more epoch follow if records were in flight at the end of the last one.
+        epoch = manifest.epoch
+        if epoch == self._final_epoch and epoch in self._open_epochs:
+            self._final_epoch, self._last_at_ms = None, now_ms + self._land_ms
+            self._land_ms = min(2 * self._land_ms, _LAND_MAX_MS)
+        self._open_epochs.clear()
         self.is_wanted = False  # Whoever still wants one has told it before this one had ended.
         self.history.on_complete(manifest)
         self._give_out(files.on_complete(manifest))
@@ -362,32 +350,19 @@ class RegionEpochs:
         garbage, self._garbage = tuple(self._garbage.values()), {}
         return garbage
 
-    # --------------------------------------------------------------------------------------
-
     def _may_begin(self, coordinator: EpochCoordinator, now_ms: int) -> bool:
         if coordinator.is_ending or self.history.unstored is not None:
             return False
         if now_ms < self.first_end_ms:
             return False
-        if self._is_at_end:
+        if self.is_finished or self._is_draining:
             return self._final_epoch is None and now_ms >= self._last_at_ms
         return self.is_wanted or coordinator.is_due(now_ms)
-
-    @property
-    def _is_at_end(self) -> bool:
-        return self.is_finished or self._is_draining
-
-    def _note_flight(self, epoch: int, now_ms: int) -> None:
-        """Let one more epoch follow if records were in flight at the end of the last one."""
-        if epoch == self._final_epoch and epoch in self._open_epochs:
-            self._final_epoch, self._last_at_ms = None, now_ms + self._land_ms
-            self._land_ms = min(2 * self._land_ms, _LAND_MAX_MS)
-        self._open_epochs.clear()
 
     def _begin(self, coordinator: EpochCoordinator, now_ms: int) -> None:
         self.is_wanted = False
         cut_time_ms = None
-        if self._is_at_end:
+        if self.is_finished or self._is_draining:
             self._final_epoch, cut_time_ms = coordinator.epoch, self._last_cut_ms
             self._is_whole = self.is_finished
         elif self._cut_times is not None:

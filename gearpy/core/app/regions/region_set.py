@@ -56,8 +56,6 @@ class RegionSet:
         for each in self._regions:
             each.place(placement)
 
-    # -- one of them -----------------------------------------------------------------------
-
     def of_task(self, task: TaskId) -> Region | None:
         return self._region_of.get(task)
 
@@ -66,8 +64,6 @@ class RegionSet:
 
     def that_knew(self, attempt: int) -> Region | None:
         return next((each for each in self._regions if each.epochs.knows(attempt)), None)
-
-    # -- all of them -----------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
@@ -109,7 +105,6 @@ class RegionSet:
 
     @property
     def needed_executors(self) -> set[ExecutorId]:
-        """The executors that some region needs to come to its end."""
         return {
             executor_id
             for each in self._regions
@@ -126,7 +121,6 @@ class RegionSet:
         return tasks
 
     def linked_attempts(self, ends: Iterable[ExecutorId]) -> frozenset[int]:
-        """Return the attempts whose tasks may use links between these executors."""
         wanted = set(ends)
         return frozenset(
             each.attempt
