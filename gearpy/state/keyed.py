@@ -9,13 +9,12 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.type_variables import T
 from gearpy.state.encoding.coders import MSGPACK, CoderLike, coder_named
 from gearpy.state.encoding.keys import decode_key, encode_key
-from gearpy.state.kinds.bulk import BulkState
+from gearpy.state.kinds.bulk import BulkState, Copies
 from gearpy.state.kinds.declared import Declared
 from gearpy.state.kinds.entries import ListState, MapState, SetState
 from gearpy.state.kinds.expiry import ClockName
 from gearpy.state.kinds.handle import Binding
 from gearpy.state.kinds.place import NO_NAMESPACE, Place, StateClock, namespace_of, part_of
-from gearpy.state.kinds.steps import Copies
 from gearpy.state.kinds.timers import DOMAINS, KeyTimers, timers_tag
 from gearpy.state.kinds.values import CombiningState, ReducingState, ValueState
 from gearpy.state.stores.cells import Tag, is_collection
@@ -348,7 +347,7 @@ class KeyedState:
         if not of_all:
             return joined([declared.store.snapshot(), *declared.bulks.snapshot()])
         cells, copying = declared.store.snapshot_of_all()
-        self.copies.add(copying, iter(()))
+        self.copies.add(copying)
         return joined([cells, *declared.bulks.snapshot()])
 
     def tell_again(self) -> bool:

@@ -50,8 +50,8 @@ def a_state(
 
 
 def put(kept: BulkState, pairs: dict[Any, Any], namespace: Any = None) -> None:
-    values, _ = kept.isolated(pairs.values())
-    kept.put_all([*pairs], values, namespace, before=[], is_last=True)
+    values, _ = kept.isolated([*pairs.values()])
+    kept.put_all([*pairs], values, namespace)
 
 
 def changes_of(state: KeyedState) -> list[Section]:

@@ -115,14 +115,10 @@ def tiny_steps() -> Iterator[None]:
         tiny_pieces(),
         patch("gearpy.core.base.key_copy.STEPS_FROM", 1),
         patch("gearpy.core.base.key_copy.PIECE", 1),
+        patch("gearpy.state.kinds.changed.PIECE", 1),
+        patch("gearpy.state.kinds.changed.STEPS_FROM", 4),
         patch("gearpy.core.join.changes.PIECE", 1),
         patch("gearpy.task.chain.event_gate.PIECE", 1),
-        patch("gearpy.task.aggregates.fold.STEPS_FROM", 1),
-        patch("gearpy.task.chain.step_state.CHUNK", 2),
-        patch("gearpy.task.chain.step_state.ENCODED_MAX", 4),
-        patch("gearpy.task.chain.step_state._COPIED_FOR_A_CHANGE", 1),
-        patch("gearpy.task.chain.held.MERGED_AT_ONCE", 1),
-        patch("gearpy.state.kinds.steps.STEP", 1),
     ):
         yield
 

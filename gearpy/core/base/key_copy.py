@@ -8,8 +8,6 @@ from typing import Any, Final
 PIECE: Final = 1 << 11
 #: From so many keys on a copy is made in steps, between which the owner goes on.
 STEPS_FROM: Final = 1 << 13
-#: The cost of a key that is looked up, or of a value that is encoded; to copy one in a row costs 1.
-LOOKED_UP: Final = 16
 
 
 class KeyCopy:
@@ -20,12 +18,12 @@ class KeyCopy:
 
     Args:
         left: the keys. Taken.
-        copy: copies what some of them have now; returns its cost.
+        copy: copies what some of them have now.
     """
 
     __slots__ = ("_copy", "_error", "_left", "fresh")
 
-    def __init__(self, left: set[Any], copy: Callable[[list[Any]], int]) -> None:
+    def __init__(self, left: set[Any], copy: Callable[[list[Any]], object]) -> None:
         self.fresh: set[Any] = set()  #: The added keys; the owner goes on with them alone.
         self._left = left
         self._copy = copy
@@ -44,20 +42,21 @@ class KeyCopy:
     def discard(self, key: Any) -> None:
         self.fresh.discard(key)
 
-    def steps(self) -> Iterator[int]:
-        """Copy what is left; yields the cost of each piece.
+    def steps(self) -> Iterator[None]:
+        """Copy what is left, in pieces.
 
         Raises:
             Exception: what ``copy`` has raised, perhaps earlier.
         """
         left = self._left
         while left:
-            yield self._copy([left.pop() for _ in range(min(PIECE, len(left)))])
+            self._copy([left.pop() for _ in range(min(PIECE, len(left)))])
+            yield
         if self._error is not None:
             raise self._error
 
 
-def in_steps(steps: Iterator[int], amount: int) -> Iterator[int] | None:
+def in_steps(steps: Iterator[object], amount: int) -> Iterator[object] | None:
     """Return the steps of a copy of so many keys; None if they are few, and it is made at once."""
     if amount >= STEPS_FROM:
         return steps
@@ -65,5 +64,5 @@ def in_steps(steps: Iterator[int], amount: int) -> Iterator[int] | None:
     return None
 
 
-def finish(steps: Iterable[int]) -> None:
+def finish(steps: Iterable[object]) -> None:
     deque(steps, maxlen=0)

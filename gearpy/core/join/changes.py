@@ -14,29 +14,26 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from gearpy.core.base.in_pieces import emptied
-from gearpy.core.base.key_copy import LOOKED_UP, PIECE, KeyCopy, finish, in_steps
+from gearpy.core.base.key_copy import PIECE, KeyCopy, finish, in_steps
 from gearpy.errors import ProtocolError
 
 _RECORDS: Final = "records"
 _MATCHED: Final = "matched"
 _FIELDS: Final = 5  # Of a record that was told.
-#: The costs of a record, and of a key whose owner is asked.
-_FLATTENED: Final = 2 * LOOKED_UP
-_ASKED: Final = 3 * LOOKED_UP
 _FIELDS_OF: Final = attrgetter("seq", "side", "time_ms", "value", "is_waiting")
 
 
 class CellChange(NamedTuple):
     """The new values of keys of a namespace; without ``values`` they have none any more.
 
-    Whole when its steps are done, where it has any; each yields its cost. Then nothing of it
+    Whole when its steps are done, where it has any. Then nothing of it
     changes any more: it may be stored while the join goes on. It is the receiver's.
     """
 
     namespace: Any
     keys: list[Any]
     values: list[Any] | None = None
-    steps: Iterator[int] | None = None
+    steps: Iterator[object] | None = None
 
 
 # The collector need not look at them: there may be millions, and they are in no cycle.
@@ -76,7 +73,7 @@ class RecordLog:
         self._matched: dict[int, dict[Any, list[int]]] = {}
         self._gone: list[tuple[Any, list[Any]]] = []
         self._copies: dict[int, _Told] = {}  # Of the records that are still to be told, by span.
-        self._copying: Iterator[int] = iter(())
+        self._copying: Iterator[object] = iter(())
         self._loaded: list[tuple[int, Any, Kept]] = []
         self._loaded_matches: set[tuple[Any, int]] = set()
 
@@ -180,7 +177,7 @@ class _Told:
         self.keys: list[Any] = []  #: Told, as are ``values``.
         self.values: list[Any] = []
         self.known: list[Any] = []  #: The same keys, to be kept.
-        self.steps = self._steps()  #: Copy the rest; yield the cost of each piece.
+        self.steps = self._steps()  #: Copy the rest, in pieces.
         self._copied = _flat if namespace[0] == _RECORDS else list
 
     def take(self, key: Any) -> None:
@@ -189,7 +186,7 @@ class _Told:
         if kept is not None:
             self._copy([key], [kept])
 
-    def _steps(self) -> Iterator[int]:
+    def _steps(self) -> Iterator[None]:
         left = self.left
         while left:
             keys, found, count = [], [], 0
@@ -199,7 +196,7 @@ class _Told:
                 found.append(kept)
                 count += len(kept)
             self._copy(keys, found)
-            yield count * _FLATTENED
+            yield
 
     def _copy(self, keys: list[Any], found: list[Any]) -> None:
         self.keys += keys
@@ -221,7 +218,7 @@ class KeyCells:
         self._touched: set[Any] | KeyCopy = set()
         self._told: set[Any] = set()
         self._pairs: dict[Any, Any] = {}
-        self._copying: Iterator[int] = iter(())
+        self._copying: Iterator[object] = iter(())
 
     def touch(self, key: Any) -> None:
         self._touched.add(key)
@@ -253,11 +250,11 @@ class KeyCells:
         if told or left is not None:
             yield CellChange(self._namespace, told, values, left)
 
-    def _steps(self, copy: KeyCopy) -> Iterator[int]:
+    def _steps(self, copy: KeyCopy) -> Iterator[object]:
         yield from copy.steps()
         self._touched = copy.fresh
 
-    def _copy(self, gone: list[Any], told: list[Any], values: list[Any], keys: list[Any]) -> int:
+    def _copy(self, gone: list[Any], told: list[Any], values: list[Any], keys: list[Any]) -> None:
         value_of, known = self._value_of, self._told
         for key in keys:
             value = value_of(key)
@@ -268,7 +265,6 @@ class KeyCells:
             elif key in known:
                 gone.append(key)
                 known.remove(key)
-        return len(keys) * _ASKED
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> bool:
         """Load pairs of an earlier `CellChange`; False if they are of other cells."""

@@ -73,7 +73,8 @@ class TablesDelta:
 
     def release(self) -> None:
         self._is_released = True
-        drain(self._changes)
+        while self._changes:
+            drain(self._changes.popitem()[1])
 
 
 class _Joined:
@@ -111,24 +112,16 @@ def sections_of_cells(cells_by_group: Iterable[GroupCell], reads: Reads) -> Iter
                 yield Section(group, pack(cells))
 
 
-def drain(tables: Tables) -> None:
-    """Empty tables that nobody else uses any more, some cells at a time.
+def drain(items: dict[Any, Any] | list[Any]) -> None:
+    """Empty a collection that nobody else uses any more, some items at a time.
 
-    Python frees a large dict in one go, during which nothing else runs.
+    Python frees a large one in one go, during which nothing else runs.
     """
-    while tables:
-        drain_all([tables.popitem()[1]])
-
-
-def drain_all(dicts: Iterable[dict[Any, Any]]) -> None:
-    for each in dicts:
-        while each:  # What is called for each runs in C; what it yields is forgotten at once.
-            deque(map(dict.popitem, repeat(each, min(_FREED_AT_ONCE, len(each)))), maxlen=0)
-
-
-def drain_list(items: list[Any]) -> None:
     while items:
-        del items[-_FREED_AT_ONCE:]
+        if isinstance(items, list):
+            del items[-_FREED_AT_ONCE:]
+        else:  # What is called for each runs in C; what it yields is forgotten at once.
+            deque(map(dict.popitem, repeat(items, min(_FREED_AT_ONCE, len(items)))), maxlen=0)
 
 
 def _portions(cells_by_group: Iterable[GroupCell], reads: Reads) -> Iterator[_Groups]:

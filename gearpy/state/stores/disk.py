@@ -37,11 +37,8 @@ _MOVED_WITH_A_WRITE: Final = 2
 #: A slice ends at so many bytes of values; takes a few ms.
 _SLICE_BYTES: Final = 1 << 20
 
-#: Cells of the file that are copied at a time, and what one costs, as `Copies` count it; so many
-#: bytes cost 1.
+#: Cells of the file that are copied at a time.
 _COPIED_CELLS: Final = 512
-_CELL_COST: Final = 32
-_BYTES_FOR_ONE: Final = 16
 _SIZE: Final = Struct(">I")
 
 _ABSENT: Final[Any] = object()
@@ -220,7 +217,7 @@ class DiskStore:
         self._set_layers()
         return delta
 
-    def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[int]]:
+    def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[object]]:
         """Hand over all cells; the file stands still until they are released.
 
         Raises:
@@ -295,8 +292,8 @@ class _AllDelta:
         self._reads = reads
         self._copy: IO[bytes] | None = None
 
-    def copied(self, file: DiskCells) -> Iterator[int]:
-        """Copy the file, a few cells with each step; yield the costs."""
+    def copied(self, file: DiskCells) -> Iterator[None]:
+        """Copy the file, a few cells with each step."""
         if file.folder is None:
             return
         self._copy, start = TemporaryFile(dir=file.folder), FIRST_CELL  # noqa: SIM115 - see `release`
@@ -306,7 +303,7 @@ class _AllDelta:
                 return
             packed = msgpack.packb([*chain.from_iterable(cells)])
             self._copy.write(_SIZE.pack(len(packed)) + packed)
-            yield len(cells) * _CELL_COST + len(packed) // _BYTES_FOR_ONE
+            yield
 
     def sections(self) -> Iterator[Section]:
         """Yield all cells; what the layers have counts more than what the file has."""

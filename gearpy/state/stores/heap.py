@@ -181,7 +181,7 @@ class HeapStore:
         self._changes = {}
         return TablesDelta(changes) if changes else None
 
-    def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[int]]:
+    def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[object]]:
         self._changes = {table: _copy(table, cells) for table, cells in self._tables.items()}
         return self.snapshot(), iter(())
 

@@ -62,8 +62,8 @@ class StateStore(Protocol):
         """
         ...
 
-    def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[int]]:
-        """Hand over all cells, and small pieces of the work that makes them whole, with costs.
+    def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[object]]:
+        """Hand over all cells, and small pieces of the work that makes them whole.
 
         Nothing that was handed over before is read from then on.
         """

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import groupby, islice, repeat
 from operator import itemgetter, length_hint
-from typing import Any, ClassVar, Final, Literal, NotRequired, TypeAlias, TypedDict, Unpack
+from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, Unpack
 
 from msgspec import Struct
 
 from gearpy.core.base.copies import ATOMS, own
-from gearpy.core.base.key_copy import STEPS_FROM
 from gearpy.core.base.one_key import are_plain, is_one_key, one_key
 from gearpy.core.window.sliding import SlidingPieces
 from gearpy.core.window.windows import SlidingWindows, WindowAssigner
@@ -19,15 +18,14 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import newest_of, oldest_of
 from gearpy.state.kinds.bulk import BulkState
+from gearpy.state.kinds.changed import ChangedPairs, HeldDict
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.sides import Side
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.chain import check_no_messages
 from gearpy.task.chain.event_gate import EventGate, Waits, late_times
-from gearpy.task.chain.held import HeldDict
-from gearpy.task.chain.stage import Stage
-from gearpy.task.chain.step_state import Changes, step_bulk
+from gearpy.task.chain.stage import Stage, step_bulk
 from gearpy.task.time.late import LATE, WindowLate
 
 KeyFunction: TypeAlias = Callable[[Any], Any]
@@ -44,6 +42,7 @@ RunningLoop: TypeAlias = Callable[
     tuple[list[tuple[Any, Any]], list[int]],
 ]
 _MISSING: Final = object()
+_key_in: Final = itemgetter(0)
 
 
 class LateArgs(TypedDict):
@@ -107,14 +106,11 @@ class FoldingStage(Stage):
 class RunningStage(FoldingStage):
     """Folds each key over the whole stream. Subclasses fold a record in, in ``process``."""
 
-    #: The notes of ``process`` about the keys that it has changed; see `Changes`.
-    _gathers: ClassVar[type[dict[Any, Any]] | type[set[Any]]] = set
-
     def __init__(self, context: TaskContext, name: str, key: KeyFunction, fold: Fold) -> None:
         super().__init__(context, name, key)
         self._fold = fold
         self._values: dict[Any, Any] = {}
-        self._changes: Changes | None = None
+        self._changes: ChangedPairs | None = None
 
     def snapshot(self) -> None:
         assert self._changes is not None, "restore comes first"
@@ -125,13 +121,7 @@ class RunningStage(FoldingStage):
         kept = self._bulk("running")
         restored = [pairs for _, pairs in kept.restored()]
         self._values = restored[0] if restored else {}
-        self._changes = Changes(
-            self._values,
-            kept,
-            gathers=self._gathers,
-            is_restored=bool(restored),
-            steps_from=STEPS_FROM,
-        )
+        self._changes = ChangedPairs(self._values, kept, is_restored=bool(restored))
         kept.holds(lambda: (self._values,), self._changes.tell_again)
 
     @property
@@ -147,8 +137,6 @@ class RunningFold(RunningStage):
     the fold's functions change nothing themselves.
     """
 
-    _gathers = dict
-
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield one update for each record."""
         fold = self._counted if self._fold.kind == "count" else self._folded
@@ -159,7 +147,7 @@ class RunningFold(RunningStage):
         if out:
             check_no_messages(self.name, [value for _, value in out[:16]], timestamps)
             if self._changes is not None:
-                self._changes.note(out)
+                self._changes.note(map(_key_in, out), len(out))
             yield batch.giving(out, _without(timestamps, dropped) if dropped else timestamps)
 
     def _counted(
@@ -312,7 +300,7 @@ class WindowFold(WindowedStage):
         self._loop = fold.loop(self._key) if fold.loop is not None else None
         self._kept: BulkState | None = None
         self._open: dict[int, dict[Any, Any]] = {}
-        self._changes: dict[int, Changes] = {}
+        self._changes: dict[int, ChangedPairs] = {}
         self._oldest_ms: dict[int, int] = {}
         self._watermark_ms = MIN_MS
 
@@ -430,20 +418,15 @@ class WindowFold(WindowedStage):
             keys = self._count(state, values, timestamps)
         else:
             keys = self._fold_into(state, values, timestamps)
-        changes.note(keys)
+        changes.note(keys, len(values))
         if not state:  # No record was good.
             self._end(start)
 
     def _begin(self, start: int, restored: dict[Any, Any] | None = None) -> dict[Any, Any]:
         values = restored or {}
         values = self._open[start] = Counter(values) if self._fold.kind == "count" else values
-        self._changes[start] = Changes(
-            values,
-            self._state(),
-            start,
-            gathers=set,
-            is_restored=restored is not None,
-            steps_from=STEPS_FROM,
+        self._changes[start] = ChangedPairs(
+            values, self._state(), start, is_restored=restored is not None
         )
         return values
 

@@ -7,19 +7,14 @@ keys come and go, with a `KeyCopy`.
 from collections.abc import Iterator
 from functools import partial
 from itertools import compress
-from typing import Any, Final
+from typing import Any
 
-from gearpy.core.base.key_copy import LOOKED_UP, KeyCopy, finish, in_steps
+from gearpy.core.base.key_copy import KeyCopy, finish
 from gearpy.core.window.aligned import AlignedPanes, Panes
 from gearpy.core.window.counted import CountPanes
 from gearpy.core.window.sessions import SessionPanes
 from gearpy.state.kinds.bulk import BulkState
-from gearpy.task.chain.step_state import Changes
-
-#: To look up a pane, and into it, costs as much as to copy so many values in a row; to encode it,
-#: as its value can change, costs more.
-_COPIED: Final = 2 * LOOKED_UP
-_ENCODED: Final = 4 * LOOKED_UP
+from gearpy.state.kinds.changed import ChangedPairs
 
 
 class AlignedStore:
@@ -28,7 +23,7 @@ class AlignedStore:
     def __init__(self, panes: AlignedPanes, kept: BulkState) -> None:
         self._panes = panes
         self._kept = kept
-        self._changes: dict[int, Changes] = {}
+        self._changes: dict[int, ChangedPairs] = {}
         for start_ms, each in panes.panes.items():
             self._begin(start_ms, each, is_restored=True)
         kept.holds(lambda: [each.values for each in self._changes.values()], self._tell_again)
@@ -40,7 +35,7 @@ class AlignedStore:
             self._changes.pop(start_ms).tell_end()
         for start_ms, keys in touched.items():
             changes = self._changes.get(start_ms) or self._begin(start_ms, panes[start_ms])
-            changes.note(keys)
+            changes.note(keys, len(keys))
             changes.tell()
         touched.clear()
 
@@ -50,13 +45,12 @@ class AlignedStore:
             if start_ms in self._panes.panes:
                 self._panes.touched.setdefault(start_ms, set())
 
-    def _begin(self, start_ms: int, panes: Panes, *, is_restored: bool = False) -> Changes:
+    def _begin(self, start_ms: int, panes: Panes, *, is_restored: bool = False) -> ChangedPairs:
         assert isinstance(panes, dict), "it stands still only while it is copied"
-        changes = self._changes[start_ms] = Changes(
+        changes = self._changes[start_ms] = ChangedPairs(
             panes,
             self._kept,
             start_ms,
-            gathers=set,
             is_restored=is_restored,
             use=partial(self._use, start_ms),
         )
@@ -73,7 +67,8 @@ class KeyStore:
     def __init__(self, panes: SessionPanes | CountPanes, kept: BulkState) -> None:
         self._panes = panes
         self._kept = kept
-        self._copying: Iterator[int] = iter(())
+        self._gone: set[Any] = set()  # Keys that were told before, and may have none.
+        self._copying: Iterator[None] = iter(())
         kept.holds(lambda: (panes.panes,), self._tell_again)
 
     def tell(self) -> None:
@@ -82,14 +77,15 @@ class KeyStore:
         touched = self._panes.touched
         assert isinstance(touched, set), "all is copied"
         amount = len(touched)
-        told = _Told(self._panes.panes, self._kept)
-        copy = KeyCopy(touched, told.copy)
-        told.gone = self._panes.tell(copy)
+        if not amount:
+            return
+        keys, values, deleted = list[Any](), list[Any](), list[Any]()
+        copy = KeyCopy(touched, partial(self._copy, keys, values, deleted))
+        self._gone = self._panes.tell(copy)
+        self._kept.delete(deleted)
+        self._kept.put_all(keys, values)
         self._copying = self._steps(copy)
-        left = in_steps(self._copying, amount)
-        told.tell(is_whole=left is None)
-        if left is not None:
-            self._kept.go_on_with(left, iter(()))
+        self._kept.go_on_with(self._copying, amount)
 
     def _tell_again(self) -> None:
         finish(self._copying)
@@ -97,38 +93,20 @@ class KeyStore:
         assert isinstance(touched, set), "all is copied"
         touched.update(self._panes.panes)
 
-    def _steps(self, copy: KeyCopy) -> Iterator[int]:
+    def _steps(self, copy: KeyCopy) -> Iterator[None]:
         yield from copy.steps()
         self._panes.touched = copy.fresh
 
-
-class _Told:
-    """The panes of some keys as they were when an epoch ended, and the keys that had none."""
-
-    def __init__(self, panes: dict[Any, Any], kept: BulkState) -> None:
-        self.gone: set[Any] = set()  #: Keys that were told before, and may have none.
-        self._panes = panes
-        self._kept = kept
-        self._keys: list[Any] = []
-        self._values: list[Any] = []
-        self._deleted: list[Any] = []
-
-    def copy(self, keys: list[Any]) -> int:
-        amount, found = len(keys), list(map(self._panes.get, keys))
+    def _copy(
+        self, told: list[Any], values: list[Any], deleted: list[Any], keys: list[Any]
+    ) -> None:
+        """Take the panes of some keys as they are now, and the told ones that have none."""
+        found = list(map(self._panes.panes.get, keys))
         if not all(found):
             lost = (key for key, pane in zip(keys, found, strict=True) if not pane)
-            deleted = self.gone.intersection(lost)
-            self.gone -= deleted  # Else all are freed in one go.
-            self._deleted += deleted
+            gone = self._gone.intersection(lost)
+            self._gone -= gone  # Else all are freed in one go.
+            deleted += gone
             keys, found = list(compress(keys, found)), list(filter(None, found))
-        values, is_encoded = self._kept.isolated(found)
-        self._keys += keys
-        self._values += values
-        return amount * (_ENCODED if is_encoded else _COPIED)
-
-    def tell(self, *, is_whole: bool) -> None:
-        """Pass them to keyed state; what is not whole is added to later."""
-        if self._deleted or not is_whole:
-            self._kept.delete(self._deleted)
-        if self._keys or not is_whole:
-            self._kept.put_all(self._keys, self._values, before=[], is_last=True)
+        told += keys
+        values += self._kept.isolated(found)[0]

@@ -113,7 +113,7 @@ class RunningAggregate(RunningStage):
         out, times = self._loop(self._current, batch.values, batch.timestamps, reject)
         if out:
             if self._changes is not None:
-                self._changes.note(key for key, _ in out)
+                self._changes.note((key for key, _ in out), len(out))
             yield batch.giving(out, times)
 
 

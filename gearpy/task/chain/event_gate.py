@@ -9,7 +9,7 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
-from gearpy.core.base.key_copy import LOOKED_UP, PIECE, finish, in_steps
+from gearpy.core.base.key_copy import PIECE, finish
 from gearpy.core.base.one_key import one_key
 from gearpy.core.window.event_order import EventOrder, Held
 from gearpy.errors import ConfigError
@@ -20,15 +20,13 @@ from gearpy.state.encoding.keys import encode_key
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.stage import Stage
-from gearpy.task.chain.step_state import step_bulk
+from gearpy.task.chain.stage import Stage, step_bulk
 from gearpy.wire.values.payload import encode_value
 
 #: Which records wait: late ones only, or all.
 Waits: TypeAlias = Literal["late", "all"]
 
 _FIELDS: Final = 6  # Of a record that waits.
-_SORTED: Final = 2 * LOOKED_UP  #: The cost of a record whose key is asked for.
 _place: Final = itemgetter(0)
 _time: Final = itemgetter(4)
 _value: Final = itemgetter(5)
@@ -62,7 +60,7 @@ class EventGate:
         self._order = EventOrder(_content_of, _key_of)
         self._kept: BulkState | None = None
         self._told: dict[Any, Any] = {}
-        self._copying: Iterator[int] = iter(())
+        self._copying: Iterator[None] = iter(())
         self._is_alone = False  # All records that wait are of the only partition.
 
     def __len__(self) -> int:
@@ -131,15 +129,13 @@ class EventGate:
         keys, values, gone = list[Any](), list[list[Any]](), list[Any]()
         waiting = [*self._order]
         self._copying = self._copied(waiting, keys, values, gone)
-        left = in_steps(self._copying, len(waiting) + len(self._told))
         self._kept.delete(gone)
-        self._kept.put_all(keys, values, before=[], is_last=True)
-        if left is not None:
-            self._kept.go_on_with(left, iter(()))
+        self._kept.put_all(keys, values)
+        self._kept.go_on_with(self._copying, len(waiting) + len(self._told))
 
     def _copied(
         self, waiting: list[Held], keys: list[Any], values: list[list[Any]], gone: list[Any]
-    ) -> Iterator[int]:
+    ) -> Iterator[None]:
         """Sort the records that wait by key, and find the keys of which none waits any more."""
         place_of: dict[Any, int] = {}
         for at in range(0, len(waiting), PIECE):
@@ -151,12 +147,12 @@ class EventGate:
                     keys.append(key)
                     values.append([])
                 values[place] += held
-            yield len(some) * _SORTED
+            yield
         told, self._told = self._told, place_of
         while told:
             some = [told.popitem()[0] for _ in range(min(PIECE, len(told)))]
             gone += [key for key in some if key not in place_of]
-            yield len(some) * LOOKED_UP
+            yield
 
     def _has_order(self, origin: Origin, late: Sequence[int]) -> bool:
         if origin.is_by_arrival:

@@ -1,4 +1,4 @@
-"""The base class of the steps of a chain."""
+"""The base class of the steps of a chain, and the keyed state of one."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -6,6 +6,9 @@ from typing import Any, ClassVar
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
+from gearpy.state.keyed import KeyedState
+from gearpy.state.kinds.bulk import BulkState
+from gearpy.task.api.interfaces import TaskContext
 
 
 class Stage:
@@ -126,3 +129,13 @@ class Stage:
     @property
     def waits_for(self) -> str:
         return ""
+
+
+def step_state(context: TaskContext, kind: str, place: int) -> KeyedState:
+    return context.state.scope(context.step_ids[place] if context.step_ids else kind)
+
+
+def step_bulk(
+    context: TaskContext, kind: str, place: int, *, operator: str, is_keyed: bool = True
+) -> BulkState:
+    return step_state(context, kind, place).bulk(kind, operator=operator, is_keyed=is_keyed)

@@ -27,8 +27,7 @@ from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import CoGroup, JoinResult
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
-from gearpy.task.chain.stage import Stage
-from gearpy.task.chain.step_state import step_bulk
+from gearpy.task.chain.stage import Stage, step_bulk
 
 _log = logging.getLogger(__name__)
 
@@ -250,9 +249,9 @@ class JoinStage(Stage):
             if values is None:
                 self._kept.delete(keys, namespace)
             else:
-                self._kept.put_all(keys, values, namespace, before=[], is_last=True)
+                self._kept.put_all(keys, values, namespace)
             if values is not None and steps is not None:
-                self._kept.go_on_with(self._kept.encoded(steps, values), iter(()))
+                self._kept.copies.add(self._kept.encoded(steps, values))
         return [self._spec.description, self._watermark_ms]
 
     def restore(self, state: list[Any] | None) -> None:

@@ -51,6 +51,8 @@ from gearpy.wire.values.payload import decode_batch, decode_value
 #: answer that grants credit is not late by a whole turn.
 OUTBOX_FULL: Final = 4
 _END: Final[Any] = object()
+#: How long one turn copies state of the last epoch.
+_COPYING_MS: Final = 5
 
 #: Shares of the room for one epoch: at the first the epoch is asked to end, at
 #: the second a source waits until it has, looking every so often.
@@ -283,7 +285,7 @@ class TaskRunner:
         except USER_ERRORS as error:
             self._blame(error)
         if self._copying is not None:
-            self._copy_on(self._copying)
+            self._copy_on()
         self._inlet.pace.begin(self._clock_ms())  # To show an epoch is no work for a record.
         while not self._outlet.is_blocked:
             if self._job is None:
@@ -541,7 +543,7 @@ class TaskRunner:
     def _end_epoch(self, epoch: int) -> None:
         self._send_rest(epoch)
         self.context.epoch = epoch
-        self._finish_copies()  # Of the epoch before.
+        self._copy_on(is_to_end=True)  # Of the epoch before.
         self._unfinished = self._snapshot(epoch)
         if self._copying is None:
             self._finish_snapshot()
@@ -573,20 +575,21 @@ class TaskRunner:
         for batch in self._later.take(epoch):
             self._send(batch, self._clock_ms())
 
-    def _finish_copies(self) -> None:
-        while self._copying is not None:
-            self._copy_on(self._copying)
-
-    def _copy_on(self, copying: Iterator[bool]) -> None:
-        """Do one step; hand the snapshot over when it is whole."""
+    def _copy_on(self, *, is_to_end: bool = False) -> None:
+        """Copy for a while, or all that is left; hand the snapshot over when it is whole."""
+        if self._copying is None:
+            return
+        started_ms = self._clock_ms()
         try:
-            is_copying = next(copying, None)
+            for is_copying in self._copying:
+                if not is_copying:
+                    self._finish_snapshot()
+                if not is_to_end and self._clock_ms() - started_ms >= _COPYING_MS:
+                    return
         except USER_ERRORS as error:
             self._blame(error)
-        if is_copying is None:
-            self._copying = None
-        if not is_copying:
-            self._finish_snapshot()
+        self._copying = None
+        self._finish_snapshot()
 
     def _finish_snapshot(self) -> None:
         if self._unfinished is not None:

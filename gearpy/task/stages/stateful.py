@@ -12,8 +12,7 @@ from gearpy.state.encoding.keys import encode_key
 from gearpy.task.aggregates.fold import KeyFunction
 from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.stage import Stage
-from gearpy.task.chain.step_state import step_state
+from gearpy.task.chain.stage import Stage, step_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,8 @@ def test_copy_is_of_the_moment_at_which_it_began(
     copied: dict[int, list[int]] = {}
     before = {key: [*value] for key, value in there.items()}
 
-    def take(keys: list[int]) -> int:
+    def take(keys: list[int]) -> None:
         copied.update((key, [*there[key]]) for key in keys)
-        return 1
 
     copy = KeyCopy(set(there), take)
     touched = set[int]()
@@ -52,7 +51,7 @@ def test_copy_is_of_the_moment_at_which_it_began(
 def test_what_cannot_be_copied_fails_the_copy_and_not_the_record() -> None:
     """The owner that adds a key goes on; who asks for the steps is told."""
 
-    def refuse(keys: list[Any]) -> int:
+    def refuse(keys: list[Any]) -> None:
         raise ValueError(*keys)
 
     copy = KeyCopy({"a"}, refuse)

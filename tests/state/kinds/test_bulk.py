@@ -69,7 +69,7 @@ def test_what_was_told_last_counts() -> None:
     put(kept, {"a": 1, "b": 1, "c": 1})
     sections = changes_of(state)
     put(kept, {"a": 2})
-    kept.delete_first(1, {"b": 1, "a": 9})
+    kept.delete({"b": 1, "a": 9}, count=1)
     kept.delete(["c"])
     put(kept, {"c": 3})
     sections += changes_of(state)
@@ -88,7 +88,7 @@ def test_with_what_was_before_only_differences_are_stored() -> None:
 
 def test_delta_can_be_read_again_until_it_is_released() -> None:
     state, kept = a_bulk()
-    kept.put_all(["a"], [1], before=[])
+    kept.put_all(["a"], [1])
     delta = state.snapshot()
     assert delta is not None
     first, second = list(delta.sections()), list[Section]()
@@ -105,8 +105,8 @@ def test_delta_can_be_read_again_until_it_is_released() -> None:
 def test_release_frees_what_was_before_and_leaves_what_is_needed() -> None:
     state, kept = a_bulk()
     keys, before, now, closed = ["a"], [1], [2], {"x": 1}
-    kept.put_all(keys, now, before=before)
-    kept.delete_first(1, closed, 7)
+    kept.put_all(keys, now, before=before, is_last=False)
+    kept.delete(closed, 7, count=1)
 
     changes_of(state)
 
@@ -164,7 +164,7 @@ def test_given_values_are_encoded_when_they_are_stored() -> None:
     _, kept = a_bulk()
     keys, given = ["a", "c"], [[1, {"b": [2]}], [None]]
     put(kept, {"a": 1, "c": [2]})
-    kept.put_all(keys, given, before=[], is_last=True)
+    kept.put_all(keys, given)
     delta = kept.snapshot()
     assert delta is not None
 
@@ -194,7 +194,7 @@ def test_value_that_cannot_be_stored_is_refused() -> None:
 
 def test_given_value_that_cannot_be_stored_is_refused_when_it_is_encoded() -> None:
     state, kept = a_bulk()
-    kept.put_all(["a"], [[object()]], before=[])
+    kept.put_all(["a"], [[object()]])
 
     with pytest.raises(OperatorError, match="snapshot cannot be stored") as raised:
         changes_of(state)

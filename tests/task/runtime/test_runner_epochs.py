@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
-from gearpy.state.kinds.steps import STEP
 from gearpy.task.api.interfaces import FINISHED, Task
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState
 from tests.task.build import EPOCH_STEPS, Bench, Echo, Recorder, some_limits, take_epochs, task_of
@@ -97,7 +96,9 @@ def test_inputs_alone_end_the_epochs_of_a_task_that_has_some() -> None:
 
 
 class Copied(Sum):
-    """Sends what it gets; its state is copied in three steps."""
+    """Sends what it gets; its state is copied in three steps that take long."""
+
+    bench: Bench
 
     def on_start(self, start_time_ms: int) -> None:
         super().on_start(start_time_ms)
@@ -107,17 +108,22 @@ class Copied(Sum):
     def snapshot(self) -> int:
         copied: list[Any] = []
         self.bulk.put_all(["a", "b", "c"], copied, before=[])
-        self.bulk.go_on_with(self.copy(copied), iter([STEP]))
+        self.bulk.copies.add(self.copy(copied), self.late())
         return self.total
 
-    def copy(self, copied: list[Any]) -> Iterator[int]:
+    def copy(self, copied: list[Any]) -> Iterator[None]:
         for number in range(3):
             copied.append(self.total if number == 0 else number)
-            yield STEP
+            yield from self.late()
+
+    def late(self) -> Iterator[None]:
+        self.bench.now_ms += 10
+        yield
 
 
 def test_a_snapshot_is_handed_over_when_it_is_whole() -> None:
     bench = Bench(Copied, limits=some_limits(window=2, interval=2)).open().run()
+    task_of(bench).bench = bench
     bench.send(1)
     bench.send(2, 3, 4, epoch=2)
 
@@ -139,6 +145,7 @@ def test_a_snapshot_is_handed_over_when_it_is_whole() -> None:
 
 def test_the_next_end_of_an_epoch_finishes_the_snapshot_before_it() -> None:
     bench = Bench(Copied, limits=some_limits(window=100)).open().run()
+    task_of(bench).bench = bench
     bench.send(1)
     bench.send(10, epoch=2)
     bench.send(100, epoch=3)
