@@ -349,7 +349,7 @@ class PlannedMove(Served, frozen=True, kw_only=True):
     text: str
 
 
-class UpdatePlanned(Struct, frozen=True, kw_only=True):
+class UpdatePlanned(Served, frozen=True, kw_only=True):
     """The change begins, as version ``version``; with ``refusal`` it would be refused.
 
     ``is_same``: graph and state are as they are, so that only code is different. ``goes_on``: the
@@ -436,7 +436,10 @@ class LogText(Served, frozen=True, kw_only=True):
 
 
 class QuarantinedRecord(Served, frozen=True, kw_only=True):
-    """A record that was put aside. ``value`` is the payload's bytes, ``error.record`` its text."""
+    """A record that was put aside. ``value`` is the payload's bytes, ``error.record`` its text.
+
+    A list has neither value nor traceback.
+    """
 
     number: int
     processor_id: int
@@ -457,7 +460,7 @@ class ListQuarantined(Question["QuarantinedList"], frozen=True, kw_only=True):
     numbers: tuple[int, ...] = ()
 
 
-class QuarantinedList(Struct, frozen=True, kw_only=True):
+class QuarantinedList(Served, frozen=True, kw_only=True):
     """Records put aside, oldest first, without the replayed ones.
 
     ``total`` is above 0 when there are more than fit into one answer.
@@ -700,7 +703,7 @@ class GetAlerts(Question["AlertList"], frozen=True, kw_only=True):
     """Answer: `AlertList`."""
 
 
-class FiringAlert(Struct, frozen=True, kw_only=True):
+class FiringAlert(Served, frozen=True, kw_only=True):
     """A rule about an application that has held for longer than it should; see `views.alerts`."""
 
     app_id: AppId

@@ -209,7 +209,7 @@ class GetSeries(Question["SeriesData"], frozen=True, kw_only=True):
     or_last: bool = False
 
 
-class ProcessorSeries(Struct, frozen=True, kw_only=True):
+class ProcessorSeries(Served, frozen=True, kw_only=True):
     """The last minutes of one processor.
 
     ``rate`` is in records per second that came in, or were read. ``busy`` and ``backpressured`` are
@@ -222,7 +222,7 @@ class ProcessorSeries(Struct, frozen=True, kw_only=True):
     backpressured: tuple[float | None, ...] = ()
 
 
-class SeriesData(Struct, frozen=True, kw_only=True):
+class SeriesData(Served, frozen=True, kw_only=True):
     """The last minutes of an application: a point every so often, all columns equally long.
 
     ``at_ms`` is wall time; ``records_in_rate`` is what sources have read, ``records_out_rate`` what

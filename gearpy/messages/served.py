@@ -1,5 +1,6 @@
 """The base of messages and views that the REST API gives as they are."""
 
+from base64 import b64encode
 from typing import Any
 
 from msgspec import NODEFAULT, Struct
@@ -9,15 +10,22 @@ __all__ = ["Served"]
 
 
 class Served(Struct, frozen=True):
-    """A struct that Pydantic, and so FastAPI, knows by its fields and its docstring."""
+    """A struct that Pydantic, and so FastAPI, knows by its fields and its docstring.
+
+    Bytes are base64, and null where there are none.
+    """
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema  # noqa: PLC0415 - only services have it
 
-        parts = {}
+        parts, text = {}, core_schema.nullable_schema(core_schema.str_schema())
         for each in fields(source):
             part = handler.generate_schema(each.type)
+            if each.type is bytes:
+                part["serialization"] = core_schema.plain_serializer_function_ser_schema(
+                    lambda value: b64encode(value).decode() or None, return_schema=text
+                )
             is_required = each.default is NODEFAULT and each.default_factory is NODEFAULT
             if each.default is not NODEFAULT:
                 part = core_schema.with_default_schema(part, default=each.default)

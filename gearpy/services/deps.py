@@ -48,20 +48,6 @@ ExecutorIdInPath: TypeAlias = Annotated[ExecutorId, PathParameter(ge=-1, le=_ID_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
-    """The parts of running services.
-
-    Attributes:
-        client: of the cluster.
-        config: how this process was configured.
-        guard: who may come.
-        logins: of browsers.
-        watching: makes views.
-        topics: sends them.
-        uploads: what was uploaded and not yet submitted.
-        submitting: submits programs.
-        of_one_run: they end with one run: only what `OF_ONE_RUN` names is done here.
-    """
-
     client: ClusterClient
     config: Config
     guard: GuardSettings
@@ -102,22 +88,12 @@ Asking: TypeAlias = Annotated[Caller, Depends(_known_caller)]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The right to do something unsafe: every unsafe route has one, and it is in the audit log.
-
-    Attributes:
-        name: the command of ``gear`` that does the same.
-        scope: the least scope that may do it at all.
-    """
+    """The right to do something unsafe: every unsafe route has one, and it is in the audit log."""
 
     name: str
     scope: TokenScope
 
     def __call__(self, request: Request) -> Caller:
-        """Return the caller.
-
-        Raises:
-            ProblemRaised: the caller may not do this.
-        """
         parts = [f"{key}={value}" for key, value in request.path_params.items()]
         request.state.action = TakenAction(self.name, " ".join(parts))
         caller = _known_caller(request)

@@ -55,20 +55,7 @@ class Services:
 
     Use as a context manager, or call `close`.
 
-    Args:
-        client: of the cluster; may be asked on many threads at once.
-        config: where to listen, and where the tokens are.
-        host: instead of ``services.host``.
-        port: instead of ``services.port``; 0 lets the system choose.
-        names: further names of this host, as they stand in the address line of a browser.
-        limits: for each client.
-        of_one_run: they end with one run: nothing else is started here.
-        needs_token: also on this machine alone; else every user of it may do all.
-
     Runs on: a thread of its own.
-
-    Raises:
-        ConfigError: it cannot listen there, or must not without tokens.
     """
 
     def __init__(
@@ -110,7 +97,11 @@ class Services:
         user = user_at_hand()
         guard = GuardSettings(
             tokens=tokens,
-            started=_admin(user, secret) if secret else None,
+            started=StoredToken(
+                name=user, scope=TokenScope.ADMIN, sha256=hash_of(secret), created_ms=wall_ms()
+            )
+            if secret
+            else None,
             needs_login=needs_token,
             user=user,
             names=_names_of(host, names),
@@ -143,7 +134,6 @@ class Services:
         return self.started.page if self.started else f"{self.url}/"
 
     def close(self) -> None:
-        """Listen no more, end requests under way, and forget uploads."""
         self._deps.topics.close()
         self._server.should_exit = True
         self._thread.join(_STOP_S)
@@ -162,12 +152,6 @@ class Services:
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
-
-
-def _admin(user: str, token: str) -> StoredToken:
-    return StoredToken(
-        name=user, scope=TokenScope.ADMIN, sha256=hash_of(token), created_ms=wall_ms()
-    )
 
 
 @contextmanager

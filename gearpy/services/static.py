@@ -46,7 +46,6 @@ class _Served:
         self._path = path
 
     def answer(self, request: Request) -> Response:
-        """Return the file, or that it has not changed."""
         status = self._path.stat()
         content, tag = _content(self._path, status.st_mtime_ns, status.st_size)
         # Browsers ask each time, and a release changes all files at once.

@@ -7,7 +7,7 @@ that a value that swings around the threshold does not ring each time. The table
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -21,7 +21,7 @@ from gearpy.messages.summaries import STORE
 from gearpy.metrics.alert_rules import ALERT_RULES, AlertRule
 from gearpy.views import text
 from gearpy.views.findings import sentence
-from gearpy.views.model import AlertView, AppView
+from gearpy.views.model import AppView
 
 _MINUTE_MS: Final = 60_000
 #: Counts are looked at over so long at most.
@@ -171,7 +171,7 @@ class AlertChange(Struct, frozen=True, kw_only=True):
     at_ms: int
     app_id: int
     name: str
-    alert: AlertView
+    alert: FiringAlert
 
 
 class _Machine:
@@ -179,15 +179,31 @@ class _Machine:
 
     def __init__(self, rule: AlertRule) -> None:
         self.rule = rule
-        self.alert: AlertView | None = None  # While it fires.
+        self.alert: FiringAlert | None = None  # While it fires.
         self._since_ms: int | None = None  # When it began to hold.
         self._quiet_ms: int | None = None  # When it stopped to, while it still fires.
 
-    def on_measured(self, measured: Measured, at_ms: int) -> Literal["firing", "resolved"] | None:
-        """Take what was measured; return what has changed."""
+    def on_measured(
+        self, measured: Measured, view: AppView
+    ) -> Literal["firing", "resolved"] | None:
+        at_ms = view.at_ms
         limit = self.rule.above if self.alert is None else self.rule.below
         if measured.value >= limit:
-            return self._on_held(measured, at_ms)
+            self._quiet_ms = None
+            if self._since_ms is None:
+                self._since_ms = at_ms
+            if self.alert is None and at_ms - self._since_ms < 1000 * self.rule.for_s:
+                return None
+            was_firing = self.alert is not None
+            self.alert = FiringAlert(
+                app_id=AppId(view.app_id),
+                name=view.name,
+                rule=self.rule.name,
+                level=self.rule.level,
+                since_ms=self._since_ms,
+                text=said(self.rule, measured),
+            )
+            return None if was_firing else "firing"
         if self.alert is None:
             self._since_ms = None
             return None
@@ -196,21 +212,6 @@ class _Machine:
         if at_ms - self._quiet_ms < _QUIET_MS:
             return None
         return "resolved"
-
-    def _on_held(self, measured: Measured, at_ms: int) -> Literal["firing"] | None:
-        self._quiet_ms = None
-        if self._since_ms is None:
-            self._since_ms = at_ms
-        if self.alert is None and at_ms - self._since_ms < 1000 * self.rule.for_s:
-            return None
-        was_firing = self.alert is not None
-        self.alert = AlertView(
-            rule=self.rule.name,
-            level=self.rule.level,
-            since_ms=self._since_ms,
-            text=said(self.rule, measured),
-        )
-        return None if was_firing else "firing"
 
     def reset(self) -> None:
         self.alert = self._since_ms = self._quiet_ms = None
@@ -221,9 +222,6 @@ class AppAlerts:
 
     Invariant: of each rule "firing" and "resolved" come in turns, beginning with "firing"; between
     them the alert is among `alerts`.
-
-    Args:
-        rules: which to follow; see `rules_of`.
     """
 
     def __init__(
@@ -234,7 +232,7 @@ class AppAlerts:
         self._trail = _Trail()
 
     @property
-    def alerts(self) -> tuple[AlertView, ...]:
+    def alerts(self) -> tuple[FiringAlert, ...]:
         firing = [each.alert for each in self._machines if each.alert is not None]
         return tuple(sorted(firing, key=lambda each: each.since_ms))
 
@@ -244,28 +242,26 @@ class AppAlerts:
         Of an application that has ended nothing fires but that it has failed.
         """
         self._trail.add(view)
-        return list(self._changes(view))
-
-    def on_forgotten(self, view: AppView) -> list[AlertChange]:
-        firing = [each for each in self._machines if each.alert is not None]
-        return [self._resolved(each, view) for each in firing]
-
-    def _changes(self, view: AppView) -> Iterator[AlertChange]:
-        has_ended = view.status in TERMINAL
+        changes, has_ended = list[AlertChange](), view.status in TERMINAL
         for machine in self._machines:
             measured = MEASURES[machine.rule.name](view, self._trail, self._limits)
             if has_ended and machine.rule.name != "failed":
                 if machine.alert is not None:
-                    yield self._resolved(machine, view)
+                    changes.append(self._resolved(machine, view))
                 machine.reset()
                 continue
             if measured is None:
                 continue
-            change = machine.on_measured(measured, view.at_ms)
+            change = machine.on_measured(measured, view)
             if change == "firing" and machine.alert is not None:
-                yield _change("firing", view, machine.alert)
+                changes.append(_change("firing", view, machine.alert))
             elif change == "resolved":
-                yield self._resolved(machine, view)
+                changes.append(self._resolved(machine, view))
+        return changes
+
+    def on_forgotten(self, view: AppView) -> list[AlertChange]:
+        firing = [each for each in self._machines if each.alert is not None]
+        return [self._resolved(each, view) for each in firing]
 
     def _resolved(self, machine: _Machine, view: AppView) -> AlertChange:
         assert machine.alert is not None, "only what fires can be resolved"
@@ -297,26 +293,10 @@ class AlertBook:
 
     def firing(self) -> tuple[FiringAlert, ...]:
         """Return all that fires, of each application the longest firing first."""
-        return tuple(
-            FiringAlert(
-                app_id=AppId(view.app_id),
-                name=view.name,
-                rule=alert.rule,
-                level=alert.level,
-                since_ms=alert.since_ms,
-                text=alert.text,
-            )
-            for alerts, view in self._apps.values()
-            for alert in alerts.alerts
-        )
+        return tuple(each for alerts, _ in self._apps.values() for each in alerts.alerts)
 
 
-def alert_view(firing: FiringAlert, *, named: bool = False) -> AlertView:
-    said = f"{firing.name}: {firing.text}" if named else firing.text
-    return AlertView(rule=firing.rule, level=firing.level, since_ms=firing.since_ms, text=said)
-
-
-def _change(state: Literal["firing", "resolved"], view: AppView, alert: AlertView) -> AlertChange:
+def _change(state: Literal["firing", "resolved"], view: AppView, alert: FiringAlert) -> AlertChange:
     return AlertChange(
         state=state, at_ms=view.at_ms, app_id=view.app_id, name=view.name, alert=alert
     )
@@ -332,11 +312,7 @@ def said(rule: AlertRule, measured: Measured) -> str:
 
 
 def rules_of(thresholds: Mapping[str, float], *, off: Iterable[str] = ()) -> tuple[AlertRule, ...]:
-    """Return the rules with thresholds of one's own.
-
-    Args:
-        thresholds: by the names of rules; the one for the end of an alert keeps its proportion.
-    """
+    """Return the rules with thresholds of one's own."""
     left_out = {*off}
     return tuple(
         replace(

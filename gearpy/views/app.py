@@ -5,10 +5,12 @@ from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from typing import Any, Final
 
+from msgspec.structs import asdict
+
+from gearpy.messages.client import FiringAlert
 from gearpy.messages.summaries import (
     STORE,
     ApplicationDetail,
-    ExecutorSummary,
     LongTurnSummary,
     ProcessorSummary,
 )
@@ -18,7 +20,6 @@ from gearpy.views.findings import HELD_BACK, SLOTS, findings_of, keeps_up, proce
 from gearpy.views.look import Look
 from gearpy.views.measured import SPAN_MIN_MS, Measurements
 from gearpy.views.model import (
-    AlertView,
     AppView,
     EdgeView,
     ExecutorView,
@@ -36,42 +37,57 @@ _PASSING: Final = frozenset({_UPSTREAM, "unacknowledged output", "unprocessed in
 
 
 def app_view(
-    look: Look, before: Look | None = None, *, alerts: Sequence[AlertView] = ()
+    look: Look, before: Look | None = None, *, alerts: Sequence[FiringAlert] = ()
 ) -> AppView:
-    """Return an application as it is; rates follow from a look of a moment ago."""
     summary, detail, metrics = look.summary, look.detail, look.metrics
     measured = _measured(look, before)
     processors = _processors(look, before, measured)
     findings = _findings(look, processors, measured)
     stall, outside = summary.progress.stall, summary.progress.waits_for
-    return AppView(
-        at_ms=look.at_ms,
-        app_id=summary.app_id,
-        name=summary.name,
-        status=summary.status,
-        user=summary.user,
-        submitted_ms=summary.submitted_ms,
-        started_ms=summary.started_ms,
-        finished_ms=summary.finished_ms,
-        headline=findings[0],
-        totals=_totals(look, before, measured),
-        processors=processors,
-        edges=_edges(detail, processors) if detail else (),
-        executors=tuple(_executor(each, measured) for each in detail.executors) if detail else (),
-        epochs=detail.epochs if detail else (),
-        consumers=detail.consumers if detail else (),
-        failures=detail.failures if detail else (),
-        cause=summary.cause,
-        events=metrics.events if metrics else (),
-        guarantees=tuple(dict.fromkeys(detail.guarantees)) if detail else (),
-        alerts=tuple(alerts),
-        waits=next((e for e in (stall, outside) if e.startswith((SLOTS, STORE))), None),
-        of_actors=detail is not None and detail.of_actors,
-        scaled=detail.scaled if detail else (),
-        known_ms=look.known_ms,
-        has_savepoints=detail is not None and detail.has_savepoints,
-        change=None if detail is None else detail.change,
-    )
+    values = {
+        name: getattr(part, name)
+        for part in (detail, summary)
+        if part is not None
+        for name in part.__struct_fields__
+        if name in AppView.__struct_fields__
+    }
+    values |= {
+        "at_ms": look.at_ms,
+        "headline": findings[0],
+        "totals": _totals(look, before, measured),
+        "processors": processors,
+        "events": metrics.events if metrics else (),
+        "alerts": tuple(alerts),
+        "waits": next((e for e in (stall, outside) if e.startswith((SLOTS, STORE))), None),
+    }
+    if detail is not None:
+        figures = {each.id: each for each in processors}
+        path = [processor_of(each.task) for each in detail.why]
+        held, slow = set(pairwise(path)), _slow_edges(detail, figures)
+        values["edges"] = tuple(
+            EdgeView(
+                **asdict(each),
+                rate=figures[each.source].records_out_rate if each.source in figures else None,
+                backpressured=(each.source, each.target) in slow,
+                holds_clock=(each.source, each.target) in held,
+            )
+            for each in detail.edges
+        )
+        values["executors"] = tuple(
+            ExecutorView(
+                id=each.executor_id,
+                launch=each.launch,
+                worker_id=each.worker_id,
+                status=each.status,
+                pid=each.pid,
+                tasks=each.tasks,
+                address=each.data_address,
+                **measured.executor(each.executor_id),
+            )
+            for each in detail.executors
+        )
+        values["guarantees"] = tuple(dict.fromkeys(detail.guarantees))
+    return AppView(**values)
 
 
 def findings_in(look: Look, before: Look | None = None) -> tuple[Headline, ...]:
@@ -89,8 +105,26 @@ def processor_view(
     if not found or look.detail is None:
         return None
     values = {name: getattr(found[0], name) for name in ProcessorFigures.__struct_fields__}
-    tasks = _tasks(look.detail, found[0], measured.tasks(processor_id))
-    return ProcessorView(**values, tasks=tuple(tasks), skew=_skew(tasks))
+    detail, processor = look.detail, found[0]
+    figures = measured.tasks(processor_id)
+    executor_of = {task: each.executor_id for each in detail.executors for task in each.tasks}
+    waits = {each.task: each.waits_for for each in detail.why}
+    turns = {each.task: each for each in detail.long_turns}
+    unsaid = _PASSING if keeps_up(detail) else {_UPSTREAM}
+    names = [f"{processor.id}.{index}" for index in range(processor.parallelism)]
+    tasks = tuple(
+        TaskFigures(
+            task=name,
+            executor_id=executor_of.get(name),
+            holds_clock=bool(detail.why) and detail.why[-1].task == name,
+            why=_why(turns.get(name), waits.get(name, ""), unsaid),
+            **figures.get(name, {}),
+        )
+        for name in names
+    )
+    rates = [each.records_in_rate for each in tasks if each.records_in_rate is not None]
+    mean = sum(rates) / len(rates) if rates else 0.0
+    return ProcessorView(**values, tasks=tasks, skew=max(rates) / mean if mean else None)
 
 
 def _measured(look: Look, before: Look | None) -> Measurements:
@@ -201,26 +235,6 @@ def _counted(now: ProcessorSummary, was: ProcessorSummary | None, span_ms: int) 
     }
 
 
-def _tasks(
-    detail: ApplicationDetail, processor: ProcessorFigures, figures: Mapping[str, dict[str, Any]]
-) -> list[TaskFigures]:
-    executor_of = {task: each.executor_id for each in detail.executors for task in each.tasks}
-    waits = {each.task: each.waits_for for each in detail.why}
-    turns = {each.task: each for each in detail.long_turns}
-    unsaid = _PASSING if keeps_up(detail) else {_UPSTREAM}
-    names = [f"{processor.id}.{index}" for index in range(processor.parallelism)]
-    return [
-        TaskFigures(
-            task=name,
-            executor_id=executor_of.get(name),
-            holds_clock=bool(detail.why) and detail.why[-1].task == name,
-            why=_why(turns.get(name), waits.get(name, ""), unsaid),
-            **figures.get(name, {}),
-        )
-        for name in names
-    ]
-
-
 def _why(turn: LongTurnSummary | None, waits_for: str, unsaid: AbstractSet[str]) -> str | None:
     if turn is not None:
         at = f", at {turn.source}" if turn.source else ""
@@ -228,32 +242,7 @@ def _why(turn: LongTurnSummary | None, waits_for: str, unsaid: AbstractSet[str])
     return None if waits_for in unsaid else waits_for or None
 
 
-def _skew(tasks: Sequence[TaskFigures]) -> float | None:
-    rates = [each.records_in_rate for each in tasks if each.records_in_rate is not None]
-    mean = sum(rates) / len(rates) if rates else 0.0
-    return max(rates) / mean if mean else None
-
-
 # -- edges and executors -----------------------------------------------------------------------
-
-
-def _edges(
-    detail: ApplicationDetail, processors: Sequence[ProcessorFigures]
-) -> tuple[EdgeView, ...]:
-    figures = {each.id: each for each in processors}
-    path = [processor_of(each.task) for each in detail.why]
-    held, slow = set(pairwise(path)), _slow_edges(detail, figures)
-    return tuple(
-        EdgeView(
-            source=each.source,
-            target=each.target,
-            partitioner=each.partitioner,
-            rate=figures[each.source].records_out_rate if each.source in figures else None,
-            backpressured=(each.source, each.target) in slow,
-            holds_clock=(each.source, each.target) in held,
-        )
-        for each in detail.edges
-    )
 
 
 def _slow_edges(
@@ -269,19 +258,6 @@ def _slow_edges(
 
 def _fullness(processor: ProcessorFigures) -> float:
     return (processor.busy or 0.0) + (processor.backpressured or 0.0)
-
-
-def _executor(executor: ExecutorSummary, measured: Measurements) -> ExecutorView:
-    return ExecutorView(
-        id=executor.executor_id,
-        launch=executor.launch,
-        worker_id=executor.worker_id,
-        status=executor.status,
-        pid=executor.pid,
-        tasks=executor.tasks,
-        address=executor.data_address,
-        **measured.executor(executor.executor_id),
-    )
 
 
 def _rate(now: int, was: int | None, span_ms: int) -> float | None:

@@ -12,13 +12,7 @@ _TIMEOUT_KEY: Final = "application.drain-timeout-seconds"
 
 
 class DrainNotice:
-    """Gives a line every few seconds, from when a drain was asked for to its end.
-
-    Args:
-        began_ms: when it was asked for.
-        timeout_ms: how long it may take; None if that is known to the cluster alone.
-        way_out: what the user can do in place of waiting.
-    """
+    """Gives a line every few seconds, from when a drain was asked for to its end."""
 
     def __init__(self, *, began_ms: int, timeout_ms: int | None, way_out: str) -> None:
         self._began_ms = began_ms
@@ -27,7 +21,6 @@ class DrainNotice:
         self._due_ms = began_ms + _FIRST_MS
 
     def line(self, summary: ApplicationSummary, now_ms: int) -> str:
-        """Return the line that is due; empty if none is."""
         if now_ms < self._due_ms or summary.status not in {"pending", "active"}:
             return ""
         self._due_ms = now_ms + _EVERY_MS

@@ -4,7 +4,7 @@ All of it is in the colour of the text around it, with four colours that can be 
 and on dark ground and by the colour-blind; what they say is said by dots, width or words, too.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from gearpy.views import text
@@ -28,7 +28,6 @@ _STYLE: Final = (
 
 
 def graph_svg(view: AppView) -> str:
-    """Return the graph of an application with its rates, as one ``<svg>`` element."""
     if not view.processors:
         return ""
     edges = [(each.source, each.target) for each in view.edges]
@@ -44,7 +43,12 @@ def graph_svg(view: AppView) -> str:
         for each in view.processors
     )
     label = f"the data flow of {view.name}, {text.plural(len(view.processors), 'processor')}"
-    return _svg(layout.width, layout.height, label, [*lines, *boxes])
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="gp-g" role="img" '
+        f'aria-label="{text.html(label)}" viewBox="0 0 {layout.width:.0f} {layout.height:.0f}" '
+        f'width="{layout.width:.0f}" height="{layout.height:.0f}">{_STYLE}'
+        f"{''.join([*lines, *boxes])}</svg>"
+    )
 
 
 def _edge(edge: EdgeView, points: Sequence[Point], fastest: float) -> str:
@@ -61,18 +65,13 @@ def _edge(edge: EdgeView, points: Sequence[Point], fastest: float) -> str:
     says = [edge.partitioner, text.rate(edge.rate)]
     says += ["back-pressure"] * edge.backpressured + ["holds the clock"] * edge.holds_clock
     title = text.html(", ".join(each for each in says if each))
-    return f'<path d="{_curve(points)}" fill="none" {style}><title>{title}</title></path>'
-
-
-def _curve(points: Sequence[Point]) -> str:
-    """Return a path through the points that leaves and reaches each of them level."""
     (x, y), *rest = points
     path = f"M{x:.0f} {y:.0f}"
     for to_x, to_y in rest:
         middle = (x + to_x) / 2
         path += f"C{middle:.0f} {y:.0f} {middle:.0f} {to_y:.0f} {to_x:.0f} {to_y:.0f}"
         x, y = to_x, to_y
-    return path
+    return f'<path d="{path}" fill="none" {style}><title>{title}</title></path>'
 
 
 def _box(processor: ProcessorFigures, place: Point, *, is_accent: bool, has_run: bool) -> str:
@@ -80,11 +79,14 @@ def _box(processor: ProcessorFigures, place: Point, *, is_accent: bool, has_run:
     frame = f'stroke="{RED}" stroke-width="2.5"' if is_accent else _FRAME
     count = text.count(processor.records) if has_run else ""
     rate = text.rate(processor.rate) or count
+    tasks = text.plural(processor.parallelism, "task")
+    steps = len(processor.steps)
+    about = f"{processor.role} · {tasks}{f' · {steps} steps' if steps > 1 else ''}"
     parts = [
         f"<title>{text.html(_title(processor))}</title>",
         _FACE.format(x=x, y=y, frame=frame),
         _words(x + 12, y + 23, "n", _cut(processor.name, _NAME_MAX)),
-        _words(x + 12, y + 41, "q", _cut(_about(processor), _ABOUT_MAX)),
+        _words(x + 12, y + 41, "q", _cut(about, _ABOUT_MAX)),
         _spark(processor.rates, (x + 12, y + 50), (WIDTH - 110, 18)),
         _words(x + WIDTH - 12, y + 65, "r", rate),
         _bar(processor, x + 12, y + 79, WIDTH - 24),
@@ -97,12 +99,6 @@ _FACE: Final = (
     'fill="currentColor" fill-opacity=".03" {frame}/>'
 )
 _FRAME: Final = 'stroke="currentColor" stroke-opacity=".25" stroke-width="1.2"'
-
-
-def _about(processor: ProcessorFigures) -> str:
-    tasks = text.plural(processor.parallelism, "task")
-    more = len(processor.steps) - 1
-    return f"{processor.role} · {tasks}{f' · {more + 1} steps' if more > 0 else ''}"
 
 
 def _title(processor: ProcessorFigures) -> str:
@@ -154,14 +150,6 @@ def _spark(values: Sequence[float], at: Point, box: Point) -> str:
 
 
 # -- pieces ------------------------------------------------------------------------------------
-
-
-def _svg(width: float, height: float, label: str, parts: Iterable[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="gp-g" role="img" '
-        f'aria-label="{text.html(label)}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}">{_STYLE}{"".join(parts)}</svg>'
-    )
 
 
 def _words(x: float, y: float, kind: str, words: str) -> str:

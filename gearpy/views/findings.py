@@ -18,7 +18,6 @@ from gearpy.messages.summaries import (
     ClockHolderSummary,
     ConsumerSummary,
     ErrorCard,
-    LongTurnSummary,
     RegionSummary,
 )
 from gearpy.views import text
@@ -85,13 +84,7 @@ def findings_of(
     processors: Sequence[ProcessorFigures] = (),
     hot: Mapping[int, HotTask | None] = _NO_HOT,
 ) -> tuple[Headline, ...]:
-    """Return the findings about an application, the worst first; at least one.
-
-    Args:
-        detail: None if it has no app master.
-        processors: with their shares of time, if these are known.
-        hot: for a processor the task that gets far more records than the others.
-    """
+    """Return the findings about an application, the worst first; at least one."""
     if summary.status in _ENDED:
         return (_ending(summary, now_ms),)
     found = [*_starting(summary, detail)]
@@ -105,17 +98,18 @@ def findings_of(
     if detail is not None:
         found += [stuck_finding(each, now_ms) for each in stalled(detail.consumers, now_ms)]
         store = summary.progress.waits_for
-        found += [_unstored(each) for each in detail.unstored if f"{STORE}{each}" != store]
+        found += [
+            Headline(
+                level="warn",
+                text=f"the present epoch is not stored by {each}",
+                advice="records go on, and what sinks show at the end of an epoch waits; it is "
+                "tried again",
+            )
+            for each in detail.unstored
+            if f"{STORE}{each}" != store
+        ]
     found += [each for each in _counted(summary) if each.text not in {one.text for one in found}]
     return tuple(sorted(found, key=lambda each: _LOUDNESS.index(each.level)))
-
-
-def _unstored(why: str) -> Headline:
-    return Headline(
-        level="warn",
-        text=f"the present epoch is not stored by {why}",
-        advice="records go on, and what sinks show at the end of an epoch waits; it is tried again",
-    )
 
 
 def sentence(finding: Headline) -> str:
@@ -132,7 +126,18 @@ def processor_of(task: str) -> int | None:
 
 def _ending(summary: ApplicationSummary, now_ms: int) -> Headline:
     if summary.status == "failed":
-        return _failure(summary)
+        card = summary.cause or ErrorCard(cause="no cause is known")
+        line = f": {card.source_line}" if card.source_line else ""
+        cause, at = _first_line(card.cause), (f", at {card.source}{line}" if card.source else "")
+        task = card.task or None
+        where = f"{card.operator}{f' (task {task})' if task else ''}: " if card.operator else ""
+        return Headline(
+            level="bad",
+            text=f"it has failed: {where}{cause}{at}",
+            advice=_resuming(summary),
+            task=task,
+            processor=processor_of(task) if task else None,
+        )
     progress = summary.progress
     what = "it was drained" if progress.drained else _ENDED[summary.status]
     lasted = text.duration(text.duration_ms_of(summary, now_ms))
@@ -144,25 +149,6 @@ def _ending(summary: ApplicationSummary, now_ms: int) -> Headline:
         text=f"{what} after {lasted}: {counts}",
         advice=_resuming(summary) if summary.status == "terminated" else "",
     )
-
-
-def _failure(summary: ApplicationSummary) -> Headline:
-    card = summary.cause or ErrorCard(cause="no cause is known")
-    cause, at = _first_line(card.cause), _place(card)
-    task = card.task or None
-    where = f"{card.operator}{f' (task {task})' if task else ''}: " if card.operator else ""
-    return Headline(
-        level="bad",
-        text=f"it has failed: {where}{cause}{at}",
-        advice=_resuming(summary),
-        task=task,
-        processor=processor_of(task) if task else None,
-    )
-
-
-def _place(card: ErrorCard) -> str:
-    line = f": {card.source_line}" if card.source_line else ""
-    return f", at {card.source}{line}" if card.source else ""
 
 
 def _first_line(cause: str) -> str:
@@ -181,7 +167,6 @@ def _resuming(summary: ApplicationSummary) -> str:
 
 
 def _starting(summary: ApplicationSummary, detail: ApplicationDetail | None) -> Iterator[Headline]:
-    """Yield a headline on slots that it waits for, and one on regions that are being started."""
     stall = summary.progress.stall
     if stall.startswith(SLOTS):
         missing, _, advice = stall.removeprefix(SLOTS).partition(": ")
@@ -190,15 +175,11 @@ def _starting(summary: ApplicationSummary, detail: ApplicationDetail | None) -> 
         return
     late = [each for each in detail.regions if each.state in {"waiting", "starting", "stopping"}]
     if late:
-        yield _recovery(detail, late) if _has_run(summary, detail) else _first_start(detail, late)
-
-
-def _has_run(summary: ApplicationSummary, detail: ApplicationDetail) -> bool:
-    return bool(detail.restarts or summary.progress.restarts or detail.epoch or detail.failures)
-
-
-def _first_start(detail: ApplicationDetail, late: Sequence[RegionSummary]) -> Headline:
-    return Headline(level="info", text=f"it is being started: {_how_far(detail, late)}")
+        yield (
+            _recovery(detail, late)
+            if detail.restarts or summary.progress.restarts or detail.epoch or detail.failures
+            else Headline(level="info", text=f"it is being started: {_how_far(detail, late)}")
+        )
 
 
 def _recovery(detail: ApplicationDetail, late: Sequence[RegionSummary]) -> Headline:
@@ -259,7 +240,17 @@ def clock_finding(detail: ApplicationDetail, *, stall: str = "", outside: str = 
         outside: what its summary says that a source or sink waits for.
     """
     if detail.long_turns:
-        return _turn(detail.long_turns[0], is_stalled=bool(stall))
+        turn = detail.long_turns[0]
+        line = f": {turn.source_line}" if turn.source_line else ""
+        at = f", at {turn.source}{line}" if turn.source else ""
+        lasts = text.duration(turn.lasts_ms)
+        return Headline(
+            level="bad" if stall else "warn",
+            text=f"{turn.step} (task {turn.task}) has been in one call for {lasts}{at}",
+            advice="whatever else it has to do, and the tasks behind it, wait for that",
+            task=turn.task,
+            processor=processor_of(turn.task),
+        )
     holder = _holder_of(detail.why)
     if holder is None:
         return Headline(
@@ -315,19 +306,6 @@ def _waiting_behind(
     return _waiting_in(detail, outside) & reached
 
 
-def _turn(turn: LongTurnSummary, *, is_stalled: bool) -> Headline:
-    line = f": {turn.source_line}" if turn.source_line else ""
-    at = f", at {turn.source}{line}" if turn.source else ""
-    lasts = text.duration(turn.lasts_ms)
-    return Headline(
-        level="bad" if is_stalled else "warn",
-        text=f"{turn.step} (task {turn.task}) has been in one call for {lasts}{at}",
-        advice="whatever else it has to do, and the tasks behind it, wait for that",
-        task=turn.task,
-        processor=processor_of(turn.task),
-    )
-
-
 def _clock_level(detail: ApplicationDetail, holder: ClockHolderSummary, stall: str) -> Level:
     if stall:
         return "warn" if holder.waits_for in _AS_IT_SHOULD_BE else "bad"
@@ -346,7 +324,16 @@ def _nobody_to_blame(
     detail: ApplicationDetail, holder: ClockHolderSummary, stall: str
 ) -> Headline | None:
     if holder.waits_for == _WINDOWS and detail.why[0].waits_for == _IDLE:
-        return _waits_for_idle(detail, holder, level="warn" if stall else "ok")
+        source, at = detail.why[0], f"{holder.name} (task {holder.task})"
+        idle = _idle(detail, processor_of(source.task))
+        return Headline(
+            level="warn" if stall else "ok",
+            text=f"{source.name} (task {source.task}) {idle}, and the clock waits for the open "
+            f"windows or state of {at}",
+            advice="it goes on with the next record",
+            task=source.task,
+            processor=processor_of(source.task),
+        )
     return _keeping_up(detail, holder) if keeps_up(detail) and not stall else None
 
 
@@ -359,21 +346,6 @@ def _keeping_up(detail: ApplicationDetail, holder: ClockHolderSummary) -> Headli
     at = f"{holder.name} (task {holder.task})"
     return Headline(
         level="ok", text=f"{lag}; the clock waits for the open windows or state of {at}"
-    )
-
-
-def _waits_for_idle(
-    detail: ApplicationDetail, holder: ClockHolderSummary, *, level: Level
-) -> Headline:
-    source, at = detail.why[0], f"{holder.name} (task {holder.task})"
-    idle = _idle(detail, processor_of(source.task))
-    return Headline(
-        level=level,
-        text=f"{source.name} (task {source.task}) {idle}, and the clock waits for the open windows "
-        f"or state of {at}",
-        advice="it goes on with the next record",
-        task=source.task,
-        processor=processor_of(source.task),
     )
 
 

@@ -26,12 +26,7 @@ _Slot: TypeAlias = int | tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The places of a graph.
-
-    Attributes:
-        lines: for each edge the points that it goes through, from box to box.
-        width: of all of it; as ``height``.
-    """
+    """The places of a graph."""
 
     boxes: Mapping[int, Point]
     lines: Mapping[tuple[int, int], Sequence[Point]]
@@ -40,9 +35,27 @@ class Layout:
 
 
 def layout_of(processors: Sequence[int], edges: Sequence[tuple[int, int]]) -> Layout:
-    """Place the processors of a graph without cycles; edges join known processors."""
-    columns, chains = _columns(processors, edges)
-    _untangle(columns, chains)
+    level = levels(processors, edges)
+    columns: list[list[_Slot]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
+    for each in processors:
+        columns[level[each]].append(each)
+    chains: dict[tuple[int, int], list[_Slot]] = {}
+    for source, target in edges:
+        bends = [(source, target, at) for at in range(level[source] + 1, level[target])]
+        for bend in bends:
+            columns[bend[2]].append(bend)
+        chains[source, target] = [source, *bends, target]
+    before: dict[_Slot, list[_Slot]] = {}
+    behind: dict[_Slot, list[_Slot]] = {}
+    for chain in chains.values():
+        for left, right in pairwise(chain):
+            behind.setdefault(left, []).append(right)
+            before.setdefault(right, []).append(left)
+    for sweep in range(_SWEEPS):
+        ordered, joined = (columns[1:], before) if sweep % 2 == 0 else (columns[-2::-1], behind)
+        for column in ordered:
+            place = {slot: at / len(each) for each in columns for at, slot in enumerate(each)}
+            column.sort(key=lambda slot: _mean(slot, joined.get(slot, ()), place))
     height = max((_height(column) for column in columns), default=0.0)
     places = {
         slot: (_MARGIN + at * (WIDTH + _GAP_X), _MARGIN + top)
@@ -55,36 +68,6 @@ def layout_of(processors: Sequence[int], edges: Sequence[tuple[int, int]]) -> La
         width=2 * _MARGIN + max(0, len(columns) * (WIDTH + _GAP_X) - _GAP_X),
         height=2 * _MARGIN + height,
     )
-
-
-def _columns(
-    processors: Sequence[int], edges: Sequence[tuple[int, int]]
-) -> tuple[list[list[_Slot]], dict[tuple[int, int], list[_Slot]]]:
-    level = levels(processors, edges)
-    columns: list[list[_Slot]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
-    for each in processors:
-        columns[level[each]].append(each)
-    chains: dict[tuple[int, int], list[_Slot]] = {}
-    for source, target in edges:
-        bends = [(source, target, at) for at in range(level[source] + 1, level[target])]
-        for bend in bends:
-            columns[bend[2]].append(bend)
-        chains[source, target] = [source, *bends, target]
-    return columns, chains
-
-
-def _untangle(columns: list[list[_Slot]], chains: Mapping[tuple[int, int], list[_Slot]]) -> None:
-    before: dict[_Slot, list[_Slot]] = {}
-    behind: dict[_Slot, list[_Slot]] = {}
-    for chain in chains.values():
-        for source, target in pairwise(chain):
-            behind.setdefault(source, []).append(target)
-            before.setdefault(target, []).append(source)
-    for sweep in range(_SWEEPS):
-        ordered, joined = (columns[1:], before) if sweep % 2 == 0 else (columns[-2::-1], behind)
-        for column in ordered:
-            place = {slot: at / len(each) for each in columns for at, slot in enumerate(each)}
-            column.sort(key=lambda slot: _mean(slot, joined.get(slot, ()), place))
 
 
 def _mean(slot: _Slot, joined: Sequence[_Slot], place: Mapping[_Slot, float]) -> float:
@@ -100,7 +83,6 @@ def _height_of(slot: _Slot) -> float:
 
 
 def _tops(column: Sequence[_Slot], height: float) -> list[tuple[_Slot, float]]:
-    """Return where each slot of a column begins; the column is in the middle."""
     top, tops = (height - _height(column)) / 2, []
     for slot in column:
         tops.append((slot, top))

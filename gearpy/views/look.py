@@ -14,12 +14,7 @@ _LOOKS_MAX: Final = 64
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """The answers about one application that were got together.
-
-    Attributes:
-        detail: of the same; None if there is no app master, and none has left anything.
-        metrics: what its tasks and executors have measured; None if nobody knows.
-    """
+    """The answers about one application that were got together."""
 
     at_ms: int
     summary: ApplicationSummary

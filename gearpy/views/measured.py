@@ -15,7 +15,7 @@ from gearpy.messages.metrics import (
     UserMetric,
 )
 from gearpy.metrics.histogram import count_of, merged, quantile_ms_of, quantile_of, since
-from gearpy.views.model import ProcessorColumns, SeriesView, UserFigure
+from gearpy.views.model import UserFigure
 
 #: Two looks that are nearer to each other tell no rate.
 SPAN_MIN_MS: Final = 250
@@ -43,11 +43,7 @@ class _UserValues(NamedTuple):
 
 
 class Measurements:
-    """The measurements of an application, now and a while before.
-
-    Args:
-        now: the newest; None if nobody knows any.
-    """
+    """The measurements of an application, now and a while before."""
 
     def __init__(
         self, now: MetricsData | None, was: MetricsData | None, series: SeriesData | None
@@ -197,7 +193,6 @@ class Measurements:
         return found
 
     def rates(self) -> tuple[float | None, float | None]:
-        """Return the records per second in and out lately."""
         if self._series is None:
             return None, None
         return _mean(self._series.records_in_rate), _mean(self._series.records_out_rate)
@@ -239,18 +234,6 @@ def use_of(now: ProcessMetricsData, was: ProcessMetricsData | None) -> ProcessUs
         return ProcessUse(rss_bytes)
     used_s = now.process.cpu_s - was.process.cpu_s
     return ProcessUse(rss_bytes, max(0.0, used_s * 1000 / span_ms))
-
-
-def series_view(data: SeriesData) -> SeriesView:
-    """Return the last minutes of an application, with its processors by number."""
-    processors = {
-        each.processor_id: ProcessorColumns(
-            rate=each.rate, busy=each.busy, backpressured=each.backpressured
-        )
-        for each in data.processors
-    }
-    names = set(SeriesView.__struct_fields__) - {"processors"}
-    return SeriesView(**{name: getattr(data, name) for name in names}, processors=processors)
 
 
 def _latency_of(was: TaskSample | None, now: TaskSample) -> HistogramSample:

@@ -6,12 +6,14 @@ rates are per second, shares from 0 to 1. What is not known is None, never 0.
 
 from typing import Literal, TypeAlias
 
+from gearpy.messages.client import FiringAlert
 from gearpy.messages.metrics import ApplicationEvent, MetricKind
 from gearpy.messages.served import Served
 from gearpy.messages.summaries import (
     ApplicationStatus,
     ChangeSummary,
     ConsumerSummary,
+    EdgeSummary,
     EpochsSummary,
     ErrorCard,
     Failure,
@@ -39,15 +41,6 @@ class Headline(Served, frozen=True, kw_only=True):
     advice: str = ""
     processor: int | None = None
     task: str | None = None
-
-
-class AlertView(Served, frozen=True, kw_only=True):
-    """A rule that holds for longer than it should; see `views.alerts`."""
-
-    rule: str
-    level: Level
-    since_ms: int
-    text: str
 
 
 class TotalsView(Served, frozen=True, kw_only=True):
@@ -167,15 +160,12 @@ class TaskFigures(Figures, frozen=True, kw_only=True):
     why: str | None = None
 
 
-class EdgeView(Served, frozen=True, kw_only=True):
+class EdgeView(EdgeSummary, frozen=True, kw_only=True):
     """A stream between two processors, records per second.
 
     ``holds_clock``: it is on the path to the task that holds the clock.
     """
 
-    source: int
-    target: int
-    partitioner: str
     rate: float | None = None
     backpressured: bool = False
     holds_clock: bool = False
@@ -197,13 +187,9 @@ class ExecutorView(Served, frozen=True, kw_only=True):
 
 
 class AppView(Served, frozen=True, kw_only=True):
-    """One application.
+    """One application; fields of a summary or of details have the same names, and are copies.
 
-    ``waits``: what it waits for, slots or its store; None if for nothing. ``of_actors``: it has
-    executors of its own instead of processors, and answers questions. ``scaled``: the steps whose
-    tasks autoscale chooses. ``known_ms``: if its app
-    master went without a word, when it was as it is shown; else 0. ``has_savepoints``: its last
-    epoch can be given a name. ``change``: the change of its program that is not over.
+    ``waits``: what it waits for, slots or its store; None if for nothing.
     """
 
     at_ms: int
@@ -225,7 +211,7 @@ class AppView(Served, frozen=True, kw_only=True):
     cause: ErrorCard | None = None
     events: tuple[ApplicationEvent, ...] = ()
     guarantees: tuple[str, ...] = ()
-    alerts: tuple[AlertView, ...] = ()
+    alerts: tuple[FiringAlert, ...] = ()
     waits: str | None = None
     of_actors: bool = False
     scaled: tuple[ScaledStep, ...] = ()
@@ -307,28 +293,4 @@ class OverviewView(Served, frozen=True, kw_only=True):
     workers: tuple[WorkerView, ...] = ()
     applications: tuple[AppRow, ...] = ()
     attention: tuple[AttentionView, ...] = ()
-    alerts: tuple[AlertView, ...] = ()
-
-
-class ProcessorColumns(Served, frozen=True, kw_only=True):
-    """The last minutes of one processor; see `messages.metrics.ProcessorSeries`."""
-
-    rate: tuple[float | None, ...]
-    busy: tuple[float | None, ...]
-    backpressured: tuple[float | None, ...]
-
-
-class SeriesView(Served, frozen=True, kw_only=True):
-    """The last minutes of an application in columns; see `messages.metrics.SeriesData`."""
-
-    at_ms: tuple[int, ...]
-    records_in_rate: tuple[float | None, ...]
-    records_out_rate: tuple[float | None, ...]
-    latency_p50_ms: tuple[float | None, ...]
-    latency_p99_ms: tuple[float | None, ...]
-    watermark_lag_ms: tuple[float | None, ...]
-    epoch_ms: tuple[float | None, ...]
-    epoch_bytes: tuple[float | None, ...]
-    state_bytes: tuple[float | None, ...]
-    processors: dict[int, ProcessorColumns]
-    events: tuple[ApplicationEvent, ...]
+    alerts: tuple[FiringAlert, ...] = ()

@@ -11,7 +11,7 @@ from typing import Any, Final
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.views import text
 from gearpy.views.drawing import AMBER, BLUE, RED, graph_svg
-from gearpy.views.model import AppView, Headline, Level
+from gearpy.views.model import AppView, Level
 
 _COLOURS: Final[Mapping[Level, str]] = {
     "ok": BLUE,
@@ -30,19 +30,25 @@ _QUIET: Final = 'style="opacity:.68"'
 
 
 def app_html(view: AppView) -> str:
-    """Return an application as it is: status, why, the data flow with its numbers, and totals."""
     title = f"<b>{text.html(view.name)}</b> <span {_QUIET}>{text.html(view.status)}</span>"
-    parts = [f"<div>{title}</div>", _headline(view.headline), _scrolling(graph_svg(view))]
+    headline = view.headline
+    colour = _COLOURS[headline.level]
+    advice = f": {headline.advice}" if headline.advice else ""
+    words = text.html(f"{_WORDS[headline.level]}{headline.text}")
+    parts = [
+        f"<div>{title}</div>",
+        (
+            f'<div style="border-left:3px solid {colour};padding-left:8px;margin:4px 0">'
+            f"{words}<span {_QUIET}>{text.html(advice)}</span></div>"
+        ),
+        _scrolling(graph_svg(view)),
+    ]
     facts = " · ".join(fact for fact in _facts(view) if fact)
     return f"{_BOX}{''.join(parts)}<div {_QUIET}>{text.html(facts)}</div></div>"
 
 
 def plan_html(view: AppView, *, about: Sequence[str] = ()) -> str:
-    """Return a program that has not run: its data flow, and lines about it.
-
-    Args:
-        view: with the processors and edges, at no time.
-    """
+    """Return a program that has not run: its data flow, and lines about it."""
     title = f"<b>{text.html(view.name)}</b> <span {_QUIET}>plan</span>"
     lines = "".join(f"<div {_QUIET}>{text.html(each)}</div>" for each in about)
     return f"{_BOX}<div>{title}</div>{_scrolling(graph_svg(view))}{lines}</div>"
@@ -69,16 +75,6 @@ def records_html(records: Sequence[Any]) -> str:
 
 
 # -- an application ----------------------------------------------------------------------------
-
-
-def _headline(headline: Headline) -> str:
-    colour = _COLOURS[headline.level]
-    advice = f": {headline.advice}" if headline.advice else ""
-    words = text.html(f"{_WORDS[headline.level]}{headline.text}")
-    return (
-        f'<div style="border-left:3px solid {colour};padding-left:8px;margin:4px 0">'
-        f"{words}<span {_QUIET}>{text.html(advice)}</span></div>"
-    )
 
 
 def _facts(view: AppView) -> Iterable[str]:

@@ -7,11 +7,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from gearpy.core.master.registry import TERMINAL
+from gearpy.messages.client import FiringAlert
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
 from gearpy.views.findings import findings_of, sentence
 from gearpy.views.measured import ProcessUse
 from gearpy.views.model import (
-    AlertView,
     AppRow,
     AppView,
     AttentionView,
@@ -33,7 +33,7 @@ def overview_view(
     workers: Iterable[WorkerSummary] = (),
     masters: Sequence[MasterView] = (),
     use: Mapping[int, ProcessUse] = _NO_USE,
-    alerts: Sequence[AlertView] = (),
+    alerts: Sequence[FiringAlert] = (),
 ) -> OverviewView:
     """Return a whole cluster; ``rows`` are made by `row_of`, or `row_of_summary`.
 
@@ -44,7 +44,19 @@ def overview_view(
         cluster_id=cluster_id,
         version=version,
         masters=tuple(masters),
-        workers=tuple(_worker(each, use.get(each.worker_id, _UNKNOWN)) for each in workers),
+        workers=tuple(
+            WorkerView(
+                id=each.worker_id,
+                address=each.address,
+                slots=each.slots,
+                free_slots=each.free_slots,
+                executors=each.executors,
+                is_leaving=each.is_leaving,
+                aside_until_ms=each.aside_until_ms,
+                **use.get(each.worker_id, _UNKNOWN)._asdict(),
+            )
+            for each in workers
+        ),
         applications=tuple(rows),
         attention=tuple(
             AttentionView(
@@ -60,7 +72,6 @@ def overview_view(
 
 
 def row_of(view: AppView) -> AppRow:
-    """Return the row of an application that was looked at."""
     totals = view.totals
     if view.of_actors:  # No records, no rates.
         totals = replace(totals, records_in_rate=None, records_out_rate=None)
@@ -83,7 +94,6 @@ def row_of(view: AppView) -> AppRow:
 
 
 def row_of_summary(summary: ApplicationSummary, at_ms: int) -> AppRow:
-    """Return the row of an application of which only the master was asked."""
     progress = summary.progress
     return AppRow(
         id=summary.app_id,
@@ -96,18 +106,4 @@ def row_of_summary(summary: ApplicationSummary, at_ms: int) -> AppRow:
         records_out=progress.records_out,
         headline=findings_of(summary, None, at_ms)[0],
         restarts=progress.restarts,
-    )
-
-
-def _worker(worker: WorkerSummary, use: ProcessUse) -> WorkerView:
-    return WorkerView(
-        id=worker.worker_id,
-        address=worker.address,
-        slots=worker.slots,
-        free_slots=worker.free_slots,
-        executors=worker.executors,
-        rss_bytes=use.rss_bytes,
-        cpu=use.cpu,
-        is_leaving=worker.is_leaving,
-        aside_until_ms=worker.aside_until_ms,
     )

@@ -1,5 +1,6 @@
 """Every route of a cluster that runs gives what it should; and says no where it should."""
 
+import base64
 from typing import Any
 
 import pytest
@@ -121,8 +122,9 @@ def test_epochs_and_quarantine_are_listed(served: Served) -> None:
     whole = served.get(f"{_APP}/quarantine", number=first["number"]).json()["records"]
 
     assert len(whole) == 1
+    assert listed["total"] == len(listed["records"])
     assert "Traceback" in whole[0]["error"]["traceback"]
-    assert whole[0]["value"]
+    assert base64.b64decode(whole[0]["value"])
 
 
 def test_a_record_is_given_back(served: Served) -> None:

@@ -32,7 +32,6 @@ from gearpy.messages.metrics import SeriesData
 from gearpy.views import text
 from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look
-from gearpy.views.measured import series_view
 
 #: Rates are counted from one look to the other.
 _APART_S: Final = 1.0
@@ -47,13 +46,7 @@ _POLICY: Final = (
 
 
 class Report(NamedTuple):
-    """All that a report is made of.
-
-    Attributes:
-        answers: what the services would answer the page, by paths behind ``api/v1.0/``.
-        refused: why there is no answer, by paths.
-        missing: what could not be got, and why, a sentence each.
-    """
+    """All that a report is made of."""
 
     app_id: AppId
     name: str
@@ -97,7 +90,6 @@ def report(
 
 
 def report_of(client: ClusterClient, app_id: AppId) -> Report:
-    """Ask the cluster for all that the page would ask for."""
     before = look_at(client, app_id, lately_ms=None)
     look = before
     if before.metrics is not None and before.summary.status not in TERMINAL:
@@ -108,7 +100,7 @@ def report_of(client: ClusterClient, app_id: AppId) -> Report:
     answers: dict[str, Any] = {
         "session": {"scopes": ["read"], "login_required": False},
         f"{base}/view": view,
-        f"{base}/series": series_view(look.series or SeriesData(app_id=app_id)),
+        f"{base}/series": look.series or SeriesData(app_id=app_id),
     }
     for each in look.detail.processors if look.detail else ():
         number = each.processor_id

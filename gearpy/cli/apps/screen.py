@@ -10,7 +10,6 @@ from rich.text import Text
 from gearpy.core.master.registry import TERMINAL
 from gearpy.views import text
 from gearpy.views.model import (
-    AppRow,
     AppView,
     Headline,
     Level,
@@ -38,13 +37,50 @@ _EVENTS_MAX: Final = 5
 
 
 def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -> RenderableType:
-    """Return an application, as wide as the terminal."""
-    parts: list[RenderableType] = [_head(view), *_headline(view.headline)]
+    until = view.finished_ms or view.at_ms
+    tasks = sum(len(each.tasks) for each in view.executors)
+    facts = [
+        f"application {view.app_id}",
+        text.duration(max(0, until - view.submitted_ms)),
+        text.plural(len(view.executors), "executor")
+        + ("" if view.of_actors else f", {text.plural(tasks, 'task')}"),
+    ]
+    facts += [f"user {view.user}"] if view.user else []
+    head = _foreign(view.name, style="bold")
+    parts: list[RenderableType] = [
+        Text.assemble(head, f"  {view.status}  ", (text.printable(" · ".join(facts)), "dim")),
+        *_headline(view.headline),
+    ]
     parts += [Text(text.past(view.known_ms), style="yellow")] if view.known_ms else []
     parts.append(Text())
     parts += [] if view.of_actors else [*_totals(view)]
     if view.processors:
-        parts += [Text(), _processors(view, width, order)]
+        is_wide = width >= _WIDE
+        has_shares = any(one.busy is not None for one in view.processors)
+        table = _table()
+        table.add_column("", width=1)
+        table.add_column("processor", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
+        for name in ("tasks", "records/s", "behind", "late"):
+            table.add_column(name, justify="right", no_wrap=True)
+        if has_shares:
+            table.add_column("busy", no_wrap=True, min_width=_BAR + 6)
+            table.add_column("held", justify="right", no_wrap=True)
+        if is_wide:
+            table.add_column("lately", no_wrap=True, min_width=_SPARK)
+            table.add_column("p99", justify="right", no_wrap=True)
+            table.add_column("state", justify="right", no_wrap=True)
+        read = [each.watermark_ms for each in view.processors if each.role == "source"]
+        newest = max((each for each in read if each is not None), default=None)
+        behind = {
+            each.id: None
+            if newest is None or each.watermark_ms is None
+            else max(0, newest - each.watermark_ms)
+            for each in view.processors
+        }
+        for one in _sorted(view.processors, order, behind):
+            cells = _row(one, behind[one.id], view.headline, has_shares=has_shares, is_wide=is_wide)
+            table.add_row(*cells)
+        parts += [Text(), table]
     for title, lines in (
         ("metrics of the program", [*_metrics(view)]),
         ("alerts", [f"{each.rule}: {each.text}" for each in view.alerts]),
@@ -59,7 +95,6 @@ def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -
 
 
 def overview_screen(view: OverviewView, *, width: int) -> RenderableType:
-    """Return a cluster, as wide as the terminal."""
     slots, free = sum(each.slots for each in view.workers), sum(w.free_slots for w in view.workers)
     living = [each for each in view.applications if each.status not in TERMINAL]
     head = (
@@ -69,30 +104,40 @@ def overview_screen(view: OverviewView, *, width: int) -> RenderableType:
     )
     parts: list[RenderableType] = [Text(head, style="bold")]
     parts += [
-        _foreign(f"! {each.rule}: {each.text}", style=_STYLES[each.level]) for each in view.alerts
+        _foreign(f"! {each.rule}: {each.name}: {each.text}", style=_STYLES[each.level])
+        for each in view.alerts
     ]
     if not view.applications:
         start = "no applications yet: start one with 'gear app submit PROGRAM'"
         return Group(*parts, Text(), Text(start))
     ended = [each for each in view.applications if each.status in TERMINAL]
-    return Group(*parts, Text(), _applications([*living, *reversed(ended)], width))
+    rows = [*living, *reversed(ended)]
+    table = _table()
+    for name in ("id", "name", "status", "in/s", "out/s", "behind"):
+        is_text = name in {"name", "status"}
+        table.add_column(
+            name,
+            justify="left" if is_text else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            max_width=width // 4 if name == "name" else None,
+        )
+    table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
+    for one in rows:
+        level = one.headline.level
+        table.add_row(
+            Text(str(one.id)),
+            _foreign(one.name),
+            Text(one.status),
+            Text(text.rate(one.records_in_rate)),
+            Text(text.rate(one.records_out_rate)),
+            Text(text.span(one.lag_ms)),
+            _foreign(f"{_MARKS[level]} {one.headline.text}", style=_STYLES[level]),
+        )
+    return Group(*parts, Text(), table)
 
 
 # -- an application ----------------------------------------------------------------------------
-
-
-def _head(view: AppView) -> Text:
-    until = view.finished_ms or view.at_ms
-    tasks = sum(len(each.tasks) for each in view.executors)
-    facts = [
-        f"application {view.app_id}",
-        text.duration(max(0, until - view.submitted_ms)),
-        text.plural(len(view.executors), "executor")
-        + ("" if view.of_actors else f", {text.plural(tasks, 'task')}"),
-    ]
-    facts += [f"user {view.user}"] if view.user else []
-    head = _foreign(view.name, style="bold")
-    return Text.assemble(head, f"  {view.status}  ", (text.printable(" · ".join(facts)), "dim"))
 
 
 def _headline(headline: Headline) -> Iterator[Text]:
@@ -148,44 +193,10 @@ def _facts(facts: Mapping[str, str]) -> Text:
     return line
 
 
-def _processors(view: AppView, width: int, order: Order) -> Table:
-    is_wide = width >= _WIDE
-    has_shares = any(each.busy is not None for each in view.processors)
-    table = _table()
-    table.add_column("", width=1)
-    table.add_column("processor", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
-    for name in ("tasks", "records/s", "behind", "late"):
-        table.add_column(name, justify="right", no_wrap=True)
-    if has_shares:
-        table.add_column("busy", no_wrap=True, min_width=_BAR + 6)
-        table.add_column("held", justify="right", no_wrap=True)
-    if is_wide:
-        table.add_column("lately", no_wrap=True, min_width=_SPARK)
-        table.add_column("p99", justify="right", no_wrap=True)
-        table.add_column("state", justify="right", no_wrap=True)
-    behind = _behind(view.processors)
-    for each in _sorted(view.processors, order, behind):
-        cells = _row(each, behind[each.id], view.headline, has_shares=has_shares, is_wide=is_wide)
-        table.add_row(*cells)
-    return table
-
-
 def _metrics(view: AppView) -> Iterator[str]:
     for processor in view.processors:
         for each in processor.metrics:
             yield f"{each.name}: {text.metric(each)} ({processor.name})"
-
-
-def _behind(processors: Sequence[ProcessorFigures]) -> dict[int, int | None]:
-    """Return by how much event time each processor is behind what the sources have read."""
-    read = [each.watermark_ms for each in processors if each.role == "source"]
-    newest = max((each for each in read if each is not None), default=None)
-    return {
-        each.id: None
-        if newest is None or each.watermark_ms is None
-        else max(0, newest - each.watermark_ms)
-        for each in processors
-    }
 
 
 def _row(
@@ -235,32 +246,6 @@ _KEYS: Final[Mapping[str, Callable[[ProcessorFigures], float]]] = {
 
 
 # -- a cluster ---------------------------------------------------------------------------------
-
-
-def _applications(rows: Sequence[AppRow], width: int) -> Table:
-    table = _table()
-    for name in ("id", "name", "status", "in/s", "out/s", "behind"):
-        is_text = name in {"name", "status"}
-        table.add_column(
-            name,
-            justify="left" if is_text else "right",
-            no_wrap=True,
-            overflow="ellipsis",
-            max_width=width // 4 if name == "name" else None,
-        )
-    table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
-    for each in rows:
-        level = each.headline.level
-        table.add_row(
-            Text(str(each.id)),
-            _foreign(each.name),
-            Text(each.status),
-            Text(text.rate(each.records_in_rate)),
-            Text(text.rate(each.records_out_rate)),
-            Text(text.span(each.lag_ms)),
-            _foreign(f"{_MARKS[level]} {each.headline.text}", style=_STYLES[level]),
-        )
-    return table
 
 
 # -- both --------------------------------------------------------------------------------------

@@ -33,8 +33,8 @@ class Webhook:
     """Posts changes of alerts to a URL, as JSON, from a thread of its own.
 
     One post has all that has changed at a time: ``{"cluster_id", "alerts": [{"state", "at_ms",
-    "app_id", "name", "alert": {"rule", "level", "since_ms", "text"}}]}``. One that fails is tried
-    again a few times; nobody waits for it.
+    "app_id", "name", "alert": {"rule", "level", "since_ms", "text", ...}}]}``. One that fails is
+    tried again a few times; nobody waits for it.
     """
 
     def __init__(self, url: str, *, pause_s: float = _PAUSE_S) -> None:

@@ -25,11 +25,10 @@ from gearpy.messages.client import (
 from gearpy.messages.masters import GetMasters
 from gearpy.messages.metrics import GetProcessMetrics, ProcessMetricsData
 from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
-from gearpy.views.alerts import alert_view
 from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look, Looks
 from gearpy.views.measured import ProcessUse, use_of
-from gearpy.views.model import AlertView, AppView, MasterView, OverviewView, ProcessorView
+from gearpy.views.model import AppView, MasterView, OverviewView, ProcessorView
 from gearpy.views.overview import overview_view, row_of, row_of_summary
 
 #: So many living applications, and workers, are asked; of others the master alone is.
@@ -49,8 +48,8 @@ def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LA
     return _measured(client, summary, detail, lately_ms)
 
 
-def alerts_about(client: ClusterClient, app_id: AppId) -> tuple[AlertView, ...]:
-    return tuple(alert_view(each) for each in _firing(client) if each.app_id == app_id)
+def alerts_about(client: ClusterClient, app_id: AppId) -> tuple[FiringAlert, ...]:
+    return tuple(each for each in _firing(client) if each.app_id == app_id)
 
 
 def _firing(client: ClusterClient) -> tuple[FiringAlert, ...]:
@@ -143,7 +142,7 @@ class ClusterWatch:
             workers=workers,
             masters=self._masters(),
             use=use,
-            alerts=[alert_view(each, named=True) for each in _firing(self._client)],
+            alerts=_firing(self._client),
         )
 
     def _masters(self) -> list[MasterView]:

@@ -135,7 +135,10 @@ def app_master_summary(
         user=summary.user,
         home_directory=master.folder,
         log_file=master.log_folder,
-        dag=_dag(detail),
+        dag=DagShape(
+            vertex_list=[each.processor_id for each in detail.processors],
+            edge_list=[(each.source, each.partitioner, each.target) for each in detail.edges],
+        ),
         executors=[*map(_executor_brief, detail.executors), own],
         processors=[
             (each.processor_id, _processor(each, detail, kinds[each.processor_id]))
@@ -194,34 +197,23 @@ def last_failure(summary: ApplicationSummary, detail: ApplicationDetail | None) 
     return LastFailure(time=newest.at_ms, error=f"{newest.what}: {newest.error.cause}")
 
 
-def _dag(detail: ApplicationDetail) -> DagShape:
-    return DagShape(
-        vertex_list=[each.processor_id for each in detail.processors],
-        edge_list=[(each.source, each.partitioner, each.target) for each in detail.edges],
-    )
-
-
 def _processor(processor: ProcessorSummary, detail: ApplicationDetail, kind: str) -> ProcessorShape:
     prefix = f"{processor.processor_id}."
     counts = Counter[int]()
     for each in detail.executors:
         if own := sum(task.startswith(prefix) for task in each.tasks):
             counts[each.executor_id] = own
+    birth_ms = processor.birth_ms
     return ProcessorShape(
         id=processor.processor_id,
         task_class=kind,
         parallelism=processor.parallelism,
         description=", ".join(processor.steps) or processor.name,
         task_conf={},
-        life=_life(processor),
+        life=LifeTime(birth=MIN_MS if birth_ms is None else birth_ms, death=MAX_MS),
         executors=sorted(counts),
         task_count=[(each, TaskCount(count=counts[each])) for each in sorted(counts)],
     )
-
-
-def _life(processor: ProcessorSummary) -> LifeTime:
-    birth_ms = processor.birth_ms
-    return LifeTime(birth=MIN_MS if birth_ms is None else birth_ms, death=MAX_MS)
 
 
 def _executor_brief(executor: ExecutorSummary) -> ExecutorBrief:

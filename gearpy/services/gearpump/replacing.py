@@ -48,11 +48,6 @@ class GraphChange:
     def message(
         self, app_id: AppId, artifact: Artifact | None, *, allows_drop: bool
     ) -> UpdateApplication:
-        """Return the question to the app master; an artifact takes the place of the program.
-
-        Raises:
-            ProblemRaised: nothing is to change.
-        """
         if artifact is not None:
             return UpdateApplication(
                 app_id=app_id,
@@ -88,15 +83,7 @@ class AskedReplacement(Shape):
         return jar.file_path.path if jar is not None else ""
 
     def change_of(self, plan: str, *, has_program: bool) -> GraphChange:
-        """Return the change of a graph, by the plan of the running one.
-
-        Args:
-            plan: as ``gear plan --format json`` prints it.
-            has_program: another program comes with it.
-
-        Raises:
-            ProblemRaised: there is no such processor, or this cannot be had.
-        """
+        """Return the change of a graph, by the plan of the running one."""
         processors = {each["number"]: each for each in json.loads(plan)["processors"]}
         old = processors.get(self.old_processor_id)
         if old is None:
@@ -112,7 +99,14 @@ class AskedReplacement(Shape):
                 "with its program only",
                 _UPDATE,
             )
-        at_event_ms = _birth_of(new.life)
+        life = new.life
+        if life is not None and life.death < MAX_MS:
+            raise ProblemRaised(
+                400,
+                "a processor ends when another one takes its place, and not before",
+                f"give {MAX_MS} as death of life, and replace it at that event time",
+            )
+        at_event_ms = life.birth if life is not None and life.birth > 0 else None
         if any(value != {} for value in (new.task_conf or {}).values()):
             raise ProblemRaised(400, "taskConf cannot be changed by itself", _UPDATE)
         if new.parallelism in {None, old["parallelism"]}:
@@ -121,11 +115,6 @@ class AskedReplacement(Shape):
 
 
 def replace_processor(args: str) -> AskedReplacement:
-    """Read the ``args`` of ``dynamicdag``.
-
-    Raises:
-        ProblemRaised: they are no `ReplaceProcessor`.
-    """
     try:
         asked = AskedReplacement.model_validate_json(args)
     except ValidationError as error:
@@ -139,14 +128,3 @@ def replace_processor(args: str) -> AskedReplacement:
     if asked.type.rpartition(".")[2] != _REPLACE:
         raise ProblemRaised(400, f"{asked.type[:200]} is not known", f"there is only {_REPLACE}")
     return asked
-
-
-def _birth_of(life: LifeTime | None) -> int | None:
-    """Return the event time at which the new processor takes over; None for now, as Gearpump's."""
-    if life is not None and life.death < MAX_MS:
-        raise ProblemRaised(
-            400,
-            "a processor ends when another one takes its place, and not before",
-            f"give {MAX_MS} as death of life, and replace it at that event time",
-        )
-    return life.birth if life is not None and life.birth > 0 else None

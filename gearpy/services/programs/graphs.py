@@ -70,17 +70,11 @@ class SubmittedGraph(Shape):
 
     @property
     def handles(self) -> list[str]:
-        """The uploads that it needs, each once."""
         jars = [each.jar for each in self.processors.values() if each.jar is not None]
         return list(dict.fromkeys(jar.file_path.path for jar in jars))
 
 
 def program_of(graph: SubmittedGraph) -> str:
-    """Return a Python program that makes the application.
-
-    Raises:
-        ConfigError: the graph has mistakes, all of them at once.
-    """
     if mistakes := [*_mistakes(graph)]:
         raise ConfigError(*mistakes)
     return "\n".join(_lines(graph)) + "\n"

@@ -29,13 +29,7 @@ _FOLDERS: Final = frozenset(key for key, each in SETTINGS.items() if each.unit =
 
 
 class Submitting:
-    """Packs programs, uploads them to the master, and has them started. Runs on: any thread.
-
-    Args:
-        client: of the cluster.
-        config: has the limits of programs.
-        uploads: where files are until they are submitted.
-    """
+    """Packs programs, uploads them to the master, and has them started. Runs on: any thread."""
 
     def __init__(self, client: ClusterClient, config: Config, uploads: Uploads) -> None:
         self._client = client
@@ -53,21 +47,6 @@ class Submitting:
         executors: int = 0,
         settings: Mapping[str, str] | None = None,
     ) -> AppId:
-        """Submit a file; return the number of the application.
-
-        Args:
-            path: a ``.py`` file, a ``.zip`` or a ``.whl``.
-            user: whose application it will be.
-            name: of the application; that of the file if not given.
-            target: ``ATTR`` or ``MODULE:ATTR`` behind the path, as for ``gear app submit``.
-            args: for its ``main``.
-            executors: how many share its tasks; 0 for as few as there is room for.
-            settings: its own, by key.
-
-        Raises:
-            ConfigError: it is no program.
-            SubmitRefused: the name is taken or malformed.
-        """
         running = self._client.submit(
             name or path.stem,
             self.upload(path, target=target, args=args),
@@ -78,14 +57,18 @@ class Submitting:
         return running.app_id
 
     def upload(self, path: Path, *, target: str = "", args: Sequence[str] = ()) -> Artifact:
-        """Upload a file to the master; return the program that it is. Nothing of it is run here.
-
-        Raises:
-            ConfigError: it is no program.
-            SubmitRefused: the master does not take it.
-        """
+        """Upload a file to the master; return the program that it is. Nothing of it is run here."""
         if path.suffix == ".py":
-            _check_syntax(path)
+            try:
+                compile(path.read_bytes(), path.name, "exec", dont_inherit=True)
+            except (SyntaxError, ValueError) as error:
+                line = getattr(error, "lineno", None)
+                raise ConfigError(f"{path.name}{f':{line}' if line else ''}: {error}") from error
+            except (MemoryError, RecursionError) as error:
+                raise ConfigError(
+                    f"{path.name} cannot be compiled: it is nested too deeply, or too large "
+                    f"({error!r})"
+                ) from error
         place = f"{path}:{target}" if target else str(path)
         with (
             _told_without(path.parent),
@@ -95,13 +78,6 @@ class Submitting:
             return program.artifact
 
     def graph(self, graph: SubmittedGraph, *, caller: Caller) -> AppId:
-        """Submit a graph that was given as JSON; return the number of the application.
-
-        Raises:
-            ConfigError: the graph has mistakes, or an upload is gone.
-            ChangeForbidden: see `settings`.
-            SubmitRefused: the name is taken or malformed.
-        """
         text = program_of(graph)
         lines = [f"{key}={value}" for key, value in (graph.user_config or {}).items()]
         settings = self.settings(lines, caller=caller)
@@ -116,12 +92,7 @@ class Submitting:
     def settings(
         self, lines: Sequence[str], toml: bytes = b"", *, caller: Caller
     ) -> dict[str, str]:
-        """Return the settings of an application, from lines ``key=value`` over a file.
-
-        Raises:
-            ConfigError: with all mistakes.
-            ChangeForbidden: one is for `admin` alone: daemons make the folders, as their user.
-        """
+        """Return the settings of an application, from lines ``key=value`` over a file."""
         parts = [each.partition("=") for each in lines]
         if mistakes := [
             f"{key[:80]!r} has no value: write key=value" for key, equals, _ in parts if not equals
@@ -153,11 +124,6 @@ class Submitting:
 
 
 def args_of(text: str) -> list[str]:
-    """Return arguments as a shell splits them.
-
-    Raises:
-        ConfigError: a quote is not closed.
-    """
     try:
         return shlex.split(text)
     except ValueError as error:
@@ -171,16 +137,3 @@ def _told_without(folder: Path) -> Iterator[None]:
         yield
     except ConfigError as error:
         raise ConfigError(*(each.replace(f"{folder}/", "") for each in error.mistakes)) from None
-
-
-def _check_syntax(path: Path) -> None:
-    """Refuse a file that no Python could read; it is not run."""
-    try:
-        compile(path.read_bytes(), path.name, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise ConfigError(f"{path.name}{f':{line}' if line else ''}: {error}") from error
-    except (MemoryError, RecursionError) as error:
-        raise ConfigError(
-            f"{path.name} cannot be compiled: it is nested too deeply, or too large ({error!r})"
-        ) from error

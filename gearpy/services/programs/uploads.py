@@ -20,12 +20,7 @@ _HANDLE_BYTES: Final = 16
 
 
 class Uploads:
-    """Uploaded files below a folder that is for this process alone. Runs on: any thread.
-
-    Args:
-        folder: which is there, and goes with the services.
-        bytes_max: of one file.
-    """
+    """Uploaded files below a folder that is for this process alone. Runs on: any thread."""
 
     def __init__(self, folder: Path, bytes_max: int) -> None:
         self._folder = folder
@@ -35,11 +30,7 @@ class Uploads:
 
     @contextmanager
     def file(self, filename: str, content: BinaryIO) -> Iterator[Path]:
-        """Store a file for as long as the context lasts; its name is the one that was given.
-
-        Raises:
-            ConfigError: it is too large, or has no plain name of a program.
-        """
+        """Store a file for as long as the context lasts; its name is the one that was given."""
         path = self._stored(filename, content)
         try:
             yield path
@@ -47,11 +38,6 @@ class Uploads:
             shutil.rmtree(path.parent, ignore_errors=True)
 
     def keep(self, filename: str, content: BinaryIO) -> str:
-        """Store a file for later; return its handle.
-
-        Raises:
-            ConfigError: see `file`.
-        """
         path = self._stored(filename, content)
         with self._lock:
             self._kept[path.parent.name] = path
@@ -61,11 +47,6 @@ class Uploads:
         return path.parent.name
 
     def kept(self, handle: str) -> Path:
-        """Return a file that was stored for later.
-
-        Raises:
-            ConfigError: there is none with this handle (any more).
-        """
         with self._lock:
             path = self._kept.get(handle) if _HANDLE.fullmatch(handle) else None
         if path is None:
@@ -74,7 +55,6 @@ class Uploads:
 
     @contextmanager
     def work_folder(self) -> Iterator[Path]:
-        """Make a folder for as long as the context lasts."""
         folder = self._new_folder()
         try:
             yield folder

@@ -57,10 +57,6 @@ class Topics:
     if nobody does; a viewer that reads slowly takes no more memory than one frame of each view.
 
     Runs on: the event loop of the services; looks on threads of its own.
-
-    Args:
-        viewers_max: of all topics together.
-        heartbeat_s: so often something is sent though nothing changes.
     """
 
     def __init__(self, *, viewers_max: int, heartbeat_s: float = _HEARTBEAT_S) -> None:
@@ -77,16 +73,7 @@ class Topics:
         wanted: Sequence[tuple[Hashable, TopicLook, float, int]],
         first: Sequence[bytes] = (),
     ) -> AsyncGenerator[bytes]:
-        """Return the frames of a viewer, until it goes away or the services end.
-
-        Args:
-            wanted: topics: a key, how to look, after how many seconds again, and how many frames
-                are kept for viewers that are late.
-            first: frames for this viewer alone.
-
-        Raises:
-            TooManyViewers: come back later.
-        """
+        """Return the frames of a viewer, until it goes away or the services end."""
         if self._viewers >= self._viewers_max:
             raise TooManyViewers
         return self._frames(wanted, first)

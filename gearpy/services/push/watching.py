@@ -21,10 +21,6 @@ class Watching:
     """Looks at a cluster; who looks at the same within a moment gets the same.
 
     Runs on: any thread; blocks until the cluster answers.
-
-    Args:
-        client: of the cluster.
-        now_s: monotonic seconds.
     """
 
     def __init__(
@@ -38,20 +34,10 @@ class Watching:
         self._watched = OrderedDict[Hashable, _Watched]()
 
     def application(self, app_id: AppId) -> AppView:
-        """Return the view of an application.
-
-        Raises:
-            SubmitRefused: there is none with this id.
-        """
         view: AppView = self._shared(("view", app_id), lambda watch: watch.application(app_id))
         return view
 
     def processor(self, app_id: AppId, processor_id: int) -> ProcessorView | None:
-        """Return the view of a processor; None if there is none of this number.
-
-        Raises:
-            SubmitRefused: there is no such application.
-        """
         view: ProcessorView | None = self._shared(
             ("processor", app_id, processor_id),
             lambda watch: watch.processor(app_id, processor_id),

@@ -18,7 +18,6 @@ from gearpy.services.deps import Deps, Given, deps_of
 from gearpy.services.problems import ProblemRaised, answer_of
 from gearpy.services.push.frames import as_message, frame, id_of
 from gearpy.services.push.topics import TooManyViewers, TopicLook
-from gearpy.views.measured import series_view
 
 router: Final = APIRouter(tags=["events"])
 
@@ -104,15 +103,19 @@ async def _watched(
     given: Deps, app: int | None, executor: int | None, since_ms: int | None
 ) -> AsyncGenerator[bytes]:
     """Return the frames that a viewer wants; raises what its answer says instead."""
-    wanted, first = [_overview_topic(given)], list[bytes]()
-    if app is not None:
+    first, wanted = list[bytes](), list[_Topic]()
+    if app is None:
+        look = _Changes("overview", given.watching.overview)
+        wanted.append((("overview",), look, _OVERVIEW_S, 1))
+    else:
         app_id = AppId(app)
-        await run_in_threadpool(
-            given.client.ask, GetApplication(app_id=app_id)
-        )  # There is no such: 404.
-        wanted = [_view_topic(given, app_id)]
+        # There may be no such application: that is a 404.
+        await run_in_threadpool(given.client.ask, GetApplication(app_id=app_id))
+        changes = _Changes("view", lambda: given.watching.application(app_id))
+        wanted.append((("view", app_id), changes, _VIEW_S, 1))
         if executor is not None:
-            wanted.append(_log_topic(given, app_id, ExecutorId(executor)))
+            lines = _LogLines(given, app_id, ExecutorId(executor))
+            wanted.append((("log", app_id, executor), lines, _LOG_S, _LOG_FRAMES))
         if since_ms is not None:
             first += await run_in_threadpool(_missed, given, app_id, since_ms)
     try:
@@ -123,28 +126,13 @@ async def _watched(
         ) from None
 
 
-def _overview_topic(given: Deps) -> _Topic:
-    look = _Changes("overview", given.watching.overview)
-    return ("overview",), look, _OVERVIEW_S, 1
-
-
-def _view_topic(given: Deps, app_id: AppId) -> _Topic:
-    look = _Changes("view", lambda: given.watching.application(app_id))
-    return ("view", app_id), look, _VIEW_S, 1
-
-
-def _log_topic(given: Deps, app_id: AppId, executor_id: ExecutorId) -> _Topic:
-    look = _LogLines(given, app_id, executor_id)
-    return ("log", app_id, executor_id), look, _LOG_S, _LOG_FRAMES
-
-
 def _missed(given: Deps, app_id: AppId, since_ms: int) -> list[bytes]:
     """Return a frame with the points since a time, if there is an app master that has them."""
     try:
         data = given.client.series(app_id, since_ms)
     except SubmitRefused:
         return []
-    return [frame("series", msgspec.json.encode(series_view(data)))]
+    return [frame("series", msgspec.json.encode(data))]
 
 
 class _Changes:

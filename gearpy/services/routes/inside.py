@@ -1,11 +1,11 @@
 """Routes for what Gearpump does not tell: plan, why, checkpoints, quarantine, logs."""
 
-import base64
 import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Body, Depends, Query
+from msgspec.structs import replace
 
 from gearpy.cluster.client.looking import look_at
 from gearpy.messages.client import (
@@ -14,14 +14,13 @@ from gearpy.messages.client import (
     GetPlan,
     ListQuarantined,
     LogText,
-    QuarantinedRecord,
+    QuarantinedList,
     ReadLog,
     StoredEpoch,
 )
 from gearpy.messages.summaries import (
     ClockHolderSummary,
     ConsumerSummary,
-    ErrorCard,
     LongTurnSummary,
 )
 from gearpy.services.deps import Action, AppIdInPath, Client, ExecutorIdInPath
@@ -70,27 +69,6 @@ class EpochsKept:
 
     app_id: int
     epochs: tuple[StoredEpoch, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantinedShape:
-    """A record in quarantine; ``value`` is its bytes in base64, and null in a list."""
-
-    number: int
-    processor_id: int
-    event_time_ms: int
-    at_ms: int
-    error: ErrorCard
-    value: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantineShape:
-    """Records in quarantine, oldest first; ``total`` says how many there are."""
-
-    app_id: int
-    total: int
-    records: list[QuarantinedShape]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +121,10 @@ def list_quarantine(
         list[_Number],
         Query(max_length=_NUMBERS_MAX, description="These only, with value and traceback."),
     ] = [],  # noqa: B006 - never changed
-) -> QuarantineShape:
+) -> QuarantinedList:
     """Return the records in quarantine, oldest first."""
     listed = client.ask(ListQuarantined(app_id=app_id, numbers=tuple(number)))
-    records = [_record(each, is_whole=bool(number)) for each in listed.records]
-    return QuarantineShape(app_id=app_id, total=listed.total or len(records), records=records)
+    return replace(listed, total=listed.total or len(listed.records))
 
 
 @router.post("/quarantine/replay")
@@ -178,14 +155,3 @@ def read_log(
 ) -> LogText:
     """Return the last lines of an executor's log; -1 is the app master."""
     return client.ask(ReadLog(app_id=app_id, executor_id=executor_id, lines=lines, after=after))
-
-
-def _record(record: QuarantinedRecord, *, is_whole: bool) -> QuarantinedShape:
-    return QuarantinedShape(
-        number=record.number,
-        processor_id=record.processor_id,
-        event_time_ms=record.event_time_ms,
-        at_ms=record.at_ms,
-        error=record.error,
-        value=base64.b64encode(record.value).decode() if is_whole else None,
-    )

@@ -11,14 +11,13 @@ from gearpy.messages.metrics import (
     HistoryData,
     HistoryItem,
     ReadOption,
+    SeriesData,
 )
 from gearpy.metrics.aggregators import AGGREGATORS
 from gearpy.services.deps import AppIdInPath, Client
 from gearpy.services.gearpump.shapes import MetricItem, MetricsShape, MetricValue
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.routes.cluster import WorkerIdInPath
-from gearpy.views.measured import series_view
-from gearpy.views.model import SeriesView
 
 router: Final = APIRouter(tags=["measurements"])
 
@@ -43,9 +42,9 @@ def get_series(
     client: Client,
     app_id: AppIdInPath,
     since_ms: Annotated[int, Query(ge=0, le=_TIME_MAX, description="What came after it.")] = 0,
-) -> SeriesView:
+) -> SeriesData:
     """Return the last minutes of an application, a point every two seconds."""
-    return series_view(client.series(app_id, since_ms))
+    return client.series(app_id, since_ms)
 
 
 @router.get("/master/metrics/{path}", response_model_exclude_none=True)
@@ -109,7 +108,6 @@ def get_application_metrics(
 def metrics_of(
     client: ClusterClient, path: str, option: ReadOption, app_id: AppId | None = None, **more: Any
 ) -> MetricsShape:
-    """Return the measurements that `GetHistory` asks for, in Gearpump's shape."""
     question = GetHistory(path=path, read_option=option, app_id=app_id, **more)
     data: HistoryData = client.ask(question)
     return MetricsShape(path=path, metrics=list(map(_item, data.items)))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Body, Depends, File, Form, Query, UploadFile
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.hidden import shown_args
@@ -13,8 +13,8 @@ from gearpy.core.scaling.bounds import tasks_and_bounds
 from gearpy.messages.client import (
     GetPlan,
     GetVersions,
-    PlannedMove,
     UpdateApplication,
+    UpdatePlanned,
     VersionList,
 )
 from gearpy.services.deps import Action, AppIdInPath, Asking, Client, Given
@@ -53,29 +53,14 @@ _AT: Final = "Event time: records from then on are of the new version. In ISO fo
 _EXECUTORS: Final = "Share its tasks; 0: none gets more tasks than one has now."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangePlan:
-    """The fate of the state of each step, in another version.
+class ChangePlan(UpdatePlanned, frozen=True, kw_only=True):
+    """The fate of the state of each step in another version, of which ``version`` is the number.
 
-    Attributes:
-        version: the number of the new version.
-        has_begun: it is being put in place; `versions` tells whether it stays. Not so where
-            autoscale has got other bounds only.
-        is_same: graph and state are as they are: only code and arguments differ.
-        refusal: why it would be refused; empty if it would not.
-        moves: the fate of each step.
-        goes_on: the steps that do not pause, by name.
-        differences: other steps with other code, by name, and what is different in it.
+    ``has_begun``: it is being put in place, and `versions` tells whether it stays. Where autoscale
+    has got other bounds only, nothing has begun. ``refusal`` is why it would be refused, or empty.
     """
 
-    app_id: int
-    version: int
     has_begun: bool
-    is_same: bool
-    refusal: str
-    moves: tuple[PlannedMove, ...]
-    goes_on: tuple[str, ...]
-    differences: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,22 +206,9 @@ def change_graph(
 
 
 def _changed(client: ClusterClient, message: UpdateApplication) -> ChangePlan:
-    """Ask for a change; return its plan.
-
-    Raises:
-        ProblemRaised: it was to begin, and is refused.
-    """
     planned = client.change(message)
     refusal = planned.refusal.replace("--allow-drop (allow_drop=True in Python)", "allow_drop")
     if refusal and not message.is_trial_run:
         raise ProblemRaised(409, refusal, "look at the plan: dry_run")
-    return ChangePlan(
-        app_id=planned.app_id,
-        version=planned.version,
-        has_begun=not message.is_trial_run and bool(planned.moves),
-        is_same=planned.is_same,
-        refusal=refusal,
-        moves=planned.moves,
-        goes_on=planned.goes_on,
-        differences=planned.differences,
-    )
+    has_begun = not message.is_trial_run and bool(planned.moves)
+    return ChangePlan(**asdict(replace(planned, refusal=refusal)), has_begun=has_begun)

@@ -1,7 +1,7 @@
 """Limits connections: how long one may be idle or not read from, and how many there are."""
 
 import asyncio
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -9,46 +9,32 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from gearpy.services.security.limits import RequestLimits
 
+if TYPE_CHECKING:
 
-class LimitedProtocol(H11Protocol):
-    """uvicorn's protocol with limits that it does not have itself.
+    class _Protocol(asyncio.Protocol):
+        """What both of uvicorn's protocols have."""
 
-    A connection that does not complete the head of a request in time ends, however many single
-    bytes come; so does one whose client does not read what waits for it, such as events, which is
-    bounded. One above the number of connections is closed at once.
-    """
+        loop: asyncio.AbstractEventLoop
+        transport: asyncio.Transport
+
+else:
+    _Protocol = object
+
+
+class _Limited(_Protocol):
+    """Ends a connection whose client does not read what waits for it; that is bounded."""
 
     limits: ClassVar[RequestLimits]
-    _waits_since_s = 0.0
-    _look: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     @classmethod
-    def with_limits(cls, limits: RequestLimits) -> type[H11Protocol]:
+    def with_limits(cls, limits: RequestLimits) -> type[Self]:
         """Return the class with these limits; uvicorn makes its instances."""
         return type(cls.__name__, (cls,), {"limits": limits})
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, unless there are too many."""
-        super().connection_made(transport)
-        if len(self.connections) > self.limits.connections_max:
-            transport.abort()
-            return
-        self._waits_since_s = self.loop.time()
-        self._look = self.loop.call_later(self.limits.idle_s, self._end_if_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._watch_no_more()
-
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._watch_no_more()
-        super().handle_websocket_upgrade(event)
-
-    def _watch_no_more(self) -> None:
-        for timer in (self._look, self._unread):
-            if timer is not None:
-                timer.cancel()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -58,6 +44,38 @@ class LimitedProtocol(H11Protocol):
         super().resume_writing()
         if self._unread is not None:
             self._unread.cancel()
+
+    def _watch_no_more(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+
+
+class LimitedProtocol(_Limited, H11Protocol):
+    """uvicorn's protocol with limits that it does not have itself.
+
+    A connection that does not complete the head of a request in time ends, however many single
+    bytes come. One above the number of connections is closed at once.
+    """
+
+    _waits_since_s = 0.0
+    _look: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections_max:
+            transport.abort()
+            return
+        self._waits_since_s = self.loop.time()
+        self._look = self.loop.call_later(self.limits.idle_s, self._end_if_idle)
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._watch_no_more()
+        super().handle_websocket_upgrade(event)
+
+    def _watch_no_more(self) -> None:
+        super()._watch_no_more()
+        if self._look is not None:
+            self._look.cancel()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -66,39 +84,14 @@ class LimitedProtocol(H11Protocol):
     def _end_if_idle(self) -> None:
         if self.transport.is_closing():
             return
-        idle_s, cycle = self.limits.idle_s, self._cycle()
-        is_busy = cycle is not None and not cycle.response_complete
+        cycle: Any = self.cycle
+        idle_s, is_busy = self.limits.idle_s, cycle is not None and not cycle.response_complete
         left_s = self._waits_since_s + idle_s - self.loop.time()
         if is_busy or left_s > 0:
             self._look = self.loop.call_later(idle_s if is_busy else left_s, self._end_if_idle)
         else:
             self.transport.close()
 
-    def _cycle(self) -> Any:
-        return self.cycle
 
-
-class LimitedSocket(WSProtocol):
+class LimitedSocket(_Limited, WSProtocol):
     """uvicorn's WebSocket, which ends when its client does not read what waits for it."""
-
-    limits: ClassVar[RequestLimits]
-    _unread: asyncio.TimerHandle | None = None
-
-    @classmethod
-    def with_limits(cls, limits: RequestLimits) -> type[WSProtocol]:
-        """Return the class with these limits; uvicorn makes its instances."""
-        return type(cls.__name__, (cls,), {"limits": limits})
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        if self._unread is not None:
-            self._unread.cancel()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._unread = self.loop.call_later(self.limits.send_s, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._unread is not None:
-            self._unread.cancel()

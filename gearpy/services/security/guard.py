@@ -74,11 +74,6 @@ class GuardSettings:
     limits: RequestLimits
 
     def token_of(self, sha256: str) -> StoredToken | None:
-        """Return the token with a hash; None if it is not known (any more).
-
-        Raises:
-            ConfigError: the file of tokens cannot be used.
-        """
         if self.started is not None and self.started.sha256 == sha256:
             return self.started
         return self.tokens.hashed(sha256)
@@ -113,7 +108,6 @@ class Guard:
         self._tries = RequestRates(limits.logins_per_s, limits.logins_burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, by a refusal or by the application inside."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -138,11 +132,7 @@ class Guard:
             _note(caller, action, request, problem)
 
     def _admitted(self, request: "_Seen") -> Caller | None:
-        """Return the caller; None for somebody unknown at a path that is open to all.
-
-        Raises:
-            ProblemRaised: the request is refused.
-        """
+        """Return the caller; None for somebody unknown at a path that is open to all."""
         host = request.headers.get("host", "")
         if not is_own_host(host, self._settings.names):
             raise ProblemRaised(

@@ -14,7 +14,9 @@ def host_of(header: str) -> str:
     text = header.strip().lower()
     if text.startswith("["):
         host, closed, rest = text[1:].partition("]")
-        return host if closed and (not rest or _is_port(rest)) else ""
+        return (
+            host if closed and (not rest or (rest.startswith(":") and rest[1:].isdigit())) else ""
+        )
     host, colon, port = text.partition(":")
     return host.removesuffix(".") if not colon or port.isdigit() else ""
 
@@ -24,10 +26,6 @@ def is_own_host(header: str, names: Collection[str]) -> bool:
 
     A page of another site can have its own name resolve to our address, and then ask us as if it
     were ours. It cannot do so with an address or with a name that it does not own.
-
-    Args:
-        header: of the request.
-        names: of this host, as its users write them, in lower case.
     """
     host = host_of(header)
     return host in _LOCAL_NAMES or host in names or _is_address(host)
@@ -36,14 +34,7 @@ def is_own_host(header: str, names: Collection[str]) -> bool:
 def origin_problem(
     method: str, headers: Mapping[str, str], *, has_cookie: bool, is_stream: bool
 ) -> str:
-    """Return why a request must be refused as one of another site; empty if it need not be.
-
-    Args:
-        method: of the request.
-        headers: of the request, by lower-case name.
-        has_cookie: the caller is known by a cookie, which browsers add to requests of any site.
-        is_stream: it asks for the stream of events.
-    """
+    """Return why a request must be refused as one of another site; empty if it need not be."""
     origin, host = headers.get("origin"), headers.get("host", "").strip().lower()
     if origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}:
         return f"the origin {origin} is not this one"
@@ -54,10 +45,6 @@ def origin_problem(
     if is_unsafe and has_cookie and origin is None:
         return "a request with a cookie that changes something needs the header Origin"
     return ""
-
-
-def _is_port(text: str) -> bool:
-    return text.startswith(":") and text[1:].isdigit()
 
 
 def _is_address(host: str) -> bool:

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from rich.console import Console, RenderableType
 
 from gearpy.cli.apps.screen import ORDERS, application_screen, bar, overview_screen, spark
-from gearpy.ids import WorkerId
+from gearpy.ids import AppId, WorkerId
+from gearpy.messages.client import FiringAlert
 from gearpy.messages.metrics import ApplicationEvent
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.views.app import app_view
-from gearpy.views.model import AlertView, AppView, Headline
+from gearpy.views.model import AppView, Headline
 from gearpy.views.overview import overview_view, row_of
 from tests.views.build import NOW_MS, a_look, a_summary
 
@@ -46,7 +47,16 @@ def test_an_application_fits_80_columns() -> None:
     view = a_view(
         headline=headline,
         rates=[48_200.0, 900.0, 3.2],
-        alerts=(AlertView(rule="restarts", level="warn", since_ms=NOW_MS, text="3 in 5 m"),),
+        alerts=(
+            FiringAlert(
+                app_id=AppId(7),
+                name="revenue",
+                rule="restarts",
+                level="warn",
+                since_ms=NOW_MS,
+                text="3 in 5 m",
+            ),
+        ),
         events=(ApplicationEvent(at_ms=NOW_MS, kind="restart", text="executor 2 restarted"),),
     )
 

@@ -12,9 +12,11 @@ import pytest
 from gearpy.cluster.client.alerting import Alerting, Webhook
 from gearpy.config.schema import AlertsConfig, Config
 from gearpy.errors import ConnectionLost
+from gearpy.ids import AppId
+from gearpy.messages.client import FiringAlert
 from gearpy.views.alerts import AlertChange
 from gearpy.views.app import app_view
-from gearpy.views.model import AlertView, AppView
+from gearpy.views.model import AppView
 from tests.eventually import DEADLINE_S
 from tests.views.build import NOW_MS, a_look, a_summary
 
@@ -23,7 +25,14 @@ CHANGE = AlertChange(
     at_ms=NOW_MS,
     app_id=7,
     name="revenue",
-    alert=AlertView(rule="restarts", level="warn", since_ms=NOW_MS, text="too many"),
+    alert=FiringAlert(
+        app_id=AppId(7),
+        name="revenue",
+        rule="restarts",
+        level="warn",
+        since_ms=NOW_MS,
+        text="too many",
+    ),
 )
 
 
@@ -74,8 +83,9 @@ def test_a_webhook_gets_what_has_changed(receiver: Receiver) -> None:
 
     assert receiver.came.wait(DEADLINE_S)
     webhook.close()
+    named = {"app_id": 7, "name": "revenue"}
     alert = {"rule": "restarts", "level": "warn", "since_ms": NOW_MS, "text": "too many"}
-    changed = {"state": "firing", "at_ms": NOW_MS, "app_id": 7, "name": "revenue", "alert": alert}
+    changed = {"state": "firing", "at_ms": NOW_MS, **named, "alert": {**named, **alert}}
     assert receiver.bodies == [{"cluster_id": "k3f9", "alerts": [changed]}]
     assert receiver.tried == 3
 

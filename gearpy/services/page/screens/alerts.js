@@ -8,11 +8,11 @@ import { Table } from "../parts/table.js";
 export function Alerts() {
   const all = useStore(overview);
   if (!all) return html`<p class="quiet">Asking the cluster …</p>`;
-  return html`<div class="stack"><h1>Alerts</h1><section class="card"><${AlertTable} alerts=${all.alerts} /></section></div>`;
+  return html`<div class="stack"><h1>Alerts</h1><section class="card"><${AlertTable} alerts=${all.alerts} named /></section></div>`;
 }
 
-export const AlertTable = ({ alerts }) => html`<${Table} label="alerts" rows=${alerts} keyOf=${(row) => row.rule + row.text} empty="No rule is broken." columns=${[
+export const AlertTable = ({ alerts, named = false }) => html`<${Table} label="alerts" rows=${alerts} keyOf=${(row) => `${row.app_id} ${row.rule}`} empty="No rule is broken." columns=${[
   { name: "rule", cell: (row) => html`<${Mark} level=${row.level} />${row.rule}` },
   { name: "since", by: (row) => row.since_ms, cell: (row) => html`<${Age} at=${row.since_ms} />` },
-  { name: "what", words: true, cell: (row) => row.text },
+  { name: "what", words: true, cell: (row) => (named ? `${row.name}: ${row.text}` : row.text) },
 ]} />`;
