@@ -151,7 +151,6 @@ for _theme, _commands in COMMANDS.items():
 
 
 def main() -> None:
-    """Run the command line of this process."""
     gc.set_threshold(_GC_THRESHOLD)
     end_at_signals()
     coerce_without_pydantic()

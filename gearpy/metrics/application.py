@@ -125,7 +125,6 @@ class ApplicationMetrics:
         self._loads.clear()
 
     def on_report(self, report: ReportMetrics) -> None:
-        """Take the measurements of an executor."""
         self._executors[report.executor_id] = ExecutorSample(
             executor_id=report.executor_id, launch=report.launch, process=report.process
         )
@@ -150,7 +149,35 @@ class ApplicationMetrics:
         self, at_ms: int, clocks: Mapping[TaskId, TaskClock], application: ApplicationSample
     ) -> None:
         """Keep a point of the last minutes; only when it `is_due`."""
-        self._newest = self._point(at_ms, clocks, application)
+        before, outline = self._before, self._outline
+        marks = {task: self._marks(clock) for task, clock in clocks.items()}
+        lasting_ms = at_ms - before.at_ms
+        pairs: dict[int, list[tuple[_Marks, _Marks]]] = {pid: [] for pid in outline.names}
+        for task, mark in marks.items():
+            earlier = before.marks.get(task)
+            if earlier is not None and earlier.session == mark.session and task.processor in pairs:
+                pairs[task.processor].append((earlier, mark))
+        flows = {pid: _flow(known, lasting_ms) for pid, known in pairs.items()}
+        latencies = {
+            task: self._loads[task].load.latency
+            for task in clocks
+            if task.processor in outline.sinks and task in self._loads
+        }
+        lately = merged(
+            since(sample, before.latencies.get(task, HistogramSample()))
+            for task, sample in latencies.items()
+        )
+        self._before = _Before(at_ms, marks, latencies)
+        self._newest = FinePoint(
+            flows=flows,
+            records_in_rate=_total(flows[pid].rate for pid in outline.sources),
+            records_out_rate=_total(flows[pid].out_rate for pid in outline.sinks),
+            latency=lately,
+            watermark_lag_ms=_lag_ms(at_ms, clocks.values()),
+            epoch_ms=float(application.epoch_ms) if application.epoch else None,
+            epoch_bytes=float(application.epoch_bytes) if application.epoch else None,
+            state_bytes=float(sum(each.load.state_bytes for each in self._loads.values())),
+        )
         self._fine.add(at_ms, self._newest)
         self._meters.on_tick(at_ms, clocks)
         self._history.on_tick(at_ms, self._past)
@@ -175,7 +202,6 @@ class ApplicationMetrics:
         application: ApplicationSample,
         executor_of: Callable[[TaskId], ExecutorId | None],
     ) -> MetricsData:
-        """Return the newest measurements, as many as fit into a message."""
         samples = [
             sample_of(clocks[task], self.load_of(task), executor_of(task))
             for task in sorted(clocks)
@@ -196,7 +222,6 @@ class ApplicationMetrics:
         )
 
     def series(self, question: GetSeries) -> SeriesData:
-        """Return the last minutes, with as many processors as fit into a message."""
         points = self._fine.since(question.since_ms)
         listed = sorted(self._outline.names)
         page = listed[question.first : question.first + _PROCESSORS_PER_PAGE]
@@ -221,14 +246,12 @@ class ApplicationMetrics:
     def history(
         self, question: GetHistory, at_ms: int, clocks: Mapping[TaskId, TaskClock]
     ) -> HistoryData:
-        """Return measurements by Gearpump's names."""
         self._meters.on_tick(at_ms, clocks)
         return self._history.answer(question, at_ms, self._past())
 
     def history_points(
         self, option: ReadOption, at_ms: int, clocks: Mapping[TaskId, TaskClock]
     ) -> HistoryPoints:
-        """Return the measurements to leave behind, by Gearpump's names."""
         self._meters.on_tick(at_ms, clocks)
         points = self._history.points(option, at_ms, self._past())
         return history_points(self.app_id, option, points)
@@ -239,53 +262,12 @@ class ApplicationMetrics:
 
     # -- points ----------------------------------------------------------------------------
 
-    def _point(
-        self, at_ms: int, clocks: Mapping[TaskId, TaskClock], application: ApplicationSample
-    ) -> FinePoint:
-        before, outline = self._before, self._outline
-        marks = {task: self._marks(clock) for task, clock in clocks.items()}
-        flows = _flows(outline.names, marks, before.marks, at_ms - before.at_ms)
-        latencies = {
-            task: self._loads[task].load.latency
-            for task in clocks
-            if task.processor in outline.sinks and task in self._loads
-        }
-        lately = merged(
-            since(sample, before.latencies.get(task, HistogramSample()))
-            for task, sample in latencies.items()
-        )
-        self._before = _Before(at_ms, marks, latencies)
-        return FinePoint(
-            flows=flows,
-            records_in_rate=_total(flows[pid].rate for pid in outline.sources),
-            records_out_rate=_total(flows[pid].out_rate for pid in outline.sinks),
-            latency=lately,
-            watermark_lag_ms=_lag_ms(at_ms, clocks.values()),
-            epoch_ms=float(application.epoch_ms) if application.epoch else None,
-            epoch_bytes=float(application.epoch_bytes) if application.epoch else None,
-            state_bytes=float(sum(each.load.state_bytes for each in self._loads.values())),
-        )
-
     def _marks(self, clock: TaskClock) -> _Marks:
         taken, shown = clock.records_in or clock.records_out, clock.records_out
         at_ms, load = self._loads.get(clock.task_id, (0, None))
         if load is None or load.session != clock.session:
             return _Marks(clock.session, taken, shown, 0, 0, 0)
         return _Marks(clock.session, taken, shown, at_ms, load.busy_ms, load.backpressured_ms)
-
-
-def _flows(
-    processors: Iterable[int],
-    marks: Mapping[TaskId, _Marks],
-    before: Mapping[TaskId, _Marks],
-    lasting_ms: int,
-) -> dict[int, Flow]:
-    pairs: dict[int, list[tuple[_Marks, _Marks]]] = {pid: [] for pid in processors}
-    for task, mark in marks.items():
-        earlier = before.get(task)
-        if earlier is not None and earlier.session == mark.session and task.processor in pairs:
-            pairs[task.processor].append((earlier, mark))
-    return {pid: _flow(known, lasting_ms) for pid, known in pairs.items()}
 
 
 def _flow(pairs: list[tuple[_Marks, _Marks]], lasting_ms: int) -> Flow:

@@ -24,8 +24,6 @@ Unit: TypeAlias = Literal["records", "bytes", "seconds", "1"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
-    """Describes one metric, as expositions and the docs show it."""
-
     name: str
     kind: MetricKind
     unit: Unit

@@ -162,7 +162,6 @@ _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def dashboard() -> str:
-    """Return the dashboard as JSON that Grafana imports."""
     return json.dumps(
         {
             "title": "gearpy",

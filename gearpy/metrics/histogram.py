@@ -90,7 +90,6 @@ def stddev_of(sample: HistogramSample) -> float | None:
 
 
 def merged(samples: Iterable[HistogramSample]) -> HistogramSample:
-    """Return the distribution of all values of several."""
     counts: dict[int, int] = {}
     total = 0.0
     for sample in samples:

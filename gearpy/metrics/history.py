@@ -31,11 +31,7 @@ _ITEMS_MAX: Final = 2000
 
 
 class History(Generic[T]):
-    """The rings of one keeper of measurements. Gearpump: `HistoryMetricsService`.
-
-    Args:
-        items: makes the items of a point, when somebody asks for them.
-    """
+    """The rings of one keeper of measurements. Gearpump: `HistoryMetricsService`."""
 
     def __init__(self, items: Callable[[int, T], Iterable[HistoryItem]]) -> None:
         self._items = items
@@ -61,11 +57,7 @@ class History(Generic[T]):
 
 
 class ProcessHistory:
-    """The measurements of a master or worker, newest and past.
-
-    Args:
-        name: Gearpump's name of it: ``master``, or ``worker`` with its number.
-    """
+    """The measurements of a master or worker, newest and past."""
 
     def __init__(self, name: str, sample: Callable[[], ProcessSample]) -> None:
         self.name = name
@@ -94,7 +86,6 @@ def named(question: GetHistory, items: Iterable[HistoryItem]) -> HistoryData:
 
 
 def process_items(prefix: str, at_ms: int, sample: ProcessSample) -> Iterator[HistoryItem]:
-    """Yield the measurements of a process by Gearpump's names, as far as Python has them."""
     values = {"memory.total.used": sample.rss_bytes, "thread.count": sample.threads}
     for name, value in values.items():
         if value >= 0:

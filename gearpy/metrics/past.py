@@ -36,7 +36,6 @@ class Past(NamedTuple):
 
 
 def past_items(app_id: AppId, at_ms: int, past: Past) -> Iterator[HistoryItem]:
-    """Yield the measurements of one time by Gearpump's names."""
     app = f"app{app_id}"
     for each in sorted(past.executors, key=lambda each: each.executor_id):
         yield from process_items(f"{app}.executor{each.executor_id}", at_ms, each.process)
@@ -69,7 +68,6 @@ def history_of(left: HistoryPoints, question: GetHistory) -> HistoryData:
 
 
 def series_since(data: SeriesData, since_ms: int) -> SeriesData:
-    """Return the points of a series that came after a time."""
     at = bisect_right(data.at_ms, since_ms)
     columns: dict[str, Any] = {
         name: getattr(data, name)[at:] for name in data.__struct_fields__ if name not in _NO_COLUMNS

@@ -37,7 +37,6 @@ class ProcessMeter:
         self._unknown_messages += 1
 
     def on_gc(self, phase: str, _: dict[str, Any]) -> None:
-        """Count a pause; one of `gc.callbacks`."""
         if phase == "start":
             self._began_s = self._clock_s()
         elif self._began_s is not None:
@@ -46,7 +45,6 @@ class ProcessMeter:
             self._collections += 1
 
     def sample(self) -> ProcessSample:
-        """Return the measurements."""
         times = os.times()
         return ProcessSample(
             pid=os.getpid(),

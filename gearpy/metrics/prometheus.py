@@ -74,7 +74,6 @@ def page_of(sample: ClusterSample) -> bytes:
 
 
 def metrics_of(sample: ClusterSample) -> list[Metric]:
-    """Return all metrics of a sample; those of which nothing is known are left out."""
     families: _Families = {}
     for name, data in sample.applications:
         _add_application(families, name, data)

@@ -71,7 +71,6 @@ class TaskMeters:
         self._meters: dict[TaskId, _Meter] = {}
 
     def on_tick(self, at_ms: int, clocks: Mapping[TaskId, TaskClock]) -> None:
-        """Take the counts of all tasks."""
         for task, clock in clocks.items():
             meter = self._meters.get(task)
             if meter is not None and meter.session == clock.session:
@@ -89,7 +88,6 @@ class TaskMeters:
 
 
 def task_items(app: str, at_ms: int, point: Mapping[TaskId, Values]) -> Iterator[HistoryItem]:
-    """Yield the measurements of tasks as items."""
     for task, values in sorted(point.items()):
         prefix = f"{app}.processor{task.processor}.task{task.task_index}"
         for name, kind, fields, at in _FIELDS:

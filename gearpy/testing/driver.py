@@ -145,7 +145,12 @@ class TaskDriver(Generic[TaskT]):
             resume=resume,
             coroutines=VirtualCoroutines(lambda: self.now_ms, self._world.later, self._world.rng),
         )
-        self._open()
+        if not self._is_source:
+            opening = InitialAckRequest(_SESSION, self._upstream, self._task_id)
+            self._runner.receive(opening)
+        self._runner.open(MIN_MS)
+        if not self._is_source:
+            self._work(self.now_ms)
 
     def send(self, value: Any, timestamp: EventTime = 0) -> None:
         """Let the task process one message."""
@@ -209,14 +214,6 @@ class TaskDriver(Generic[TaskT]):
     def clock(self) -> TaskClock:
         """The report of the task: clock, watermark that it passed on, numbers of records."""
         return self._runner.clock()
-
-    def _open(self) -> None:
-        if not self._is_source:
-            opening = InitialAckRequest(_SESSION, self._upstream, self._task_id)
-            self._runner.receive(opening)
-        self._runner.open(MIN_MS)
-        if not self._is_source:
-            self._work(self.now_ms)
 
     def _deliver(self, batch: Batch, watermark_ms: int) -> None:
         if self._is_source:

@@ -343,9 +343,6 @@ class Simulation:
             self._crash_at_ms.pop(0)
         for at_ms in self._crash_at_ms[:1]:
             self.world.at(at_ms, self.crash)
-        self._open_all()
-
-    def _open_all(self) -> None:
         tasks = list(self.runners)
         self._rng.shuffle(tasks)
         for task in tasks:

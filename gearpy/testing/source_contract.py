@@ -80,7 +80,15 @@ def check_source(
         >>> check_source(lambda: gp.collection(["a", "b", "c"], partitions=2))
     """
     patience = SourcePatience(quiet_s=quiet_s, has_late=has_late)
-    _check_making(make)
+    one, other = make(), make()
+    if not one.description or one.description != other.description:
+        raise ContractBroken(f"description is {one.description!r}, then {other.description!r}")
+    if sorted(one.partitions()) != sorted(other.partitions()):
+        raise ContractBroken(
+            f"{one.description}: partitions() gave {one.partitions()!r:.200}, and of a source made "
+            f"anew {other.partitions()!r:.200}: the names must stay, or places are not found again"
+        )
+    check_releases(f"{one.description}, made and not opened", make)
     whole = list(_read_all(make, patience, records))
     ends = {} if records is None else {each.name: len(each.values) for each in whole}
     patience = SourcePatience(quiet_s=quiet_s, has_late=has_late, ends=ends)
@@ -94,19 +102,6 @@ def check_source(
             _check_application(make, whole, patience, seed)
     if away is not None:
         _check_away(away, quiet_s)
-
-
-def _check_making(make: Callable[[], Source[Any]]) -> None:
-    """A source is made in every process: it opens nothing before `open`, and is alike in all."""
-    one, other = make(), make()
-    if not one.description or one.description != other.description:
-        raise ContractBroken(f"description is {one.description!r}, then {other.description!r}")
-    if sorted(one.partitions()) != sorted(other.partitions()):
-        raise ContractBroken(
-            f"{one.description}: partitions() gave {one.partitions()!r:.200}, and of a source made "
-            f"anew {other.partitions()!r:.200}: the names must stay, or places are not found again"
-        )
-    check_releases(f"{one.description}, made and not opened", make)
 
 
 def _look(make: _Make, partition: str) -> None:

@@ -138,12 +138,49 @@ class WatchedReader(SourceReader):
         before_ms, before = self._reader.watermark_ms, self._reader.progress
         begun_s = time.monotonic()
         batch = self._reader.read_batch(max_records) if max_records else None
-        self._check_time(time.monotonic() - begun_s)
+        took_s = time.monotonic() - begun_s
+        self._require(
+            took_s <= self._patience.read_s,
+            lambda: (
+                f"read_batch took {took_s:.1f} s: return None when there is nothing yet, "
+                "rather than wait"
+            ),
+        )
         if batch is not None:
-            self._check_shape(batch, max_records)
+            values, times = batch.values, batch.timestamps
+            self._require(
+                len(values) == len(times),
+                lambda: f"{len(values)} values have {len(times)} timestamps",
+            )
+            self._require(
+                len(values) <= max_records,
+                lambda: f"{len(values)} records came where {max_records} were asked for",
+            )
+            kinds = (isinstance(values, Table), isinstance(times, Times))
+            self._require(
+                kinds == (self._has_columns, self._has_columns),
+                lambda: (
+                    f"{type(values).__name__} came with {type(times).__name__}: give a Table with "
+                    "Times if the source has a schema, else two lists"
+                ),
+            )
             self._check_times(list(batch.timestamps), before_ms)
         self.count += 0 if batch is None else len(batch.values)
-        self._check_state(before_ms, before, gave=bool(batch is not None and len(batch.values)))
+        gave = bool(batch is not None and len(batch.values))
+        reader = self._reader
+        self._require(
+            reader.watermark_ms >= before_ms,
+            lambda: f"the watermark went back from {before_ms} to {reader.watermark_ms}",
+        )
+        (was, _), (done, total) = before, reader.progress
+        self._require(
+            was <= done and (done <= total or not total),
+            lambda: f"progress was {before}, and is {reader.progress}",
+        )
+        self._require(
+            not (gave and reader.idle), lambda: "it gave records, and says that it is idle"
+        )
+        self._check_quiet(gave=gave or reader.finished)
         self._note()
         return batch
 
@@ -178,33 +215,6 @@ class WatchedReader(SourceReader):
         self.waits_for = self._reader.waits_for
         self.skipped_records = self._reader.skipped_records
 
-    def _check_time(self, took_s: float) -> None:
-        self._require(
-            took_s <= self._patience.read_s,
-            lambda: (
-                f"read_batch took {took_s:.1f} s: return None when there is nothing yet, "
-                "rather than wait"
-            ),
-        )
-
-    def _check_shape(self, batch: Batch, max_records: int) -> None:
-        values, times = batch.values, batch.timestamps
-        self._require(
-            len(values) == len(times), lambda: f"{len(values)} values have {len(times)} timestamps"
-        )
-        self._require(
-            len(values) <= max_records,
-            lambda: f"{len(values)} records came where {max_records} were asked for",
-        )
-        kinds = (isinstance(values, Table), isinstance(times, Times))
-        self._require(
-            kinds == (self._has_columns, self._has_columns),
-            lambda: (
-                f"{type(values).__name__} came with {type(times).__name__}: give a Table with "
-                "Times if the source has a schema, else two lists"
-            ),
-        )
-
     def _check_times(self, times: list[int], promised_ms: int) -> None:
         bad = [each for each in times if type(each) is not int or not MIN_MS <= each <= MAX_MS]
         self._require(
@@ -218,22 +228,6 @@ class WatchedReader(SourceReader):
                 "in watermark_ms (or, if records may be late, say has_late=True)"
             ),
         )
-
-    def _check_state(self, before_ms: int, before: tuple[int, int], *, gave: bool) -> None:
-        reader = self._reader
-        self._require(
-            reader.watermark_ms >= before_ms,
-            lambda: f"the watermark went back from {before_ms} to {reader.watermark_ms}",
-        )
-        (was, _), (done, total) = before, reader.progress
-        self._require(
-            was <= done and (done <= total or not total),
-            lambda: f"progress was {before}, and is {reader.progress}",
-        )
-        self._require(
-            not (gave and reader.idle), lambda: "it gave records, and says that it is idle"
-        )
-        self._check_quiet(gave=gave or reader.finished)
 
     def _check_quiet(self, *, gave: bool) -> None:
         if gave:

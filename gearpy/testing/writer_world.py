@@ -191,7 +191,22 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
         """Go on from the newest complete epoch, or, if that is damaged, from the one before."""
         self._end()
         self.go_back()
-        mine, self.place.on_step = self.starts + 1, self._disturbance()
+        crash_at, zombie_at, frozen_at = (self.rng.randint(1, self.seldom) for _ in range(3))
+        steps = iter(range(1, 10_000))
+
+        def on_step(_: str) -> None:
+            step = next(steps)
+            if step == zombie_at and self.zombies and self.place.interleaves:
+                zombie = self.rng.choice(self.zombies)
+                self._quietly(lambda: self._show_what_it_was_told(zombie))
+            # It goes on when its successor is at work.
+            if step == frozen_at and self.place.interleaves:
+                self.zombies.append(self.live)
+                self._alone(self._succeed)
+            if step == crash_at:
+                raise Crashed
+
+        mine, self.place.on_step = self.starts + 1, on_step
         has_crashed = True
         with suppress(Crashed):
             try:
@@ -239,26 +254,6 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
             self._quietly(partial(each.writer.close, completed=False))
 
     # -- how -----------------------------------------------------------------------------------
-
-    def _disturbance(self) -> Callable[[str], None]:
-        """Return the function that is called before each step of a start."""
-        crash_at, zombie_at, frozen_at = (self.rng.randint(1, self.seldom) for _ in range(3))
-        steps = iter(range(1, 10_000))
-
-        def on_step(_: str) -> None:
-            step = next(steps)
-            if step == zombie_at and self.zombies and self.place.interleaves:
-                zombie = self.rng.choice(self.zombies)
-                self._quietly(lambda: self._show_what_it_was_told(zombie))
-            if (
-                step == frozen_at and self.place.interleaves
-            ):  # It goes on when its successor is at work.
-                self.zombies.append(self.live)
-                self._alone(self._succeed)
-            if step == crash_at:
-                raise Crashed
-
-        return on_step
 
     def _crash(self) -> Callable[[str], None]:
         """Return the function that is called before each step of anything else."""

@@ -3,8 +3,9 @@
 import json
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 from msgspec import to_builtins
@@ -15,7 +16,7 @@ from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import hint_if_cut_off, print_hints, print_json, table
 from gearpy.clocks import monotonic_ms, wall_ms
-from gearpy.cluster.client.client import ClusterClient, RunningApplication
+from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
@@ -165,21 +166,16 @@ def ask(
     from gearpy.cluster.checkpoints.reading import plain
     from gearpy.cluster.states.columns import ShownClasses
 
-    known = ShownClasses(DEFAULT_REGISTRY)
+    known, asked = ShownClasses(DEFAULT_REGISTRY), question
+    with suppress(ValueError):
+        asked = json.loads(question)
     with given.client() as client:
         app_id = client.find(ref)
-        answer = client.ask_application(app_id, _question(question), timeout, classes=known)
+        answer = client.ask_application(app_id, asked, timeout, classes=known)
     if isinstance(answer, str) and not given.as_json:
         print(text.printable(answer))
     else:
         print_json(plain(answer))
-
-
-def _question(given: str) -> Any:
-    try:
-        return json.loads(given)
-    except ValueError:
-        return given
 
 
 @commands.command(epilog=HELP)
@@ -211,7 +207,22 @@ def stop(
     with given.client() as client:
         running = client.running(ref)
         running.drain(savepoint=savepoint)
-        summary = _drained(running) if wait else running.summary()
+        if wait:
+            kill = f"'gear kill {running.app_id}' ends it at once"
+            notice = DrainNotice(
+                began_ms=monotonic_ms(),
+                timeout_ms=None,
+                way_out=f"{kill}; Ctrl-C ends this command alone",
+            )
+
+            def tell(summary: ApplicationSummary) -> None:
+                if line := notice.line(summary, monotonic_ms()):
+                    print_hints([line])
+
+            with hint_if_cut_off("the drain goes on without this command"):
+                summary = running.wait(on_progress=tell)
+        else:
+            summary = running.summary()
     if given.as_json:
         print_json(to_builtins(summary))
         return
@@ -222,22 +233,6 @@ def stop(
         print(f"savepoint {progress.savepoint} is epoch {progress.epoch}")
     elif savepoint and wait:
         print_hints([f"there is no savepoint: it has {summary.status} before it could be made"])
-
-
-def _drained(running: RunningApplication) -> ApplicationSummary:
-    """Wait for the end of a drain, and say on standard error what it waits for."""
-    notice = DrainNotice(
-        began_ms=monotonic_ms(),
-        timeout_ms=None,
-        way_out=f"'gear kill {running.app_id}' ends it at once; Ctrl-C ends this command alone",
-    )
-
-    def look(summary: ApplicationSummary) -> None:
-        if line := notice.line(summary, monotonic_ms()):
-            print_hints([line])
-
-    with hint_if_cut_off("the drain goes on without this command"):
-        return running.wait(on_progress=look)
 
 
 @commands.command(epilog=HELP)
@@ -405,41 +400,29 @@ def _table_of_applications(applications: Sequence[ApplicationSummary]) -> None:
         "watermark",
         "note",
     )
-    now_ms = wall_ms()
-    table("applications", columns, [_application_row(each, now_ms) for each in applications])
-
-
-def _application_row(summary: ApplicationSummary, now_ms: int) -> list[str]:
-    progress = summary.progress
-    waits = f"waits for {progress.waits_for}" if progress.waits_for else ""
-    failed = ""
-    if progress.last_failure:
-        failed = f"started again {text.plural(progress.restarts, 'time')}: {progress.last_failure}"
-    note = summary.cause.cause if summary.cause else failed or progress.stall or waits
-    return [
-        str(summary.app_id),
-        summary.name,
-        summary.status,
-        text.moment(summary.submitted_ms),
-        text.duration(text.duration_ms_of(summary, now_ms)),
-        text.count(progress.records_in),
-        text.count(progress.records_out),
-        text.watermark(progress.watermark_ms),
-        note.partition("\n")[0],
-    ]
-
-
-def _note_of(worker: WorkerSummary) -> str:
-    if worker.is_leaving:
-        return "leaving"
-    if worker.aside_until_ms:
-        return f"came and went: gets nothing until {text.moment(worker.aside_until_ms)}"
-    return ""
-
-
-def _machine_of(worker: WorkerSummary) -> str:
-    machine = worker.hosts[0] if worker.hosts else ""
-    return f"{machine} in {worker.rack}" if worker.rack else machine
+    now_ms, rows = wall_ms(), []
+    for each in applications:
+        progress = each.progress
+        waits = f"waits for {progress.waits_for}" if progress.waits_for else ""
+        failed = ""
+        if progress.last_failure:
+            times = text.plural(progress.restarts, "time")
+            failed = f"started again {times}: {progress.last_failure}"
+        note = each.cause.cause if each.cause else failed or progress.stall or waits
+        rows.append(
+            [
+                str(each.app_id),
+                each.name,
+                each.status,
+                text.moment(each.submitted_ms),
+                text.duration(text.duration_ms_of(each, now_ms)),
+                text.count(progress.records_in),
+                text.count(progress.records_out),
+                text.watermark(progress.watermark_ms),
+                note.partition("\n")[0],
+            ]
+        )
+    table("applications", columns, rows)
 
 
 def _table_of_workers(workers: Sequence[WorkerSummary]) -> None:
@@ -447,17 +430,22 @@ def _table_of_workers(workers: Sequence[WorkerSummary]) -> None:
         print("no workers")
         return
     columns = ("#id", "address", "machine", "#slots", "#free", "#executors", "version", "note")
-    rows = [
-        [
-            str(each.worker_id),
-            each.address or "in the master",
-            _machine_of(each),
-            str(each.slots),
-            str(each.free_slots),
-            str(each.executors),
-            each.version or "older",
-            _note_of(each),
-        ]
-        for each in workers
-    ]
+    rows = []
+    for each in workers:
+        machine = each.hosts[0] if each.hosts else ""
+        note = "leaving" if each.is_leaving else ""
+        if each.aside_until_ms and not note:
+            note = f"came and went: gets nothing until {text.moment(each.aside_until_ms)}"
+        rows.append(
+            [
+                str(each.worker_id),
+                each.address or "in the master",
+                f"{machine} in {each.rack}" if each.rack else machine,
+                str(each.slots),
+                str(each.free_slots),
+                str(each.executors),
+                each.version or "older",
+                note,
+            ]
+        )
     table("workers", columns, rows)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from msgspec import to_builtins
@@ -80,7 +80,33 @@ def debug(
         with again.program() as application:
             outcome = again.run(application)
             if given.as_json:
-                print_json(_values(again, outcome))
+                different = outcome.rerun.difference
+                print_json(
+                    {
+                        "task": str(again.task),
+                        "epoch": again.after,
+                        "records": outcome.rerun.records,
+                        "outputs": outcome.rerun.outputs,
+                        "compared": outcome.compared,
+                        "same": outcome.is_same,
+                        "difference": None
+                        if different is None
+                        else {
+                            "epoch": different.epoch,
+                            "message": different.place,
+                            "then": different.then,
+                            "now": different.now,
+                        },
+                        "failed_then": outcome.failed_then,
+                        "error": None if outcome.error is None else json_of_error(outcome.error),
+                        "cut": outcome.cut,
+                        "put_aside": outcome.rejects,
+                        "put_aside_first": None
+                        if outcome.rejected is None
+                        else to_builtins(outcome.rejected),
+                        "notes": again.notes,
+                    }
+                )
             else:
                 place = f"task {again.task} ({again.operator(application)})"
                 print_lines(_lines(place, again, outcome, verbose=given.verbose))
@@ -123,52 +149,19 @@ def _lines(place: str, again: TaskAgain, outcome: RerunOutcome, *, verbose: bool
         aside = text.plural(outcome.rejects, "record")
         yield f"it has put aside {aside}, the first for this:"
         yield from card_lines(outcome.rejected, verbose=verbose)
-    yield _verdict(outcome)
-
-
-def _verdict(outcome: RerunOutcome) -> str:
     if (different := outcome.rerun.difference) is not None:
         place = f"message {different.place} of epoch {different.epoch}"
+        other = f"{different.now} other records than then"
         if different.then != different.now:
-            return (
-                f"not as then: after {place} it puts out {text.plural(different.now, 'record')} "
-                f"now, and put out {different.then} then"
-            )
-        return f"not as then: after {place} it puts out {different.now} other records than then"
-    compared = ""
-    if outcome.compared:
+            now = text.plural(different.now, "record")
+            other = f"{now} now, and put out {different.then} then"
+        yield f"not as then: after {place} it puts out {other}"
+    elif outcome.error is None and not outcome.failed_then:
         number = text.plural(outcome.rerun.outputs, "record")
         compared = f"as then: the same output after {outcome.compared} messages, {number}"
-    if outcome.error is None and not outcome.failed_then:
-        return compared or "it has not raised"
-    if not outcome.is_same:
+        yield compared if outcome.compared else "it has not raised"
+    elif not outcome.is_same:
         then = f"it failed with {outcome.failed_then}" if outcome.failed_then else "it did not fail"
-        now = ", and now it does not" if outcome.error is None else ""
-        return f"not as then: then {then}{now}"
-    return "as then: it has failed in the same way" if outcome.failed_then else "it has raised"
-
-
-def _values(again: TaskAgain, outcome: RerunOutcome) -> dict[str, Any]:
-    different = outcome.rerun.difference
-    return {
-        "task": str(again.task),
-        "epoch": again.after,
-        "records": outcome.rerun.records,
-        "outputs": outcome.rerun.outputs,
-        "compared": outcome.compared,
-        "same": outcome.is_same,
-        "difference": None
-        if different is None
-        else {
-            "epoch": different.epoch,
-            "message": different.place,
-            "then": different.then,
-            "now": different.now,
-        },
-        "failed_then": outcome.failed_then,
-        "error": None if outcome.error is None else json_of_error(outcome.error),
-        "cut": outcome.cut,
-        "put_aside": outcome.rejects,
-        "put_aside_first": None if outcome.rejected is None else to_builtins(outcome.rejected),
-        "notes": again.notes,
-    }
+        yield f"not as then: then {then}{', and now it does not' * (outcome.error is None)}"
+    else:
+        yield "as then: it has failed in the same way" if outcome.failed_then else "it has raised"

@@ -16,7 +16,6 @@ from gearpy.ids import AppId
 from gearpy.messages.client import GetApplication
 from gearpy.messages.summaries import (
     STORE,
-    ApplicationDetail,
     ApplicationProgress,
     ApplicationSummary,
     ChangeSummary,
@@ -48,11 +47,6 @@ _EPOCHS: Final = ("#region", "#epoch", "stored", "#bytes", "#kept", "#given up",
 
 
 def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verbose: bool) -> None:
-    """Print the master's facts about an application, and those of its app master if there is one.
-
-    Raises:
-        GearpyError: there is no such application.
-    """
     summary = client.ask(GetApplication(app_id=client.find(ref)))
     detail, note = detail_of(client, summary)
     if as_json:
@@ -72,7 +66,26 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
                 f"gear app logs {summary.app_id} tells more; --executor N: of one of its executors"
             )
     if detail is not None:
-        _print_detail(detail, verbose=verbose)
+        _section("executors", _EXECUTOR, map(_executor_row, detail.executors))
+        _section("processors", _PROCESSOR, map(_processor_row, detail.processors))
+        _section("epochs", _EPOCHS, map(_epochs_row, detail.epochs))
+        print_lines(f"  given up: {each.last_abort}" for each in detail.epochs if each.last_abort)
+        if detail.change is not None:
+            print()
+            print_lines(_change_lines(detail.app_id, detail.change))
+        _section("autoscale", _SCALED, map(_scaled_row, detail.scaled))
+        _section("consumers", _CONSUMER, map(_consumer_row, detail.consumers))
+        troubles = [each.report for each in detail.consumers if each.report.trouble]
+        print_lines(f"  {each.name}: {text.printable(each.trouble)}" for each in troubles)
+        if detail.guarantees:
+            print()
+            print("guarantees")
+            print_lines(f"  {each}" for each in detail.guarantees)
+        if detail.failures:
+            print()
+            print("failures, the latest last")
+            for failure in detail.failures:
+                print_lines(_failure_lines(detail.app_id, failure, verbose=verbose))
     if note:
         print()
         print_lines([f"note: {note}"])
@@ -95,7 +108,6 @@ def _head(summary: ApplicationSummary, now_ms: int, *, of_actors: bool) -> Itera
 
 
 def _facts(progress: ApplicationProgress, *, has_ended: bool) -> dict[str, str]:
-    """Return the facts of its progress by name; empty ones are not shown."""
     counts = {
         "late": progress.late_records,
         "skipped": progress.skipped_records,
@@ -117,29 +129,6 @@ def _facts(progress: ApplicationProgress, *, has_ended: bool) -> dict[str, str]:
         "stall": progress.stall,
         "waits for": progress.waits_for,
     }
-
-
-def _print_detail(detail: ApplicationDetail, *, verbose: bool) -> None:
-    _section("executors", _EXECUTOR, map(_executor_row, detail.executors))
-    _section("processors", _PROCESSOR, map(_processor_row, detail.processors))
-    _section("epochs", _EPOCHS, map(_epochs_row, detail.epochs))
-    print_lines(f"  given up: {each.last_abort}" for each in detail.epochs if each.last_abort)
-    if detail.change is not None:
-        print()
-        print_lines(_change_lines(detail.app_id, detail.change))
-    _section("autoscale", _SCALED, map(_scaled_row, detail.scaled))
-    _section("consumers", _CONSUMER, map(_consumer_row, detail.consumers))
-    troubles = [each.report for each in detail.consumers if each.report.trouble]
-    print_lines(f"  {each.name}: {text.printable(each.trouble)}" for each in troubles)
-    if detail.guarantees:
-        print()
-        print("guarantees")
-        print_lines(f"  {each}" for each in detail.guarantees)
-    if detail.failures:
-        print()
-        print("failures, the latest last")
-        for failure in detail.failures:
-            print_lines(_failure_lines(detail.app_id, failure, verbose=verbose))
 
 
 def _section(name: str, columns: Sequence[str], rows: Iterable[list[str]]) -> None:

@@ -4,13 +4,10 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 from gearpy.views import text
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 _LINES_INTERVAL_S: Final = 5.0
 _BAR_INTERVAL_S: Final = 0.1
@@ -44,7 +41,6 @@ class View:
         self.last: ApplicationSummary | None = None
 
     def on_progress(self, summary: ApplicationSummary) -> None:
-        """Take how it is; several times a second."""
         self.last = summary
 
     def __enter__(self) -> Self:
@@ -59,11 +55,7 @@ class Silence(View):
 
 
 class Lines(View):
-    """A line on standard error every few seconds, for logs and pipes.
-
-    Args:
-        clock_s: monotonic seconds.
-    """
+    """A line on standard error every few seconds, for logs and pipes."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -92,11 +84,25 @@ class Bar(View):
         self._clock_s = clock_s
         self._rate = Rate()
         self._shown_s = 0.0
-        self._progress = _rich_progress()
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+        from gearpy.cli.terminal.output import errors_console
+
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(_BAR_CHARS),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[facts]}", markup=False),
+            console=errors_console(),
+            auto_refresh=False,  # `on_progress` comes often enough; one thread less.
+            transient=True,
+            # On a terminal the application's lines must not run into the bar. Elsewhere they are
+            # somebody's data, and stay as they are.
+            redirect_stdout=sys.stdout.isatty(),
+        )
         self._task = self._progress.add_task("", total=None, facts="")
 
     def on_progress(self, summary: ApplicationSummary) -> None:
-        """Draw the bar if it is due."""
         super().on_progress(summary)
         now_s = self._clock_s()
         rate = self._rate.on_count(now_s, summary.progress.records_in)
@@ -122,7 +128,6 @@ class Bar(View):
 
 
 def facts(progress: ApplicationProgress, rate: float) -> list[str]:
-    """Return the facts for a line of progress: records, rate, and others that are not empty."""
     found = [f"{text.count(progress.records_in)} records", f"{text.count(rate)}/s"]
     if progress.watermark_ms is not None:
         found.append(f"watermark {text.watermark(progress.watermark_ms)}")
@@ -140,22 +145,3 @@ def left_out(progress: ApplicationProgress) -> list[str]:
     """Return the counts of skipped and of quarantined records, without zeros."""
     counts = {"skipped": progress.skipped_records, "quarantined": progress.quarantined_records}
     return [f"{text.count(count)} {what}" for what, count in counts.items() if count]
-
-
-def _rich_progress() -> "Progress":
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    from gearpy.cli.terminal.output import errors_console
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(_BAR_CHARS),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[facts]}", markup=False),
-        console=errors_console(),
-        auto_refresh=False,  # `on_progress` comes often enough; one thread less.
-        transient=True,
-        # On a terminal the application's lines must not run into the bar. Elsewhere they are
-        # somebody's data, and stay as they are.
-        redirect_stdout=sys.stdout.isatty(),
-    )

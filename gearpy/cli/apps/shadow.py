@@ -36,7 +36,6 @@ class ProgressNotice:
         self._told_ms = now_ms
 
     def lines(self, compared: int, now_ms: int) -> list[str]:
-        """Return what is to be said now: at most one line."""
         if now_ms - self._told_ms < _TELLS_MS:
             return []
         self._told_ms = now_ms
@@ -80,7 +79,23 @@ def shadow(
                 epochs, on_round=tell, is_called_off=lambda: signal.number is not None
             )
     if given.as_json:
-        print_json(_values(found))
+        compared = found.compared
+        print_json(
+            {
+                "step": found.step,
+                "tasks": found.tasks,
+                "epochs": compared.epochs,
+                "records": found.records,
+                "same": found.is_same,
+                "then": _side_values(found.then, compared.then),
+                "now": _side_values(found.now, compared.now),
+                "missing": compared.missing,
+                "added": compared.added,
+                "keys": len(compared.keys),
+                "examples": [to_builtins(each) for each in compared.examples],
+                "notes": found.notes,
+            }
+        )
     else:
         _print(found, verbose=given.verbose)
         print_hints(found.notes)
@@ -166,24 +181,6 @@ def _change(found: ShadowReport) -> str:
 def _short(cell: str) -> str:
     shown = text.printable(cell)
     return shown if len(shown) <= _TEXT_MAX else f"{shown[: _TEXT_MAX - 3]}..."
-
-
-def _values(found: ShadowReport) -> dict[str, Any]:
-    compared = found.compared
-    return {
-        "step": found.step,
-        "tasks": found.tasks,
-        "epochs": compared.epochs,
-        "records": found.records,
-        "same": found.is_same,
-        "then": _side_values(found.then, compared.then),
-        "now": _side_values(found.now, compared.now),
-        "missing": compared.missing,
-        "added": compared.added,
-        "keys": len(compared.keys),
-        "examples": [to_builtins(each) for each in compared.examples],
-        "notes": found.notes,
-    }
 
 
 def _side_values(side: RerunSide, outputs: int) -> dict[str, Any]:

@@ -64,12 +64,7 @@ def show(value: Any) -> None:
 
 
 def run(source: str, names: dict[str, Any]) -> None:
-    """Run statements one after the other, and show what expressions give.
-
-    Raises:
-        Exit: one has failed; its traceback is printed, from the statement on.
-        GearpyError: a question was refused.
-    """
+    """Run statements one after the other, and show what expressions give."""
     script = _Script(names)
     try:
         statements = ast.parse(source, _FILE).body

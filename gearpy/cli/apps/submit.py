@@ -14,7 +14,6 @@ from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Program, takes
 from gearpy.cli.terminal.output import print_guarantee, print_hints, print_json
 from gearpy.cluster.app.config import application_overrides
-from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.processes.trial import tried_here
 from gearpy.cluster.programs.outline import ProgramOutline
 from gearpy.cluster.programs.upload import Progress, Uploadable, packed, send
@@ -83,6 +82,8 @@ def submit(
     The program is packed and loaded here first, to find mistakes at once, and then uploaded. With
     a file go the modules beside it that it imports; a folder goes as a whole.
     """
+    from gearpy.cluster.checkpoints.resuming import resume_point
+
     config, as_json, args = given.config(), given.as_json, args or []
     with packed(target, config, args=args, check_requirements=requirements_check) as program:
         application = tried_here(program, target, config)
@@ -92,7 +93,16 @@ def submit(
         if stream and not as_json:
             print_hints(hints(stream, args, config))
         with connected(config) as client:
-            resume_from = _resume_point(from_checkpoint, config, client, allows_drop=allow_drop)
+            resume_from = ""
+            if from_checkpoint is not None:
+                resume_from = resume_point(
+                    from_checkpoint,
+                    config=config,
+                    cluster_id=client.ask(GetCluster()).cluster_id,
+                    allows_drop=allow_drop,
+                )
+            elif allow_drop:
+                raise ConfigError("--allow-drop is for --from-checkpoint: give both")
             if stream and resume_from:
                 _tell_resumed(resume_from, stream, config, as_json=as_json)
             send(client.send, program, on_progress=_on_progress(program, as_json=as_json))
@@ -109,20 +119,6 @@ def submit(
         if stream:
             print_guarantee(guarantee_lines(stream.paths))
         print(f"application {running.app_id} ({running.name}) submitted")
-
-
-def _resume_point(
-    text: str | None, config: Config, client: ClusterClient, *, allows_drop: bool
-) -> str:
-    if text is None:
-        if allows_drop:
-            raise ConfigError("--allow-drop is for --from-checkpoint: give both")
-        return ""
-    from gearpy.cluster.checkpoints.resuming import resume_point
-
-    return resume_point(
-        text, config=config, cluster_id=client.ask(GetCluster()).cluster_id, allows_drop=allows_drop
-    )
 
 
 def _tell_resumed(
@@ -159,14 +155,14 @@ def _on_progress(program: Uploadable, *, as_json: bool) -> Progress | None:
 
 
 def hints(application: ProgramOutline, args: Sequence[str], config: Config) -> Iterator[str]:
-    """Return a line for each thing that often surprises.
-
-    Args:
-        application: as it was loaded here.
-        args: what its ``main`` was given.
-        config: as it was configured here.
-    """
-    if paths := list(dict.fromkeys([*_files_here(args), *_relative_files(application)])):
+    """Return a line for each thing that often surprises."""
+    # Arguments may name files of the working directory, also as patterns, or as --option=FILE.
+    names = [arg.partition("=")[2] if arg.startswith("-") else arg for arg in args]
+    paths = [each for each in names if each and not Path(each).is_absolute() and _is_there(each)]
+    for processor in application.processors:
+        for match in _FILES.finditer(processor.name):
+            paths += [each for each in match[1].split(", ") if not Path(each).is_absolute()]
+    if paths := list(dict.fromkeys(paths)):
         shown = ", ".join(paths[:_SHOWN_MAX]) + (", ..." if len(paths) > _SHOWN_MAX else "")
         yield (
             f"a cluster may run programs in another folder: where {shown} is a file, give its "
@@ -176,22 +172,8 @@ def hints(application: ProgramOutline, args: Sequence[str], config: Config) -> I
         yield f"{', '.join(keys)} counts where workers are started, not here"
 
 
-def _files_here(args: Sequence[str]) -> Iterator[str]:
-    """Yield arguments that name a file of the working directory, also patterns, --option=FILE."""
-    for arg in args:
-        name = arg.partition("=")[2] if arg.startswith("-") else arg
-        if name and not Path(name).is_absolute() and _is_there(name):
-            yield name
-
-
 def _is_there(name: str) -> bool:
     try:
         return Path(name).exists() or bool(glob.has_magic(name) and glob.glob(name))  # noqa: PTH207
     except (OSError, ValueError):  # Too long, or not a path at all.
         return False
-
-
-def _relative_files(application: ProgramOutline) -> Iterator[str]:
-    for processor in application.processors:
-        for match in _FILES.finditer(processor.name):
-            yield from (each for each in match[1].split(", ") if not Path(each).is_absolute())

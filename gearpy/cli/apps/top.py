@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
@@ -14,7 +15,6 @@ from rich.text import Text
 
 from gearpy.cli.apps.screen import ORDERS, application_screen, overview_screen
 from gearpy.cli.terminal.options import Given, asking
-from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.looking import ClusterWatch
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, ConnectionLost
@@ -47,7 +47,10 @@ def top(
 ) -> None:
     """Show how a cluster, or one application, is doing, again and again."""
     with given.client() as client:
-        look = _looking(client, ref)
+        watch = ClusterWatch(client)
+        look: Callable[[], _View] = watch.overview
+        if ref is not None:
+            look = partial(watch.application, client.find(ref))
         if given.as_json:
             sys.stdout.write(msgspec.json.encode(_twice(look)).decode() + "\n")
         elif once or not sys.stdout.isatty():
@@ -59,14 +62,6 @@ def top(
             sys.stdout.write("\n".join(line.rstrip(" ") for line in capture.get().split("\n")))
         else:
             _Live(look, every).run()
-
-
-def _looking(client: ClusterClient, ref: str | None) -> Callable[[], _View]:
-    watch = ClusterWatch(client)
-    if ref is None:
-        return watch.overview
-    app_id = client.find(ref)
-    return lambda: watch.application(app_id)
 
 
 def _twice(look: Callable[[], _View]) -> _View:
@@ -106,7 +101,6 @@ class _Live:
         self._trouble = ""
 
     def run(self) -> None:
-        """Go on until the key ``q``, or a signal."""
         with _keys() as key, Live(screen=True, auto_refresh=False) as live:
             due_s = 0.0
             while True:

@@ -150,13 +150,22 @@ def scale(
     With bounds in place of a number, the cluster chooses it from now on, by how busy tasks are.
     With --at it waits for an event time; 'gear app call-off' gives it up.
     """
-    wanted = tuple(found for each in steps if (found := _step_and_tasks(each)) is not None)
+    wanted = list[tuple[str, int]]()
+    for each in steps:
+        if ".." in each:
+            continue  # Autoscale chooses.
+        found = _SCALE.fullmatch(each)
+        if found is None:
+            raise ConfigError(f"{each}: write a step and its tasks, as in count=8")
+        wanted.append((found[1], int(found[2])))
     bounds = tuple(bounds_in(each) for each in steps if ".." in each)
-    _check_once([step for step, _ in (*wanted, *bounds)])
+    named = [step for step, _ in (*wanted, *bounds)]
+    if twice := sorted({step for step in named if named.count(step) > 1}):
+        raise ConfigError(*(f"step {step!r} is given twice: say it once" for step in twice))
     with given.client() as client:
         message = UpdateApplication(
             app_id=client.find(ref),
-            scale=wanted,
+            scale=tuple(wanted),
             bounds=bounds,
             executors=executors,
             is_trial_run=dry_run,
@@ -232,24 +241,9 @@ def _event_time(given: str) -> int | None:
     return event_time_in(given) if given else None
 
 
-def _step_and_tasks(given: str) -> tuple[str, int] | None:
-    if ".." in given:
-        return None  # Autoscale chooses.
-    found = _SCALE.fullmatch(given)
-    if found is None:
-        raise ConfigError(f"{given}: write a step and its tasks, as in count=8")
-    return found[1], int(found[2])
-
-
-def _check_once(steps: Sequence[str]) -> None:
-    if twice := sorted({step for step in steps if steps.count(step) > 1}):
-        raise ConfigError(*(f"step {step!r} is given twice: say it once" for step in twice))
-
-
 def _change(
     client: ClusterClient, message: UpdateApplication, *, wait: bool | None, as_json: bool
 ) -> None:
-    """Ask for a change, print the plan, and wait for its outcome."""
     is_asked = not message.is_trial_run
     with hint_if_cut_off(_MAY_GO_ON.format(message.app_id)) if is_asked else nullcontext():
         planned = client.change(message)

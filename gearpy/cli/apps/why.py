@@ -7,7 +7,6 @@ from gearpy.cli.terminal.output import print_json, table
 from gearpy.cluster.client.looking import look_at
 from gearpy.core.app.consumers import stalled
 from gearpy.messages.client import DescribeApplication
-from gearpy.messages.summaries import ClockHolderSummary
 from gearpy.views import text
 from gearpy.views.app import findings_in
 from gearpy.views.findings import clock_finding_of, sentence, stuck_finding
@@ -48,19 +47,18 @@ def why(given: Given, ref: AppRef) -> None:
     if chain:
         columns = ("", "task", "name", "clock", "watermark", "waits for")
         name = text.printable(summary.name)
-        rows = [_row(each, is_first=each is chain[0]) for each in chain]
+        rows = [
+            [
+                "" if each is chain[0] else "->",
+                each.task,
+                each.name,
+                text.watermark(each.clock_ms),
+                text.watermark(each.watermark_ms),
+                each.waits_for,
+            ]
+            for each in chain
+        ]
         table(f"what holds the clock of application {app_id} ({name})", columns, rows)
         print()
     for each in findings:
         print(text.printable(sentence(each)))
-
-
-def _row(link: ClockHolderSummary, *, is_first: bool) -> list[str]:
-    return [
-        "" if is_first else "->",
-        link.task,
-        link.name,
-        text.watermark(link.clock_ms),
-        text.watermark(link.watermark_ms),
-        link.waits_for,
-    ]

@@ -32,7 +32,6 @@ _STATUS_COLUMNS: Final = (
 
 
 def add_commands(masters: typer.Typer) -> None:
-    """Add the commands about all masters of a cluster to a group."""
     for name, command in (
         ("list", list_masters),
         ("status", status),

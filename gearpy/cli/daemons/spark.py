@@ -20,7 +20,7 @@ from gearpy.config.load import as_overrides, load
 from gearpy.errors import ConfigError
 from gearpy.messages.client import ListWorkers
 from gearpy.spark import cluster, session
-from gearpy.spark.guest.cluster import CONF_FILE, DriverProcess, driver_of
+from gearpy.spark.guest.cluster import CONF_FILE, driver_of
 from gearpy.views import text
 
 #: A cluster ends within seconds; its Spark, when it is busy, within a few more.
@@ -148,14 +148,6 @@ def stop(given: Given, *, folder: _Folder) -> None:
     with connect(config=config) as client:
         client.ask(ListWorkers())  # It is there: the number of a process is used again.
     masters = ", ".join(config.cluster.masters)
-    _end(driver, conf)
-    if given.as_json:
-        print_json({"pid": driver.pid})
-    else:
-        print(f"the cluster at {masters} has ended")
-
-
-def _end(driver: DriverProcess, conf: Path) -> None:
     if driver.host != socket.gethostname():
         raise ConfigError(
             f"the driver of this cluster is process {driver.pid} on {driver.host}: end it there, "
@@ -169,6 +161,10 @@ def _end(driver: DriverProcess, conf: Path) -> None:
                 f"process {driver.pid} was asked to end {_END_S} s ago and is still there"
             )
         time.sleep(_POLL_S)
+    if given.as_json:
+        print_json({"pid": driver.pid})
+    else:
+        print(f"the cluster at {masters} has ended")
 
 
 def _is_there(pid: int) -> bool:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -66,7 +66,24 @@ def chaos(
         )
         verdict = chaos_of.verdict(tried)
     if given.as_json:
-        print_json(_as_data(verdict))
+        found = verdict.found
+        print_json(
+            {
+                "app": verdict.app,
+                "records": dict(verdict.records),
+                "results": verdict.results,
+                "seeds": verdict.seeds,
+                "crashes": verdict.crashes,
+                "restored": verdict.restored,
+                "reason": verdict.reason,
+                "seed": verdict.seed if verdict.reason == "crash" else None,
+                "step": verdict.step,
+                "error": verdict.error,
+                "missing": 0 if found is None else len(found.missing),
+                "extra": 0 if found is None else len(found.extra),
+                "different": 0 if found is None else len(found.different),
+            }
+        )
     else:
         limits = "".join(
             f" {name} {value}"
@@ -133,22 +150,3 @@ def _examples(name: str, messages: Sequence[Message]) -> Iterator[str]:
         shown = ", ".join(f"{each.value!r:.100}" for each in messages[:_SHOWN])
         more = f", and {len(messages) - _SHOWN} more" if len(messages) > _SHOWN else ""
         yield f"  {name} only: {shown}{more}"
-
-
-def _as_data(verdict: ChaosVerdict) -> dict[str, Any]:
-    found = verdict.found
-    return {
-        "app": verdict.app,
-        "records": dict(verdict.records),
-        "results": verdict.results,
-        "seeds": verdict.seeds,
-        "crashes": verdict.crashes,
-        "restored": verdict.restored,
-        "reason": verdict.reason,
-        "seed": verdict.seed if verdict.reason == "crash" else None,
-        "step": verdict.step,
-        "error": verdict.error,
-        "missing": 0 if found is None else len(found.missing),
-        "extra": 0 if found is None else len(found.extra),
-        "different": 0 if found is None else len(found.different),
-    }

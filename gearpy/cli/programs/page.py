@@ -14,18 +14,7 @@ _LOOK_S: Final = 0.1
 
 
 class Page:
-    """Serves the page beside a run, and behind its end if that is wanted.
-
-    Args:
-        config: where to listen.
-        port: instead of ``services.port``.
-        no_token: nobody on this machine needs one.
-        keeps: go on until a signal comes when the run has ended.
-        say: tells the user a line.
-
-    Raises:
-        ConfigError: what it needs is not installed.
-    """
+    """Serves the page beside a run, and behind its end if that is wanted."""
 
     def __init__(
         self,
@@ -45,11 +34,7 @@ class Page:
 
     @contextmanager
     def of(self, stop: StopSignals, running: RunningApplication) -> Iterator[None]:
-        """Serve the page as long as the context lasts, and then until there is a signal.
-
-        Raises:
-            ConfigError: it cannot listen there.
-        """
+        """Serve the page as long as the context lasts, and then until there is a signal."""
         with open_services(
             running.client,
             self._config,

@@ -108,14 +108,24 @@ def _put(text: str, output: Path | None) -> None:
 
 
 def _plan_lines(plan: PhysicalPlan) -> Iterator[str]:
-    """Yield a plan: each processor with its steps, its state, and the targets of its records."""
     yield (
         f"{plan.name}: {text.plural(len(plan.processors), 'processor')}, "
         f"{text.plural(plan.tasks, 'task')}, {text.plural(plan.regions, 'region')}"
     )
     for processor in plan.processors:
         yield ""
-        yield from _processor_lines(plan, processor)
+        yield f"[{processor.number}] {text.plural(processor.parallelism, 'task')}"
+        for step in processor.steps:
+            yield f"    {step.name:<{_NAME_COLUMNS}}  {_form_of(step)}"
+            if step.note:
+                yield from _wrapped(f"        {step.note}", "            ")
+            if step.order:
+                yield f"        {_order_text(step)}"
+            if step.keeps:
+                yield from _wrapped(f"        keeps {step.keeps}", "              ")
+                yield f"        as {step.id}"
+        for edge in plan.edges_of(processor.number):
+            yield f"    -> [{edge.target}] {edge.spread}, as {edge.form}"
     if plan.paths:
         yield ""
         paths = plan.paths
@@ -133,21 +143,6 @@ def _plan_lines(plan: PhysicalPlan) -> Iterator[str]:
         )
 
 
-def _processor_lines(plan: PhysicalPlan, processor: PlannedProcessor) -> Iterator[str]:
-    yield f"[{processor.number}] {text.plural(processor.parallelism, 'task')}"
-    for step in processor.steps:
-        yield f"    {step.name:<{_NAME_COLUMNS}}  {_form_of(step)}"
-        if step.note:
-            yield from _wrapped(f"        {step.note}", "            ")
-        if step.order:
-            yield f"        {_order_text(step)}"
-        if step.keeps:
-            yield from _wrapped(f"        keeps {step.keeps}", "              ")
-            yield f"        as {step.id}"
-    for edge in plan.edges_of(processor.number):
-        yield f"    -> [{edge.target}] {edge.spread}, as {edge.form}"
-
-
 def _order_text(step: StepSpec) -> str:
     if step.order == "event time":
         return "in order of event time"
@@ -159,7 +154,6 @@ def _form_of(step: StepSpec) -> str:
 
 
 def _difference_lines(moves: Iterable[StateMove]) -> Iterator[str]:
-    """Yield the fate of each step, and the number of steps whose state is lost."""
     moves = list(moves)
     for move in moves:
         yield from _wrapped(str(move), "    ")
@@ -179,7 +173,6 @@ def _wrapped(line: str, indent: str) -> list[str]:
 
 
 def _mermaid(plan: PhysicalPlan) -> str:
-    """Return a flowchart."""
     lines = ["flowchart TD"]
     for each in plan.processors:
         label = "<br>".join(map(_for_mermaid, _box_lines(each)))
@@ -191,7 +184,6 @@ def _mermaid(plan: PhysicalPlan) -> str:
 
 
 def _dot(plan: PhysicalPlan) -> str:
-    """Return a directed graph."""
     lines = [
         f"digraph {_for_dot(plan.name)} {{",
         '    node [shape=box, style=rounded, fontname="sans-serif", fontsize=11];',

@@ -17,12 +17,7 @@ from gearpy.task.api.failure import operator_error
 
 
 def load_program(target: str, args: Sequence[str]) -> tuple[Artifact, StreamApplication]:
-    """Return the program as others can find it, and the application in it.
-
-    Raises:
-        ConfigError: there is none, or it cannot run.
-        OperatorError: the program itself raised.
-    """
+    """Return the program as others can find it, and the application in it."""
     given = _artifact_of(target, args)
     with program_arguments(given), setting_up():
         application = stream_of(load(given), "this command")
@@ -53,7 +48,6 @@ def _artifact_of(target: str, args: Sequence[str]) -> Artifact:
 
 
 def _file_of_module(name: str) -> Path | None:
-    """Return the file of a module of the working directory, or of one that is installed."""
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:

@@ -90,7 +90,7 @@ def run(
     config, as_json = given.config(defaults=EMBEDDED), given.as_json
     log_to_stderr(verbose=given.verbose)
     is_silent = quiet or as_json
-    view = _view(quiet=is_silent)
+    view: View = Silence() if is_silent else Bar() if sys.stderr.isatty() else Lines()
     folder = run_folder_of(resume, config.checkpoint.runs_folder) if resume else None
     page = Page(config, port=port, keeps=keep, say=_say, no_token=no_token) if ui else None
     stop = StopSignals(
@@ -141,7 +141,6 @@ _LATE_HINT: Final = (
 
 
 def summary_line(summary: ApplicationSummary, now_ms: int) -> str:
-    """Return the end and the counts of an application in one line."""
     progress = summary.progress
     end = "drained" if progress.drained else summary.status
     return (
@@ -153,7 +152,6 @@ def summary_line(summary: ApplicationSummary, now_ms: int) -> str:
 
 
 def _end_at_once(number: int, view: View, *, is_resumable: bool) -> None:
-    """End this process, from a handler of a signal."""
     epoch = view.last.progress.epoch if view.last else 0
     since = f"since epoch {epoch}" if epoch else "so far"
     again = "; it is read again when the run is resumed" if is_resumable else ""
@@ -178,12 +176,6 @@ def _say(line: str) -> None:
 
 def _nothing(_: str) -> None:
     pass
-
-
-def _view(*, quiet: bool) -> View:
-    if quiet:
-        return Silence()
-    return Bar() if sys.stderr.isatty() else Lines()
 
 
 def _print_summary(summary: ApplicationSummary | None, *, as_json: bool, quiet: bool) -> None:

@@ -43,15 +43,7 @@ _LATE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwinAnswer:
-    """The records for one sink, computed twice.
-
-    Attributes:
-        sink: its name.
-        gearpy: how many records the stream gives.
-        spark: how many records the query gives, and in how many seconds.
-        spark_s: the seconds.
-        found: what differs.
-    """
+    """The records for one sink, computed twice."""
 
     sink: str
     gearpy: int
@@ -62,16 +54,6 @@ class TwinAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwinVerdict:
-    """The result of verifying a program.
-
-    Attributes:
-        app: its name.
-        gearpy_s: seconds that the stream took.
-        answers: one for each sink.
-        late: late records that the stream leaves out, by step.
-        late_records: how many it counted when it ran as it was written.
-    """
-
     app: str
     gearpy_s: float
     answers: Sequence[TwinAnswer]
@@ -146,7 +128,21 @@ def verify(
     if given.as_json:
         print_json(_as_data(verdict, show))
     else:
-        _print(verdict, show)
+        rows = [
+            [
+                each.sink,
+                text.count(each.gearpy),
+                text.count(each.spark),
+                f"{verdict.gearpy_s:.1f}",
+                f"{each.spark_s:.1f}",
+                _told(each.found),
+            ]
+            for each in verdict.answers
+        ]
+        columns = ["sink", "#gearpy", "#spark", "#gearpy s", "#spark s", "verdict"]
+        table(f"{verdict.app}: gearpy and Spark on the same records", columns, rows)
+        print_lines(line for each in verdict.answers for line in _differences(each, show))
+        print_lines(_late_lines(verdict, show))
     if not verdict.agrees or (verdict.late_records and not allow_late):
         raise typer.Exit(FAILED)
 
@@ -163,15 +159,6 @@ def verify_application(
     The stream runs as it was written. If it leaves records out as late, they are found by a second
     run, and a third one, in which event time stands still until all records are there, is compared
     with the query, which knows of no late records.
-
-    Args:
-        app: the application.
-        spark: runs the query.
-        config: of the stream.
-        records: how many are taken of each source; None: all.
-
-    Raises:
-        GearpyError: it has no Spark query, or one side failed.
     """
     plans = linear_plans(app.name, app.plan, endless=records is not None)
     with TemporaryDirectory(prefix="gear-verify-") as folder:
@@ -228,24 +215,6 @@ def _answer(plan: LinearPlan, spark: "SparkSession", mine: Sequence[Message]) ->
 
 
 # -- what is printed -------------------------------------------------------------------------------
-
-
-def _print(verdict: TwinVerdict, show: int) -> None:
-    rows = [
-        [
-            each.sink,
-            text.count(each.gearpy),
-            text.count(each.spark),
-            f"{verdict.gearpy_s:.1f}",
-            f"{each.spark_s:.1f}",
-            _told(each.found),
-        ]
-        for each in verdict.answers
-    ]
-    columns = ["sink", "#gearpy", "#spark", "#gearpy s", "#spark s", "verdict"]
-    table(f"{verdict.app}: gearpy and Spark on the same records", columns, rows)
-    print_lines(line for each in verdict.answers for line in _differences(each, show))
-    print_lines(_late_lines(verdict, show))
 
 
 def _told(found: Difference) -> str:

@@ -36,11 +36,7 @@ class StoredApplication(NamedTuple):
 
 
 def find_stored(given: Given, app: str, config: Config | None = None) -> StoredApplication:
-    """Find an application by its number or name, where the options of a command say.
-
-    Raises:
-        ConfigError: there is no such store, or no such application in it.
-    """
+    """Find an application by its number or name, where the options of a command say."""
     config = config or given.config()
     place = given.checkpoints or config.checkpoint.folder
     store = open_store(place)
@@ -63,16 +59,6 @@ def refuse_while_running(
 
     The master knows. Where it does not answer, or is of another cluster, the application is taken
     to run if something was written a short time ago.
-
-    Args:
-        config: says where the master is.
-        stored: the application.
-        messages: of its log; its app master has written most of them.
-        now_ms: ms since the epoch.
-        advice: what to do: `STOP_FIRST`, or `OR_FORCE` where that is possible.
-
-    Raises:
-        ConfigError: it runs, or may run.
     """
     status = _status(config, stored)
     if status in TERMINAL:
@@ -89,7 +75,6 @@ def refuse_while_running(
 
 
 def _status(config: Config, stored: StoredApplication) -> str | None:
-    """Return the status that the master says; None without one that knows the application."""
     from gearpy.cli.terminal.connect import connected
 
     quick = replace(config.masterclient, timeout_s=min(config.masterclient.timeout_s, _ANSWER_S))

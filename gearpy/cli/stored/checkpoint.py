@@ -31,8 +31,6 @@ from gearpy.cluster.checkpoints.changing import (
     set_places,
 )
 from gearpy.cluster.checkpoints.reading import (
-    EpochContents,
-    EpochDifference,
     EpochSummary,
     EpochVerdict,
     StoredEpochs,
@@ -77,7 +75,24 @@ def list_(
     if given.as_json:
         _print_json(stored, epochs=plain(summaries))
     elif summaries:
-        _print_epochs(stored, summaries)
+        cut = ["cut"] if any(each.cut_time_ms is not None for each in summaries) else []
+        columns = ["#region", "#epoch", "#attempt", "clock", *cut, "#files", "#bytes", "stored"]
+        rows = [
+            [
+                str(each.region),
+                str(each.epoch),
+                str(each.attempt),
+                text.watermark(each.clock_ms),
+                *([text.watermark(each.cut_time_ms)] if cut else []),
+                text.count(each.files),
+                text.count(each.size_bytes),
+                text.moment(each.stored_ms),
+                _age(each),
+                "newest" if each.newest else "",
+            ]
+            for each in summaries
+        ]
+        table(f"epochs of {stored.prefix}", [*columns, "#age", ""], rows)
     else:
         print(f"{stored.prefix} has no complete epoch")
 
@@ -94,12 +109,47 @@ def show(
     epochs = StoredEpochs(stored.checkpoints, stored.prefix)
     found = [epochs.contents(each) for each in epochs.find(epoch)]
     if given.as_json:
-        _print_json(stored, epochs=[_contents_values(each) for each in found])
+        values = [plain(each) for each in found]
+        for each in values:
+            for file in each["files"]:
+                del file["partition"]
+        _print_json(stored, epochs=[{**each.pop("summary"), **each} for each in values])
         return
     for at, each in enumerate(found):
         if at:
             print()
-        _print_contents(each, epochs)
+        print_lines(_summary_lines(each.summary))
+        by_hand = each.overrides
+        columns = ["task", "operator", "partition", "place", *(["set by hand"] if by_hand else [])]
+        rows = [
+            [
+                str(task),
+                epochs.operator(task),
+                name,
+                _place_text(place),
+                _place_text(by_hand[task][name]) if name in by_hand.get(task, {}) else "",
+            ][: len(columns)]
+            for task, places in each.offsets.items()
+            for name, place in places.items()
+        ]
+        if rows:
+            print()
+            table("sources", columns, rows)
+        tasks = [
+            [str(one.task), one.operator, text.count(one.head_bytes), text.count(one.state_bytes)]
+            for one in each.tasks
+        ]
+        print()
+        if each.damage:
+            print_lines([f"error: {each.damage}", "sizes of tasks are not known"])
+        else:
+            table("tasks", ("task", "operator", "#head", "#keyed state"), tasks)
+        print()
+        files = [
+            [one.location, text.count(one.size_bytes), ", ".join(map(str, one.tasks))]
+            for one in each.files
+        ]
+        table("files", ("location", "#bytes", "tasks"), files)
 
 
 @commands.command(epilog=HELP)
@@ -120,7 +170,19 @@ def verify(
         resumes = [{"region": each, "epoch": _resumes(verdicts, each)} for each in regions]
         _print_json(stored, epochs=plain(verdicts), resumes=resumes)
     else:
-        print_lines(_verdict_lines(verdicts))
+        for each in verdicts:
+            verdict = "damaged" if each.damage else "whole"
+            files = text.plural(each.files, "file")
+            if each.segments:
+                files += f", {text.plural(each.segments, 'segment')} of the changelog"
+            lines = [f"epoch {each.epoch} of region {each.region}: {verdict}, {files}"]
+            lines += [f"error: {damage}" for damage in (*each.damage, *each.changelog_damage)]
+            lines += ["a restart rebuilds it from the changelog"] * each.is_rebuildable
+            print_lines(lines)
+        for region in sorted({each.region for each in verdicts if each.damage}):
+            epoch = _resumes(verdicts, region)
+            where = "begin from the beginning" if epoch is None else f"go back to epoch {epoch}"
+            print_lines([f"region {region} would {where}"])
     if any(each.is_damaged for each in verdicts):
         raise typer.Exit(FAILED)
 
@@ -140,10 +202,28 @@ def diff(
     if given.as_json:
         _print_json(stored, regions=plain(found))
         return
+    counts = ("#head", "#keyed state", "#cells", "#added", "#changed", "#deleted")
     for at, each in enumerate(found):
         if at:
             print()
-        _print_difference(each)
+        print(f"region {each.region}, from epoch {each.old} to {each.new}\n")
+        if each.offsets:
+            places = [
+                [str(one.task), one.operator, one.partition, *map(_place_text, (one.old, one.new))]
+                for one in each.offsets
+            ]
+            table("sources", ("task", "operator", "partition", "from", "to"), places)
+            print()
+        rows = [
+            [
+                str(one.task),
+                one.operator,
+                *(_change(*pair) for pair in (one.head_bytes, one.state_bytes, one.cells)),
+                *map(text.count, (one.added, one.changed, one.deleted)),
+            ]
+            for one in each.tasks
+        ]
+        table("tasks", ("task", "operator", *counts), rows)
 
 
 @commands.command("set", epilog=HELP)
@@ -218,16 +298,26 @@ def clean(
 ) -> None:
     """Remove files that no epoch needs any more, as crashes leave behind."""
     config = given.config()
-    if app is None:
-        applications = _stored_applications(given.checkpoints or config.checkpoint.folder)
-    else:
+    if app is not None:
         applications = [find_stored(given, app, config)]
+    else:
+        place = given.checkpoints or config.checkpoint.folder
+        store = open_store(place)
+        try:
+            prefixes = stored_prefixes(store)
+        except OSError as error:
+            raise ConfigError(f"checkpoint store {place} cannot be read: {error}") from error
+        applications = [StoredApplication(prefixes[each], store, each) for each in sorted(prefixes)]
     found, passed = dict[StoredApplication, list[Orphan]](), dict[StoredApplication, str]()
     for stored in applications:
         try:
             # What it writes at this moment is in no log yet.
             _refuse_while_running(config, stored, STOP_FIRST)
-            found[stored] = _cleaned(stored, apply=apply)
+            with _store_errors(stored):
+                needed = needed_files(stored.checkpoints)
+                found[stored] = find_orphans(stored.checkpoints, stored.prefix, needed)
+                for file in found[stored] if apply else ():
+                    stored.checkpoints.drop(file.location)
         except ConfigError as error:
             if len(applications) == 1:
                 raise
@@ -243,7 +333,15 @@ def clean(
         print_json({"applied": apply, "applications": values})
         return
     print_hints(f"{stored.prefix} is passed over: {why}" for stored, why in passed.items())
-    _print_orphans([each for files in found.values() for each in files], apply=apply)
+    orphans = [each for files in found.values() for each in files]
+    if not orphans:
+        print("there is nothing to remove")
+        return
+    rows = [[each.location, text.count(each.size_bytes)] for each in orphans]
+    table("files that no epoch needs", ("location", "#bytes"), rows)
+    size = text.plural(sum(each.size_bytes for each in orphans), "byte")
+    done = "removed" if apply else "would be removed; --apply removes them"
+    print(f"\n{text.plural(len(orphans), 'file')}, {size} {done}")
 
 
 @commands.command(epilog=HELP)
@@ -286,7 +384,12 @@ def repair(
     stored = find_stored(given, app, config)
     found, aside = salvage(stored.checkpoints, stored.prefix), ""
     if apply and found.damage:
-        _refuse_hopeless(stored, found)
+        for region in found.hopeless_regions:
+            raise ConfigError(
+                f"nothing of region {region} of {stored.prefix} would be left to go on from: bring "
+                "the files of its coordinator log back from a copy, or submit the application "
+                "anew, to begin from the beginning"
+            )
         now_ms, messages = wall_ms(), found.state.messages()
         refuse_while_running(config, stored, messages, now_ms=now_ms, advice=STOP_FIRST)
         aside = repair_log(
@@ -297,7 +400,15 @@ def repair(
             wall_ms=lambda: now_ms,
         )
     if given.as_json:
-        _print_json(stored, applied=bool(aside), **_repair_values(found), aside=aside)
+        _print_json(
+            stored,
+            applied=bool(aside),
+            damage=[str(each) for each in found.damage],
+            lost_epochs=list(found.lost_epochs),
+            lost_messages=found.lost_messages,
+            epochs={str(region): epochs for region, epochs in _epochs_left(found).items()},
+            aside=aside,
+        )
     else:
         print_lines(_repair_lines(stored, found, aside))
     if found.damage and not aside:
@@ -335,49 +446,8 @@ def _print_json(stored: StoredApplication, **values: Any) -> None:
 # -- list and show -----------------------------------------------------------------------------
 
 
-def _print_epochs(stored: StoredApplication, summaries: Sequence[EpochSummary]) -> None:
-    cut = ["cut"] if any(each.cut_time_ms is not None for each in summaries) else []
-    columns = ["#region", "#epoch", "#attempt", "clock", *cut, "#files", "#bytes", "stored", "#age"]
-    rows = [
-        [
-            str(each.region),
-            str(each.epoch),
-            str(each.attempt),
-            text.watermark(each.clock_ms),
-            *([text.watermark(each.cut_time_ms)] if cut else []),
-            text.count(each.files),
-            text.count(each.size_bytes),
-            text.moment(each.stored_ms),
-            _age(each),
-            "newest" if each.newest else "",
-        ]
-        for each in summaries
-    ]
-    table(f"epochs of {stored.prefix}", [*columns, ""], rows)
-
-
 def _age(epoch: EpochSummary) -> str:
     return text.duration(max(0, wall_ms() - epoch.stored_ms))
-
-
-def _print_contents(contents: EpochContents, epochs: StoredEpochs) -> None:
-    print_lines(_summary_lines(contents.summary))
-    _print_places(contents, epochs)
-    tasks = [
-        [str(each.task), each.operator, text.count(each.head_bytes), text.count(each.state_bytes)]
-        for each in contents.tasks
-    ]
-    print()
-    if contents.damage:
-        print_lines([f"error: {contents.damage}", "sizes of tasks are not known"])
-    else:
-        table("tasks", ("task", "operator", "#head", "#keyed state"), tasks)
-    print()
-    files = [
-        [each.location, text.count(each.size_bytes), ", ".join(map(str, each.tasks))]
-        for each in contents.files
-    ]
-    table("files", ("location", "#bytes", "tasks"), files)
 
 
 def _summary_lines(epoch: EpochSummary) -> Iterator[str]:
@@ -391,91 +461,12 @@ def _summary_lines(epoch: EpochSummary) -> Iterator[str]:
     yield f"  size    {size} in {text.plural(epoch.files, 'file')}"
 
 
-def _print_places(contents: EpochContents, epochs: StoredEpochs) -> None:
-    by_hand = contents.overrides
-    columns = ["task", "operator", "partition", "place", *(["set by hand"] if by_hand else [])]
-    rows = [
-        [
-            str(task),
-            epochs.operator(task),
-            name,
-            _place_text(place),
-            _place_text(by_hand[task][name]) if name in by_hand.get(task, {}) else "",
-        ][: len(columns)]
-        for task, places in contents.offsets.items()
-        for name, place in places.items()
-    ]
-    if rows:
-        print()
-        table("sources", columns, rows)
-
-
-def _contents_values(contents: EpochContents) -> dict[str, Any]:
-    values: dict[str, Any] = plain(contents)
-    for file in values["files"]:
-        del file["partition"]
-    return {**values.pop("summary"), **values}
-
-
 # -- verify and diff ---------------------------------------------------------------------------
 
 
 def _resumes(verdicts: Sequence[EpochVerdict], region: int) -> int | None:
     whole = [each.epoch for each in verdicts if each.region == region and each.is_usable]
     return max(whole, default=None)
-
-
-def _verdict_lines(verdicts: Sequence[EpochVerdict]) -> Iterator[str]:
-    for each in verdicts:
-        verdict = "damaged" if each.damage else "whole"
-        files = text.plural(each.files, "file")
-        if each.segments:
-            files += f", {text.plural(each.segments, 'segment')} of the changelog"
-        yield f"epoch {each.epoch} of region {each.region}: {verdict}, {files}"
-        yield from (f"error: {damage}" for damage in (*each.damage, *each.changelog_damage))
-        if each.is_rebuildable:
-            yield "a restart rebuilds it from the changelog"
-    for region in sorted({each.region for each in verdicts if each.damage}):
-        epoch = _resumes(verdicts, region)
-        where = "begin from the beginning" if epoch is None else f"go back to epoch {epoch}"
-        yield f"region {region} would {where}"
-
-
-def _print_difference(difference: EpochDifference) -> None:
-    print(f"region {difference.region}, from epoch {difference.old} to {difference.new}\n")
-    places = [
-        [
-            str(each.task),
-            each.operator,
-            each.partition,
-            _place_text(each.old),
-            _place_text(each.new),
-        ]
-        for each in difference.offsets
-    ]
-    if places:
-        table("sources", ("task", "operator", "partition", "from", "to"), places)
-        print()
-    columns = (
-        "task",
-        "operator",
-        "#head",
-        "#keyed state",
-        "#cells",
-        "#added",
-        "#changed",
-        "#deleted",
-    )
-    rows = [
-        [
-            str(each.task),
-            each.operator,
-            *(_change(*pair) for pair in (each.head_bytes, each.state_bytes, each.cells)),
-            *map(text.count, (each.added, each.changed, each.deleted)),
-        ]
-        for each in difference.tasks
-    ]
-    table("tasks", columns, rows)
 
 
 def _change(old: int, new: int) -> str:
@@ -559,60 +550,7 @@ def _print_planned(
 # -- clean -------------------------------------------------------------------------------------
 
 
-def _stored_applications(place: str) -> list[StoredApplication]:
-    """Return all applications in a store, of whatever cluster.
-
-    Raises:
-        ConfigError: there is no such store, or it cannot be read.
-    """
-    store = open_store(place)
-    try:
-        found = stored_prefixes(store)
-    except OSError as error:
-        raise ConfigError(f"checkpoint store {place} cannot be read: {error}") from error
-    return [StoredApplication(found[prefix], store, prefix) for prefix in sorted(found)]
-
-
-def _cleaned(stored: StoredApplication, *, apply: bool) -> list[Orphan]:
-    with _store_errors(stored):
-        needed = needed_files(stored.checkpoints)
-        files = find_orphans(stored.checkpoints, stored.prefix, needed)
-        if apply:
-            for file in files:
-                stored.checkpoints.drop(file.location)
-    return files
-
-
-def _print_orphans(files: Sequence[Orphan], *, apply: bool) -> None:
-    if not files:
-        print("there is nothing to remove")
-        return
-    rows = [[each.location, text.count(each.size_bytes)] for each in files]
-    table("files that no epoch needs", ("location", "#bytes"), rows)
-    size = text.plural(sum(each.size_bytes for each in files), "byte")
-    done = "removed" if apply else "would be removed; --apply removes them"
-    print(f"\n{text.plural(len(files), 'file')}, {size} {done}")
-
-
 # -- repair ------------------------------------------------------------------------------------
-
-
-def _refuse_hopeless(stored: StoredApplication, found: SalvagedLog) -> None:
-    for region in found.hopeless_regions:
-        raise ConfigError(
-            f"nothing of region {region} of {stored.prefix} would be left to go on from: bring the "
-            "files of its coordinator log back from a copy, or submit the application anew, to "
-            "begin from the beginning"
-        )
-
-
-def _repair_values(found: SalvagedLog) -> dict[str, Any]:
-    return {
-        "damage": [str(each) for each in found.damage],
-        "lost_epochs": list(found.lost_epochs),
-        "lost_messages": found.lost_messages,
-        "epochs": {str(region): epochs for region, epochs in _epochs_left(found).items()},
-    }
 
 
 def _epochs_left(found: SalvagedLog) -> dict[int, list[int]]:
@@ -628,20 +566,18 @@ def _repair_lines(stored: StoredApplication, found: SalvagedLog, aside: str) -> 
         yield f"error: {damage.file}: byte {damage.offset}: {damage.reason}"
     number = found.lost_messages
     messages = "an unknown number of messages" if number is None else text.plural(number, "message")
-    yield f"lost: {messages}{_lost_epochs(found)}"
+    epochs = ", but no epoch that counts"
+    if found.lost_epochs:
+        by_region = (each.partition("/")[::2] for each in found.lost_epochs)
+        named = ", ".join(f"epoch {epoch} of region {region}" for region, epoch in by_region)
+        epochs = f", with them {named}"
+    yield f"lost: {messages}{epochs}"
     yield "places set by hand and configuration that were in them must be set again"
-    for region, epochs in _epochs_left(found).items():
-        yield f"region {region} would go back to epoch {max(epochs)}"
+    for region, left in _epochs_left(found).items():
+        yield f"region {region} would go back to epoch {max(left)}"
     for region in found.hopeless_regions:
         yield f"region {region} has nothing left to go on from"
     if aside:
         yield f"the log was written anew; its files are kept as they were below {aside}"
     elif not found.hopeless_regions:
         yield "--apply writes the log anew without them, and keeps its files as they are aside"
-
-
-def _lost_epochs(found: SalvagedLog) -> str:
-    if not found.lost_epochs:
-        return ", but no epoch that counts"
-    by_region = (each.partition("/")[::2] for each in found.lost_epochs)
-    return ", with them " + ", ".join(f"epoch {e} of region {region}" for region, e in by_region)

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final
@@ -13,7 +13,6 @@ from typer.core import TyperGroup
 
 from gearpy.cli.stored.applications import (
     OR_FORCE,
-    StoredApplication,
     find_stored,
     refuse_while_running,
 )
@@ -24,9 +23,8 @@ from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.clocks import wall_ms
 from gearpy.cluster.app.config import check_setting
 from gearpy.config.hidden import shown_args, shown_setting
-from gearpy.config.schema import Config
 from gearpy.core.coordinator.codec import check_message
-from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, Values, draft
+from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
 from gearpy.core.coordinator.views import (
     DAG,
     SET_CHANGELOG,
@@ -117,16 +115,42 @@ def show(
     try:
         messages = read_log(stored.checkpoints, stored.prefix).history
     except LogDamaged as error:
-        damage, messages = error, _readable(stored)
+        reports = survey_log(stored.checkpoints, stored.prefix)
+        print_hints(
+            f"{each.name} is left out: it cannot be read" for each in reports if each.problem
+        )
+        counting = [each for each in reports if each.counts is not False]
+        damage, messages = error, [message for each in counting for message in each.messages]
     if not everything:
         messages = CoordinatorState(messages).messages()
     chosen = [each for each in messages if _is_chosen(each.type, types or ())]
     chosen = [each for each in chosen if _is_chosen(each.key, keys or ())]
     if given.as_json:
         for each in chosen:
-            print_json(_values_of(each))
+            print_json(
+                {
+                    "type": each.type,
+                    "key": each.key,
+                    "values": _jsonable(each.values, each.key),
+                    "host": each.host,
+                    "username": each.username,
+                    "source": each.source,
+                    "timestamp_ms": each.timestamp_ms,
+                    "version": each.version,
+                    "extras": _jsonable(each.extras),
+                }
+            )
     else:
-        _print_table(stored.prefix, chosen)
+        rows = []
+        for each in chosen:
+            who = "@".join(filter(None, (each.username, each.host)))
+            by = f"{each.source} ({who})" if who else each.source
+            rows.append([text.moment(each.timestamp_ms), by, each.type, each.key, _brief(each)])
+        if rows:
+            columns = ("written", "by", "type", "key", "values")
+            table(f"coordinator log of {stored.prefix}", columns, rows)
+        else:
+            print(f"the coordinator log of {stored.prefix} has no such message")
     if damage is not None:
         raise damage
 
@@ -165,7 +189,22 @@ def append(
     stored = find_stored(given, app, config)
     now_ms = wall_ms()
     if not dry_run:
-        _append(config, stored, made, now_ms=now_ms, force=force)
+        history = read_log(stored.checkpoints, stored.prefix).history
+        launch = newest_launch(stored.checkpoints, stored.prefix)
+        if not launch:
+            raise ConfigError(
+                f"{stored.prefix} has no coordinator log: it has not been launched yet"
+            )
+        if not force:
+            refuse_while_running(config, stored, history, now_ms=now_ms, advice=OR_FORCE)
+        log = CoordinatorLog(
+            stored.checkpoints,
+            stored.prefix,
+            launch=launch,
+            source=_SOURCE,
+            wall_ms=lambda: now_ms,
+        )
+        log.append([made])
     if given.as_json:
         shown = {"type": made.type, "key": made.key, "values": _jsonable(made.values)}
         print_json(
@@ -178,92 +217,37 @@ def append(
     print(text.printable(f"{stored.prefix}: {made.type} {made.key} {done}"))
 
 
-def _append(
-    config: Config,
-    stored: StoredApplication,
-    made: CoordinatorMessage,
-    *,
-    now_ms: int,
-    force: bool,
-) -> None:
-    history = read_log(stored.checkpoints, stored.prefix).history
-    launch = newest_launch(stored.checkpoints, stored.prefix)
-    if not launch:
-        raise ConfigError(f"{stored.prefix} has no coordinator log: it has not been launched yet")
-    if not force:
-        refuse_while_running(config, stored, history, now_ms=now_ms, advice=OR_FORCE)
-    log = CoordinatorLog(
-        stored.checkpoints,
-        stored.prefix,
-        launch=launch,
-        source=_SOURCE,
-        wall_ms=lambda: now_ms,
-    )
-    log.append([made])
-
-
 # -- what is printed -------------------------------------------------------------------------
-
-
-def _readable(stored: StoredApplication) -> list[CoordinatorMessage]:
-    reports = survey_log(stored.checkpoints, stored.prefix)
-    print_hints(f"{each.name} is left out: it cannot be read" for each in reports if each.problem)
-    counting = [each for each in reports if each.counts is not False]
-    return [message for each in counting for message in each.messages]
 
 
 def _is_chosen(name: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _print_table(prefix: str, messages: Sequence[CoordinatorMessage]) -> None:
-    if not messages:
-        print(f"the coordinator log of {prefix} has no such message")
-        return
-    columns = ("written", "by", "type", "key", "values")
-    table(f"coordinator log of {prefix}", columns, [_row(each) for each in messages])
-
-
-def _row(message: CoordinatorMessage) -> list[str]:
-    who = "@".join(filter(None, (message.username, message.host)))
-    by = f"{message.source} ({who})" if who else message.source
-    return [text.moment(message.timestamp_ms), by, message.type, message.key, _brief(message)]
-
-
 def _brief(message: CoordinatorMessage) -> str:
-    """Return the values as people read them; as JSON where they are unknown."""
     if message.values is None:
         return "deleted"
+    state = CoordinatorState([message])
     with suppress(ProtocolError):
-        if (brief := _BRIEF.get(message.type)) is not None:
-            return brief(message)
+        if message.type == EPOCH:
+            view = EpochManifests(state)
+            (manifest,) = view.manifests(view.regions()[0])
+            size = text.plural(sum(each.size_bytes for each in manifest.snapshots), "byte")
+            files = text.plural(len(manifest.snapshots), "file")
+            return f"{files}, {size}, clock {text.watermark(manifest.clock_ms)}"
+        if message.type == SET_CHECKPOINT:
+            (checkpoint,) = SourcePlaces(state).read_all()
+            places = [
+                f"{name}: {_offset(offset)}{' (override)' if name in checkpoint.overridden else ''}"
+                for name, offset in sorted(checkpoint.offsets.items())
+            ]
+            return ", ".join([f"epoch {checkpoint.epoch}", *places])
+        if message.type == SET_CONFIG:
+            return shown_setting(message.key, ConfigView(state).read()[message.key])
+        if message.type == DAG:
+            (dag,) = DagVersions(state).read()
+            return f"{text.plural(len(dag.description), 'line')}, hash {dag.structural_hash}"
     return json.dumps(_jsonable(message.values))
-
-
-def _brief_config(message: CoordinatorMessage) -> str:
-    return shown_setting(message.key, ConfigView(CoordinatorState([message])).read()[message.key])
-
-
-def _brief_dag(message: CoordinatorMessage) -> str:
-    (dag,) = DagVersions(CoordinatorState([message])).read()
-    return f"{text.plural(len(dag.description), 'line')}, hash {dag.structural_hash}"
-
-
-def _brief_epoch(message: CoordinatorMessage) -> str:
-    view = EpochManifests(CoordinatorState([message]))
-    (manifest,) = view.manifests(view.regions()[0])
-    size = sum(each.size_bytes for each in manifest.snapshots)
-    files = text.plural(len(manifest.snapshots), "file")
-    return f"{files}, {text.plural(size, 'byte')}, clock {text.watermark(manifest.clock_ms)}"
-
-
-def _brief_checkpoint(message: CoordinatorMessage) -> str:
-    (checkpoint,) = SourcePlaces(CoordinatorState([message])).read_all()
-    places = [
-        f"{name}: {_offset(offset)}{' (override)' if name in checkpoint.overridden else ''}"
-        for name, offset in sorted(checkpoint.offsets.items())
-    ]
-    return ", ".join([f"epoch {checkpoint.epoch}", *places])
 
 
 def _offset(encoded: bytes) -> str:
@@ -275,28 +259,7 @@ def _offset(encoded: bytes) -> str:
         return encoded.hex()
 
 
-_BRIEF: Final[Mapping[str, Callable[[CoordinatorMessage], str]]] = {
-    EPOCH: _brief_epoch,
-    SET_CHECKPOINT: _brief_checkpoint,
-    SET_CONFIG: _brief_config,
-    DAG: _brief_dag,
-}
-
 # -- messages as JSON ------------------------------------------------------------------------
-
-
-def _values_of(message: CoordinatorMessage) -> dict[str, Any]:
-    return {
-        "type": message.type,
-        "key": message.key,
-        "values": _jsonable(message.values, message.key),
-        "host": message.host,
-        "username": message.username,
-        "source": message.source,
-        "timestamp_ms": message.timestamp_ms,
-        "version": message.version,
-        "extras": _jsonable(message.extras),
-    }
 
 
 def _jsonable(value: Any, key: str = "") -> Any:
@@ -339,23 +302,20 @@ def _draft(type_: str, key: str, values: str) -> CoordinatorMessage:
     return made
 
 
-def _check_config(key: str, values: Values) -> None:
-    text_of = values.get("value")
-    if values.keys() != {"value"} or not isinstance(text_of, str):
-        shown = json.dumps(_jsonable(text_of if isinstance(text_of, int) else "TEXT"))
-        raise ConfigError(
-            f"set-config {key} takes its value as a text and nothing else: write for example "
-            f"""'{{"value": "{shown.strip('"')}"}}', or null to go back to the default"""
-        )
-    check_setting(key, text_of)
-
-
 def _check_known(message: CoordinatorMessage) -> None:
     """Refuse a message of a known type that the next launch would not understand."""
     if message.values is None:
         return
     if message.type == SET_CONFIG:
-        _check_config(message.key, message.values)
+        text_of = message.values.get("value")
+        if message.values.keys() != {"value"} or not isinstance(text_of, str):
+            shown = json.dumps(_jsonable(text_of if isinstance(text_of, int) else "TEXT"))
+            raise ConfigError(
+                f"set-config {message.key} takes its value as a text and nothing else: write for "
+                f"""example '{{"value": "{shown.strip('"')}"}}', or null to go back to """
+                "the default"
+            )
+        check_setting(message.key, text_of)
     state = CoordinatorState([message])
     readers = {
         SET_CONFIG: ConfigView(state).read,

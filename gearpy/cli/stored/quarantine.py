@@ -12,7 +12,7 @@ from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import card_lines, print_json, print_lines, table
 from gearpy.ids import AppId
-from gearpy.messages.client import ListQuarantined, QuarantinedList, QuarantinedRecord
+from gearpy.messages.client import ListQuarantined, QuarantinedRecord
 from gearpy.views import text
 
 commands = group(
@@ -41,7 +41,28 @@ def list_(given: Given, ref: AppRef) -> None:
             }
         )
         return
-    _print_list(app_id, listed)
+    if not listed.records:
+        print(_none(app_id))
+        return
+    columns = ("#number", "put aside", "operator", "event time", "record", "error")
+    title = f"records of application {app_id} in quarantine"
+    table(
+        title,
+        columns,
+        [
+            [
+                str(each.number),
+                text.moment(each.at_ms),
+                each.error.operator or f"processor {each.processor_id}",
+                text.watermark(each.event_time_ms),
+                each.error.record,
+                each.error.cause.partition("\n")[0],
+            ]
+            for each in listed.records
+        ],
+    )
+    if listed.total:
+        print(f"\nthese are {len(listed.records)} of {text.count(listed.total)}, the oldest")
 
 
 @commands.command(epilog=HELP)
@@ -60,7 +81,15 @@ def show(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
             for each in client.ask(ListQuarantined(app_id=app_id, numbers=(number,))).records
         ]
     if given.as_json:
-        print_json({"app_id": app_id, "records": [_values(each) for each in found]})
+        print_json(
+            {
+                "app_id": app_id,
+                "records": [
+                    {**to_builtins(each), "value": base64.b64encode(each.value).decode()}
+                    for each in found
+                ],
+            }
+        )
         return
     if not found:
         print(_none(app_id))
@@ -85,30 +114,8 @@ def replay(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
     print(f"application {app_id}: {number} given back to the operators: {listed or 'none'}")
 
 
-def _print_list(app_id: AppId, listed: QuarantinedList) -> None:
-    if not listed.records:
-        print(_none(app_id))
-        return
-    columns = ("#number", "put aside", "operator", "event time", "record", "error")
-    title = f"records of application {app_id} in quarantine"
-    table(title, columns, [_row(each) for each in listed.records])
-    if listed.total:
-        print(f"\nthese are {len(listed.records)} of {text.count(listed.total)}, the oldest")
-
-
 def _none(app_id: AppId) -> str:
     return f"application {app_id} has no record in quarantine"
-
-
-def _row(record: QuarantinedRecord) -> list[str]:
-    return [
-        str(record.number),
-        text.moment(record.at_ms),
-        record.error.operator or f"processor {record.processor_id}",
-        text.watermark(record.event_time_ms),
-        record.error.record,
-        record.error.cause.partition("\n")[0],
-    ]
 
 
 def _lines(app_id: AppId, record: QuarantinedRecord) -> Iterator[str]:
@@ -119,12 +126,7 @@ def _lines(app_id: AppId, record: QuarantinedRecord) -> Iterator[str]:
 
 
 def _brief_values(record: QuarantinedRecord) -> dict[str, Any]:
-    """Return a record for a list, without its value and its traceback."""
     values: dict[str, Any] = to_builtins(record)
     del values["value"]
     del values["error"]["traceback"]
     return values
-
-
-def _values(record: QuarantinedRecord) -> dict[str, Any]:
-    return {**to_builtins(record), "value": base64.b64encode(record.value).decode()}

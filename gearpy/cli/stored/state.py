@@ -6,7 +6,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import typer
@@ -21,7 +21,6 @@ from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.states.query import query as queried
 from gearpy.cluster.states.stored import (
     StateMoment,
-    StateSummary,
     StoredStates,
     moment_of,
     rows_of,
@@ -72,7 +71,23 @@ def list_(given: Given, app: _App, *, epoch: _Epoch = None) -> None:
         print_json({"states": [to_builtins(each) for each in found]})
     elif found:
         columns = ["step", "id", "#processor", "state", "kind", "coder", "#cells", "#bytes"]
-        table(f"state of {app}", columns, [_row_of(each) for each in found])
+        table(
+            f"state of {app}",
+            columns,
+            [
+                [
+                    each.name,
+                    each.step,
+                    str(each.processor),
+                    each.state,
+                    each.kind,
+                    each.coder,
+                    text.count(each.cells),
+                    text.count(each.size_bytes),
+                ]
+                for each in found
+            ],
+        )
     else:
         print("no step has kept anything yet")
 
@@ -141,7 +156,27 @@ def query(
     most = limit or (_ROWS_MAX if form is Format.table else None)
     shown = result if most is None else result.slice(0, most)
     if form is Format.table:
-        _print_table(shown, moment, rows=result.num_rows, is_cut=limit is None)
+        is_number = [
+            pa.types.is_integer(each) or pa.types.is_floating(each) for each in shown.schema.types
+        ]
+        names = [
+            f"#{name}" if number else name
+            for name, number in zip(shown.column_names, is_number, strict=True)
+        ]
+        cells = [
+            [
+                cell if isinstance(cell, str) else json.dumps(plain(cell), ensure_ascii=False)
+                for cell in (row[name] for name in shown.column_names)
+            ]
+            for row in shown.to_pylist()
+        ]
+        when = f"epoch {moment.epoch}, event time {text.watermark(moment.clock_ms)}"
+        print(f"{moment.state} of {moment.step}, {when}")
+        table("", names, cells)
+        if limit is None and result.num_rows > shown.num_rows:
+            print_hints(
+                [f"{text.count(result.num_rows)} rows; {shown.num_rows} are shown, see --limit"]
+            )
     else:
         _write(shown, moment, form, output)
 
@@ -156,50 +191,23 @@ def _states(given: Given, app: str, stack: ExitStack, *, at: "StateAt" = "epoch"
     return stack.enter_context(given.client()).states(app, at=at)
 
 
-def _row_of(state: StateSummary) -> list[str]:
-    return [
-        state.name,
-        state.step,
-        str(state.processor),
-        state.state,
-        state.kind,
-        state.coder,
-        text.count(state.cells),
-        text.count(state.size_bytes),
-    ]
-
-
-def _print_table(shown: pa.Table, moment: StateMoment, *, rows: int, is_cut: bool) -> None:
-    is_number = [
-        pa.types.is_integer(each) or pa.types.is_floating(each) for each in shown.schema.types
-    ]
-    names = [
-        f"#{name}" if number else name
-        for name, number in zip(shown.column_names, is_number, strict=True)
-    ]
-    cells = [[_cell(row[name]) for name in shown.column_names] for row in shown.to_pylist()]
-    print(f"{moment.state} of {moment.step}, {_when(moment)}")
-    table("", names, cells)
-    if is_cut and rows > shown.num_rows:
-        print_hints([f"{text.count(rows)} rows; {shown.num_rows} are shown, see --limit"])
-
-
-def _when(moment: StateMoment) -> str:
-    return f"epoch {moment.epoch}, event time {text.watermark(moment.clock_ms)}"
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-
-
 def _write(shown: pa.Table, moment: StateMoment, form: Format, output: Path | None) -> None:
     try:
         with output.open("wb") if output else nullcontext(sys.stdout.buffer) as file:
             if form is Format.json:
                 values = {**to_builtins(moment), "rows": rows_of(shown)[0]}
                 file.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
+            elif form is Format.csv:
+                import pyarrow.csv as pc  # type: ignore[import-untyped]
+
+                pc.write_csv(shown, file)
+            elif form is Format.parquet:
+                import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+                pq.write_table(shown, file)
             else:
-                _WRITERS[form](shown, file)
+                with pa.ipc.new_stream(file, shown.schema) as stream:
+                    stream.write_table(shown)
             file.flush()
     except BrokenPipeError:
         raise  # Who reads has had enough, as in ``gear state query ... | head``.
@@ -209,27 +217,3 @@ def _write(shown: pa.Table, moment: StateMoment, form: Format, output: Path | No
         raise ConfigError(
             f"{form} cannot hold these columns: {error}; take json, parquet or arrow"
         ) from error
-
-
-def _write_csv(shown: pa.Table, file: BinaryIO) -> None:
-    import pyarrow.csv as pc  # type: ignore[import-untyped]
-
-    pc.write_csv(shown, file)
-
-
-def _write_parquet(shown: pa.Table, file: BinaryIO) -> None:
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-    pq.write_table(shown, file)
-
-
-def _write_arrow(shown: pa.Table, file: BinaryIO) -> None:
-    with pa.ipc.new_stream(file, shown.schema) as stream:
-        stream.write_table(shown)
-
-
-_WRITERS: Final = {
-    Format.csv: _write_csv,
-    Format.parquet: _write_parquet,
-    Format.arrow: _write_arrow,
-}

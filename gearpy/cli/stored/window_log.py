@@ -1,7 +1,7 @@
 """``gear window-log ...``: lists, shows, checks, compacts and purges window logs."""
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Final, TypeAlias
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -17,12 +17,9 @@ from gearpy.views import text
 from gearpy.windowlog.bodies import SegmentInfo
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import ReaderReport, WindowLog, positions_of
-from gearpy.windowlog.verify import Finding
 from gearpy.windowlog.verify import verify as verify_log
 
 commands = group("Window logs: what finished windows are handed on in.")
-
-_READER_COLUMNS: Final = ("reader", "reported", "#batches left", "#rows left", "#rows/s")
 
 _Path: TypeAlias = Annotated[
     str, typer.Argument(metavar="PATH", help="Folder of the log, or its URL.")
@@ -54,7 +51,13 @@ def list_(given: Given, path: _Path) -> None:
     table(f"files of {log.place}", columns, [_file_row(piece, info) for piece, info in listed])
     if readers:
         print()
-        table("readers", _READER_COLUMNS, [_reader_row(view, each) for each in readers])
+        rows = []
+        for each in readers:
+            values, rate = _reader_values(view, each), each.rows_per_s
+            left = map(text.count, (values["batches_left"], values["rows_left"]))
+            per_s = "" if rate is None else text.count(rate)
+            rows.append([each.name, text.moment(each.at_ms), *left, per_s])
+        table("readers", ("reader", "reported", "#batches left", "#rows left", "#rows/s"), rows)
 
 
 @commands.command(epilog=HELP)
@@ -87,9 +90,21 @@ def show(
         values = [{name: _plain(cell) for name, cell in row.items()} for row in shown.to_pylist()]
         print_json({"lane": lane, "batch": number, "rows": found.num_rows, "shown": values})
         return
-    columns = [f"#{name}" if _is_number(found, name) else name for name in found.schema.names]
+    columns = [
+        f"#{name}"
+        if str(found.schema.field(name).type).startswith(("int", "float", "double", "decimal"))
+        else name
+        for name in found.schema.names
+    ]
     title = f"batch {number} of lane {lane}: {text.plural(found.num_rows, 'row')}"
-    table(title, columns, [[_cell(cell) for cell in row.values()] for row in shown.to_pylist()])
+    table(
+        title,
+        columns,
+        [
+            ["" if cell is None else str(_plain(cell)) for cell in row.values()]
+            for row in shown.to_pylist()
+        ],
+    )
     if shown.num_rows < found.num_rows:
         print(f"\nthese are {shown.num_rows}; for more, --rows")
 
@@ -111,7 +126,13 @@ def verify(given: Given, path: _Path) -> None:
             }
         )
     else:
-        print_lines(_verdict(log, checked.files, checked.batches, checked.rows, checked.findings))
+        files, rows = text.plural(checked.files, "file"), text.plural(checked.rows, "row")
+        batches = text.count(checked.batches)
+        lines = [f"{log.place}: {files}, {batches} batch{'es' * (checked.batches != 1)}, {rows}"]
+        lines += [f"error: {each.place}: {each.problem}" for each in checked.findings]
+        print_lines(
+            lines if checked.findings else [*lines, "all batches are there, and each row once"]
+        )
     if checked.findings:
         raise GearpyError(
             f"window log {log.place}: {text.plural(len(checked.findings), 'finding')}"
@@ -167,7 +188,19 @@ def purge(
     """Remove the oldest files; the last one of each lane stays."""
     log = _begun(path)
     if older_than is None:
-        removed = log.purge(positions_of(_wanted(log, reader or ())))
+        names = reader or ()
+        reports = {each.name: each for each in log.readers()}
+        missing = [name for name in names if name not in reports]
+        if missing or not reports:
+            known = ", ".join(reports) or "none"
+            wanted = f"no reader {missing[0]!r}" if missing else "no reader that has reported"
+            raise ConfigError(
+                f"window log {log.place} has {wanted}, there are {known}: nobody knows what may "
+                "go; give another one, or --older-than"
+            )
+        removed = log.purge(
+            positions_of([reports[name] for name in names] if names else list(reports.values()))
+        )
     elif reader:
         raise ConfigError("give --reader or --older-than, not both")
     else:
@@ -185,75 +218,24 @@ def _begun(path: str) -> WindowLog:
     return log
 
 
-def _wanted(log: WindowLog, names: Sequence[str]) -> list[ReaderReport]:
-    reports = {each.name: each for each in log.readers()}
-    missing = [name for name in names if name not in reports]
-    if missing or not reports:
-        known = ", ".join(reports) or "none"
-        wanted = f"no reader {missing[0]!r}" if missing else "no reader that has reported"
-        raise ConfigError(
-            f"window log {log.place} has {wanted}, there are {known}: nobody knows what may go; "
-            "give another one, or --older-than"
-        )
-    return [reports[name] for name in names] if names else list(reports.values())
-
-
 # -- as people see it --------------------------------------------------------------------------
 
 
 def _file_row(piece: LogPiece, info: SegmentInfo) -> list[str]:
     segment = piece.segment
-    starts, ends = _bounds(info)
+    starts = [batch.starts for batch in info.batches if batch.starts is not None]
+    ends = [batch.ends for batch in info.batches if batch.ends is not None]
     return [
         segment.lane,
-        (str(piece.first) if piece.first == piece.last else f"{piece.first}-{piece.last}"),
+        str(piece.first) if piece.first == piece.last else f"{piece.first}-{piece.last}",
         text.count(sum(batch.windows for batch in info.batches)),
         text.count(segment.rows),
-        text.watermark(starts),
-        text.watermark(ends),
+        text.watermark(min(starts, default=None)),
+        text.watermark(max(ends, default=None)),
         str(segment.epoch),
         segment.run,
         segment.name,
     ]
-
-
-def _bounds(info: SegmentInfo) -> tuple[int | None, int | None]:
-    starts = [batch.starts for batch in info.batches if batch.starts is not None]
-    ends = [batch.ends for batch in info.batches if batch.ends is not None]
-    return min(starts, default=None), max(ends, default=None)
-
-
-def _reader_row(view: LogView, report: ReaderReport) -> list[str]:
-    values = _reader_values(view, report)
-    rate = report.rows_per_s
-    return [
-        report.name,
-        text.moment(report.at_ms),
-        text.count(values["batches_left"]),
-        text.count(values["rows_left"]),
-        "" if rate is None else text.count(rate),
-    ]
-
-
-def _verdict(
-    log: WindowLog, files: int, batches: int, rows: int, findings: Iterable[Finding]
-) -> Iterable[str]:
-    in_batches = "1 batch" if batches == 1 else f"{text.count(batches)} batches"
-    yield f"{log.place}: {text.plural(files, 'file')}, {in_batches}, {text.plural(rows, 'row')}"
-    found = False
-    for each in findings:
-        found = True
-        yield f"error: {each.place}: {each.problem}"
-    if not found:
-        yield "all batches are there, and each row once"
-
-
-def _is_number(found: Any, name: str) -> bool:
-    return str(found.schema.field(name).type).startswith(("int", "float", "double", "decimal"))
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else str(_plain(value))
 
 
 # -- as programs see it ------------------------------------------------------------------------

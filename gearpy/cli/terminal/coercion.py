@@ -47,16 +47,12 @@ class _Simple:
         if is_many:
             are_texts = kind == list[str] and all(type(each) is str for each in value)
             return list(value) if are_texts else _MISSING
-        return _one(value, kind, info)
-
-
-def _one(value: Any, kind: Any, info: Any) -> Any:
-    if type(value) is kind:
-        return value
-    if kind is int and value.isascii() and value.isdigit():
-        number = int(value)
-        is_within = (info.min or 0) <= number and (info.max is None or number <= info.max)
-        return number if is_within else _MISSING
-    if isinstance(kind, type) and issubclass(kind, StrEnum) and value in set(kind):
-        return kind(value)
-    return _MISSING
+        if type(value) is kind:
+            return value
+        if kind is int and value.isascii() and value.isdigit():
+            number = int(value)
+            is_within = (info.min or 0) <= number and (info.max is None or number <= info.max)
+            return number if is_within else _MISSING
+        if isinstance(kind, type) and issubclass(kind, StrEnum) and value in set(kind):
+            return kind(value)
+        return _MISSING

@@ -42,24 +42,16 @@ def guarded(*, as_json: bool = False, verbose: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except GearpyError as error:
-        if _means_broken_pipe(error):
+        is_about_a_pipe = isinstance(error, OperatorError) and error.cause.startswith(
+            BrokenPipeError.__name__
+        )
+        if is_about_a_pipe and (_has_no_reader(sys.stdout) or _has_no_reader(sys.stderr)):
             _give_up_output()
             raise typer.Exit(NO_READER) from None
         from gearpy.cli.terminal.output import print_error
 
         print_error(error, as_json=as_json, verbose=verbose)
         raise typer.Exit(exit_code_of(error)) from None
-
-
-def _means_broken_pipe(error: GearpyError) -> bool:
-    """Tell whether an operator printed to a reader that has gone, as in ``gear run ... | head``.
-
-    An operator may also have lost a pipe of its own, and that is a failure.
-    """
-    is_about_a_pipe = isinstance(error, OperatorError) and error.cause.startswith(
-        BrokenPipeError.__name__
-    )
-    return is_about_a_pipe and (_has_no_reader(sys.stdout) or _has_no_reader(sys.stderr))
 
 
 def _has_no_reader(stream: TextIO) -> bool:

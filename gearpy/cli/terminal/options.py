@@ -40,11 +40,7 @@ class Given(Struct, frozen=True, kw_only=True):
         master: str | None = None,
         defaults: Mapping[str, str] | None = None,
     ) -> "Config":
-        """Return the configuration; see `settings.configure`.
-
-        Raises:
-            ConfigError: with all mistakes.
-        """
+        """Return the configuration; see `settings.configure`."""
         from gearpy.cli.terminal.settings import configure
 
         chosen = master or self.master
@@ -53,23 +49,14 @@ class Given(Struct, frozen=True, kw_only=True):
         )
 
     def client(self) -> "AbstractContextManager[ClusterClient]":
-        """Connect to the master of the cluster.
-
-        Raises:
-            ConfigError: several masters are named, or the configuration has mistakes.
-        """
+        """Connect to the master of the cluster."""
         from gearpy.cli.terminal.connect import connected
 
         return connected(self.config())
 
 
 def takes(*names: str, **instead: Any) -> Callable[[_Command], _Command]:
-    """Make a decorator that adds shared options to a command, and ends it as `guarded` does.
-
-    Args:
-        names: of the options; see `Given`.
-        instead: options that this command has in another form, by name.
-    """
+    """Make a decorator that adds shared options to a command, and ends it as `guarded` does."""
     options = [
         Parameter(
             name,

@@ -38,7 +38,6 @@ _STYLES: Final = {
 
 
 def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = False) -> None:
-    """Print an error on standard error."""
     if as_json:
         print(json.dumps(json_of_error(error)), file=sys.stderr)
         return
@@ -99,11 +98,7 @@ def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
 def card_lines(
     card: OperatorError | ErrorCard, *, verbose: bool = False, again: str = ""
 ) -> Iterator[str]:
-    """Yield an error of user code as lines: the cause, its operator, its place, the record.
-
-    Args:
-        again: the command that runs its task once more.
-    """
+    """Yield an error of user code as lines: the cause, its operator, its place, the record."""
     yield f"error: {card.cause}"
     facts = {"in": card.operator, "at": card.source, "": card.source_line, "record": card.record}
     for label, fact in facts.items():
@@ -147,7 +142,6 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def errors_console() -> Console:
-    """Return a console on standard error that takes no text for markup."""
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
 
 

@@ -26,11 +26,6 @@ NoToken: TypeAlias = Annotated[
 
 
 def check_services() -> None:
-    """Check that services can be started here.
-
-    Raises:
-        NotInstalled: they cannot yet.
-    """
     require("the page with its REST API", *_NEEDED)
 
 
@@ -47,9 +42,6 @@ def open_services(
     """Start the services of a cluster; see `services.server.Services`.
 
     Without a token they say on standard error what that gives away.
-
-    Raises:
-        ConfigError: a package is missing, or they cannot listen there.
     """
     check_services()
     from gearpy.services.server import Services
@@ -70,6 +62,5 @@ def open_services(
 
 
 def addresses(served: "Services | None") -> dict[str, str | None]:
-    """Return where services are, and the token that they made, as JSON has it."""
     started = served.started if served else None
     return {"url": served.url if served else "", "token": started.token if started else None}

@@ -18,9 +18,6 @@ def configure(
     """Return the configuration of ``--conf``, the environment, ``--set`` and ``--master``.
 
     ``defaults`` count where none of them says anything.
-
-    Raises:
-        ConfigError: with all mistakes in any of them.
     """
     overrides, mistakes = _split(assignments or ())
     if master is not None:

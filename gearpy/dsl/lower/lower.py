@@ -7,7 +7,7 @@ side output, or either is a user's own task, or it asks for a thread of its own.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
@@ -79,11 +79,9 @@ class _Chain:
 
     @property
     def parallelism(self) -> int:
-        """Return its number of tasks."""
         return self.counts[0]
 
     def output(self, step: Operator) -> str:
-        """Return the tag under which a step's records leave the task."""
         if not isinstance(step, SideOperator):
             return MAIN
         maker = step.inputs[0]
@@ -144,66 +142,44 @@ def lower(
         *(mistake for step in steps for mistake in step.mistakes()),
     ]
     try:
-        application = StreamApplication(name, _graph(steps, parallelism, scale or {}, bounds))
+        placed = physical(steps, parallelism)
+        ids = step_ids(placed, operator_ids(steps))
+        specs = _step_specs(placed, ids, bounds)
+        scaled = steps_scaled(scale or {}, [specs[step] for step in placed])
+        own = {step for step in placed if ids[step] in scaled or specs[step].bounds is not None}
+        wanted = {step: scaled.get(ids[step]) for step in placed}
+        readers = Counter(source for step in placed for source in step.inputs)
+        chain_of: dict[Operator, _Chain] = {}
+        for step in placed:
+            source = chain_of[maker_of(step.inputs[0])] if step.inputs else None
+            counts = _counts(step, wanted[step], source, (parallelism, 1, _MANY))
+            # One that is scaled begins a chain: else it would come and go in the one before it.
+            if (
+                source is not None
+                and step not in own
+                and _joins(step, counts[0], source, readers[step.inputs[0]])
+            ):
+                source.steps.append(step)
+                chain_of[step] = source
+            else:
+                chain_of[step] = _Chain([step], counts)
+        chains = list(dict.fromkeys(chain_of.values()))
+        edges = [edge for chain in chains for edge in _edges(chain, chain_of)]
+        graph = Graph()
+        for chain in chains:
+            chain.processor = _processor(chain, {step: ids[step] for step in chain.steps})
+            chain.processor.steps = [specs[step] for step in chain.steps]
+            graph.add(chain.processor)
+        for edge in edges:
+            assert edge.source.processor is not None
+            assert edge.target.processor is not None
+            graph.connect(edge.source.processor, edge.target.processor, edge.partitioner)
+        application = StreamApplication(name, graph)
     except ConfigError as error:
         raise type(error)(*mistakes, *error.mistakes) from None
     if mistakes:
         raise ConfigError(*mistakes)
     return application
-
-
-def _graph(
-    steps: Sequence[Operator],
-    parallelism: int,
-    scale: Mapping[str, int],
-    bounds: Mapping[Operator, ScaleBounds],
-) -> Graph:
-    placed = physical(steps, parallelism)
-    ids = step_ids(placed, operator_ids(steps))
-    specs = _step_specs(placed, ids, bounds)
-    scaled = steps_scaled(scale, [specs[step] for step in placed])
-    own = {step for step in placed if ids[step] in scaled or specs[step].bounds is not None}
-    wanted = {step: scaled.get(ids[step]) for step in placed}
-    chain_of = _chains(placed, parallelism, wanted, own)
-    chains = list(dict.fromkeys(chain_of.values()))
-    edges = [edge for chain in chains for edge in _edges(chain, chain_of)]
-    graph = Graph()
-    for chain in chains:
-        chain.processor = _processor(chain, {step: ids[step] for step in chain.steps})
-        chain.processor.steps = [specs[step] for step in chain.steps]
-        graph.add(chain.processor)
-    for edge in edges:
-        assert edge.source.processor is not None
-        assert edge.target.processor is not None
-        graph.connect(edge.source.processor, edge.target.processor, edge.partitioner)
-    return graph
-
-
-def _chains(
-    steps: Sequence[Operator],
-    default_parallelism: int,
-    scaled: Mapping[Operator, int | None],
-    own: Collection[Operator],
-) -> dict[Operator, _Chain]:
-    """Return the chain of each step; those that have tasks of their ``own`` begin one.
-
-    Else a step that is scaled would come and go in the chain before it, with other tasks each time.
-    """
-    readers = Counter(source for step in steps for source in step.inputs)
-    chains: dict[Operator, _Chain] = {}
-    for step in steps:
-        source = chains[maker_of(step.inputs[0])] if step.inputs else None
-        counts = _counts(step, scaled[step], source, (default_parallelism, 1, _MANY))
-        if (
-            source is not None
-            and step not in own
-            and _joins(step, counts[0], source, readers[step.inputs[0]])
-        ):
-            source.steps.append(step)
-            chains[step] = source
-        else:
-            chains[step] = _Chain([step], counts)
-    return chains
 
 
 def _edges(chain: _Chain, chain_of: dict[Operator, _Chain]) -> list[_Edge]:
@@ -367,7 +343,6 @@ def _stage_maker(
 def _step_specs(
     placed: Sequence[Operator], ids: Mapping[Operator, str], bounds: Mapping[Operator, ScaleBounds]
 ) -> dict[Operator, StepSpec]:
-    """Return the description of each step of the plan that runs."""
     gives: dict[Operator, Kind] = {}
     specs: dict[Operator, StepSpec] = {}
     for step in placed:

@@ -1,6 +1,6 @@
 """A program with other sources and sinks, whose records are gathered in memory."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -55,8 +55,16 @@ def gathering(
         return to_list(written[-1], messages=True)
 
     maker = _Maker(sources, gather, late)
-    for step in _read_by_sinks(steps):
-        maker.place(step)
+    needed: set[Operator] = set()  # Something of theirs comes to a sink.
+    for step in reversed(steps):
+        if isinstance(step, WriteOperator) or step in needed:
+            needed.add(step)
+            needed |= {
+                (each.inputs[0] if isinstance(each, SideOperator) else each) for each in step.inputs
+            }
+    for step in steps:
+        if step in needed:
+            maker.place(step)
     application = lower(name, maker.steps, parallelism=parallelism)
     return Gathering(application=application, written=tuple(written), late=maker.late)
 
@@ -145,17 +153,3 @@ def _may_find_late(step: Operator) -> bool:
     if isinstance(step, FoldOperator | AggregateOperator):
         return step.windows is not None
     return isinstance(step, ReadOperator)
-
-
-def _read_by_sinks(steps: Sequence[Operator]) -> Iterator[Operator]:
-    """Yield the steps from which something comes to a sink."""
-    needed: set[Operator] = set()
-    for step in reversed(steps):
-        if isinstance(step, WriteOperator) or step in needed:
-            needed.add(step)
-            needed |= {_maker(each) for each in step.inputs}
-    return (step for step in steps if step in needed)
-
-
-def _maker(step: Operator) -> Operator:
-    return step.inputs[0] if isinstance(step, SideOperator) else step

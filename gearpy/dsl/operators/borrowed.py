@@ -39,12 +39,7 @@ _ADVICE: Final = {name: advice for advice, names in _NAMES.items() for name in n
 
 
 def own_words(name: str, known: Collection[str]) -> str:
-    """Return the words for a method of another library; empty if there are none.
-
-    Args:
-        name: of the method; `withColumn` counts as ``with_column``.
-        known: names of the methods that are there; no other one is proposed.
-    """
+    """Return the words for a method of another library; empty if there are none."""
     own = "".join(_snake(name))
     if own != name and own in known:
         return f"{own}(...)"

@@ -61,7 +61,6 @@ class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
 
     @property
     def order(self) -> Order:
-        """Wall time of such windows; else of the records, if the values or early results see it."""
         if self.windows is not None and self.windows.clock == "processing":
             return "wall time"
         if self._sees_order:
@@ -79,7 +78,6 @@ class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
         return f"{by_text(self.key)}{windows}"
 
     def mistakes(self) -> Iterator[str]:
-        """Yield what is wrong with the windows."""
         found = [] if self.windows is None else too_many_windows(self.windows)
         yield from (f"{self.name}: {mistake}" for mistake in found)
 
@@ -90,7 +88,6 @@ class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
         fold: Fold,
         running: Callable[..., Stage] = RunningFold,
     ) -> list[Stage]:
-        """Make the stage of a fold; ``running`` makes the one without windows."""
         if self.windows is None:
             assert self.key is not None, "without windows there is a key"
             key = self.key.function
@@ -138,13 +135,7 @@ class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
 
 @operator
 class FoldOperator(Grouping):
-    """A user's function over the records of a key (None: over all), running or per window.
-
-    Attributes:
-        windows: None for running.
-        fold: the function, and how it begins.
-        late: the policy for late records.
-    """
+    """A user's function over the records of a key (None: over all), running or per window."""
 
     windows: Windows | None
     fold: Fold
@@ -152,28 +143,18 @@ class FoldOperator(Grouping):
 
     @property
     def keeps(self) -> str:
-        """The value of the fold."""
         return f"one value{self._in_windows}"
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that folds."""
         return self._stages(context, sides, self.fold)
 
     def twin(self, place: TwinPlace) -> GroupStep | Refusal:
-        """Fold in Spark, too."""
         return self._twin(aggregates={}, fold=self.fold)
 
 
 @operator
 class AggregateOperator(Grouping):
-    """Named aggregates over the records of a key (None: over all), running or per window.
-
-    Attributes:
-        windows: None for running.
-        aggregates: by the name in the result.
-        is_single: there is one, and its value is the result, without a name.
-        late: the policy for late records.
-    """
+    """Named aggregates over the records of a key (None: over all), running or per window."""
 
     kind: str = "aggregate"
     windows: Windows | None
@@ -183,12 +164,10 @@ class AggregateOperator(Grouping):
 
     @property
     def keeps(self) -> str:
-        """The values of the aggregates."""
         return f"{aggregates_text(self.aggregates)}{self._in_windows}"
 
     @property
     def fold(self) -> Fold:
-        """The aggregates over rows, as one fold."""
         if self.is_single:
             return fold_of_one(*self.aggregates.values())
         return fold_of(self.aggregates)
@@ -200,13 +179,11 @@ class AggregateOperator(Grouping):
         return any(each.kind in _OF_ORDER for each in self.aggregates.values())
 
     def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
-        """Yield the fields of the key, and the fields that are aggregated."""
         yield from super().named_fields()
         of = dict.fromkeys(each.of for each in self.aggregates.values())
         yield self.inputs[0], [name for name in of if isinstance(name, str)]
 
     def fields_told(self) -> Mapping[str, Any]:
-        """Return the types of results, where the schema of the input tells those of fields."""
         if self.windows is None:
             return {}
         schema = self.inputs[0].schema_given(declared=False)
@@ -218,7 +195,6 @@ class AggregateOperator(Grouping):
         return {name: kind for name, kind in found.items() if kind is not None}
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        """Columns, if all aggregates can be computed of these columns."""
         return "table" if self.aggregates_columns(given) else "rows"
 
     def aggregates_columns(self, given: Sequence[Kind]) -> bool:
@@ -242,19 +218,9 @@ class AggregateOperator(Grouping):
         return not columnar_mistakes(self.windows, columns, self.aggregates, arrow)
 
     def parts(self, placing: Placing) -> list[Operator]:
-        """Aggregate before records are sent to the tasks of their keys, where that helps."""
         if self.aggregates_columns(placing.given):
             return self._two_parts(placing, PartialAggregateOperator, MergeAggregateOperator)
-        if self._counts_in_parts(placing):
-            return self._two_parts(placing, PartialCountOperator, MergeCountOperator)
-        return super().parts(placing)
-
-    def _counts_in_parts(self, placing: Placing) -> bool:
-        """Tell whether rows are counted before they are sent to several tasks.
-
-        One task gets all records in any case, and counts as fast as they come.
-        """
-        return (
+        if (
             [*placing.given] == ["rows"]
             and self.key is not None
             and (self.parallelism or placing.parallelism) > 1
@@ -264,7 +230,9 @@ class AggregateOperator(Grouping):
             and self.late == "drop"
             and not isinstance(self.inputs[0], ProcessOperator | SideOperator)
             and placing.is_only_reader
-        )
+        ):
+            return self._two_parts(placing, PartialCountOperator, MergeCountOperator)
+        return super().parts(placing)
 
     def _two_parts(
         self, placing: Placing, first: Callable[..., Operator], last: Callable[..., Operator]
@@ -290,13 +258,11 @@ class AggregateOperator(Grouping):
         return [partial, merging]
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that aggregates rows."""
         fold = self.fold
         is_plain = fold.result is None and not fold.timed
         return self._stages(context, sides, fold, RunningFold if is_plain else RunningAggregate)
 
     def twin(self, place: TwinPlace) -> GroupStep | Refusal:
-        """Aggregate in Spark, too, where the order of equal times does not matter."""
         tied = [str(each) for each in self.aggregates.values() if each.kind in _TIED]
         if self.windows is not None and place.is_grouped and tied:
             return Refusal(
@@ -327,15 +293,12 @@ class PartialAggregateOperator(_Part):
     of: AggregateOperator
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        """Columns."""
         return "table"
 
     def kind_given(self, taken: Kind) -> Kind:
-        """Columns."""
         return "table"
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that aggregates each batch."""
         from gearpy.task.aggregates.columns import PartialAggregateStage  # noqa: PLC0415 - Arrow
 
         return [PartialAggregateStage(context, self.name, *self._columnar())]
@@ -348,22 +311,18 @@ class MergeAggregateOperator(_Part):
     of: AggregateOperator
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        """Columns."""
         return "table"
 
     @property
     def keeps(self) -> str:
-        """The same as without parts, in another form."""
         return f"{self.of.keeps}, from columns"
 
     @property
     def order(self) -> Order:
-        """Batches are merged as they arrive, which lists show."""
         lists = any(each.kind == "collect" for each in self.of.aggregates.values())
         return "arrival" if lists else ""
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that merges batches."""
         from gearpy.task.aggregates.columns import MergeAggregateStage  # noqa: PLC0415 - Arrow
 
         return [MergeAggregateStage(context, self.name, *self._columnar())]
@@ -376,7 +335,6 @@ class PartialCountOperator(_Part):
     of: AggregateOperator
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that counts each batch."""
         windows, key = self.of.windows, self.of.key
         assert isinstance(windows, TumblingWindows | GlobalWindows)
         assert key is not None
@@ -392,16 +350,13 @@ class MergeCountOperator(_Part):
 
     @property
     def keeps(self) -> str:
-        """The same as without parts."""
         return self.of.keeps
 
     @property
     def shown_key(self) -> str:
-        """The key as the user gave it."""
         return key_text(self.of.key)
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that adds up."""
         assert self.of.windows is not None
         fold = merging_counts(self.of.fold)
         limit = context.limits.batch_records

@@ -53,11 +53,6 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
     """Records of two streams that belong together; its inputs are left and right.
 
     They come as ``(side, key, value)``, wrapped by steps that are put before it.
-
-    Attributes:
-        left_key: of the records of the left stream.
-        right_key: of the records of the right stream.
-        spec: the condition by which records belong together, and the result of it.
     """
 
     kind: str = "join"
@@ -68,25 +63,21 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
 
     @property
     def keeps(self) -> str:
-        """The records that wait for partners."""
         left, right = key_text(self.left_key), key_text(self.right_key)
         by = f"by {left}" if left == right else f"by {left} and {right}"
         return f"{self.spec.description}, {by}"
 
     @property
     def order(self) -> Order:
-        """Event time, if results tell of the order."""
         if self.spec.kind not in _OF_ORDER:
             return ""
         return self._order_by(self.left_key, self.right_key)
 
     def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
-        """Yield the fields of both keys."""
         keys = (self.left_key, self.right_key)
         yield from zip(self.inputs, (key.columns for key in keys), strict=True)
 
     def parts(self, placing: Placing) -> list[Operator]:
-        """Let records say their side and key before they are sent to the join."""
         wraps = (as_left(self.left_key.function), as_right(self.right_key.function))
         wrapped = [
             FunctionOperator(
@@ -102,23 +93,15 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
         return [*wrapped, self.changed(inputs=tuple(wrapped), origin=self.origin or self)]
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that joins."""
         return [JoinStage(context, self.name, self.spec, waits="all" if self.waits else "late")]
 
     def twin(self, place: TwinPlace) -> Refusal:
-        """Refuse, as a query is one line."""
         return Refusal("it reads two streams, and the query goes from one source to one sink")
 
 
 @operator
 class TableJoinOperator(IgnoresOrder, _OfTwo):
-    """Records, each with the row that a table has for its key.
-
-    Attributes:
-        left_key: of the records.
-        right_key: of the rows.
-        spec: how they are joined, with the table.
-    """
+    """Records, each with the row that a table has for its key."""
 
     kind: str = "join_table"
     left_key: Key
@@ -128,12 +111,10 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
     keeps = "which table it was"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        """Columns, if both sides and the result are columns."""
         can = self.spec.merges and bool(self.left_key.columns) and self._table_schema is not None
         return "table" if can and "rows" not in given else "rows"
 
     def kind_given(self, taken: Kind) -> Kind:
-        """The form that comes in."""
         return taken
 
     @property
@@ -145,7 +126,6 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
             return None
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        """Return the schema of the result, if that has the fields of both sides."""
         left, right = self.inputs[0].schema_given(declared=declared), self._table_schema
         if not self.spec.merges or left is None or right is None:
             return None
@@ -155,11 +135,9 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
             return None
 
     def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
-        """Yield the fields of the key of the records."""
         yield self.inputs[0], self.left_key.columns
 
     def mistakes(self) -> Iterator[str]:
-        """Yield the mistakes that the schemas of both sides tell."""
         source = self.spec.table.source
         if source.discovers:
             yield (
@@ -202,9 +180,7 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
                 yield f"{self.name}: {error}"
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that looks rows up."""
         return [table_join_stage(context, self.name, self.spec)]
 
     def twin(self, place: TwinPlace) -> Refusal:
-        """Refuse, as a query is one line."""
         return Refusal("it reads a table beside the stream: join the frames in Spark")

@@ -27,7 +27,6 @@ class _Keyed(TakesRows, SeesOrder, ActsInside):
     """The common answers of the operators here."""
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage, which gets records in the order of event time, if it is to."""
         assert self.key is not None, f"{self.kind} is by key"
         key = self.key.function
         return [ordered_stage(context, self._stage(context), key, waits=self.waits)]
@@ -39,12 +38,7 @@ class _Keyed(TakesRows, SeesOrder, ActsInside):
 
 @operator
 class StateOperator(_Keyed, GivesNewRecords):
-    """A function over single records and the value that is kept for their key.
-
-    Attributes:
-        function: the function.
-        value: the value, as people see it.
-    """
+    """A function over single records and the value that is kept for their key."""
 
     kind: str = "map_with_state"
     function: StateFunction
@@ -52,11 +46,9 @@ class StateOperator(_Keyed, GivesNewRecords):
 
     @property
     def keeps(self) -> str:
-        """The value."""
         return f"{self.value}{by_text(self.key)}"
 
     def twin(self, place: TwinPlace) -> Refusal:
-        """Refuse, as SQL has no such order."""
         return Refusal("what it gives depends on the order in which the records of a key come")
 
     def _stage(self, context: TaskContext) -> Stage:
@@ -66,22 +58,16 @@ class StateOperator(_Keyed, GivesNewRecords):
 
 @operator
 class DistinctOperator(_Keyed, PassesRecords):
-    """Lets the first record of each key pass.
-
-    Attributes:
-        within_ms: a key may pass again when so much event time is between; None: never.
-    """
+    """Lets the first record of each key pass."""
 
     kind: str = "distinct"
     within_ms: int | None = None
 
     @property
     def keeps(self) -> str:
-        """The times at which keys have passed."""
         return f"what has passed{by_text(self.key)}"
 
     def twin(self, place: TwinPlace) -> Refusal:
-        """Refuse, as SQL has no such order."""
         return Refusal("which record of a key comes first depends on the order in which they come")
 
     def _stage(self, context: TaskContext) -> Stage:
@@ -91,11 +77,7 @@ class DistinctOperator(_Keyed, PassesRecords):
 
 @operator
 class PlaceOperator(_Keyed, PassesRecords):
-    """Lets the first records of a stream pass ("take"), or all but these ("skip"); in one task.
-
-    Attributes:
-        count: the number of first records.
-    """
+    """Lets the first records of a stream pass ("take"), or all but these ("skip"); in one task."""
 
     count: int
 
@@ -104,7 +86,6 @@ class PlaceOperator(_Keyed, PassesRecords):
     shown_key = ""
 
     def twin(self, place: TwinPlace) -> Refusal:
-        """Refuse, as a query has no first records."""
         return Refusal("which records are the first depends on the order in which they come")
 
     def _stage(self, context: TaskContext) -> Stage:

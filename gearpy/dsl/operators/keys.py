@@ -43,15 +43,7 @@ EVERYTHING: Final = Key(_nothing)
 
 
 def key_of(kind: str, keys: Sequence[KeyLike]) -> Key:
-    """Return the key by a function, or by names; of several names it is a tuple.
-
-    Args:
-        kind: of the step, for messages.
-        keys: one function, or at least one name.
-
-    Raises:
-        ConfigError: they are neither.
-    """
+    """Return the key by a function, or by names; of several names it is a tuple."""
     names = tuple(name for name in keys if isinstance(name, str))
     if keys and len(names) == len(keys):
         if len(set(names)) < len(names) or not all(names):

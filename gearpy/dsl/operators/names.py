@@ -69,22 +69,12 @@ def _where(function: Callable[..., Any]) -> str:
 
 
 def check_name(kind: str, what: str, name: Any, *, but: Collection[str] = ()) -> None:
-    """Refuse a name that is no text, is empty, or is taken.
-
-    Raises:
-        ConfigError: it is.
-    """
     if not isinstance(name, str) or not name or name in but:
         taken = f" other than {', '.join(but)}" if but else ""
         raise ConfigError(f"{kind}: {what} is {name!r}, must be a name{taken}")
 
 
 def check_count(kind: str, what: str, number: Any, *, example: str, least: int = 1) -> None:
-    """Refuse anything but a whole number from ``least``.
-
-    Raises:
-        ConfigError: it is none.
-    """
     if type(number) is not int or number < least:
         raise ConfigError(
             f"{kind}: {what} is {number!r}, must be a whole number from {least}, such as {example}"
@@ -92,21 +82,12 @@ def check_count(kind: str, what: str, number: Any, *, example: str, least: int =
 
 
 def check_parallelism(kind: str, number: Any) -> None:
-    """Refuse a parallelism that is no whole number from 1; the graph knows how many can be.
-
-    Raises:
-        ConfigError: it is none.
-    """
     if number is not None and (type(number) is not int or number < 1):
         raise ConfigError(f"{kind}: parallelism is {number!r}, must be a whole number from 1")
 
 
 def duration_of(what: str, duration: Duration | None) -> int | None:
-    """Return a duration in ms, or None for none.
-
-    Raises:
-        ConfigError: it is not understood, or not more than 0.
-    """
+    """Return a duration in ms, or None for none."""
     if duration is None:
         return None
     with checked(what):
@@ -117,14 +98,7 @@ def duration_of(what: str, duration: Duration | None) -> int | None:
 
 
 def no_such_step(what: str, name: str, known: Iterable[str], *, instead: str) -> NoSuchStep:
-    """Make the error for a method that is not there; a known one that was meant is proposed.
-
-    Args:
-        what: kind of stream, with its verb.
-        name: of the method.
-        known: names of methods that are there.
-        instead: the advice if none is like it; may be empty.
-    """
+    """Make the error for a method that is not there; a known one that was meant is proposed."""
     public = [each for each in known if not each.startswith("_")]
     nearest = get_close_matches(name, public, n=1, cutoff=_LIKE)
     if own := own_words(name, public):

@@ -200,11 +200,7 @@ class Operator(ABC):
     kw_only_default=True, frozen_default=True, eq_default=False, field_specifiers=(field,)
 )
 def operator(made: type[_Made]) -> type[_Made]:
-    """Make a class of operator a frozen dataclass.
-
-    Raises:
-        TypeError: the class leaves a question open.
-    """
+    """Make a class of operator a frozen dataclass."""
     made = dataclass(frozen=True, kw_only=True, eq=False)(made)
     if made.__abstractmethods__:
         questions = ", ".join(sorted(made.__abstractmethods__))
@@ -219,11 +215,9 @@ class TakesRows(Operator):
     """Answers: rows come in, rows go out."""
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        """Rows."""
         return "rows"
 
     def kind_given(self, taken: Kind) -> Kind:
-        """Rows."""
         return "rows"
 
 
@@ -231,7 +225,6 @@ class PassesRecords(Operator):
     """Answers: each outgoing record is one of the incoming records."""
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        """Return the schema of all inputs, if they have the same."""
         schemas = [source.schema_given(declared=declared) for source in self.inputs]
         return schemas[0] if all(schema == schemas[0] for schema in schemas) else None
 
@@ -240,7 +233,6 @@ class GivesNewRecords(Operator):
     """Answers: the records that go out are made here, and nothing tells their schema."""
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        """Nothing tells it."""
         return None
 
 
@@ -249,7 +241,6 @@ class IgnoresOrder(Operator):
 
     @property
     def order(self) -> Order:
-        """None."""
         return ""
 
 
@@ -258,7 +249,6 @@ class SeesOrder(Operator):
 
     @property
     def order(self) -> Order:
-        """Event time, unless the key or all sources say otherwise."""
         return self._order_by(self.key)
 
     def _order_by(self, *keys: Key | None) -> Order:
@@ -273,7 +263,6 @@ class KeepsNothing(Operator):
 
     @property
     def keeps(self) -> str:
-        """Nothing."""
         return ""
 
 
@@ -287,7 +276,6 @@ class NeverWritten(ActsInside):
     """Answers: the planner puts the step in; users cannot write it."""
 
     def twin(self, place: TwinPlace) -> Refusal:
-        """Refuse, as this is a step of gearpy's own plan."""
         return Refusal("it is a step of gearpy's own plan")
 
 
@@ -305,43 +293,34 @@ class ReadOperator(ActsInside):
     when_idle: WhenIdle = "hold"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        """Nothing comes in; rows stand for that."""
         return "rows"
 
     def kind_given(self, taken: Kind) -> Kind:
-        """Columns, if the source has a schema."""
         return "rows" if self.source.schema is None else "table"
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        """Return the schema of the source."""
         return self.source.schema
 
     @property
     def keeps(self) -> str:
-        """The place up to which the source was read, for people."""
         return f"places in {type(self.source).__qualname__}"
 
     @property
     def note(self) -> str:
-        """What the source does to values."""
         return self.source.note
 
     @property
     def structure(self) -> str:
-        """The source."""
         return f"{type(self.source).__qualname__} {self.source.description}"
 
     @property
     def order(self) -> Order:
-        """None: the order begins here."""
         return ""
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make none: a task reads the source and feeds the chain behind it."""
         return ()
 
     def twin(self, place: TwinPlace) -> Refusal | None:
-        """Take a source that ends."""
         if self.source.bounded or place.takes_endless:
             return None
         return Refusal(

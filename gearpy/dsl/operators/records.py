@@ -37,29 +37,39 @@ class FunctionOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
 
     @property
     def fused(self) -> RowOperator:
-        """The function."""
         return self.operator
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        """Return the schema of its input, or the annotation of a function that makes records."""
         if self.operator.kind == "filter" or self.kind == "inspect":
             return super().schema_given(declared=declared)
         if declared:
             return None
-        return _annotated(self.operator.function, is_flat=self.operator.kind == "flat_map")
+        try:
+            found = get_type_hints(self.operator.function).get("return")
+        except (NameError, TypeError, AttributeError):  # Names known to checkers only; no function.
+            return None
+        if self.operator.kind == "flat_map":
+            items = get_args(found)
+            found = items[0] if len(items) >= 1 and get_origin(found) is not None else None
+        if not isinstance(found, type) or not (
+            hasattr(found, "__dataclass_fields__")
+            or (issubclass(found, tuple | dict) and bool(getattr(found, "__annotations__", None)))
+        ):
+            return None
+        try:
+            return row_schema_of(found)
+        except ConfigError:  # Rows stay rows; the user did not ask for columns.
+            return None
 
     @property
     def acts(self) -> bool:
-        """`inspect` calls a function for its effect."""
         return self.kind == "inspect"
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the loop of this function alone."""
         limit = context.limits.batch_records
         return fused_stages([self.operator], limit=limit, rejects=context.rejects)
 
     def twin(self, place: TwinPlace) -> RowsStep | None:
-        """Call the function in Spark, too; effects belong to the stream."""
         if self.acts:
             return None
         takes = self.inputs[0].schema_given(declared=False)
@@ -68,15 +78,7 @@ class FunctionOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
 
 @operator
 class BatchOperator(KeepsNothing, IgnoresOrder):
-    """A function over batches of records in columns.
-
-    Attributes:
-        function: gets a batch, returns a batch.
-        form: of the batches.
-        times: name of a column of event times for it; None: it gets none.
-        takes: schema of the records that it gets, where they come as rows; None: found out.
-        gives: schema of the records that it gives; None: dicts, by the batch that it returns.
-    """
+    """A function over batches of records in columns."""
 
     kind: str = "map_batches"
     function: Callable[[Any], Any]
@@ -86,33 +88,27 @@ class BatchOperator(KeepsNothing, IgnoresOrder):
     gives: RowSchema | None = None
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        """Columns."""
         return "table"
 
     def kind_given(self, taken: Kind) -> Kind:
-        """Columns."""
         return "table"
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        """Return the schema that was given."""
         return self.gives
 
     @property
     def schema_taken(self) -> RowSchema | None:
-        """The schema that was given."""
         return self.takes
 
     acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that calls the function."""
         stage = MapBatchesStage(
             context, self.name, self.function, self.form, times=self.times, gives=self.gives
         )
         return [stage]
 
     def twin(self, place: TwinPlace) -> BatchStep:
-        """Call the function in Spark, too."""
         return BatchStep(
             name=self.name,
             function=self.function,
@@ -134,7 +130,6 @@ class LogOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
     acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that writes lines."""
         return [LogStage(context, self.name, level=self.level, every=self.every)]
 
     def twin(self, place: TwinPlace) -> None:
@@ -153,11 +148,9 @@ class AsyncOperator(TakesRows, GivesNewRecords, IgnoresOrder):
     acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that runs coroutines."""
         return [AsyncStage(context, self.name, self.function)]
 
     def twin(self, place: TwinPlace) -> Refusal:
-        """Refuse, as Spark has no such event loop."""
         return Refusal("coroutines run in gearpy's event loop only: use map(...)")
 
 
@@ -169,11 +162,9 @@ class ToRowsOperator(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, Nev
     schema: RowSchema | None = None
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        """Return that of the columns."""
         return self.inputs[0].schema_given(declared=declared)
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that converts."""
         return [RowsStage(context, self.name, self.schema)]
 
 
@@ -185,31 +176,7 @@ class ToColumnsOperator(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, 
     schema: RowSchema | None = None
 
     def kind_given(self, taken: Kind) -> Kind:
-        """Columns."""
         return "table"
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that converts."""
         return [TableStage(context, self.name, self.schema)]
-
-
-def _annotated(function: Callable[[Any], Any], *, is_flat: bool) -> RowSchema | None:
-    try:
-        found = get_type_hints(function).get("return")
-    except (NameError, TypeError, AttributeError):  # Names known to checkers only; no function.
-        return None
-    if is_flat:
-        items = get_args(found)
-        found = items[0] if len(items) >= 1 and get_origin(found) is not None else None
-    if not isinstance(found, type) or not _has_fields(found):
-        return None
-    try:
-        return row_schema_of(found)
-    except ConfigError:  # Rows stay rows; the user did not ask for columns.
-        return None
-
-
-def _has_fields(kind: type) -> bool:
-    return hasattr(kind, "__dataclass_fields__") or (
-        issubclass(kind, tuple | dict) and bool(getattr(kind, "__annotations__", None))
-    )

@@ -42,19 +42,15 @@ class MergeOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
     kind: str = "merge"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        """Columns, if all inputs give columns."""
         return "rows" if "rows" in given else "table"
 
     def kind_given(self, taken: Kind) -> Kind:
-        """The form that comes in."""
         return taken
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make none: records pass."""
         return ()
 
     def twin(self, place: TwinPlace) -> Refusal:
-        """Refuse, as a query is one line."""
         return Refusal("it joins several streams, and the query goes from one source to one sink")
 
 
@@ -65,30 +61,21 @@ class RepartitionOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside)
     kind: str = "repartition"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        """The form that comes in."""
         return given[0]
 
     def kind_given(self, taken: Kind) -> Kind:
-        """The form that comes in."""
         return taken
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make none: records pass."""
         return ()
 
     def twin(self, place: TwinPlace) -> None:
-        """Leave it out: Spark places records itself."""
         return
 
 
 @operator
 class BranchOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
-    """Puts each record into the side output of the first predicate that is true of it.
-
-    Attributes:
-        predicates: by the tag of the side output.
-        default: tag for the rest; None drops them.
-    """
+    """Puts each record into the side output of the first predicate that is true of it."""
 
     kind: str = "branch"
     predicates: Mapping[str, Callable[[object], object]]
@@ -96,18 +83,15 @@ class BranchOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsI
 
     @property
     def structure(self) -> str:
-        """The tags."""
         return ", ".join([*self.predicates, self.default or ""])
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that wraps each record for its side output."""
         tags = {tag: sides.get((self, tag), "") for tag in self.predicates}
         routes = [(predicate, tags[tag]) for tag, predicate in self.predicates.items()]
         default = "" if self.default is None else sides.get((self, self.default), "")
         return [BranchStage(context, self.name, routes, default)]
 
     def twin(self, place: TwinPlace) -> Refusal:
-        """Refuse, as a query is one line."""
         return Refusal("it gives several streams: use filter(...) for each of them")
 
 
@@ -119,7 +103,6 @@ class SideOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsIns
     tag: str
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        """Return the schema of the step, unless that is code of the user; or of bad records."""
         if self.tag == ERRORS and isinstance(self.inputs[0], ReadOperator):
             return row_schema_of(BadRecord)
         if isinstance(self.inputs[0], ProcessOperator):
@@ -127,11 +110,9 @@ class SideOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsIns
         return super().schema_given(declared=declared)
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make none: this is an output of another step."""
         return ()
 
     def twin(self, place: TwinPlace) -> Refusal | None:
-        """Refuse, unless the branch behind it is refused by itself."""
         if isinstance(self.inputs[0], BranchOperator):
             return None
         return Refusal(f"it is a side output ({self.tag}), and a query over all records has none")
@@ -147,28 +128,23 @@ class ProcessOperator(TakesRows, GivesNewRecords, SeesOrder):
 
     @property
     def keeps(self) -> str:
-        """The state that the user's code keeps."""
         return f"what its task keeps{by_text(self.key)}"
 
     @property
     def structure(self) -> str:
-        """The class or function that makes the task."""
         name: str = getattr(self.task, "__qualname__", type(self.task).__qualname__)
         return name
 
     @property
     def order(self) -> Order:
-        """Without a key, records come as they arrive."""
         return "arrival" if self.key is None else self._order_by(self.key)
 
     acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make none: the task is the user's."""
         return ()
 
     def twin(self, place: TwinPlace) -> Refusal:
-        """Refuse, as Spark has no such tasks."""
         return Refusal("a task of one's own runs in gearpy only: it has state, timers and a clock")
 
 
@@ -181,28 +157,23 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
     dispatcher: Dispatcher = "default"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        """Columns, if the sink takes them and all inputs give them."""
         takes_columns = getattr(self.sink, "columnar", False) and "rows" not in given
         return "table" if takes_columns else "rows"
 
     def kind_given(self, taken: Kind) -> Kind:
-        """Nothing goes out; rows stand for that."""
         return "rows"
 
     @property
     def keeps(self) -> str:
-        """The place up to which the sink was written, for people."""
         return f"what {type(self.sink).__qualname__} has written"
 
     @property
     def structure(self) -> str:
-        """The sink."""
         return f"{type(self.sink).__qualname__} {self.sink.description}"
 
     acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        """Make the stage that drives the sink."""
         source = self.inputs[0]
         told = _key_columns(source), _ToldFields(source)
         return [sink_stage(context, self.sink, self.name, *told)]

@@ -33,7 +33,6 @@ def key_text(key: Key | None) -> str:
 
 
 def windows_text(windows: Windows) -> str:
-    """Return windows for people, without the settings that are as by default."""
     parts = [_shape(windows)]
     if windows.clock != "event":
         parts.append(f"{windows.clock} time")
@@ -74,12 +73,10 @@ def _span(span_ms: int) -> str:
 
 
 def by_text(key: Key | None) -> str:
-    """Return a key as the end of a text; empty for none."""
     return f" by {key_text(key)}" if key is not None else ""
 
 
 def aggregates_text(aggregates: Mapping[str, Aggregate]) -> str:
-    """Return aggregates for people, by their names in the result."""
     return ", ".join(
         text if name == each.kind else f"{name}={text}"
         for name, each in aggregates.items()

@@ -17,16 +17,6 @@ from gearpy.task.chain.fused import RowOperator
 
 
 def linear_plans(app: str, steps: Sequence[Operator], *, endless: bool = False) -> list[LinearPlan]:
-    """Return the plan of each sink of a program.
-
-    Args:
-        app: name of the application.
-        steps: the steps as they were written.
-        endless: take a source without an end, too: it will be cut.
-
-    Raises:
-        ConfigError: names every step that cannot be in such a plan, and why.
-    """
     sinks = [step for step in steps if isinstance(step, WriteOperator)]
     if not sinks:
         raise ConfigError(f"application {app!r} writes nothing: end a stream with .write(...)")
@@ -34,25 +24,11 @@ def linear_plans(app: str, steps: Sequence[Operator], *, endless: bool = False) 
 
 
 def linear_plan(app: str, steps: Sequence[Operator], sink: str | int | None = None) -> LinearPlan:
-    """Return the plan of one sink.
-
-    Args:
-        app: name of the application.
-        steps: the steps as they were written.
-        sink: its name, or its number from 0; None: there is only one.
-
-    Raises:
-        ConfigError: there is no such sink, or its plan is refused.
-    """
+    """Return the plan of one sink."""
     return _plan(app, sink_of(app, steps, sink), endless=False)
 
 
 def sink_of(app: str, steps: Sequence[Operator], sink: str | int | None) -> WriteOperator:
-    """Return the step that writes into a sink.
-
-    Raises:
-        ConfigError: there is none of this name or number, or several and none was named.
-    """
     sinks = [step for step in steps if isinstance(step, WriteOperator)]
     shown = ", ".join(f"{at} ({step.name})" for at, step in enumerate(sinks)) or "none"
     if sink is None and len(sinks) == 1:

@@ -23,11 +23,6 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. ()<>=,:+*/-]*")
 
 
 def operator_ids(steps: Sequence[Operator]) -> dict[Operator, str]:
-    """Return the id of each step of a plan as it was written.
-
-    Raises:
-        ConfigError: a name was given to two steps.
-    """
     _check_given(steps)
     taken = {_of_name(step.given) for step in steps if step.given}
     ids: dict[Operator, str] = {}
@@ -46,12 +41,7 @@ def operator_ids(steps: Sequence[Operator]) -> dict[Operator, str]:
 
 
 def step_ids(placed: Sequence[Operator], ids: Mapping[Operator, str]) -> dict[Operator, str]:
-    """Return the id of each step of the plan that runs; the parts of one begin with its id.
-
-    Args:
-        placed: the plan that runs.
-        ids: of the steps as they were written.
-    """
+    """Return the id of each step of the plan that runs; the parts of one begin with its id."""
     found: dict[Operator, str] = {}
     times: Counter[str] = Counter()
     for step in placed:

@@ -17,10 +17,6 @@ def physical(steps: Sequence[Operator], parallelism: int = 1) -> list[Operator]:
 
     Steps whose inputs are others now are copies; ``origin`` of a step has the step that was
     written, where this is not the same.
-
-    Args:
-        steps: the plan as it was written.
-        parallelism: of steps that do not say otherwise.
     """
     plan = _Plan(steps, parallelism)
     for step in steps:
@@ -40,7 +36,6 @@ class _Plan:
         self._conversions: dict[Operator, list[ToRowsOperator | ToColumnsOperator]] = {}
 
     def place(self, step: Operator) -> None:
-        """Place a step whose inputs are placed."""
         given = [self._kind_of(source) for source in step.inputs]
         taken = step.kind_taken(given)
         inputs = tuple(self._ready(source, step, taken) for source in step.inputs)
@@ -87,23 +82,19 @@ class _Plan:
             table = ToColumnsOperator(name="table", inputs=(self._of(source),), schema=schema)
             return self._once(table, "table")
         rows = ToRowsOperator(name="rows", inputs=(self._of(source),), schema=schema)
-        if self._is_shared(source, reader):
-            return self._once(rows, "rows")
-        return self._add(rows.changed(key=reader.key, parallelism=reader.parallelism), "rows")
-
-    def _is_shared(self, source: Operator, reader: Operator) -> bool:
-        """Tell whether columns become rows where they are made, for all that need rows."""
         row_readers = [
             step
             for step in self._readers_of(source)
             if step.kind_taken(["table"] * len(step.inputs)) == "rows"
         ]
-        return (
+        if (
             len(row_readers) > 1
             or isinstance(reader, ProcessOperator)
             or len(reader.inputs) > 1
             or (reader.key is not None and not reader.key.columns)
-        )
+        ):
+            return self._once(rows, "rows")
+        return self._add(rows.changed(key=reader.key, parallelism=reader.parallelism), "rows")
 
     def _once(self, step: ToRowsOperator | ToColumnsOperator, kind: Kind) -> Operator:
         """Add a conversion, unless there is the same already."""

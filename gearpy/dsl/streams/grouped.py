@@ -46,16 +46,13 @@ class Grouped:
     begun: int
 
     def kind(self, word: str) -> str:
-        """Return the word for a step."""
         return word if self.windows is None else f"window_{word}"
 
     def add(self, step: Operator) -> Stream[Any]:
-        """Add a step that reads these records."""
         self.program.end(self.begun)
         return self.program.add(step)
 
     def reduce(self, function: Callable[[Any, Any], Any], name: str) -> Stream[Any]:
-        """Combine the records one by one."""
         check_function("reduce", function, of="what there is and a record", takes=2)
         fold = Fold(kind="fold", first=_itself, add=function, merge=function)
         return self._fold("reduce", fold, function, name)
@@ -67,7 +64,6 @@ class Grouped:
         merge: Callable[[Any, Any], Any] | None,
         name: str,
     ) -> Stream[Any]:
-        """Add the records one by one to a value."""
         check_function("fold", function, of="what there is and a record", takes=2)
         if merge is not None:
             check_function("fold: merge", merge, of="two values", takes=2)

@@ -576,7 +576,6 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
 def keyed(
     program: Program, step: Operator, key: Key, parallelism: int | None
 ) -> KeyedStream[Any, Any]:
-    """Return a stream grouped by key."""
     begun = program.begin(
         f"key_by behind {step.name!r} ends in nothing: add a step, such as .count()"
     )

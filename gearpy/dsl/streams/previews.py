@@ -187,7 +187,14 @@ class Previews(ProgramStream[T]):
         return sink
 
     def _up_to(self, last: Operator) -> StreamApplication:
-        program, needed = self._program, _before(last)
+        found = set[Operator]()
+        pending = [*last.inputs]
+        while pending:
+            each = pending.pop()
+            if each not in found:
+                found.add(each)
+                pending += each.inputs
+        program, needed = self._program, found
         steps = [*(step for step in program.steps if step in needed), last]
         return lower(program.name, steps, parallelism=program.parallelism)
 
@@ -199,15 +206,3 @@ class Previews(ProgramStream[T]):
             return physical_plan(self._up_to(step))._repr_html_()
         except ConfigError as error:
             return mistakes_html(self._program.name, error.mistakes)
-
-
-def _before(step: Operator) -> set[Operator]:
-    """Return the steps from which records of a step may come."""
-    found = set[Operator]()
-    pending = [*step.inputs]
-    while pending:
-        each = pending.pop()
-        if each not in found:
-            found.add(each)
-            pending += each.inputs
-    return found

@@ -261,7 +261,17 @@ def _key(side: Any) -> Key:
 
 
 def _mistakes(table: object, how: str, combine: object, many: str) -> Iterator[str]:
-    yield from _of_table(table)
+    if not isinstance(table, Source):
+        fix = ": join streams with join_latest or join_asof" if hasattr(table, "map") else ""
+        yield (
+            f"{_KIND} takes a source such as gp.csv(...) or gp.rows(rows), not "
+            f"{type(table).__name__}{fix}"
+        )
+    elif not table.bounded:
+        yield (
+            f"{_KIND}: {table.description} has no end, and a table must be complete before the "
+            "first record is joined: use join_latest or join_asof with a stream of it"
+        )
     if how not in _HOWS:
         yield f"{_KIND}: how={how!r} is unknown: use one of {', '.join(map(repr, _HOWS))}"
     if many not in get_args(Many):
@@ -274,17 +284,3 @@ def _mistakes(table: object, how: str, combine: object, many: str) -> Iterator[s
             check_function(f"{_KIND}: combine", combine, of="a record and a row", takes=2)
         except ConfigError as error:
             yield str(error)
-
-
-def _of_table(table: Any) -> Iterator[str]:
-    if not isinstance(table, Source):
-        fix = ": join streams with join_latest or join_asof" if hasattr(table, "map") else ""
-        yield (
-            f"{_KIND} takes a source such as gp.csv(...) or gp.rows(rows), not "
-            f"{type(table).__name__}{fix}"
-        )
-    elif not table.bounded:
-        yield (
-            f"{_KIND}: {table.description} has no end, and a table must be complete before the "
-            "first record is joined: use join_latest or join_asof with a stream of it"
-        )

@@ -258,11 +258,6 @@ def windowed(
     windows: Windows,
     late: WindowLate,
 ) -> WindowedStream[Any, Any]:
-    """Return a stream in windows.
-
-    Raises:
-        ConfigError: these are no windows, or ``late`` is not understood.
-    """
     if not isinstance(windows, Windows):
         raise ConfigError(f'window takes windows such as gp.tumbling("10s"), not {windows!r}')
     check_late(late, WINDOW_LATE)
