@@ -61,7 +61,9 @@ def __getattr__(name: str) -> Any:
     public = _EARLIER.get(name, name)
     if public not in _HOME_OF:
         # With an object of its own the error gets no second advice from Python.
-        text = f"module 'gearpy' has no attribute {name!r}{_advice(name)}"
+        nearest = "" if name.startswith("_") else _nearest(name)
+        advice = f": did you mean {nearest}?" if nearest else ""
+        text = f"module 'gearpy' has no attribute {name!r}{advice}"
         raise AttributeError(text, name=name, obj=None)
     module, own = _HOME_OF[public]
     home = import_module(module)
@@ -69,13 +71,6 @@ def __getattr__(name: str) -> Any:
     value = getattr(home, own) if hasattr(home, own) else import_module(f"{module}.{own}")
     globals()[name] = value
     return value
-
-
-def _advice(name: str) -> str:
-    if name.startswith("_"):
-        return ""
-    nearest = _nearest(name)
-    return f": did you mean {nearest}?" if nearest else ""
 
 
 def _nearest(name: str) -> str:

@@ -103,7 +103,13 @@ def shown_setting(key: str, value: _T) -> _T:
             else tuple(shown_setting(key, each) for each in value)
         )
     if key == _VARIABLES:
-        return _shown_variables(value)
+        # Hide a value to its end, whatever is in it.
+        if not value.startswith("["):
+            return ",".join(shown_args(value.split(",")))
+        try:
+            return json.dumps(shown_args(json.loads(value)), ensure_ascii=False)
+        except (ValueError, TypeError):  # It will be refused.
+            return HIDDEN
     if key in _SECRET_URLS:
         return _URL.sub(lambda found: host_alone(found[0]), value)
     return without_secrets(value)
@@ -111,13 +117,3 @@ def shown_setting(key: str, value: _T) -> _T:
 
 def _is_secret(name: str) -> bool:
     return bool(_SECRET.search(name)) and not _NO_SECRET.search(name)
-
-
-def _shown_variables(text: str) -> str:
-    """Hide a value to its end, whatever is in it."""
-    if not text.startswith("["):
-        return ",".join(shown_args(text.split(",")))
-    try:
-        return json.dumps(shown_args(json.loads(text)), ensure_ascii=False)
-    except (ValueError, TypeError):  # It will be refused.
-        return HIDDEN

@@ -103,21 +103,13 @@ def _text_of(value: Value | Sequence[str]) -> str:
 
 
 def as_texts(overrides: Overrides) -> dict[str, str]:
-    """Return keys with their values as text, without the root table's name.
-
-    Raises:
-        ConfigError: with one text for each mistake.
-    """
+    """Return keys with their values as text, without the root table's name."""
     load(env=_NOTHING, overrides=overrides)
     return {key.removeprefix(f"{ROOT}."): _text_of(each) for key, each in overrides.items()}
 
 
 def from_overrides(overrides: Mapping[str, str]) -> Config:
-    """Return the configuration with these overrides and nothing else; see `as_overrides`.
-
-    Raises:
-        ConfigError: with one text for each mistake.
-    """
+    """Return the configuration with these overrides and nothing else; see `as_overrides`."""
     return _from_overrides(tuple(overrides.items()))
 
 
@@ -151,14 +143,12 @@ class _Found:
     mistakes: list[str] = field(default_factory=list)
 
     def config(self) -> Config:
-        """Return the configuration, or raise all mistakes."""
         mistakes = [*self.mistakes, *mistakes_in(self.values, self.origins)]
         if mistakes:
             raise ConfigError(*mistakes)
         return config_of(self.values)
 
     def read_file(self, path: Path) -> None:
-        """Take the keys of a TOML file."""
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:
@@ -181,7 +171,6 @@ class _Found:
                     self._refuse(origin, name, "key", _KEY_OF_PATH)
 
     def read_env(self, env: Mapping[str, str]) -> None:
-        """Take the keys of the environment."""
         for name in sorted(env):
             origin = f"environment: {name}"
             if name in _KEY_OF_ENV:
@@ -190,7 +179,6 @@ class _Found:
                 self._refuse(origin, name, "variable", [*_KEY_OF_ENV, *ENV_OTHER])
 
     def read_overrides(self, overrides: Overrides) -> None:
-        """Take keys given as values or text, with or without the root table's name."""
         for name, given in overrides.items():
             key, origin = name.removeprefix(f"{ROOT}."), f"override: {name}"
             if key in SETTINGS:

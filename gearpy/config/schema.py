@@ -712,11 +712,7 @@ def values_of(config: Config) -> dict[str, Value]:
 
 
 def config_of(values: Mapping[str, Value]) -> Config:
-    """Return the configuration with these values; keys that are missing have their defaults.
-
-    Raises:
-        ConfigError: a value is out of bounds, or two of them do not go together.
-    """
+    """Return the configuration with these values; keys that are missing have their defaults."""
     return rebuilt(DEFAULTS, values)
 
 

@@ -77,10 +77,9 @@ class Setting:
         texts = value if isinstance(value, tuple) else (value,)
         if not texts:
             return not self.default
-        return all(map(self._allows_text, texts))
-
-    def _allows_text(self, text: str) -> bool:
-        return text in self.choices if self.choices else bool(_FORMS[self.form].fullmatch(text))
+        if self.choices:
+            return all(text in self.choices for text in texts)
+        return all(map(_FORMS[self.form].fullmatch, texts))
 
 
 def settings_in(table: Any, prefix: str = "") -> Iterator[tuple[str, Setting]]:
@@ -124,7 +123,6 @@ def _getters_of(table: type) -> tuple[tuple[str, Callable[[Any], Value]], ...]:
 
 
 def _paths_in(table: Any, keys: str = "", path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every dotted key of a class, with the fields that lead to its value."""
     for part in _parts_of(table):
         if _is_table(part):
             yield from _paths_in(part.type, f"{keys}{part.name}.", f"{path}{part.name}.")

@@ -69,12 +69,6 @@ def late_places(timestamps: Iterable[int]) -> list[int]:
 
 
 def check_times(timestamps: Sequence[Any]) -> None:
-    """Refuse what is no event time in ms.
-
-    One of them is looked at, since it is for each batch: the mistake is the same on all, as a rule.
-
-    Raises:
-        ConfigError: it is no int.
-    """
+    """Refuse what is no event time in ms."""
     if timestamps and type(timestamps[0]) is not int and type(timestamps[0]) is not LateTime:
         raise ConfigError(f"timestamp {timestamps[0]!r} is no int: give ms since the epoch")

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 
 from gearpy.errors import ConfigError
-from gearpy.messages.late_time import LateTime, OrderedTimes, late_places, late_time
+from gearpy.messages.late_time import LateTime, OrderedTimes, late_places, late_time, promise_of
 
 #: So many rows of a table count for flow control as one record. What a row of a column takes, of
 #: time and of memory, is about so much less than what a record of its own takes.
@@ -103,22 +103,22 @@ class Times(_Times):
 
     @classmethod
     def of(cls, times: Iterable[int]) -> "Times":
-        """Make an array of some times.
-
-        Raises:
-            ConfigError: one is no int64.
-        """
+        """Make an array of some times."""
         import pyarrow as pa  # noqa: PLC0415 - Arrow is loaded for columns only
 
         if isinstance(times, Times):
             return times
-        listed = list(times)
-        late = late_places(listed)
+        listed, promised = list(times), None
         for wrong in (time for time in listed if type(time) not in _INTS):
             raise ConfigError(f"timestamp {wrong!r} is no int: give ms since the epoch")
         try:
             array = pa.array(listed, pa.int64())
-            return cls(array, _promised(listed, late) if late else None)
+            if late := late_places(listed):  # Records in time have their own time promised.
+                promises = [*listed]
+                for at in late:
+                    promises[at] = promise_of(listed[at])
+                promised = pa.array(promises, pa.int64())
+            return cls(array, promised)
         except (pa.ArrowException, ArithmeticError) as error:
             raise ConfigError(f"timestamps must be int64 milliseconds: {error}") from error
 
@@ -174,18 +174,6 @@ class Times(_Times):
 
 #: What is an event time, as it stands in a list.
 _INTS: Final = frozenset({int, LateTime})
-
-
-def _promised(times: list[int], late: list[int]) -> "pa.Array":
-    """Return a promise before each record: of records in time, their own time."""
-    import pyarrow as pa  # noqa: PLC0415 - `Times` has loaded it
-
-    promised = list(times)
-    for at in late:
-        time = times[at]
-        assert type(time) is LateTime
-        promised[at] = time.promised_ms
-    return pa.array(promised, pa.int64())
 
 
 def credit_of(values: list[Any]) -> int:
@@ -308,11 +296,7 @@ def changed_leaves(
     kind: "pa.DataType",
     change: "Callable[[pa.Array, pa.DataType], pa.Array]",
 ) -> "pa.Array":
-    """Return a column of a type that `with_leaves` has made, with its values.
-
-    Args:
-        change: makes a plain column one of another type.
-    """
+    """Return a column of a type that `with_leaves` has made, with its values."""
     import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
 
     def inside(part: "pa.Array", kind: "pa.DataType") -> "pa.Array":

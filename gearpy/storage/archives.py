@@ -85,7 +85,6 @@ class ArtifactLimits(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, config: ArtifactConfig) -> "ArtifactLimits":
-        """Return the limits of a configuration."""
         return cls(
             bytes_max=config.max_bytes,
             unpacked_bytes_max=_UNPACKED_TIMES * config.max_bytes,
@@ -94,11 +93,7 @@ class ArtifactLimits(Struct, frozen=True, kw_only=True):
 
 
 def check_filename(filename: str) -> None:
-    """Refuse a text that is no plain name of a `.py`, `.zip` or `.whl` file.
-
-    Raises:
-        ConfigError: it is not.
-    """
+    """Refuse a text that is no plain name of a `.py`, `.zip` or `.whl` file."""
     plain = _FILENAME.fullmatch(filename) is not None and not filename.startswith(".")
     if not plain or len(filename.encode("utf-8", "replace")) > FILENAME_BYTES_MAX:
         raise ConfigError(f"{filename[:80]!r} is no plain file name for an artifact: rename it")
@@ -123,39 +118,29 @@ def unpack(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) ->
     folder.mkdir(mode=0o700)
     try:
         if filename.endswith(".py"):
-            _copy(packed, folder / filename, filename, limits)
+            target = folder / filename
+            meter = _Meter(filename, packed.stat().st_size, limits)
+            with packed.open("rb") as source, _created(target) as out:
+                meter.copy(source, out, target)
         else:
             _unzip(packed, folder, filename, limits)
         for root, _, _ in os.walk(folder):
             sync_folder(Path(root))
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
-        if _is_damage(error):
+        # An offset before the beginning makes `zipfile` seek there, which the system refuses.
+        is_bad_offset = isinstance(error, OSError) and error.errno == errno.EINVAL
+        if is_bad_offset or isinstance(error, DAMAGED):
             raise ConfigError(f"{filename} is damaged: {error}") from error
         raise
-
-
-def _is_damage(error: BaseException) -> bool:
-    """Whether an error is about the contents of the archive, and not about this machine.
-
-    An archive whose offsets lead before its beginning makes `zipfile` seek there, which the system
-    refuses as an invalid argument. Nothing else here can be refused so.
-    """
-    is_bad_offset = isinstance(error, OSError) and error.errno == errno.EINVAL
-    return is_bad_offset or isinstance(error, DAMAGED)
-
-
-def _copy(packed: Path, target: Path, filename: str, limits: ArtifactLimits) -> None:
-    meter = _Meter(filename, packed.stat().st_size, limits)
-    with packed.open("rb") as source, _created(target) as out:
-        meter.copy(source, out, target)
 
 
 def _unzip(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) -> None:
     with packed.open("rb") as file:
         check_listing(file, filename, limits)
         with zipfile.ZipFile(file) as archive:
-            entries = _checked(archive.infolist(), filename, limits)
+            entries = archive.infolist()
+            _check(entries, filename, limits)
             meter = _Meter(filename, packed.stat().st_size, limits)
             for entry in entries:
                 target = folder / entry.filename
@@ -210,16 +195,13 @@ def _make_folders(folder: Path, target: Path) -> None:
 # -- what an archive says of itself ----------------------------------------------------------
 
 
-def _checked(
-    entries: Sequence[zipfile.ZipInfo], filename: str, limits: ArtifactLimits
-) -> Sequence[zipfile.ZipInfo]:
-    """Return the entries if all of them may be unpacked; else raise with the reason."""
+def _check(entries: Sequence[zipfile.ZipInfo], filename: str, limits: ArtifactLimits) -> None:
     if len(entries) > limits.files_max:
         raise _too_many(filename, limits.files_max)
     if sum(entry.file_size for entry in entries) > limits.unpacked_bytes_max:
         raise _too_large(filename, limits.unpacked_bytes_max)
     mistakes = [
-        f"{filename}: entry {_shown(entry)} {mistake}"
+        f"{filename}: entry {entry.orig_filename[:80]!r} {mistake}"
         for entry in entries
         if (mistake := _mistake_in(entry))
     ]
@@ -227,7 +209,6 @@ def _checked(
     mistakes = mistakes or [f"{filename}: {clash}" for clash in _clashes(entries)]
     if mistakes:
         raise ConfigError(*mistakes[:MISTAKES_MAX])
-    return entries
 
 
 def _mistake_in(entry: zipfile.ZipInfo) -> str:
@@ -280,11 +261,7 @@ def _clashes(entries: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
 
 
 def check_listing(file: BinaryIO, filename: str, limits: ArtifactLimits) -> None:
-    """Refuse an archive with too many files, or a list of them that is too large for memory.
-
-    Raises:
-        ConfigError: it is refused, or damaged.
-    """
+    """Refuse an archive with too many files, or a list of them that is too large for memory."""
     size = file.seek(0, os.SEEK_END)
     tail_bytes = min(size, _LOCATOR_BYTES + _END.size + _COMMENT_BYTES_MAX)
     file.seek(size - tail_bytes)
@@ -298,10 +275,6 @@ def check_listing(file: BinaryIO, filename: str, limits: ArtifactLimits) -> None
     if files > limits.files_max or listing_bytes > limits.files_max * LISTING_BYTES_PER_FILE:
         raise _too_many(filename, limits.files_max)
     file.seek(0)
-
-
-def _shown(entry: zipfile.ZipInfo) -> str:
-    return repr(entry.orig_filename[:80])
 
 
 def _too_large(filename: str, limit: int) -> ConfigError:

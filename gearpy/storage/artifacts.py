@@ -108,11 +108,7 @@ class ArtifactStore:
 
     @classmethod
     def configured(cls, folder: Path, config: ArtifactConfig) -> Self:
-        """Return the store in a folder, with the limits and the second folder of a configuration.
-
-        Raises:
-            ConfigError: ``artifact.folder`` cannot be used.
-        """
+        """Return the store in a folder as a configuration has it."""
         if not config.folder:
             return cls(folder, config.max_bytes, quota_bytes=config.quota_bytes)
         shared = folder_at(config.folder, key="artifact.folder", private=True)
@@ -167,7 +163,6 @@ class ArtifactStore:
         return gone + [name for name, _ in idle]
 
     def _sizes(self) -> dict[str, int]:
-        """Return the sizes of all files, also of those that are not complete."""
         with os.scandir(self._folder) as entries:
             found = [(each.name, each) for each in entries]
         sizes: dict[str, int] = {}
@@ -175,10 +170,6 @@ class ArtifactStore:
             with suppress(FileNotFoundError):  # It has just got its name, or was given up.
                 sizes[name] = entry.stat().st_size
         return sizes
-
-    def _is_at_hand(self, sha256: str) -> bool:
-        """Tell whether an artifact can be read, also while the shared folder is away."""
-        return self._has_here(sha256) or self._copied(sha256)
 
     def _has_here(self, sha256: str) -> bool:
         path = self._path(sha256)
@@ -193,23 +184,13 @@ class ArtifactStore:
         return sound
 
     def size(self, sha256: str) -> int:
-        """Return how many bytes it has.
-
-        Raises:
-            ConfigError: it is not stored.
-        """
         try:
             return self._path(sha256).stat().st_size
         except FileNotFoundError:
             raise _unknown(sha256) from None
 
     def path(self, sha256: str) -> Path:
-        """Return the file of an artifact that is stored.
-
-        Raises:
-            ConfigError: it is not.
-        """
-        if not self._is_at_hand(sha256):
+        if not (self._has_here(sha256) or self._copied(sha256)):
             raise _unknown(sha256)
         return self._path(sha256)
 
@@ -219,12 +200,7 @@ class ArtifactStore:
             return upload.received if upload is not None else 0
 
     def read(self, sha256: str, *, offset: int, count: int) -> bytes:
-        """Return up to ``count`` bytes from ``offset``.
-
-        Raises:
-            ConfigError: it is not stored, or is shorter.
-        """
-        if not self._is_at_hand(sha256):
+        if not (self._has_here(sha256) or self._copied(sha256)):
             raise _unknown(sha256)
         size = self.size(sha256)
         if not 0 <= offset <= size:
@@ -252,23 +228,30 @@ class ArtifactStore:
         # The shared folder is asked once for an upload, and not for each part of it.
         if self._has_here(sha256) if self.received(sha256) else self.has(sha256):
             return True
-        upload = self._upload(sha256)
+
+        with self._lock:
+            upload = self._uploads.pop(sha256, None)
+            if upload is None:
+                path = self._folder / f"{sha256}{_PARTIAL}"
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+                upload = _Upload(path)
+            self._uploads[sha256] = upload
+            oldest = next(iter(self._uploads.items()))
+            crowded = len(self._uploads) > UPLOADS_MAX
+        if crowded:
+            with oldest[1].lock:
+                self._end(*oldest)
+
         with upload.lock:
             if upload.ended:  # Another thread had the last part, or it gave way.
                 return self.has(sha256)
             try:
-                self._check_quota(offset + len(data) - upload.received)
                 return self._take(sha256, upload, offset=offset, data=data, last=last)
             except BaseException:
                 self._end(sha256, upload)
                 raise
 
-    def _check_quota(self, more: int) -> None:
-        if self.quota_bytes and sum(self._sizes().values()) + more > self.quota_bytes:
-            raise ConfigError(self.kept().refusal(self.quota_bytes, text.size))
-
     def drop(self, sha256: str) -> None:
-        """Remove an artifact and any upload of it; does nothing when there is none."""
         with self._lock:
             upload = self._uploads.get(sha256)
         if upload is not None:
@@ -281,6 +264,9 @@ class ArtifactStore:
             self._shared.remove(sha256)
 
     def _take(self, sha256: str, upload: _Upload, *, offset: int, data: bytes, last: bool) -> bool:
+        more = offset + len(data) - upload.received
+        if self.quota_bytes and sum(self._sizes().values()) + more > self.quota_bytes:
+            raise ConfigError(self.kept().refusal(self.quota_bytes, text.size))
         new = data[upload.received - offset :] if offset <= upload.received else b""
         if new:
             with create_file(upload.path, "ab", buffering=_BUFFER_BYTES) as file:
@@ -291,10 +277,7 @@ class ArtifactStore:
             upload.received += len(new)
         if not last or upload.received < offset + len(data):
             return False
-        self._finish(sha256, upload)
-        return True
 
-    def _finish(self, sha256: str, upload: _Upload) -> None:
         if upload.digest.hexdigest() != sha256:
             raise ConfigError(
                 f"the artifact has SHA-256 {upload.digest.hexdigest()[:12]}..., "
@@ -305,6 +288,7 @@ class ArtifactStore:
         self._share(sha256, upload.path)
         self._keep(sha256, upload.path)
         self._end(sha256, upload)
+        return True
 
     def _keep(self, sha256: str, path: Path) -> None:
         path.rename(self._path(sha256))
@@ -348,23 +332,6 @@ class ArtifactStore:
             self._keep(sha256, path)
             self._is_shared.add(sha256)
             return True
-
-    def _upload(self, sha256: str) -> _Upload:
-        """Return the upload of an artifact, begun now if there is none."""
-        with self._lock:
-            upload = self._uploads.pop(sha256, None) or self._begin(sha256)
-            self._uploads[sha256] = upload
-            oldest = next(iter(self._uploads.items()))
-            crowded = len(self._uploads) > UPLOADS_MAX
-        if crowded:
-            with oldest[1].lock:
-                self._end(*oldest)
-        return upload
-
-    def _begin(self, sha256: str) -> _Upload:
-        path = self._folder / f"{sha256}{_PARTIAL}"
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-        return _Upload(path)
 
     def _end(self, sha256: str, upload: _Upload) -> None:
         with self._lock:
@@ -421,7 +388,9 @@ class ArtifactDesk:
                     stored = self._store.write(sha256, offset=offset, data=data, last=last)
                     return self._state(sha256, stored=stored)
                 case GetArtifactPart(sha256=sha256, offset=offset):
-                    return self._part(sha256, offset)
+                    data = self._store.read(sha256, offset=offset, count=PART_BYTES)
+                    last = offset + len(data) == self._store.size(sha256)
+                    return ArtifactPart(sha256=sha256, offset=offset, data=data, last=last)
         except ConfigError as error:
             return Refused(reason=str(error))
         except OSError as error:
@@ -432,11 +401,6 @@ class ArtifactDesk:
         if stored:
             return ArtifactStored(sha256=sha256, size=self._store.size(sha256))
         return ArtifactMissing(sha256=sha256, received=self._store.received(sha256))
-
-    def _part(self, sha256: str, offset: int) -> ArtifactPart:
-        data = self._store.read(sha256, offset=offset, count=PART_BYTES)
-        last = offset + len(data) == self._store.size(sha256)
-        return ArtifactPart(sha256=sha256, offset=offset, data=data, last=last)
 
 
 def _chunks(file: BinaryIO) -> Iterator[bytes]:

@@ -110,7 +110,6 @@ class Changelog:
         self._segments.clear()
 
     def next_segments(self, epoch: int, changed: Collection[TaskId]) -> tuple[NextSegment, ...]:
-        """Return the segments to store for an epoch that has changed keyed state of these tasks."""
         return tuple(
             self._next(epoch, task)
             for task in self._partitions
@@ -171,13 +170,10 @@ class RecordedDelta:
     def __call__(self) -> Iterator[tuple[int, bytes]]:
         """Yield the changes; the one reading must be over before the next begins."""
         self._file.seek(0)
-        return (
-            ((group, self._file.read(size)) for group, size in self._sizes)
-            if self._is_recorded
-            else self._first()
-        )
-
-    def _first(self) -> Iterator[tuple[int, bytes]]:
+        if self._is_recorded:
+            for group, size in self._sizes:
+                yield group, self._file.read(size)
+            return
         self._sizes.clear()
         for group, body in self._delta():
             self._sizes.append((group, len(body)))
@@ -208,32 +204,23 @@ def store_segment(
         OSError: it could not be stored.
     """
     part = replace(part, head=_NO_HEAD)
-    if segment.begins:
-        return (_stored(checkpoints, segment, _from_chain(checkpoints, part, chain)),)
-    try:
-        chunks = (
-            rebased_chunks(checkpoints, segment.merged, [part], keeps_deleted=bool(segment.kept))
-            if segment.merged
-            else snapshot_chunks([part])
-        )
-        return (*segment.kept, _stored(checkpoints, segment, chunks))
-    except SnapshotDamaged as damage:
-        _log.warning("the changelog of task %s begins anew: %s", segment.task, damage)
-        return (_stored(checkpoints, segment, _from_chain(checkpoints, part, chain)),)
 
+    def stored(chunks: Iterable[bytes]) -> SnapshotFile:
+        tasks = (segment.task,)
+        return save_snapshot(checkpoints, segment.name, tasks, chunks, partition=segment.partition)
 
-def _from_chain(
-    checkpoints: Checkpoints, part: TaskPart, chain: Sequence[SnapshotFile]
-) -> Iterator[bytes]:
-    return rebased_chunks(checkpoints, _only([part.task], chain), [part])
-
-
-def _stored(
-    checkpoints: Checkpoints, segment: NextSegment, chunks: Iterable[bytes]
-) -> SnapshotFile:
-    return save_snapshot(
-        checkpoints, segment.name, (segment.task,), chunks, partition=segment.partition
-    )
+    if not segment.begins:
+        try:
+            chunks = snapshot_chunks([part])
+            if segment.merged:
+                is_behind = bool(segment.kept)
+                chunks = rebased_chunks(
+                    checkpoints, segment.merged, [part], keeps_deleted=is_behind
+                )
+            return (*segment.kept, stored(chunks))
+        except SnapshotDamaged as damage:
+            _log.warning("the changelog of task %s begins anew: %s", segment.task, damage)
+    return (stored(rebased_chunks(checkpoints, _only([part.task], chain), [part])),)
 
 
 # -- reading ---------------------------------------------------------------------------------
@@ -266,7 +253,15 @@ def rebuilt(
     if lacking := sorted(known - {task for file in segments for task in file.tasks}):
         reason = f"{damage.reason}; the changelog lacks task {lacking[0]}"
         raise SnapshotDamaged(location=damage.location, reason=reason)
-    heads = SnapshotChain(checkpoints, _newest(chain, known))
+    newest = {task: file for file in chain for task in file.tasks if task in known}
+    heads = SnapshotChain(
+        checkpoints,
+        [
+            replace(file, tasks=own)
+            for file in chain
+            if (own := tuple(sorted(task for task, at in newest.items() if at is file)))
+        ],
+    )
     try:
         return heads, SnapshotChain(checkpoints, segments)
     except SnapshotDamaged as also:
@@ -286,13 +281,4 @@ def _only(tasks: Collection[TaskId], files: Iterable[SnapshotFile]) -> list[Snap
         replace(file, tasks=tuple(sorted(own)))
         for file in files
         if (own := wanted & set(file.tasks))
-    ]
-
-
-def _newest(chain: Sequence[SnapshotFile], tasks: Collection[TaskId]) -> list[SnapshotFile]:
-    newest = {task: file for file in chain for task in file.tasks if task in tasks}
-    return [
-        replace(file, tasks=own)
-        for file in chain
-        if (own := tuple(sorted(task for task, at in newest.items() if at is file)))
     ]

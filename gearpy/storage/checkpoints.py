@@ -1,10 +1,10 @@
 """Files of checkpoints in a folder, found again by location and checksum."""
 
+import hashlib
 import logging
 import re
 import time
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
@@ -112,7 +112,14 @@ class FolderCheckpoints:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder  #: Where the files are.
         try:
-            self._remove_leftovers()
+            # A store that puts files whole has no leftovers, and may have a million files.
+            names = [] if folder.promises.puts_whole else folder.walk()
+            latest_ms = time.time() * 1000 - _LEFTOVER_MS
+            for name in names:
+                facts = folder.look(name) if name.endswith(TEMPORARY) else None
+                # A file of unknown age stays; it does no harm but to take space.
+                if facts is not None and 0 < facts.changed_ms < latest_ms:
+                    folder.remove(name)
         except OSError as error:
             _log.warning("leftovers in %s stay: %s", folder.place, error)
 
@@ -122,7 +129,7 @@ class FolderCheckpoints:
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         _check_name(name)
-        digest, size = sha256(), 0
+        digest, size = hashlib.sha256(), 0
 
         def counted() -> Iterator[bytes]:
             nonlocal size
@@ -144,7 +151,7 @@ class FolderCheckpoints:
     def load(self, location: str, sha256: str = "") -> bytes:
         with self.open(location) as file:
             data = file.read()
-        found = _digest(data) if sha256 else ""
+        found = hashlib.sha256(data).hexdigest() if sha256 else ""
         if found != sha256:
             reason = f"the {len(data)} bytes found have SHA-256 {found}, stored was {sha256}"
             raise SnapshotDamaged(location=location, reason=reason)
@@ -172,16 +179,6 @@ class FolderCheckpoints:
         _check_name(prefix)
         self.folder.remove_tree(prefix)
         self.folder.prune(parent_of(prefix))
-
-    def _remove_leftovers(self) -> None:
-        if self.folder.promises.puts_whole:
-            return  # It has none, and may have a million files.
-        latest_ms = time.time() * 1000 - _LEFTOVER_MS
-        for name in self.folder.walk():
-            facts = self.folder.look(name) if name.endswith(TEMPORARY) else None
-            # Where nobody knows how old a file is, it stays; it does no harm but to take space.
-            if facts is not None and 0 < facts.changed_ms < latest_ms:
-                self.folder.remove(name)
 
 
 class MemoryCheckpoints(FolderCheckpoints):
@@ -212,20 +209,12 @@ def orphans(checkpoints: Checkpoints, prefix: str, needed: Iterable[str]) -> lis
     return sorted(set(checkpoints.names(prefix)).difference(needed))
 
 
-def _digest(data: bytes) -> str:
-    return sha256(data).hexdigest()
-
-
 def _is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None and not text.endswith(TEMPORARY)
 
 
 def _check_name(name: str) -> None:
-    """Refuse a name that may lead out of the store.
-
-    Raises:
-        ConfigError: it is no name.
-    """
+    """Refuse a name that may lead out of the store."""
     if not _is_name(name):
         raise ConfigError(
             f"checkpoint name {name[:200]!r} is not allowed: at most {_PARTS_MAX} parts with a "

@@ -119,14 +119,10 @@ class CoordinatorLog:
             ConfigError: a message has values that cannot be stored; nothing was appended.
         """
         assert self._writer is not None, "the log was opened only to read"
-        messages = self._stamped(drafts)
-        _run(self._writer.append(messages), self._checkpoints, self._folder)
-
-    def _stamped(self, drafts: Iterable[CoordinatorMessage]) -> list[CoordinatorMessage]:
         drafts, now_ms = list(drafts), self._wall_ms()
         for each in drafts:
             check_message(each)
-        return [
+        messages = [
             replace(
                 each,
                 host=self._host,
@@ -136,6 +132,7 @@ class CoordinatorLog:
             )
             for each in drafts
         ]
+        _run(self._writer.append(messages), self._checkpoints, self._folder)
 
 
 def read_log(checkpoints: Checkpoints, prefix: str) -> LogContents:
@@ -159,7 +156,9 @@ def newest_launch(checkpoints: Checkpoints, prefix: str) -> int:
     """
     folder = log_folder(prefix)
     with _store_errors(folder):
-        return segments.newest_launch(_names(checkpoints, folder))
+        return segments.newest_launch(
+            [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
+        )
 
 
 class FileReport(NamedTuple):
@@ -175,44 +174,29 @@ class FileReport(NamedTuple):
 
 
 def survey_log(checkpoints: Checkpoints, prefix: str) -> list[FileReport]:
-    """Read a log file by file in order, as far as it can be read.
-
-    Raises:
-        LogBroken: the store cannot be used.
-    """
+    """Read a log file by file in order, as far as it can be read."""
     folder = log_folder(prefix)
     with _store_errors(folder):
-        names = _names(checkpoints, folder)
+        names = [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
         try:
             counting = {each.name for each in segments.files_that_count(names, log=folder)}
         except GearpyError:
             counting = None
-        return [
-            _report(checkpoints, folder, each.name, counting)
-            for each in segments.files_of(names)
-            if each.kind != "open"
-        ]
-
-
-def _report(
-    checkpoints: Checkpoints, folder: str, name: str, counting: set[str] | None
-) -> FileReport:
-    counts = None if counting is None else name in counting
-    try:
-        data = checkpoints.load(f"{folder}/{name}")
-    except GearpyError as error:
-        return FileReport(name, (), str(error), counts)
-    found = salvage_segment(data, name=name, log=folder)
-    return FileReport(name, found.messages, str(found.damage or ""), counts)
+        found = []
+        for name in (each.name for each in segments.files_of(names) if each.kind != "open"):
+            counts = None if counting is None else name in counting
+            try:
+                data = checkpoints.load(f"{folder}/{name}")
+            except GearpyError as error:
+                found.append(FileReport(name, (), str(error), counts))
+            else:
+                read = salvage_segment(data, name=name, log=folder)
+                found.append(FileReport(name, read.messages, str(read.damage or ""), counts))
+        return found
 
 
 def salvage(checkpoints: Checkpoints, prefix: str) -> SalvagedLog:
-    """Read the rest of the log of an application that does not run.
-
-    Raises:
-        LogDamaged: another version of gearpy has written it.
-        LogBroken: the store cannot be used.
-    """
+    """Read the rest of the log of an application that does not run."""
     folder = log_folder(prefix)
     return _run(salvage_log(folder), checkpoints, folder)
 
@@ -261,16 +245,12 @@ def _do(step: Step, checkpoints: Checkpoints, folder: str) -> object:
         case Save(name, data):
             checkpoints.save(f"{folder}/{name}", [data])
         case ListNames():
-            return _names(checkpoints, folder)
+            return [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
         case Load(name):
             return checkpoints.load(f"{folder}/{name}")
         case Drop(name):
             checkpoints.drop(f"{folder}/{name}")
     return None
-
-
-def _names(checkpoints: Checkpoints, folder: str) -> list[str]:
-    return [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ broken frame behind the last mark was cut off by a crash; one before it is damag
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
@@ -47,15 +47,14 @@ def header_of(salt: int) -> bytes:
 def frame_of(records: Sequence[bytes], salt: int) -> bytes:
     body = b"".join(part for each in records for part in (_LENGTH.pack(len(each)), each))
     assert len(body) <= FRAME_BYTES_MAX, f"{len(body)} bytes in one append"
-    return _FRAME.pack(_FRAME_MAGIC, len(body), _checksum(body, salt)) + body
+    return (
+        _FRAME.pack(_FRAME_MAGIC, len(body), crc32(body, crc32(_LENGTH.pack(len(body)), salt)))
+        + body
+    )
 
 
 def read_segment(data: bytes, file: str) -> Segment:
-    """Return the content of a segment.
-
-    Raises:
-        LogDamaged: something is wrong that a crash during the last append cannot have done.
-    """
+    """Return the content of a segment."""
     salt = _SEGMENT.check(data, _damaged(file))
     at, records = HEADER_BYTES, list[bytes]()
     while at < len(data):
@@ -68,7 +67,11 @@ def read_segment(data: bytes, file: str) -> Segment:
                     raise LogDamaged(file=file, offset=at, reason=reason)
                 later = data.find(_FRAME_MAGIC, later + 1)
             break
-        records += _records_in(body)
+        place = 0
+        while place < len(body):
+            (size,) = _LENGTH.unpack_from(body, place)
+            place += _LENGTH.size + size
+            records.append(bytes(body[place - size : place]))
         at += _FRAME.size + len(body)
     return Segment(
         salt=salt, records=tuple(records), good_bytes=at, torn_bytes=max(0, len(data) - at)
@@ -85,23 +88,15 @@ def acknowledged_bytes(head: bytes, salt: int | None) -> int:
     """Return the most that the marks of a head promise; 0 if none of them can be trusted.
 
     A mark that is broken says nothing: a crash may have cut it off, and those before it promise
-    less.
-
-    Args:
-        head: the whole file.
-        salt: of the segment; None: it is gone, any will do.
+    less. Without a ``salt`` the segment is gone, and marks of any count.
     """
-    marks = (head[at : at + _MARK.size] for at in range(0, len(head), _MARK.size))
-    return max((_promised(each, salt) for each in marks), default=0)
-
-
-def _promised(mark: bytes, salt: int | None) -> int:
-    if len(mark) < _MARK.size:
-        return 0
-    _, found, acknowledged, _ = _MARK.unpack(mark)
-    if mark != mark_of(acknowledged, found) or salt not in (None, found):
-        return 0
-    return int(acknowledged)
+    most = 0
+    for at in range(0, len(head) - _MARK.size + 1, _MARK.size):
+        mark = head[at : at + _MARK.size]
+        _, found, acknowledged, _ = _MARK.unpack(mark)
+        if mark == mark_of(acknowledged, found) and salt in (None, found):
+            most = max(most, int(acknowledged))
+    return most
 
 
 def snapshot_of(state: bytes) -> bytes:
@@ -109,11 +104,7 @@ def snapshot_of(state: bytes) -> bytes:
 
 
 def read_snapshot(data: bytes, file: str) -> bytes:
-    """Return the state that a snapshot holds.
-
-    Raises:
-        LogDamaged: not a byte of it can be trusted.
-    """
+    """Return the state that a snapshot holds."""
     return _SNAPSHOT.body(data, _damaged(file))
 
 
@@ -130,17 +121,4 @@ def _body_at(data: bytes, at: int, salt: int) -> memoryview | None:
     if magic != _FRAME_MAGIC or size > len(data) - start:
         return None
     body = memoryview(data)[start : start + size]
-    return body if _checksum(body, salt) == checksum else None
-
-
-def _records_in(body: memoryview) -> Iterator[bytes]:
-    at = 0
-    while at < len(body):
-        (size,) = _LENGTH.unpack_from(body, at)
-        at += _LENGTH.size
-        yield bytes(body[at : at + size])
-        at += size
-
-
-def _checksum(body: bytes | memoryview, salt: int) -> int:
-    return crc32(body, crc32(_LENGTH.pack(len(body)), salt))
+    return body if crc32(body, crc32(_LENGTH.pack(len(body)), salt)) == checksum else None

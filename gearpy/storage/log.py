@@ -15,7 +15,6 @@ from gearpy.storage.folder.api import TEMPORARY, LogFolder
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.storage.framing import (
-    Segment,
     acknowledged_bytes,
     frame_of,
     header_of,
@@ -130,11 +129,11 @@ class FileLog:
         if records:
             frame = frame_of(records, self._salt)
             with self._writing():
-                self._folder.append(self._segment, frame)
+                self._folder.append(_name("segment", self._start), frame)
                 size = self._bytes + len(frame)
                 self._marks += 1
                 add = self._folder.note if self._marks < _MARKS_MAX else self._folder.append
-                add(self._head, mark_of(size, self._salt))
+                add(_name("head", self._start), mark_of(size, self._salt))
                 self._marks %= _MARKS_MAX
                 self._bytes = size
             self._count += len(records)
@@ -146,8 +145,8 @@ class FileLog:
         if snapshots:
             name = _name("snapshot", snapshots[-1])
             snapshot = read_snapshot(self._read(name), self._path(name))
-        data = self._read(self._segment)
-        return Replay(snapshot, read_segment(data, self._path(self._segment)).records)
+        name = _name("segment", self._start)
+        return Replay(snapshot, read_segment(self._read(name), self._path(name)).records)
 
     def snapshot(self, state: bytes) -> None:
         index = self._start + self._count
@@ -160,7 +159,7 @@ class FileLog:
     def close(self) -> None:
         if not self._broken:
             with suppress(OSError):  # Nothing is lost without it.
-                self._folder.append(self._head, b"")
+                self._folder.append(_name("head", self._start), b"")
         self.abandon()
 
     def abandon(self) -> None:
@@ -175,7 +174,12 @@ class FileLog:
                 self._folder.remove(name)
         snapshots, segments = self._numbers("snapshot"), self._numbers("segment")
         covered = snapshots[-1] if snapshots else 0
-        self._check_promised(segments)
+        for number in self._numbers("head"):
+            promised = acknowledged_bytes(self._read(_name("head", number)), None)
+            if promised > HEADER_BYTES and not any(each >= number for each in segments):
+                path = self._path(_name("segment", number))
+                reason = f"the file is missing, and {promised} bytes of it were acknowledged"
+                raise LogDamaged(file=path, offset=0, reason=reason)
         if not snapshots and not segments:
             self._begin_segment(0)
             return
@@ -192,15 +196,6 @@ class FileLog:
         self.replay()  # Damage shows now, not when somebody relies on it.
         self._remove_before(covered)
 
-    def _check_promised(self, segments: list[int]) -> None:
-        """Refuse to go on when a segment with acknowledged records is gone."""
-        for number in self._numbers("head"):
-            promised = acknowledged_bytes(self._read(_name("head", number)), None)
-            if promised > HEADER_BYTES and not any(each >= number for each in segments):
-                path = self._path(_name("segment", number))
-                reason = f"the file is missing, and {promised} bytes of it were acknowledged"
-                raise LogDamaged(file=path, offset=0, reason=reason)
-
     def _begin_segment(self, start: int) -> None:
         salt = int.from_bytes(os.urandom(4), "big")
         header = header_of(salt)
@@ -211,24 +206,8 @@ class FileLog:
     def _recover_segment(self, start: int) -> None:
         name = _name("segment", start)
         segment = read_segment(self._read(name), self._path(name))
-        self._check_whole(name, segment)
-        if segment.torn_bytes:
-            _log.warning(
-                "%s: cut off %d bytes at byte %d, of an append that a crash interrupted",
-                self._path(name),
-                segment.torn_bytes,
-                segment.good_bytes,
-            )
-            self._folder.truncate(name, segment.good_bytes)
-        # The last process may have been killed before it did; what counts from now on is durable.
-        self._folder.append(name, b"")
-        self._folder.sync_names()
-        self._start, self._count, self._salt = start, len(segment.records), segment.salt
-        self._bytes = segment.good_bytes
-        self._folder.put(_name("head", start), mark_of(self._bytes, self._salt))
 
-    def _check_whole(self, name: str, segment: Segment) -> None:
-        """Tell damage of promised records from an end that a crash has cut off."""
+        # Tell damage of promised records from an end that a crash has cut off.
         head = name.replace("segment", "head")
         marks = self._folder.read(head) or b""
         promised = acknowledged_bytes(marks, segment.salt)
@@ -248,6 +227,21 @@ class FileLog:
                 f"copy of the folder and remove {self._path(head)}",
             )
 
+        if segment.torn_bytes:
+            _log.warning(
+                "%s: cut off %d bytes at byte %d, of an append that a crash interrupted",
+                self._path(name),
+                segment.torn_bytes,
+                segment.good_bytes,
+            )
+            self._folder.truncate(name, segment.good_bytes)
+        # The last process may have been killed before it did; what counts from now on is durable.
+        self._folder.append(name, b"")
+        self._folder.sync_names()
+        self._start, self._count, self._salt = start, len(segment.records), segment.salt
+        self._bytes = segment.good_bytes
+        self._folder.put(_name("head", start), mark_of(self._bytes, self._salt))
+
     def _remove_before(self, index: int) -> None:
         for kind in ("head", "segment", "snapshot"):
             for number in self._numbers(kind):
@@ -255,14 +249,6 @@ class FileLog:
                     self._folder.remove(_name(kind, number))
 
     # -- files -----------------------------------------------------------------------------
-
-    @property
-    def _segment(self) -> str:
-        return _name("segment", self._start)
-
-    @property
-    def _head(self) -> str:
-        return _name("head", self._start)
 
     def _read(self, name: str) -> bytes:
         data = self._folder.read(name)
@@ -292,33 +278,19 @@ class FileLog:
             raise
 
 
-class MemoryLog:
+class MemoryLog(FileLog):
     """`Log` in memory, for masters whose applications end with them, and for simulations."""
-
-    version = FileLog.version  #: See `Log`.
 
     def __init__(self, folder: MemoryFolder | None = None) -> None:
         self.folder = MemoryFolder() if folder is None else folder
-        self._log = FileLog(self.folder)
-
-    def append(self, records: Sequence[bytes]) -> int:
-        return self._log.append(records)
-
-    def replay(self) -> Replay:
-        return self._log.replay()
-
-    def snapshot(self, state: bytes) -> None:
-        self._log.snapshot(state)
-
-    def close(self) -> None:
-        self._log.close()
+        super().__init__(self.folder)
 
     def crash(self, rng: "Random | None" = None) -> "MemoryLog":
         """Return the log that the next process finds; this one is closed.
 
         Unsynced bytes are lost; with ``rng``, a random part of them.
         """
-        self._log.abandon()
+        self.abandon()
         self.folder.crash(rng)
         return MemoryLog(self.folder)
 

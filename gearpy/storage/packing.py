@@ -41,11 +41,7 @@ def files_in(folder: Path, limits: ArtifactLimits) -> dict[str, Path]:
 
 
 def pack(files: Mapping[str, Path], target: Path, limits: ArtifactLimits) -> None:
-    """Write a zip file with these files by their names in it.
-
-    Raises:
-        ConfigError: they are too large, before or after.
-    """
+    """Write a zip file with these files by their names in it."""
     total = sum(path.stat().st_size for path in files.values())
     if total > limits.unpacked_bytes_max:
         raise ConfigError(
@@ -54,17 +50,13 @@ def pack(files: Mapping[str, Path], target: Path, limits: ArtifactLimits) -> Non
         )
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, path in sorted(files.items()):
-            with path.open("rb") as source, archive.open(_entry(name), "w") as entry:
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = _UNIX
+            entry.external_attr = (stat.S_IFREG | 0o600) << 16
+            with path.open("rb") as source, archive.open(entry, "w") as packed:
                 while chunk := source.read(_CHUNK_BYTES):
-                    entry.write(chunk)
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, _DATE)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.create_system = _UNIX
-    entry.external_attr = (stat.S_IFREG | 0o600) << 16
-    return entry
+                    packed.write(chunk)
 
 
 def _walk(folder: Path) -> Iterator[Path]:

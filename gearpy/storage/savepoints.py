@@ -17,21 +17,11 @@ _FOLDER: Final = "savepoints"
 
 
 def save_savepoint(checkpoints: Checkpoints, prefix: str, savepoint: Savepoint) -> None:
-    """Store a savepoint of the application below a name.
-
-    Raises:
-        OSError: the store cannot be used.
-    """
-    name = _location(prefix, savepoint.name)
+    name = f"{prefix}/{_FOLDER}/{savepoint.name}"
     checkpoints.save(name, [encode_savepoint(savepoint)])
 
 
 def savepoint_names(checkpoints: Checkpoints, prefix: str) -> list[str]:
-    """Return the names of an application's savepoints, sorted.
-
-    Raises:
-        OSError: the store cannot be read.
-    """
     folder = f"{prefix}/{_FOLDER}"
     return [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
 
@@ -44,7 +34,7 @@ def read_savepoint(checkpoints: Checkpoints, prefix: str, name: str) -> Savepoin
         ProtocolError: its file is damaged, or of a newer gearpy.
         OSError: the store cannot be read.
     """
-    return decode_savepoint(checkpoints.load(_location(prefix, name)))
+    return decode_savepoint(checkpoints.load(f"{prefix}/{_FOLDER}/{name}"))
 
 
 def read_savepoints(checkpoints: Checkpoints, prefix: str) -> list[Savepoint]:
@@ -66,13 +56,5 @@ def read_savepoints(checkpoints: Checkpoints, prefix: str) -> list[Savepoint]:
 
 
 def remove_savepoint(checkpoints: Checkpoints, prefix: str, name: str) -> None:
-    """Remove the file of a savepoint; the snapshots that it needs stay.
-
-    Raises:
-        OSError: the store cannot be used.
-    """
-    checkpoints.drop(_location(prefix, name))
-
-
-def _location(prefix: str, name: str) -> str:
-    return f"{prefix}/{_FOLDER}/{name}"
+    """Remove the file of a savepoint; the snapshots that it needs stay."""
+    checkpoints.drop(f"{prefix}/{_FOLDER}/{name}")

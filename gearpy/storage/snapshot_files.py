@@ -3,48 +3,57 @@
 A file holds for each task a head, which is all that is not keyed state, and the cells of keyed
 state that have changed since the file before. Files make a chain, the oldest first: of what two
 of them say about a task or a cell, the later one counts. Now and then a chain is rewritten as one
-file. `snapshot_format` has the bytes.
+file.
+
+A file is a header and then sections with checksums, the head of a task before its cells; the last
+section says how many there were. So a file that was cut off at any byte is not taken for a whole
+one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from hashlib import sha256
 from itertools import chain, islice
+from struct import Struct as Layout
 from tempfile import SpooledTemporaryFile
 from threading import Lock
-from typing import BinaryIO, Final, NamedTuple, Self, TypeAlias, cast
+from typing import BinaryIO, Final, Literal, NamedTuple, Self, TypeAlias, cast
 from weakref import finalize
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
 
-from gearpy.errors import SnapshotDamaged
+from gearpy.core.coordinator.blocks import HEADER_BYTES, BlockFormat
+from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile, TakenGroups
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.snapshot_format import (
-    HEAD,
-    PORTION_BYTES,
-    STATE,
-    FileSection,
-    NewSection,
-    SectionPlace,
-    check_tasks,
-    checked,
-    file_of,
-    is_at,
-    read_once,
-    skimmed,
-    verified,
-)
-from gearpy.wire.values.pieces import Encoded
+from gearpy.wire.values.pieces import Encoded, chunks_of
 
 #: Keyed state of one key group.
 Cells: TypeAlias = dict[bytes, bytes]
-#: What has changed, in portions: key groups, and maps of cells as `Section` of states has them.
+#: Changes, in portions: key groups, and maps of cells as sections of `STATE` have them.
 _Delta: TypeAlias = Callable[[], Iterable[tuple[int, bytes]]]
 #: The body of a section, behind the file that it is from.
 Body: TypeAlias = tuple[str, bytes]
+
+#: The version is raised when files can no longer be read by an older gearpy.
+FORMAT: Final = BlockFormat(b"gearpart", 3)
+#: One section holds no more; more in one piece is refused before it is stored.
+SECTION_BYTES_MAX: Final = 1 << 30
+#: So much is hashed, read or written at once: worth a step, and soon over.
+PORTION_BYTES: Final = 1 << 20
+_SMALL_BYTES: Final = 1 << 19
+
+#: Kinds of sections.
+HEAD: Final = 1
+STATE: Final = 2
+_END: Final = 3
+
+_LABEL: Final = Layout(">BQII")  # Kind, task, key group, bytes of the body.
+_SECTION: Final = Layout(">BQIII")  # The same, and the checksum of label and body.
+_TOTALS: Final = Layout(">QQI")  # Sections and bytes before the end, checksum of all their labels.
 
 #: Files of a chain that are open at a time.
 _OPEN_MAX: Final = 32
@@ -73,13 +82,53 @@ class TaskSize(NamedTuple):
     sections: int
 
 
+class FileSection(NamedTuple):
+    """A part of a file: its kind, task and key group, and its body."""
+
+    kind: int
+    task: TaskId
+    group: int
+    body: bytes
+
+
+#: A `FileSection` to write, whose body may be in pieces.
+_NewSection: TypeAlias = tuple[int, TaskId, int, Encoded]
+
+
+class SectionPlace(NamedTuple):
+    """The place of the body of a verified section."""
+
+    location: str
+    offset: int
+    kind: int
+    task: TaskId
+    group: int
+    size: int
+    checksum: int
+
+    def holds(self, body: bytes) -> bool:
+        label = _LABEL.pack(self.kind, self.task.packed(), self.group, len(body))
+        return len(body) == self.size and crc32(body, crc32(label)) == self.checksum
+
+
+# -- writing ---------------------------------------------------------------------------------
+
+
 def snapshot_chunks(parts: Iterable[TaskPart]) -> Iterator[bytes]:
     """Yield a file with the state of tasks, in portions for `Checkpoints.save`.
 
     Raises:
         ConfigError: a task holds too much in one piece.
     """
-    return file_of(section for part in parts for section in _sections_of(part))
+
+    def sections() -> Iterator[_NewSection]:
+        for part in parts:
+            yield HEAD, part.task, 0, part.head
+            for delta in part.deltas:
+                for group, body in delta():
+                    yield STATE, part.task, group, body
+
+    return _file_of(sections())
 
 
 def save_snapshot(
@@ -90,26 +139,208 @@ def save_snapshot(
     *,
     partition: int | None = None,
 ) -> SnapshotFile:
-    """Store a file of these tasks; return it as manifests list it.
-
-    Raises:
-        OSError: it could not be stored.
-    """
-    stored = checkpoints.save(name, chunks)
+    """Store a file of these tasks; return it as manifests list it."""
+    location, checksum, size = checkpoints.save(name, chunks)
     return SnapshotFile(
-        location=stored.location,
-        sha256=stored.sha256,
-        size_bytes=stored.size_bytes,
-        tasks=tasks,
-        partition=partition,
+        location=location, sha256=checksum, size_bytes=size, tasks=tasks, partition=partition
     )
 
 
-def _sections_of(part: TaskPart) -> Iterator[NewSection]:
-    yield NewSection(HEAD, part.task, 0, part.head)
-    for delta in part.deltas:
-        for group, body in delta():
-            yield NewSection(STATE, part.task, group, body)
+def _file_of(sections: Iterable[_NewSection]) -> Iterator[bytes]:
+    """Yield a file with these sections, small pieces together: each is to be worth a write."""
+    small = bytearray()
+    for piece in _pieces(sections):
+        is_large = len(piece) >= _SMALL_BYTES
+        if not is_large:
+            small += piece
+        if small and (is_large or len(small) >= _SMALL_BYTES):
+            yield bytes(small)
+            small.clear()
+        if is_large:
+            yield piece
+    if small:
+        yield bytes(small)
+
+
+def _pieces(sections: Iterable[_NewSection]) -> Iterator[bytes]:
+    yield FORMAT.header(0)
+    heads, count, offset, labels = set[TaskId](), 0, HEADER_BYTES, 0
+    for kind, task, group, body in sections:
+        if len(body) > SECTION_BYTES_MAX:
+            raise ConfigError(
+                f"task {task} holds {len(body)} bytes in one piece, at most "
+                f"{SECTION_BYTES_MAX} can be stored: keep them in keyed state, under several keys"
+            )
+        assert (kind == HEAD) != (task in heads), f"heads of task {task}"
+        heads.add(task)
+        header = _header_of(kind, task, group, body)
+        labels = crc32(header, labels)
+        yield header
+        yield from chunks_of(body)
+        count, offset = count + 1, offset + _SECTION.size + len(body)
+    totals = _TOTALS.pack(count, offset, labels)
+    yield _header_of(_END, TaskId(0, 0), 0, totals) + totals
+
+
+def _header_of(kind: int, task: TaskId, group: int, body: Encoded) -> bytes:
+    label = _LABEL.pack(kind, task.packed(), group, len(body))
+    checksum = crc32(label)
+    for chunk in chunks_of(body):
+        checksum = crc32(chunk, checksum)
+    return label + checksum.to_bytes(4, "big")
+
+
+# -- one file, from its beginning to its end -------------------------------------------------
+
+#: How a body is passed: it is returned, only checked, or not read at all.
+_Way: TypeAlias = Literal["take", "check", "skip"]
+_WayOf: TypeAlias = Callable[[SectionPlace], _Way]
+
+
+def _sections_in(
+    file: BinaryIO, wanted: SnapshotFile, way_of: _WayOf, *, is_hashed: bool
+) -> Iterator[tuple[SectionPlace, bytes]]:
+    """Yield the sections of a file in its order, with the bodies that are taken.
+
+    Nothing that was yielded counts before the end came, which agrees with all before it.
+
+    Args:
+        wanted: the file as it should be.
+        way_of: says of each section how its body is passed.
+        is_hashed: the SHA-256 of all bytes is checked in the end, so none may be skipped.
+
+    Raises:
+        SnapshotDamaged: the file is another one, of another version, or not whole.
+        OSError: it cannot be read.
+    """
+    source = _Input(file, wanted.location)
+    if wanted.size_bytes and source.size != wanted.size_bytes:
+        reason = f"the file has {source.size} bytes, stored were {wanted.size_bytes}"
+        raise source.damage(reason, at=min(source.size, wanted.size_bytes))
+    FORMAT.check(source.take(HEADER_BYTES), lambda at, reason: source.damage(reason, at=at))
+    heads, count, labels = set[TaskId](), 0, 0
+    while True:
+        at = source.at
+        header = source.take(_SECTION.size)
+        kind, task, group, size, checksum = _SECTION.unpack(header)
+        if kind not in {HEAD, STATE, _END}:
+            raise source.damage(f"a section of unknown kind {kind}", at=at)
+        if size > min(SECTION_BYTES_MAX, source.size - source.at):
+            raise source.damage(f"a section of {size} bytes does not fit", at=at)
+        place = SectionPlace(
+            wanted.location, source.at, kind, TaskId.unpack(task), group, size, checksum
+        )
+        body, found = source.body(size, crc32(header[: _LABEL.size]), way_of(place))
+        if found not in {None, checksum}:
+            raise source.damage("the checksum of a section does not match", at=at)
+        if kind == _END:
+            break
+        if (kind == HEAD) == (place.task in heads):
+            raise source.damage(f"task {place.task} has no head, or two", at=place.offset)
+        heads.add(place.task)
+        labels, count = crc32(header, labels), count + 1
+        yield place, body
+    # A body that is skipped leaves its own checksum unread; its label is checked here.
+    if not place.holds(_TOTALS.pack(count, at, labels)) or not source.has_ended():
+        raise source.damage(f"the end is not that of these {count} sections", at=place.offset)
+    if is_hashed and (digest := source.sha256.hexdigest()) != wanted.sha256:
+        raise source.damage(f"SHA-256 is {digest}, stored was {wanted.sha256}", at=0)
+
+
+class _Input:
+    """A file that is read once from its beginning to its end, and hashed on the way."""
+
+    def __init__(self, file: BinaryIO, location: str) -> None:
+        self._file = file
+        self._location = location
+        self.sha256 = sha256()  #: Of the bytes read so far.
+        self.size = file.seek(0, 2)
+        self.at = file.seek(0)
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes, so many as can well be in memory."""
+        data = self._file.read(size)
+        if len(data) != size:
+            raise self.damage("the file ends too early", at=self.at)
+        self.sha256.update(data)
+        self.at += size
+        return data
+
+    def body(self, size: int, start: int, way: _Way) -> tuple[bytes, int | None]:
+        """Pass the next bytes; return them if they are taken, and their checksum if it is known."""
+        if way == "skip":
+            self.at = self._file.seek(size, 1)
+            return b"", None
+        if way == "take":
+            data = self.take(size)
+            return data, crc32(data, start)
+        while size:
+            portion = self.take(min(size, PORTION_BYTES))
+            start = crc32(portion, start)
+            size -= len(portion)
+        return b"", start
+
+    def has_ended(self) -> bool:
+        """Tell whether the file is at its end, also one that has grown since it was opened."""
+        return self.at == self.size and not self._file.read(1)
+
+    def damage(self, reason: str, *, at: int) -> SnapshotDamaged:
+        return SnapshotDamaged(location=self._location, reason=f"byte {at}: {reason}")
+
+
+def _check_tasks(places: Iterable[SectionPlace], wanted: SnapshotFile) -> None:
+    """Refuse a file that lacks a task that it is listed with: that one would begin from nothing."""
+    stored = {each.source for each in wanted.taken if each.task in wanted.tasks}
+    missing = (stored if wanted.taken else {*wanted.tasks}) - {place.task for place in places}
+    if missing:
+        reason = f"there is no task {min(missing)}"
+        raise SnapshotDamaged(location=wanted.location, reason=reason)
+
+
+def sections_once(checkpoints: Checkpoints, file: SnapshotFile) -> Iterator[FileSection]:
+    """Yield a file's sections for the tasks that it is listed with, while it is read once.
+
+    It is verified when the end has come: until then nothing of it counts. Of a file from which
+    something is taken over that part is.
+
+    Raises:
+        SnapshotDamaged: it is missing, or not what was stored.
+        OSError: it cannot be read.
+    """
+    owners, places = _owners_in(file), list[SectionPlace]()
+    other: _Way = "skip" if file.taken else "check"
+    with checkpoints.open(file.location) as source:
+        found = _sections_in(
+            source,
+            file,
+            lambda at: "take" if owners(at) else other,
+            is_hashed=not file.taken,
+        )
+        for place, body in found:
+            places.append(place)
+            for task in owners(place):
+                yield FileSection(place.kind, task, place.group, body)
+    _check_tasks(places, file)
+
+
+def _owners_in(file: SnapshotFile) -> Callable[[SectionPlace], Sequence[TaskId]]:
+    taken: dict[TaskId, list[TakenGroups]] = {}
+    for each in file.taken:
+        if each.task in file.tasks:
+            taken.setdefault(each.source, []).append(each)
+
+    def owners(place: SectionPlace) -> Sequence[TaskId]:
+        if not file.taken:
+            return (place.task,) if place.task in file.tasks else ()
+        if place.kind != STATE:
+            return ()
+        found = taken.get(place.task, ())
+        return [each.task for each in found if each.first <= place.group <= each.last]
+
+    return owners
+
+
+# -- chains ----------------------------------------------------------------------------------
 
 
 class SnapshotChain:
@@ -141,9 +372,19 @@ class SnapshotChain:
         skims: bool = False,
         reads: Callable[[TaskId], bool] | None = None,
     ) -> None:
+        def ways_in(file: SnapshotFile) -> _WayOf:
+            if skims or reads is None:
+                return lambda _: "skip" if skims else "check"
+            owners = _owners_in(file)
+
+            def way_of(place: SectionPlace) -> _Way:
+                is_later = place.kind == STATE and any(map(reads, owners(place)))
+                return "skip" if is_later else "check"
+
+            return way_of
+
         self.files = tuple(files)
-        find = skimmed if skims else verified if reads is None else partial(_checked, reads)
-        self._open = _OpenFiles(checkpoints, find)
+        self._open = _OpenFiles(checkpoints, ways_in, is_hashed=not skims and reads is None)
         self.close = finalize(self, self._open.close)  #: May be called again.
         self._heads: dict[TaskId, SectionPlace] = {}
         self._state: dict[TaskId, list[SectionPlace]] = {}  # As they are read.
@@ -177,38 +418,18 @@ class SnapshotChain:
         return frozenset(self._heads)
 
     def head(self, task: TaskId) -> bytes:
-        """Return the head of a task, from the newest file that has it.
-
-        Raises:
-            SnapshotDamaged: it has changed since it was verified.
-        """
         return self._open.read(self._heads[task])
 
     def sections(self, task: TaskId) -> Iterator[tuple[int, bytes]]:
-        """Yield key groups and their cells, the oldest first, as `Section` of states has them.
-
-        Raises:
-            SnapshotDamaged: one has changed since it was verified.
-        """
         return ((place.group, self._open.read(place)) for place in self._state.get(task, ()))
 
     def groups(self, task: TaskId) -> list[int]:
         return sorted(self._groups.get(task, ()))
 
     def cells(self, task: TaskId, group: int) -> Cells:
-        """Return the cells that a task has in a key group in the end.
-
-        Raises:
-            SnapshotDamaged: they have changed since they were verified, or are no cells.
-        """
         return living_cells(self.bodies(task, group))
 
     def bodies(self, task: TaskId, group: int) -> Iterator[Body]:
-        """Yield the bodies of a key group, the oldest first.
-
-        Raises:
-            SnapshotDamaged: one has changed since it was verified.
-        """
         places = self._groups.get(task, {}).get(group, ())
         return ((place.location, self._open.read(place)) for place in places)
 
@@ -217,64 +438,18 @@ class SnapshotChain:
         return TaskSize(self._heads[task].size, sum(sizes), len(sizes))
 
 
-def sections_once(checkpoints: Checkpoints, file: SnapshotFile) -> Iterator[FileSection]:
-    """Yield a file's sections for the tasks that it is listed with, while it is read once.
-
-    It is verified when the end has come: until then nothing of it counts. Of a file from which
-    something is taken over that part is.
-
-    Raises:
-        SnapshotDamaged: it is missing, or not what was stored.
-        OSError: it cannot be read.
-    """
-    owners, places = _owners_in(file), list[SectionPlace]()
-    with checkpoints.open(file.location) as source:
-        found = read_once(source, file, lambda at: bool(owners(at)), skims=bool(file.taken))
-        for place, body in found:
-            places.append(place)
-            for task in owners(place):
-                yield FileSection(place.kind, task, place.group, body)
-    check_tasks(places, file)
-
-
-def _owners_in(file: SnapshotFile) -> Callable[[SectionPlace], Sequence[TaskId]]:
-    taken: dict[TaskId, list[TakenGroups]] = {}
-    for each in file.taken:
-        if each.task in file.tasks:
-            taken.setdefault(each.source, []).append(each)
-
-    def owners(place: SectionPlace) -> Sequence[TaskId]:
-        if not file.taken:
-            return (place.task,) if place.task in file.tasks else ()
-        if place.kind != STATE:
-            return ()
-        found = taken.get(place.task, ())
-        return [each.task for each in found if each.first <= place.group <= each.last]
-
-    return owners
-
-
-def _checked(
-    reads: Callable[[TaskId], bool], source: BinaryIO, file: SnapshotFile
-) -> list[SectionPlace]:
-    owners = _owners_in(file)
-
-    def is_later(place: SectionPlace) -> bool:
-        return place.kind == STATE and any(map(reads, owners(place)))
-
-    return checked(source, file, is_later)
-
-
 class _OpenFiles:
     """Keeps files open between reads: opening one may cost a request to a far machine."""
 
     def __init__(
         self,
         checkpoints: Checkpoints,
-        find: Callable[[BinaryIO, SnapshotFile], list[SectionPlace]],
+        ways_in: Callable[[SnapshotFile], _WayOf],
+        *,
+        is_hashed: bool,
     ) -> None:
         self._checkpoints = checkpoints
-        self._find = find
+        self._ways_in, self._is_hashed = ways_in, is_hashed
         self._lock = Lock()
         self._files: dict[str, BinaryIO] = {}  # The one that was opened first is closed first.
         self._places: dict[tuple[str, str], list[SectionPlace]] = {}
@@ -283,8 +458,10 @@ class _OpenFiles:
         key = (file.location, file.sha256)
         with self._lock:
             if key not in self._places:
-                self._places[key] = self._find(self._file(file.location), file)
-        check_tasks(self._places[key], file)
+                source, ways = self._file(file.location), self._ways_in(file)
+                found = _sections_in(source, file, ways, is_hashed=self._is_hashed)
+                self._places[key] = [place for place, _ in found]
+        _check_tasks(self._places[key], file)
         return self._places[key]
 
     def read(self, place: SectionPlace) -> bytes:
@@ -292,7 +469,7 @@ class _OpenFiles:
             file = self._file(place.location)
             file.seek(place.offset)
             body = file.read(place.size)
-        if not is_at(place, body):
+        if not place.holds(body):
             reason = f"byte {place.offset}: it has changed since it was verified"
             raise SnapshotDamaged(location=place.location, reason=reason)
         return body
@@ -332,20 +509,20 @@ def rebased_chunks(
     """
     newest = {part.task: part for part in parts}
     with SnapshotChain(checkpoints, files) as before:
-        yield from file_of(_rebased(before, newest, keeps_deleted=keeps_deleted))
+        yield from _file_of(_rebased(before, newest, keeps_deleted=keeps_deleted))
 
 
 def _rebased(
     before: SnapshotChain, parts: Mapping[TaskId, TaskPart], *, keeps_deleted: bool
-) -> Iterator[NewSection]:
+) -> Iterator[_NewSection]:
     for task in sorted(before.tasks | parts.keys()):
         part = parts[task] if task in parts else TaskPart(task=task, head=before.head(task))
-        yield NewSection(HEAD, task, 0, part.head)
+        yield HEAD, task, 0, part.head
         with _put_aside(part) as (groups, changes):
             for group in sorted({*before.groups(task), *groups}):
                 cells = _merged(before.bodies(task, group), changes(group))
                 for body in _portions(cells, keeps_deleted=keeps_deleted):
-                    yield NewSection(STATE, task, group, body)
+                    yield STATE, task, group, body
 
 
 @contextmanager
@@ -385,11 +562,6 @@ def _merged(*sources: Iterable[Body]) -> dict[bytes, bytes | None]:
 
 
 def living_cells(bodies: Iterable[Body]) -> Cells:
-    """Return the cells that bodies of a key group, the oldest first, leave in the end.
-
-    Raises:
-        SnapshotDamaged: one of them is no map of cells.
-    """
     cells = _merged(bodies)
     if None not in cells.values():  # Soon known, and so as a rule.
         return cast("Cells", cells)

@@ -52,14 +52,10 @@ _DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
 
 
 def encode_control(message: object, version: int = PROTOCOL.newest) -> bytes:
-    """Return a control message as bytes, in a version that both sides speak.
-
-    Raises:
-        ProtocolError: there is no such message in that version.
-    """
+    """Return a control message as bytes, in a version that both sides speak."""
     name = type(message).__name__
     assert CONTROL_CLASSES.get(name) is type(message), f"{name} is no control message"
-    if not _is_in(name, version):
+    if not (version >= NEWEST or ADDED.get(name) != ()):
         raise ProtocolError(f"there is no control message {name!r} in protocol version {version}")
     form = _form(_with_older_contents(message, version), version)
     try:
@@ -79,9 +75,16 @@ def decode_control(data: bytes | memoryview) -> object:
         ProtocolError: unknown version or class, or a field that is missing, unknown or of
             the wrong type; the text names class and field.
     """
-    version, name, fields = _opened(data)
+    try:
+        version, name, fields = _ENVELOPE.decode(data)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise ProtocolError(f"malformed control message: {error}") from error
+    if not PROTOCOL.knows(version):
+        raise ProtocolError(
+            f"control message {name!r} of protocol version {version}, expected {PROTOCOL.text}"
+        )
     decoder = _DECODERS.get(name)
-    if decoder is None or not _is_in(name, version):
+    if decoder is None or not (version >= NEWEST or ADDED.get(name) != ()):
         raise ProtocolError(f"unknown control message {name!r}")
     try:
         message: object = decoder.decode(fields)
@@ -91,10 +94,6 @@ def decode_control(data: bytes | memoryview) -> object:
     if msgspec.msgpack.encode(form) != bytes(fields):
         raise ProtocolError(f"control message {name}: {_surplus(form, fields)}")
     return message
-
-
-def _is_in(name: str, version: int) -> bool:
-    return version >= NEWEST or ADDED.get(name) != ()
 
 
 def _form(message: Any, version: int) -> Any:
@@ -135,18 +134,6 @@ def _in_version(encoded: bytes, version: int) -> bytes:
         return encode_control(decode_control(encoded), version)
     except ProtocolError:
         return encoded
-
-
-def _opened(data: bytes | memoryview) -> tuple[int, str, msgspec.Raw]:
-    try:
-        version, name, fields = _ENVELOPE.decode(data)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise ProtocolError(f"malformed control message: {error}") from error
-    if not PROTOCOL.knows(version):
-        raise ProtocolError(
-            f"control message {name!r} of protocol version {version}, expected {PROTOCOL.text}"
-        )
-    return version, name, fields
 
 
 def _surplus(message: object, fields: msgspec.Raw) -> str:
@@ -217,11 +204,7 @@ def encode_answer(answer: object | None) -> bytes:
 
 
 def decode_answer(body: bytes | memoryview) -> object | None:
-    """Return the answer in a letter; it may be a `GearpyError`.
-
-    Raises:
-        ProtocolError: the answer is malformed.
-    """
+    """Return the answer in a letter; it may be a `GearpyError`."""
     outcome, rest = bytes(body[:1]), memoryview(body)[1:]
     if outcome == bytes([_MESSAGE]):
         return decode_control(rest)
@@ -242,20 +225,12 @@ def decode_answer(body: bytes | memoryview) -> object | None:
 def encode_peer(
     message: PeerMessage, limits: FrameLimits, version: int = PROTOCOL.newest
 ) -> list[bytes | memoryview]:
-    """Return the frame of a message from one process to another, in their common version.
-
-    Raises:
-        ConfigError: the message is larger than a frame may be.
-    """
+    """Return the frame of a message from one process to another, in their common version."""
     return encode_frame(FrameKind.PEER, [encode_control(message, version)], limits)
 
 
 def decode_peer(frame: Frame) -> PeerMessage:
-    """Return the message that another process has sent.
-
-    Raises:
-        ProtocolError: it is something else, or malformed.
-    """
+    """Return the message that another process has sent."""
     if frame.kind is not FrameKind.PEER:
         raise ProtocolError(f"a {frame.kind.name} frame is not allowed on a connection of peers")
     message = decode_control(frame.body)

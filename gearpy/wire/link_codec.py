@@ -97,11 +97,7 @@ class LinkCodec:
             raise ProtocolError(f"malformed {frame.kind.name} frame: {error}") from error
 
     def decode_batch(self, batch: Batch | EncodedBatch) -> Batch:
-        """Return the records of a batch, decoded if it came off the wire.
-
-        Raises:
-            ProtocolError: the records are malformed.
-        """
+        """Return the records of a batch, decoded if it came off the wire."""
         if isinstance(batch, Batch):
             return batch
         decoded = decode_batch(batch.body, batch.count, self._registry)
@@ -110,7 +106,11 @@ class LinkCodec:
 
 
 def _encode_data(m: DataMessage, encoders: EncoderPool) -> tuple[FrameKind, _Buffers]:
-    origin = _encode_origin(m.batch.origin)
+    batch, origin = m.batch, b""
+    if batch.origin.source >= 0:
+        source, partition, offset, *flags = batch.origin
+        bits = sum(1 << bit for bit, is_set in enumerate(flags) if is_set)
+        origin = _ORIGIN.pack(source, partition, offset, bits)
     head = _DATA.pack(
         m.session,
         m.source.packed(),
@@ -119,13 +119,12 @@ def _encode_data(m: DataMessage, encoders: EncoderPool) -> tuple[FrameKind, _Buf
         m.epoch,
         m.watermark_ms,
         (_IDLE if m.idle else 0) | (_HAS_ORIGIN if origin else 0),
-        len(m.batch),
+        len(batch),
         m.size_bytes,
     )
     head += origin
-    if isinstance(m.batch, EncodedBatch):
-        return FrameKind.DATA, [head, m.batch.body]
-    batch = m.batch
+    if isinstance(batch, EncodedBatch):
+        return FrameKind.DATA, [head, batch.body]
     body = encode_batch(
         batch.values,
         batch.timestamps,
@@ -136,29 +135,19 @@ def _encode_data(m: DataMessage, encoders: EncoderPool) -> tuple[FrameKind, _Buf
     return FrameKind.DATA, [head, *body]
 
 
-def _encode_origin(origin: Origin) -> bytes:
-    if origin.source < 0:
-        return b""
-    source, partition, offset, *flags = origin
-    bits = sum(1 << bit for bit, is_set in enumerate(flags) if is_set)
-    return _ORIGIN.pack(source, partition, offset, bits)
-
-
-def _decode_origin(body: memoryview) -> Origin:
-    *place, bits = _ORIGIN.unpack_from(body, _DATA.size)
-    if bits >> _FLAGS_OF_ORIGIN:
-        raise ProtocolError(f"unknown flags {bits:#x} of a partition in a DATA frame")
-    return Origin(*place, *(bool(bits >> bit & 1) for bit in range(_FLAGS_OF_ORIGIN)))
-
-
 def _decode_data(body: memoryview, _: RecordRegistry) -> DataMessage:
     *link, seq, epoch, watermark_ms, flags, records, size = _DATA.unpack_from(body)
     session, source, target = _ids(*link)
     if flags & ~(_IDLE | _HAS_ORIGIN):
         raise ProtocolError(f"unknown flags {flags:#x} in a DATA frame")
-    has_origin = bool(flags & _HAS_ORIGIN)
-    origin = _decode_origin(body) if has_origin else NOWHERE
-    rest = body[_DATA.size + (_ORIGIN.size if has_origin else 0) :]
+    origin, start = NOWHERE, _DATA.size
+    if flags & _HAS_ORIGIN:
+        *place, bits = _ORIGIN.unpack_from(body, _DATA.size)
+        if bits >> _FLAGS_OF_ORIGIN:
+            raise ProtocolError(f"unknown flags {bits:#x} of a partition in a DATA frame")
+        origin = Origin(*place, *(bool(bits >> bit & 1) for bit in range(_FLAGS_OF_ORIGIN)))
+        start += _ORIGIN.size
+    rest = body[start:]
     records_body = bytes(rest) if len(rest) < _COPY_BELOW_BYTES else rest
     return DataMessage(
         session=session,
@@ -181,26 +170,20 @@ def _ids(session: int, source: int, target: int) -> tuple[SessionId, TaskId, Tas
     return SessionId(session), TaskId.unpack(source), TaskId.unpack(target)
 
 
-def _encode_initial(m: InitialAckRequest, _: EncoderPool) -> tuple[FrameKind, _Buffers]:
-    return FrameKind.INITIAL_ACK_REQUEST, [_LINK.pack(*_link_of(m))]
-
-
-def _decode_initial(body: memoryview, _: RecordRegistry) -> InitialAckRequest:
-    return InitialAckRequest(*_ids(*_LINK.unpack(body)))
-
-
-def _encode_ack_request(m: AckRequest, _: EncoderPool) -> tuple[FrameKind, _Buffers]:
-    return FrameKind.ACK_REQUEST, [_ONE.pack(*_link_of(m), m.seq)]
-
-
-def _decode_ack_request(body: memoryview, _: RecordRegistry) -> AckRequest:
-    *link, seq = _ONE.unpack(body)
-    return AckRequest(*_ids(*link), seq)
-
-
-def _encode_ack(m: Ack, _: EncoderPool) -> tuple[FrameKind, _Buffers]:
-    room = [_ROOM.pack(m.room)] if m.room else []
-    return FrameKind.ACK, [_ACK.pack(*_link_of(m), m.seq, m.received), *room]
+_ENCODERS: Final[dict[type, Callable[[Any, EncoderPool], tuple[FrameKind, _Buffers]]]] = {
+    DataMessage: _encode_data,
+    InitialAckRequest: lambda m, _: (FrameKind.INITIAL_ACK_REQUEST, [_LINK.pack(*_link_of(m))]),
+    AckRequest: lambda m, _: (FrameKind.ACK_REQUEST, [_ONE.pack(*_link_of(m), m.seq)]),
+    Ack: lambda m, _: (
+        FrameKind.ACK,
+        [_ACK.pack(*_link_of(m), m.seq, m.received), *([_ROOM.pack(m.room)] if m.room else [])],
+    ),
+    LatencyProbe: lambda m, _: (FrameKind.LATENCY_PROBE, [_ONE.pack(*_link_of(m), m.sent_ns)]),
+    Unmanaged: lambda m, encoders: (
+        FrameKind.UNMANAGED,
+        [_LINK.pack(*_link_of(m)), encoders.pack(m.value)],
+    ),
+}
 
 
 def _decode_ack(body: memoryview, _: RecordRegistry) -> Ack:
@@ -209,37 +192,23 @@ def _decode_ack(body: memoryview, _: RecordRegistry) -> Ack:
     return Ack(*_ids(*link), seq, received, *(_ROOM.unpack(rest) if rest else ()))
 
 
-def _encode_probe(m: LatencyProbe, _: EncoderPool) -> tuple[FrameKind, _Buffers]:
-    return FrameKind.LATENCY_PROBE, [_ONE.pack(*_link_of(m), m.sent_ns)]
+def _decode_one(
+    cls: type[AckRequest] | type[LatencyProbe],
+) -> Callable[[memoryview, RecordRegistry], LinkMessage]:
+    def decode(body: memoryview, _: RecordRegistry) -> LinkMessage:
+        *link, number = _ONE.unpack(body)
+        return cls(*_ids(*link), number)
+
+    return decode
 
 
-def _decode_probe(body: memoryview, _: RecordRegistry) -> LatencyProbe:
-    *link, sent_ns = _ONE.unpack(body)
-    return LatencyProbe(*_ids(*link), sent_ns)
-
-
-def _encode_unmanaged(m: Unmanaged, encoders: EncoderPool) -> tuple[FrameKind, _Buffers]:
-    return FrameKind.UNMANAGED, [_LINK.pack(*_link_of(m)), encoders.pack(m.value)]
-
-
-def _decode_unmanaged(body: memoryview, registry: RecordRegistry) -> Unmanaged:
-    link = _ids(*_LINK.unpack_from(body))
-    return Unmanaged(*link, decode_value(body[_LINK.size :], registry))
-
-
-_ENCODERS: Final[dict[type, Callable[[Any, EncoderPool], tuple[FrameKind, _Buffers]]]] = {
-    DataMessage: _encode_data,
-    InitialAckRequest: _encode_initial,
-    AckRequest: _encode_ack_request,
-    Ack: _encode_ack,
-    LatencyProbe: _encode_probe,
-    Unmanaged: _encode_unmanaged,
-}
 _DECODERS: Final[dict[FrameKind, Callable[[memoryview, RecordRegistry], LinkMessage]]] = {
     FrameKind.DATA: _decode_data,
-    FrameKind.INITIAL_ACK_REQUEST: _decode_initial,
-    FrameKind.ACK_REQUEST: _decode_ack_request,
+    FrameKind.INITIAL_ACK_REQUEST: lambda body, _: InitialAckRequest(*_ids(*_LINK.unpack(body))),
+    FrameKind.ACK_REQUEST: _decode_one(AckRequest),
     FrameKind.ACK: _decode_ack,
-    FrameKind.LATENCY_PROBE: _decode_probe,
-    FrameKind.UNMANAGED: _decode_unmanaged,
+    FrameKind.LATENCY_PROBE: _decode_one(LatencyProbe),
+    FrameKind.UNMANAGED: lambda body, registry: Unmanaged(
+        *_ids(*_LINK.unpack_from(body)), decode_value(body[_LINK.size :], registry)
+    ),
 }

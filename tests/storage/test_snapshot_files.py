@@ -15,9 +15,12 @@ from msgspec.structs import replace
 from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile, TakenGroups
-from gearpy.storage import snapshot_files, snapshot_format
+from gearpy.storage import snapshot_files
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
 from gearpy.storage.snapshot_files import (
+    FORMAT,
+    HEAD,
+    STATE,
     SnapshotChain,
     TaskPart,
     TaskSize,
@@ -25,7 +28,6 @@ from gearpy.storage.snapshot_files import (
     sections_once,
     snapshot_chunks,
 )
-from gearpy.storage.snapshot_format import HEAD, STATE
 
 ONE, TWO = TaskId(1, 0), TaskId(2, 7)
 Changes = dict[bytes, bytes | None]
@@ -274,7 +276,7 @@ def test_a_chain_longer_than_files_may_be_open(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_portions_are_worth_a_write_each() -> None:
-    big = bytes(snapshot_format.PORTION_BYTES)
+    big = bytes(snapshot_files.PORTION_BYTES)
     parts = [*(a_part(TaskId(1, at), b"x" * 100) for at in range(20_000)), a_part(TWO, big)]
 
     sizes = [len(chunk) for chunk in snapshot_chunks(parts)]
@@ -336,7 +338,7 @@ def test_a_file_that_goes_on_behind_its_end_is_refused(whole: bytes) -> None:
 
 def test_a_file_with_other_sections_than_its_end_says_is_refused(whole: bytes) -> None:
     store = MemoryCheckpoints()
-    header, section = 14, 21
+    header, section = 22, 21
     head = section + len(b"one")
     without_first = whole[:header] + whole[header + head :]
     twice = whole[: header + head] + whole[header:]
@@ -351,11 +353,11 @@ def test_a_file_of_another_version_is_refused(
     whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so, as it is no damage; what is in it may mean something else."""
-    monkeypatch.setattr(snapshot_format, "FORMAT_VERSION", 3)
+    monkeypatch.setattr(snapshot_files, "FORMAT", FORMAT._replace(version=4))
     store = MemoryCheckpoints()
     store.save("f", [whole])
 
-    with pytest.raises(SnapshotDamaged, match="format version 2, this gearpy reads version 3"):
+    with pytest.raises(SnapshotDamaged, match="format version 3, this gearpy reads version 4"):
         SnapshotChain(store, [next(claims(whole))])
 
 
@@ -373,7 +375,7 @@ def test_what_changes_after_it_was_verified_is_found(tmp_path: Path) -> None:
     store = checkpoints_at(tmp_path)
     file = a_file(store, a_part(ONE, b"head", [(1, {b"a": b"1"})]))
     path, whole = tmp_path / "f", (tmp_path / "f").read_bytes()
-    bodies = [at for at, _ in enumerate(whole) if 35 <= at < 39 or 60 <= at < 67]
+    bodies = [at for at, _ in enumerate(whole) if 43 <= at < 47 or 68 <= at < 75]
 
     for at in bodies:
         for changed in (whole[:at] + b"?" + whole[at + 1 :], whole[:at]):
@@ -385,7 +387,7 @@ def test_what_changes_after_it_was_verified_is_found(tmp_path: Path) -> None:
 
 
 def test_a_section_that_cannot_fit_is_refused_before_memory_is_taken(whole: bytes) -> None:
-    size_at = 14 + 13
+    size_at = 22 + 13
     huge = whole[:size_at] + (1 << 31).to_bytes(4, "big") + whole[size_at + 4 :]
     store = MemoryCheckpoints()
     store.save("f", [huge])
@@ -396,7 +398,7 @@ def test_a_section_that_cannot_fit_is_refused_before_memory_is_taken(whole: byte
 
 def test_too_much_in_one_piece_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it is stored: nobody could read it again."""
-    monkeypatch.setattr(snapshot_format, "SECTION_BYTES_MAX", 100)
+    monkeypatch.setattr(snapshot_files, "SECTION_BYTES_MAX", 100)
 
     for part in (a_part(ONE, bytes(101)), a_part(ONE, b"", [(0, {b"a": bytes(101)})])):
         with pytest.raises(ConfigError, match=r"task 1\.0 holds 10\d bytes in one piece"):

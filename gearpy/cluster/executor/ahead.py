@@ -15,8 +15,7 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import chain_of
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.snapshot_files import sections_once
-from gearpy.storage.snapshot_format import HEAD
+from gearpy.storage.snapshot_files import HEAD, sections_once
 from gearpy.task.api.snapshots import NO_STATE, TaskResume, decode_state
 
 _log = logging.getLogger(__name__)

@@ -39,7 +39,6 @@ class Backlog:
     # -- the task --------------------------------------------------------------------------
 
     def on_shown(self, rows: int) -> None:
-        """Note that there is more."""
         with self._changed:
             self._shown += 1
             self._new_rows += rows
@@ -61,7 +60,6 @@ class Backlog:
             return self._is_all and self._looked == self._shown
 
     def report(self, name: str) -> ConsumerReport:
-        """Return how far it is."""
         with self._changed:
             return ConsumerReport(
                 name=name,
@@ -77,7 +75,6 @@ class Backlog:
 
     @property
     def is_changed(self) -> bool:
-        """Whether rows were shown since the last look."""
         return self._looked != self._shown
 
     def on_looking(self) -> None:
@@ -86,7 +83,6 @@ class Backlog:
             self._new_rows = 0
 
     def on_looked(self, rows: int, *, is_all: bool) -> None:
-        """Take how many wait, and whether all was handed over."""
         with self._changed:
             self._looked = self._looking
             self._looked_rows, self._is_all = rows, is_all
@@ -109,7 +105,6 @@ class Backlog:
             self._waiting_since_ms = 0  # Until it is weighed again.
 
     def on_trouble(self, what: str) -> None:
-        """Note the trouble with the hand-over, until a batch is taken."""
         with self._changed:
             self._trouble = what
 

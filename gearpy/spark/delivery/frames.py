@@ -49,11 +49,7 @@ class BatchFrames:
         return f"{self._log.schema.log}-{self._sink}-{batch_id:012d}"
 
     def describe(self, batch: HandoffBatch, *, attempt: int) -> SparkBatch:
-        """Return the facts about a batch for the user's function.
-
-        Raises:
-            GearpyError: files of the log are gone or damaged.
-        """
+        """Return the facts about a batch for the user's function."""
         noted = self._noted(batch)
         starts = [each.starts for each in noted if each.starts is not None]
         ends = [each.ends for each in noted if each.ends is not None]
@@ -70,11 +66,7 @@ class BatchFrames:
         )
 
     def frame(self, session: SparkSession, batch: HandoffBatch, *, rows: int) -> DataFrame:
-        """Return the rows of a batch, with the columns of the log.
-
-        Raises:
-            GearpyError: files of the log are gone or damaged.
-        """
+        """Return the rows of a batch, with the columns of the log."""
         schema = StructType.fromJson(self._log.schema.spark)
         if rows <= self._in_memory_rows:
             table = self._log.read_between(batch.start, batch.end)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _NAME_CHARS: Final = 80
-#: Of a folder that is not there, or a Spark that tells something else.
+#: A folder that is not there raises these, or a Spark that tells something else.
 _ERRORS: Final = (GearpyError, OSError, LookupError, ValueError, TypeError, AttributeError)
 
 
@@ -102,7 +102,6 @@ class QueryNotes:
             self._write(report)
 
     def on_end(self, query: str, failure: str | None) -> None:
-        """Take that a query has ended; ``failure`` says why, if it did not mean to."""
         report = self._last.pop(query, None)
         if report is not None:
             reason = (failure or "").strip().partition("\n")[0]
@@ -122,8 +121,9 @@ def report_of(progress: Mapping[str, Any], view: LogView, *, now_ms: int) -> Rea
     if source is None:
         return None
     lanes, ends = dict(source["endOffset"]), view.ends()
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", progress.get("name") or "").lstrip("_.-")[:_NAME_CHARS]
     return ReaderReport(
-        name=_reader_name(progress.get("name") or "", str(progress["id"])),
+        name=name or f"spark-{progress['id']}",
         lanes=lanes,
         at_ms=now_ms,
         rows_per_s=source.get("processedRowsPerSecond"),
@@ -137,12 +137,10 @@ def report_of(progress: Mapping[str, Any], view: LogView, *, now_ms: int) -> Rea
     )
 
 
-def _reader_name(name: str, query: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip("_.-")[:_NAME_CHARS] or f"spark-{query}"
-
-
 def _reads(source: Mapping[str, Any], view: LogView) -> bool:
     offset, ends = source.get("endOffset"), view.ends()
-    if not isinstance(offset, Mapping) or not offset:
-        return False
-    return all(isinstance(seq, int) and seq <= ends.get(lane, 0) for lane, seq in offset.items())
+    return (
+        isinstance(offset, Mapping)
+        and bool(offset)
+        and all(isinstance(seq, int) and seq <= ends.get(lane, 0) for lane, seq in offset.items())
+    )

@@ -39,19 +39,14 @@ class BatchLog:
 
     def claim(self) -> None:
         """Become the only writer of this log."""
-        self._store.make(
-            HANDOVERS
-        )  # A log that was written without a hand-over may lack the folder.
+        # A log that was written without a hand-over may lack the folder.
+        self._store.make(HANDOVERS)
         self._token = uuid4().hex
-        self._store.put(self._owner, json.dumps({"token": self._token}).encode())
+        owner = json.dumps({"token": self._token})
+        self._store.put(f"{HANDOVERS}{self._name}.owner", owner.encode())
 
     def read(self) -> tuple[HandoffBatch | None, HandoffBatch | None]:
-        """Return the newest batch that was taken, and the newest that was begun.
-
-        Raises:
-            GearpyError: what is written of a batch that was taken is damaged, or it was a batch of
-                another log.
-        """
+        """Return the newest batch that was taken, and the newest that was begun."""
         done_id, begun_id = self._newest(_DONE), self._newest(_INTENT)
         done = self._read(done_id, _DONE) if done_id else None
         if done_id and done is None:
@@ -59,7 +54,7 @@ class BatchLog:
                 f"{self._store.location(self._file(done_id, _DONE))} is damaged: nobody knows "
                 "which batch is next"
             )
-        # One that cannot be read was not complete, so no function was called with it.
+        # An intent that cannot be read was not complete, so no function was called with it.
         return done, self._read(begun_id, _INTENT) if begun_id else None
 
     def begin(self, start: Mapping[str, int]) -> Mapping[str, int]:
@@ -83,11 +78,7 @@ class BatchLog:
             ) from None
 
     def write_intent(self, batch: HandoffBatch) -> None:
-        """Make a batch durable before the function is called with it.
-
-        Raises:
-            GearpyError: another start of the sink has taken over, or has begun another batch.
-        """
+        """Make a batch durable before the function is called with it."""
         self._check_owner()
         file, text = self._file(batch.batch_id, _INTENT), self._text(batch)
         if self._store.put_new(file, text):
@@ -99,11 +90,7 @@ class BatchLog:
             raise self._given_up()
 
     def write_done(self, batch: HandoffBatch) -> None:
-        """Make durable that a batch was taken, and forget those before it.
-
-        Raises:
-            GearpyError: another start of the sink has taken over.
-        """
+        """Make durable that a batch was taken, and forget those before it."""
         self._check_owner()
         self._store.put(self._file(batch.batch_id, _DONE), self._text(batch))
         for number in (batch.batch_id - 1, batch.batch_id - 2):
@@ -112,10 +99,6 @@ class BatchLog:
                     self._store.remove(self._file(number, kind))
 
     # -- files -----------------------------------------------------------------------------
-
-    @property
-    def _owner(self) -> str:
-        return f"{HANDOVERS}{self._name}.owner"
 
     def _file(self, number: int, kind: str) -> str:
         return f"{HANDOVERS}{self._name}.{number:012d}.{kind}"
@@ -133,16 +116,19 @@ class BatchLog:
 
     def _read(self, number: int, kind: str) -> HandoffBatch | None:
         try:
-            return _batch(self._load(self._file(number, kind)), number)
+            found = self._load(self._file(number, kind))
+            batch = HandoffBatch(
+                batch_id=number,
+                start=_position(found["start"]),
+                end=_position(found["end"]),
+                rows=int(found["rows"]),
+            )
+            return batch if found["batch_id"] == number else None
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def _load(self, file: str) -> Any:
-        """Return the content of a file; None if it is missing or holds no JSON.
-
-        Raises:
-            GearpyError: it says that of another log.
-        """
+        """Return the content of a file; None if it is missing or holds no JSON."""
         try:
             found = json.loads(self._store.read(file) or b"")
         except ValueError:
@@ -161,7 +147,7 @@ class BatchLog:
 
     def _check_owner(self) -> None:
         try:
-            found = json.loads(self._store.read(self._owner) or b"{}")
+            found = json.loads(self._store.read(f"{HANDOVERS}{self._name}.owner") or b"{}")
         except ValueError:
             found = {}
         if found.get("token") != self._token:
@@ -172,17 +158,6 @@ class BatchLog:
             f"another start of sink {self._name!r} hands over what is in {self._store.place}: this "
             "one was given up, or two applications write one folder"
         )
-
-
-def _batch(found: Mapping[str, Any], number: int) -> HandoffBatch:
-    if found["batch_id"] != number:
-        raise ValueError(number)
-    return HandoffBatch(
-        batch_id=number,
-        start=_position(found["start"]),
-        end=_position(found["end"]),
-        rows=int(found["rows"]),
-    )
 
 
 def _position(found: Mapping[str, Any]) -> dict[str, int]:

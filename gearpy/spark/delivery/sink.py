@@ -57,7 +57,14 @@ class SparkSink(Sink):
         if not callable(function):
             raise ConfigError(f"to_spark needs a function of a frame and a batch, not {function!r}")
         target_of(spark)  # It checks it.
-        _check_name(name)
+
+        is_word = name.isascii() and name.replace("-", "_").isidentifier()
+        if not is_word or len(name) > _NAME_CHARS_MAX:
+            raise ConfigError(
+                f"to_spark: name {name!r} cannot be that of files: take letters, digits, dashes "
+                f"and underscores, a letter first, {_NAME_CHARS_MAX} at most"
+            )
+
         if options.get("compact_files") is not None:
             raise ConfigError(
                 "to_spark: compact_files would remove files while Spark reads them: leave it out, "
@@ -131,7 +138,6 @@ class SparkWriter(WindowLogWriter, PacedWriter):
     def recover(
         self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
     ) -> None:
-        """Recover the log; then start the hand-over with the batches that were shown before."""
         kept = {each: prepared[each][_KEPT] for each in prepared}
         super().recover(kept, epoch=epoch, run=run, incarnation=incarnation)
         assert self._context is not None, "begin() comes first"
@@ -143,7 +149,6 @@ class SparkWriter(WindowLogWriter, PacedWriter):
         self._rows += len(batch.values)
 
     def prepare(self, epoch: int) -> Any:
-        """Wait until the batch is on disk; return it with the number of its records."""
         rows, self._rows = self._rows, 0
         kept = super().prepare(epoch)
         return None if kept is None else {_ROWS: rows, _KEPT: kept}
@@ -153,7 +158,6 @@ class SparkWriter(WindowLogWriter, PacedWriter):
         self._running.on_shown(prepared[_ROWS])
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return how far the function is, and others that read the log."""
         if self._delivery is None:
             return ()
         own = self._delivery.report()
@@ -182,12 +186,3 @@ class SparkWriter(WindowLogWriter, PacedWriter):
     def _running(self) -> Delivery:
         assert self._delivery is not None, "recover() comes first"
         return self._delivery
-
-
-def _check_name(name: str) -> None:
-    is_word = name.isascii() and name.replace("-", "_").isidentifier()
-    if not is_word or len(name) > _NAME_CHARS_MAX:
-        raise ConfigError(
-            f"to_spark: name {name!r} cannot be that of files: take letters, digits, dashes and "
-            f"underscores, a letter first, {_NAME_CHARS_MAX} at most"
-        )

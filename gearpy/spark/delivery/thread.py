@@ -2,8 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -20,7 +19,6 @@ from gearpy.core.handover.handoff import (
     HandoffBatch,
     HandoffLimits,
     Pause,
-    Step,
     WriteDone,
     WriteIntent,
 )
@@ -129,11 +127,16 @@ class Delivery:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why it has ended, or should have."""
         since_ms, most_ms = self._calling_since_ms, self._spec.config.call_max_ms
         if self._failure is not None or since_ms is None or not most_ms:
             return self._failure
-        return self._stuck(most_ms) if monotonic_ms() - since_ms >= most_ms else None
+        if monotonic_ms() - since_ms < most_ms:
+            return None
+        return OperatorError(
+            operator=self._spec.operator,
+            cause=f"{_name_of(self._spec.function)} was called with batch "
+            f"{self._handoff.done_id + 1} and has not returned for {most_ms} ms",
+        )
 
     def report(self) -> ConsumerReport:
         return self._backlog.report(self._spec.name)
@@ -141,7 +144,8 @@ class Delivery:
     # -- the thread ------------------------------------------------------------------------
 
     def _run(self) -> None:
-        lock = _lock_of(f"{self._log.place}\n{self._spec.name}")
+        with _LOCKS_LOCK:
+            lock = _LOCKS.setdefault(f"{self._log.place}\n{self._spec.name}", threading.Lock())
         try:
             if not self._acquired(lock):
                 return
@@ -186,62 +190,44 @@ class Delivery:
         while not self._backlog.is_closed or self._handoff.was_called:
             if self._backlog.is_changed:
                 self._refresh()
-            step = self._handoff.next(self._view, monotonic_ms())
-            self._do(step)
-
-    def _do(self, step: Step) -> None:
-        match step:
-            case Connect():
-                try:
-                    self._session = self._spec.target.connect()
-                except (ConfigError, ImportError):
-                    raise
-                except USER_ERRORS as error:
-                    self._lose(error)
-                else:
-                    self._handoff.on_connected()
-            case WriteIntent(batch):
-                self._batches.write_intent(batch)
-                self._handoff.on_intent_written()
-            case Call(batch, attempt):
-                self._call(batch, attempt)
-            case WriteDone(batch):
-                self._batches.write_done(batch)
-                self._handoff.on_done_written()
-                self._backlog.on_taken(batch.batch_id, batch.rows)
-                self._count()
-                if self._backlog.is_empty or monotonic_ms() - self._reported_ms >= _REPORT_MS:
-                    self._tell_others()
-                self._expire()
-                self._wake()
-            case Pause(until_ms):
-                if until_ms is None:
-                    self._backlog.wait_for_more()
-                else:
-                    self._backlog.wait_for_end((until_ms - monotonic_ms()) / 1000)
-            case GiveUpBatch(because):
-                raise self._given_up(because)
+            match self._handoff.next(self._view, monotonic_ms()):
+                case Connect():
+                    try:
+                        self._session = self._spec.target.connect()
+                    except (ConfigError, ImportError):
+                        raise
+                    except USER_ERRORS as error:
+                        self._lose(error)
+                    else:
+                        self._handoff.on_connected()
+                case WriteIntent(batch):
+                    self._batches.write_intent(batch)
+                    self._handoff.on_intent_written()
+                case Call(batch, attempt):
+                    self._call(batch, attempt)
+                case WriteDone(batch):
+                    self._batches.write_done(batch)
+                    self._handoff.on_done_written()
+                    self._backlog.on_taken(batch.batch_id, batch.rows)
+                    self._count()
+                    if self._backlog.is_empty or monotonic_ms() - self._reported_ms >= _REPORT_MS:
+                        self._tell_others()
+                    self._expire()
+                    self._wake()
+                case Pause(until_ms):
+                    if until_ms is None:
+                        self._backlog.wait_for_more()
+                    else:
+                        self._backlog.wait_for_end((until_ms - monotonic_ms()) / 1000)
+                case GiveUpBatch(because):
+                    raise self._given_up(because)
 
     def _refresh(self) -> None:
         """Look for new files; files that are shown meanwhile are found the next time."""
         self._backlog.on_looking()
         self._look()
-        self._check_kept()
-        self._count()
-        self._wake()
 
-    def _look(self) -> None:
-        view, lane = self._log.view(), self._spec.lane
-        kept = [piece.segment for piece in view.pieces(lane)]
-        self._view = LogView([*kept, *(each for each in view.hidden if each.lane == lane)])
-        self._foreign = {each: last for each, last in view.ends().items() if each != lane}
-
-    def _check_kept(self) -> None:
-        """Refuse to go on if files of a batch that was begun, or of the next one, are missing.
-
-        Raises:
-            GearpyError: says what is missing.
-        """
+        # Nothing goes on if files of a batch that was begun, or of the next one, are missing.
         lane = self._spec.lane
         reached, last = self._handoff.reached.get(lane, 0), self._view.ends().get(lane, 0)
         if reached > last:
@@ -253,6 +239,14 @@ class Delivery:
         wanted, kept = reached + 1, self._view.begins().get(lane, 0)
         if self._handoff.is_idle and kept > wanted:
             raise WindowLogGap(lane=lane, wanted=wanted, kept=kept)
+        self._count()
+        self._wake()
+
+    def _look(self) -> None:
+        view, lane = self._log.view(), self._spec.lane
+        kept = [piece.segment for piece in view.pieces(lane)]
+        self._view = LogView([*kept, *(each for each in view.hidden if each.lane == lane)])
+        self._foreign = {each: last for each, last in view.ends().items() if each != lane}
 
     def _count(self) -> None:
         position = self._handoff.position
@@ -262,45 +256,30 @@ class Delivery:
         self._backlog.on_looked(self._view.rows_between(start, ends), is_all=is_all)
 
     def _call(self, batch: HandoffBatch, attempt: int) -> None:
-        with self._watched():
-            made = self._made(batch, attempt)
-            if made is None:
-                return
-            try:
-                self._spec.function(*made)
-            except BaseException as error:  # noqa: BLE001 - also asyncio's, which is no Exception
-                self._on_raised(error, batch, what=_name_of(self._spec.function))
-            else:
-                self._error = None
-                self._handoff.on_called()
-
-    def _made(self, batch: HandoffBatch, attempt: int) -> tuple[DataFrame, SparkBatch] | None:
-        """Return the frame and the facts for the function; None if they cannot be had now.
-
-        Raises:
-            GearpyError: files are damaged, or gone.
-        """
         assert self._session is not None, "it is connected"
-        try:
-            described = self._frames.describe(batch, attempt=attempt)
-            return self._frames.frame(self._session, batch, rows=described.rows), described
-        except GearpyError:
-            raise
-        except USER_ERRORS as error:
-            self._on_raised(error, batch, what=_FRAME)
-            return None
-
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Let the task look when a call takes too long, as nothing else would wake it then."""
         most_ms = self._spec.config.call_max_ms
+        # The task checks a call that takes too long; nothing else would wake it then.
         timer = threading.Timer((most_ms + 1) / 1000, self._wake)
         timer.daemon = True
         self._calling_since_ms = monotonic_ms()
         if most_ms:
             timer.start()
         try:
-            yield
+            try:
+                described = self._frames.describe(batch, attempt=attempt)
+                frame = self._frames.frame(self._session, batch, rows=described.rows)
+            except GearpyError:
+                raise
+            except USER_ERRORS as error:
+                self._on_raised(error, batch, what=_FRAME)
+                return
+            try:
+                self._spec.function(frame, described)
+            except BaseException as error:  # noqa: BLE001 - also asyncio's, which is no Exception
+                self._on_raised(error, batch, what=_name_of(self._spec.function))
+            else:
+                self._error = None
+                self._handoff.on_called()
         finally:
             timer.cancel()
             self._calling_since_ms = None
@@ -356,7 +335,6 @@ class Delivery:
             _log.warning("%s cannot remove old files: %s", self._spec.operator, error)
 
     def _log_id(self) -> str:
-        """Return which log it is; empty while there is none."""
         return self._log.schema.log if self._log.exists else ""
 
     # -- ends ------------------------------------------------------------------------------
@@ -377,13 +355,6 @@ class Delivery:
         error.record = f"batch {batch_id}"
         return error
 
-    def _stuck(self, most_ms: int) -> OperatorError:
-        return OperatorError(
-            operator=self._spec.operator,
-            cause=f"{_name_of(self._spec.function)} was called with batch "
-            f"{self._handoff.done_id + 1} and has not returned for {most_ms} ms",
-        )
-
 
 def _limits(config: SparkConfig) -> HandoffLimits:
     return HandoffLimits(
@@ -393,11 +364,6 @@ def _limits(config: SparkConfig) -> HandoffLimits:
         pause_max_ms=max(config.pause_ms, _PAUSE_MAX_MS),
         outage_ms=config.outage_max_ms,
     )
-
-
-def _lock_of(name: str) -> threading.Lock:
-    with _LOCKS_LOCK:
-        return _LOCKS.setdefault(name, threading.Lock())
 
 
 def _name_of(function: Any) -> str:

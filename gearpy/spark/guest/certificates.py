@@ -16,11 +16,7 @@ _DAYS: Final = 365
 
 
 def make_authority(folder: Path, hosts: Sequence[str]) -> Authority:
-    """Have an authority in a folder, with a certificate of this host; return the authority.
-
-    Raises:
-        ConfigError: they cannot be made.
-    """
+    """Have an authority in a folder, with a certificate of this host; return the authority."""
     _check_library()
     from gearpy.transport.security import certificates  # noqa: PLC0415 - needs the extra
 
@@ -33,11 +29,7 @@ def make_authority(folder: Path, hosts: Sequence[str]) -> Authority:
 
 
 def make_certificate(folder: Path, authority: Authority, host: str) -> None:
-    """Make the certificate of a worker in a folder, where the authority's key does not stay.
-
-    Raises:
-        ConfigError: it cannot be made.
-    """
+    """Make the certificate of a worker in a folder, where the authority's key does not stay."""
     _check_library()
     from gearpy.transport.security import certificates  # noqa: PLC0415 - needs the extra
 

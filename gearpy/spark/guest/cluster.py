@@ -7,11 +7,11 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from pyspark.sql import SparkSession
 
@@ -31,9 +31,9 @@ from gearpy.messages.client import ListWorkers
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.spark.guest.certificates import make_authority
 from gearpy.spark.guest.departures import Departures
-from gearpy.spark.guest.jobs import GuestJobs, Work
+from gearpy.spark.guest.jobs import GuestJobs
 from gearpy.spark.guest.masters import GuestMasters
-from gearpy.spark.guest.order import Authority, MasterOrder, WorkerOrder, order_of
+from gearpy.spark.guest.order import Authority, MasterOrder, order_of
 from gearpy.spark.guest.room import cores_in, refusal, too_few
 from gearpy.spark.guest.seat_notes import NUMBERS
 from gearpy.spark.guest.sizing import WorkerCount
@@ -74,11 +74,6 @@ class DriverProcess(NamedTuple):
 
 
 def driver_of(folder: Path) -> DriverProcess:
-    """Return the process of the cluster over a folder.
-
-    Raises:
-        ConfigError: there is none.
-    """
     try:
         return DriverProcess(*json.loads((folder / _DRIVER).read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -145,7 +140,33 @@ def cluster(
         )
     spark = session() if spark is None else spark
     at_most = workers if max_workers is None else max_workers
-    _check(spark, workers=workers, max_workers=at_most, cores=cores, masters=masters)
+
+    # Refuse what can be known not to work before anything is started.
+    if is_connect(spark):
+        raise ConfigError(
+            "a session of Spark Connect cannot host a cluster: its driver is elsewhere, and the "
+            "master of the cluster has to be there; run this program by spark-submit, or "
+            "`gear spark start` there, and connect to it by gearpy.connect"
+        )
+    if not is_alive(spark):
+        raise ConfigError("this Spark session was stopped: start another, and give that")
+    mistakes = [
+        f"{name} is {number}, must be 1 or more"
+        for name, number in (("workers", workers), ("cores", cores))
+        if number is not None and number < 1
+    ]
+    if at_most < workers:
+        mistakes.append(f"max_workers is {at_most}, must be as many as workers or more")
+    if masters not in {1, len(NUMBERS)}:
+        mistakes.append(f"masters is {masters}, must be 1, in the driver, or 3, in tasks of Spark")
+    if mistakes:
+        raise ConfigError(*mistakes)
+    master = spark.sparkContext.master or ""
+    has = cores_in(master, cores_of(master, os.cpu_count() or 1))
+    each, seats = cores or _task_cores(spark), 0 if masters == 1 else masters * _task_cores(spark)
+    if has is not None and (why := refusal(workers=at_most, cores=each, has=has, masters=seats)):
+        raise ConfigError(why)
+
     if masters > 1 and folder is None:
         raise ConfigError(
             "masters are in tasks of Spark, and need a folder= that all of its machines see, where "
@@ -204,7 +225,17 @@ class SparkCluster:
         opened.callback((folder / CONF_FILE).unlink, missing_ok=True)
         opened.callback((folder / _DRIVER).unlink, missing_ok=True)
         if masters == 1:
-            self._on_members((self._begin_master(port),), is_again=False)
+            _refuse_log(self.folder / _SEATS, "three masters", "masters=3")
+            bound = self._spark.sparkContext.getConf().get("spark.driver.bindAddress") or ""
+            is_here_only = is_here(self._spark.sparkContext.master or "")
+            is_for_others = bound in _EVERYWHERE and not is_here_only
+            host = bound if is_for_others else self._config.hostname
+            # Workers of a driver before have ended with it.
+            master = MasterDaemon(
+                self._config, host=host, port=port, logs="gearpy", can_return=False
+            )
+            self._opened.enter_context(master)
+            self._on_members((master.address,), is_again=False)
         else:
             self._begin_masters(timeout_s)
         self.client = opened.enter_context(
@@ -216,18 +247,7 @@ class SparkCluster:
         """The address of its master; of several all, with commas between."""
         return ",".join(self._config.cluster.masters)
 
-    def _begin_master(self, port: int) -> str:
-        _refuse_log(self.folder / _SEATS, "three masters", "masters=3")
-        bound = self._spark.sparkContext.getConf().get("spark.driver.bindAddress") or ""
-        is_for_others = bound in _EVERYWHERE and not is_here(_master(self._spark))
-        host = bound if is_for_others else self._config.hostname
-        # Workers of a driver before have ended with it.
-        master = MasterDaemon(self._config, host=host, port=port, logs="gearpy", can_return=False)
-        self._opened.enter_context(master)
-        return master.address
-
     def _begin_masters(self, timeout_s: float) -> None:
-        """Have three tasks of Spark begin as masters."""
         _refuse_log(self.folder / "master", "one master", "masters=1")
         lock = LocalFolder(self.folder, private=True)
         lock.lock()
@@ -249,7 +269,6 @@ class SparkCluster:
         masters.start(timeout_s)
 
     def _on_members(self, masters: Sequence[str], *, is_again: bool) -> None:
-        """Have everybody who starts from now on know the masters."""
         known = {**as_overrides(self._config), "cluster.masters": ",".join(masters)}
         self._config = from_overrides(known)
         file = self.folder / CONF_FILE
@@ -268,17 +287,16 @@ class SparkCluster:
         if is_again:  # Workers look for masters that nobody will be.
             self._jobs.begin_again()
 
-    def _order(self) -> WorkerOrder:
-        return order_of(
-            self._config,
-            version=__version__,
-            secret=load_or_create_secret(self._config.transport.secret_file),
-            authority=self._authority,
-        )
-
     def start(self, count: WorkerCount, cores: int | None, timeout_s: float) -> None:
         """Start the workers, and wait until they are there; once, by `cluster`."""
-        work: Work = lambda _: partial(be_worker, self._order())  # noqa: E731 - typed so
+
+        def work(_: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+            secret = load_or_create_secret(self._config.transport.secret_file)
+            order = order_of(
+                self._config, version=__version__, secret=secret, authority=self._authority
+            )
+            return partial(be_worker, order)
+
         jobs, workers = GuestJobs(self._spark, "worker", work, cores=cores), count.wanted
         self._jobs = jobs
         self._opened.callback(self._wait_for_the_end)
@@ -416,7 +434,6 @@ class SparkCluster:
                     self.client.drain_worker(each.worker_id)
 
     def _wait_for_the_end(self) -> None:
-        """Wait until the last worker is gone, while the master can see that."""
         until_s = time.monotonic() + _END_S
         with suppress(GearpyError):
             while is_alive(self._spark) and self.workers():
@@ -436,42 +453,6 @@ class SparkCluster:
 
 
 # -- what is needed for it ---------------------------------------------------------------------
-
-
-def _check(
-    spark: SparkSession, *, workers: int, max_workers: int, cores: int | None, masters: int
-) -> None:
-    """Refuse what can be known not to work before anything is started."""
-    if is_connect(spark):
-        raise ConfigError(
-            "a session of Spark Connect cannot host a cluster: its driver is elsewhere, and the "
-            "master of the cluster has to be there; run this program by spark-submit, or "
-            "`gear spark start` there, and connect to it by gearpy.connect"
-        )
-    if not is_alive(spark):
-        raise ConfigError("this Spark session was stopped: start another, and give that")
-    mistakes = [
-        f"{name} is {number}, must be 1 or more"
-        for name, number in (("workers", workers), ("cores", cores))
-        if number is not None and number < 1
-    ]
-    if max_workers < workers:
-        mistakes.append(f"max_workers is {max_workers}, must be as many as workers or more")
-    if masters not in {1, len(NUMBERS)}:
-        mistakes.append(f"masters is {masters}, must be 1, in the driver, or 3, in tasks of Spark")
-    if mistakes:
-        raise ConfigError(*mistakes)
-    master = _master(spark)
-    has = cores_in(master, cores_of(master, os.cpu_count() or 1))
-    each, seats = cores or _task_cores(spark), 0 if masters == 1 else masters * _task_cores(spark)
-    if has is not None and (
-        why := refusal(workers=max_workers, cores=each, has=has, masters=seats)
-    ):
-        raise ConfigError(why)
-
-
-def _master(spark: SparkSession) -> str:
-    return spark.sparkContext.master or ""
 
 
 def _task_cores(spark: SparkSession) -> int:
@@ -495,9 +476,8 @@ def _folder(folder: str | Path | None, opened: ExitStack) -> Path:
 
 
 def _settings(spark: SparkSession, folder: Path, chosen: Overrides, *, is_kept: bool) -> Config:
-    """Return the configuration of the master; that of workers follows from it."""
     context = spark.sparkContext
-    is_local = is_here(_master(spark))
+    is_local = is_here(spark.sparkContext.master or "")
     # On one machine `spark-submit` has its name all the same, where nothing would be encrypted.
     host = LOOPBACK if is_local else context.getConf().get("spark.driver.host") or LOOPBACK
     own = {

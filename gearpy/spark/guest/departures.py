@@ -28,14 +28,10 @@ class LeavingTasks:
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
-        self._is_on = self._context.getConf().get(_ENABLED) == "true"
-
-    @property
-    def is_on(self) -> bool:
-        return self._is_on
+        self.is_on = self._context.getConf().get(_ENABLED) == "true"
 
     def has(self, task: int | None) -> bool:
-        if task is None or not self._is_on:
+        if task is None or not self.is_on:
             return False
         try:
             scheduler: Any = self._context._jsc.sc().taskScheduler()  # noqa: SLF001
@@ -44,7 +40,7 @@ class LeavingTasks:
                 return False
             return bool(scheduler.getExecutorDecommissionState(executor.get()).isDefined())
         except Py4JError as error:  # It is nothing that Spark promises.
-            self._is_on = False
+            self.is_on = False
             _log.warning("executors that are decommissioned cannot be seen: %s", error)
             return False
 

@@ -79,7 +79,12 @@ class GuestJobs:
         with self._lock:
             self._wanted = workers
             for _ in range(workers - len(self._threads)):
-                self._begin(next(self._numbers))
+                number = next(self._numbers)
+                name = f"gearpy-{self._kind}-job-{number}"
+                # A program that ends with an error is not held up by a daemon.
+                thread = threading.Thread(target=self._keep, args=(number,), name=name, daemon=True)
+                self._threads[number] = thread
+                thread.start()
             newest_first, too_many = [*reversed(self._threads)], len(self._threads) - workers
         if too_many > 0:
             with suppress(Py4JError, OSError):  # Spark may have ended.
@@ -107,14 +112,6 @@ class GuestJobs:
             self._context.cancelJobGroup(self._group_of(number))
         for thread in threads.values():
             thread.join(_END_S)
-
-    def _begin(self, number: int) -> None:
-        thread = threading.Thread(
-            target=self._keep, args=(number,), name=f"gearpy-{self._kind}-job-{number}"
-        )
-        thread.daemon = True  # A program that ends with an error is not held up.
-        self._threads[number] = thread
-        thread.start()
 
     def _keep(self, number: int) -> None:
         budget, rng = RestartBudget(_AGAIN), random.Random()
@@ -153,7 +150,19 @@ class GuestJobs:
         try:
             # Of this thread only. What Spark interrupts frees its core at once.
             self._context.setJobGroup(self._group_of(number), about, interruptOnCancel=True)
-            self._task(number).collect()
+
+            rows = self._context.parallelize([number], 1)
+            if self._cores is not None:
+                requests = TaskResourceRequests().cpus(self._cores)
+                rows = rows.withResources(ResourceProfileBuilder().require(requests).build)
+            task = rows.mapPartitions(self._work(number))
+            with self._lock:  # Which Python runs it is noted while Spark is told of it.
+                before, self._context.pythonExec = self._context.pythonExec, self._python
+                try:
+                    task._jrdd  # noqa: B018, SLF001 - made now
+                finally:
+                    self._context.pythonExec = before
+            task.collect()
         except (PySparkException, Py4JError, OSError) as error:
             return cause_of(str(error))
         return ""
@@ -162,7 +171,6 @@ class GuestJobs:
         return f"{self._group}-{number}"
 
     def _is_running(self, number: int) -> bool:
-        """Tell whether Spark has an executor for a worker."""
         tracker = self._context.statusTracker()
         jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(self._group_of(number)))
         stages = (stage for job in jobs if job is not None for stage in job.stageIds)
@@ -170,20 +178,6 @@ class GuestJobs:
             info is not None and info.numActiveTasks > 0
             for info in map(tracker.getStageInfo, stages)
         )
-
-    def _task(self, number: int) -> Any:
-        rows = self._context.parallelize([number], 1)
-        if self._cores is not None:
-            requests = TaskResourceRequests().cpus(self._cores)
-            rows = rows.withResources(ResourceProfileBuilder().require(requests).build)
-        task = rows.mapPartitions(self._work(number))
-        with self._lock:  # Which Python runs it is noted while Spark is told of it.
-            before, self._context.pythonExec = self._context.pythonExec, self._python
-            try:
-                task._jrdd  # noqa: B018, SLF001 - made now
-            finally:
-                self._context.pythonExec = before
-        return task
 
 
 def python_for(context: SparkContext) -> str:

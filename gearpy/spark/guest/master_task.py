@@ -13,15 +13,13 @@ from typing import Any, Final
 from gearpy.cluster.boot.master import MasterDaemon
 from gearpy.cluster.host.folders import TemporaryFolder
 from gearpy.config.load import from_overrides
-from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, LeadershipLost
 from gearpy.spark.guest.certificates import make_certificate
 from gearpy.spark.guest.order import MasterOrder, master_config
-from gearpy.spark.guest.seat_notes import SeatNotes, SeatOrder
+from gearpy.spark.guest.seat_notes import SeatNotes
 from gearpy.spark.guest.seats import Seated
 from gearpy.spark.guest.task import address_towards, begin_task, task_number
 from gearpy.spark.guest.tie import TaskTie
-from gearpy.transport.api import split_address
 
 _log = logging.getLogger(__name__)
 
@@ -38,39 +36,46 @@ def be_master(order: MasterOrder, number: int, rows: Iterable[Any]) -> Iterator[
     """
     begin_task(order, rows)
     with ExitStack() as opened:
-        # What a master has promised is on its disk, so it may end at any moment.
+        # A master has its promises on disk, so it may end at any moment.
         opened.enter_context(TaskTie(lambda: None))
-        folder = TemporaryFolder()
-        opened.callback(folder.remove)
-        notes, seated = _notes(order), _seated(order)
-        notes.tell(number, seated)
-        told = _await_order(notes, number, seated)
-        if told.masters:
-            config = _config(order, number, seated.address, told, folder.path)
-            _serve(config, *split_address(seated.address), joins=told.joins)
-    return iter(())
+        temporary = TemporaryFolder()
+        opened.callback(temporary.remove)
+        if not Path(order.folder).is_dir():
+            raise ConfigError(
+                f"a master at {socket.gethostname()} does not see the folder of the cluster, "
+                f"{Path(order.folder).parent}: with several masters it has to be one that all "
+                "machines see, such as a mounted one"
+            )
+        notes = SeatNotes(Path(order.folder))
+        host = address_towards(from_overrides(order.config).hostname, _ANY_PORT)
+        with socket.create_server((host, 0)) as free:
+            port = free.getsockname()[1]
+        address, attempt = f"{host}:{port}", uuid.uuid4().hex
+        notes.tell(number, Seated(address, attempt, executor=_executor(), task=task_number()))
+        while (told := notes.order_of(number, attempt)) is None:
+            time.sleep(_POLL_S)
+        if not told.masters:
+            return iter(())
 
-
-def _notes(order: MasterOrder) -> SeatNotes:
-    if not Path(order.folder).is_dir():
-        raise ConfigError(
-            f"a master at {socket.gethostname()} does not see the folder of the cluster, "
-            f"{Path(order.folder).parent}: with several masters it has to be one that all machines "
-            "see, such as a mounted one"
+        folder = temporary.path
+        if order.authority is not None:
+            make_certificate(folder / "certs", order.authority, host)
+        secret = folder / "secret"
+        secret.touch(mode=0o600)
+        secret.write_text(order.secret.hex())
+        config = master_config(
+            order, number=number, folder=folder, address=address, masters=told.masters
         )
-    return SeatNotes(Path(order.folder))
-
-
-def _seated(order: MasterOrder) -> Seated:
-    host = address_towards(from_overrides(order.config).hostname, _ANY_PORT)
-    with socket.create_server((host, 0)) as free:
-        port = free.getsockname()[1]
-    return Seated(
-        address=f"{host}:{port}",
-        attempt=uuid.uuid4().hex,
-        executor=_executor(),
-        task=task_number(),
-    )
+        while True:
+            with (
+                suppress(LeadershipLost),  # Begin anew: as another node, which does not lead.
+                MasterDaemon(
+                    config, host=host, port=port, logs="gearpy", joins=told.joins
+                ) as master,
+            ):
+                _log.info("a master of seat %s listens at %s", config.master.folder, master.address)
+                master.wait()
+                return iter(())
 
 
 def _executor() -> str:
@@ -79,30 +84,3 @@ def _executor() -> str:
         of_parent = Path(f"/proc/{os.getppid()}/stat").read_text()
         return f"{socket.gethostname()}-{of_parent.rpartition(')')[2].split()[1]}"
     return ""
-
-
-def _await_order(notes: SeatNotes, number: int, seated: Seated) -> SeatOrder:
-    while (told := notes.order_of(number, seated.attempt)) is None:
-        time.sleep(_POLL_S)
-    return told
-
-
-def _config(order: MasterOrder, number: int, address: str, told: SeatOrder, folder: Path) -> Config:
-    host, _ = split_address(address)
-    if order.authority is not None:
-        make_certificate(folder / "certs", order.authority, host)
-    secret = folder / "secret"
-    secret.touch(mode=0o600)
-    secret.write_text(order.secret.hex())
-    return master_config(order, number=number, folder=folder, address=address, masters=told.masters)
-
-
-def _serve(config: Config, host: str, port: int, *, joins: bool) -> None:
-    while True:
-        with (
-            suppress(LeadershipLost),  # Begin anew: as another node, which does not lead.
-            MasterDaemon(config, host=host, port=port, logs="gearpy", joins=joins) as master,
-        ):
-            _log.info("a master of seat %s listens at %s", config.master.folder, master.address)
-            master.wait()
-            return

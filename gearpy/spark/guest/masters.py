@@ -75,7 +75,7 @@ class GuestMasters:
             ConfigError: Spark has no room for them, they cannot run there, or their logs are lost.
             ConnectionLost: Spark was stopped meanwhile.
         """
-        check_logs(self._logs())
+        check_logs([seat_folder(self._folder, number) / MEMBER_LOG for number in NUMBERS])
         self._jobs.resize(len(NUMBERS))
         until_s = time.monotonic() + timeout_s
         while not self._is_led():
@@ -84,7 +84,9 @@ class GuestMasters:
             if self._jobs.failure:
                 raise ConfigError(f"a master could not start inside Spark: {self._jobs.failure}")
             if time.monotonic() > until_s:
-                raise self._failure or ConfigError(self._too_few(timeout_s))
+                has = {"workers": len(NUMBERS), "cores": 1, "came": len(self._notes.come())}
+                few = too_few(**has, within_s=timeout_s)
+                raise self._failure or ConfigError(f"of masters, {few}")
             time.sleep(_LOOK_S)
             self._try_to_look()
         self._thread.start()
@@ -107,13 +109,6 @@ class GuestMasters:
             raise ConnectionLost("no master has come yet")
         config = from_overrides({**as_overrides(self._config), "cluster.masters": masters})
         return RemoteCluster(config.cluster.masters, config)
-
-    def _too_few(self, within_s: float) -> str:
-        came = len(self._notes.come())
-        return f"of masters, {too_few(workers=len(NUMBERS), cores=1, came=came, within_s=within_s)}"
-
-    def _logs(self) -> list[Path]:
-        return [seat_folder(self._folder, number) / MEMBER_LOG for number in NUMBERS]
 
     def _tend(self) -> None:
         while not self._end.wait(_LOOK_S):
@@ -146,7 +141,7 @@ class GuestMasters:
         is_again = bool(self.addresses)
         seats = decision.seats
         masters = tuple(seats[number].address for number in sorted(seats))
-        move_logs(self._logs(), masters)
+        move_logs([seat_folder(self._folder, number) / MEMBER_LOG for number in NUMBERS], masters)
         for number, seated in seats.items():
             self._notes.order(number, SeatOrder(attempt=seated.attempt, masters=masters))
         self._seats.on_begun(seats)

@@ -59,15 +59,7 @@ class MasterOrder(WorkerOrder):
 def master_config(
     order: MasterOrder, *, number: int, folder: Path, address: str, masters: Sequence[str]
 ) -> Config:
-    """Return the configuration of a master at a seat.
-
-    Args:
-        order: what the task was told.
-        number: of the seat.
-        folder: where it may write; all of it goes with the task.
-        address: of this one.
-        masters: of all of them.
-    """
+    """Return the configuration of a master at a seat."""
     own = {
         "cluster.masters": ",".join(masters),
         "hostname": address.rpartition(":")[0],
@@ -103,16 +95,7 @@ def worker_config(
     task: int = 0,
     memory_mib: int | None = None,
 ) -> Config:
-    """Return the configuration of a worker.
-
-    Args:
-        order: what the task was told.
-        folder: where it may write; all of it goes with the task.
-        host: how others reach it.
-        machine: what Spark calls this machine; empty if that is not known.
-        task: its number in Spark, see `task_of`.
-        memory_mib: what Spark lets a process of this task have; None for no limit.
-    """
+    """Return the configuration of a worker."""
     own = {
         "hostname": host,
         "worker.machine": machine,
@@ -131,11 +114,7 @@ def task_of(folder: str) -> int | None:
 
 
 def check_version(order: WorkerOrder | MasterOrder, *, here: str, place: str) -> None:
-    """Find out whether a task would be of the same gearpy as the driver.
-
-    Raises:
-        ConfigError: it would not.
-    """
+    """Find out whether a task would be of the same gearpy as the driver."""
     if order.version != here:
         raise ConfigError(
             f"gearpy is {order.version} in the driver and {here} at {place}: install the same in "

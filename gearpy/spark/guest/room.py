@@ -48,7 +48,6 @@ def refusal(*, workers: int, cores: int, has: int, masters: int = 0) -> str:
 
 
 def too_few(*, workers: int, cores: int, came: int, within_s: float) -> str:
-    """Return the reason why Spark has not started all workers in time."""
     return (
         f"{_asked(workers, cores)}, and Spark has started {came} in {within_s:g} s: {_FIX}, or "
         "wait longer with timeout_s="
@@ -66,7 +65,6 @@ def _asked(workers: int, cores: int) -> str:
 
 
 def cause_of(text: str) -> str:
-    """Return why a job of Spark has failed, in one line for people."""
     for pattern, meaning in _CAUSES:
         if found := pattern.search(text):
             return f"{meaning} ({found[1][:_CHARS_MAX].strip()})"

@@ -40,37 +40,26 @@ class SeatNotes:
         self._folder = LocalFolder(folder, private=True)
 
     def clear(self) -> None:
-        """Forget the notes of a driver before."""
         self._folder.make()
         for number in NUMBERS:
-            for name in (_task(number), _order(number)):
+            for name in (f"task-{number}", f"order-{number}"):
                 self._folder.remove(name)
 
     def tell(self, number: int, seated: Seated) -> None:
-        self._folder.put(_task(number), msgspec.json.encode(seated._asdict()))
+        self._folder.put(f"task-{number}", msgspec.json.encode(seated._asdict()))
 
     def come(self) -> Mapping[int, Seated]:
-        """Return the task that came last to each seat."""
         found = {}
         for number in NUMBERS:
-            if (data := self._folder.read(_task(number))) is not None:
+            if (data := self._folder.read(f"task-{number}")) is not None:
                 found[number] = Seated(**msgspec.json.decode(data))
         return found
 
     def order(self, number: int, order: SeatOrder) -> None:
-        self._folder.put(_order(number), msgspec.json.encode(order))
+        self._folder.put(f"order-{number}", msgspec.json.encode(order))
 
     def order_of(self, number: int, attempt: str) -> SeatOrder | None:
-        """Return the order for a task, if there is one."""
-        if (data := self._folder.read(_order(number))) is None:
+        if (data := self._folder.read(f"order-{number}")) is None:
             return None
         found = msgspec.json.decode(data, type=SeatOrder)
         return found if found.attempt == attempt else None
-
-
-def _task(number: int) -> str:
-    return f"task-{number}"
-
-
-def _order(number: int) -> str:
-    return f"order-{number}"

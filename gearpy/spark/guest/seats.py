@@ -103,7 +103,11 @@ class MasterSeats:
         if 2 * len(gone) > len(self._numbers):  # Nobody leads, and nobody will.
             return self._end(sorted(here.keys() - waiting), here)
         return [
-            Replace(number, here[number], self._members_with(number, here[number]))
+            Replace(
+                number,
+                here[number],
+                tuple(each.address for each in {**self._seated, number: here[number]}.values()),
+            )
             for number in sorted(gone & here.keys())
         ]
 
@@ -116,9 +120,6 @@ class MasterSeats:
 
     def on_replaced(self, number: int, by: Seated) -> None:
         self._seated[number], self._moves = by, 0
-
-    def _members_with(self, number: int, by: Seated) -> tuple[str, ...]:
-        return tuple(each.address for each in {**self._seated, number: by}.values())
 
     def _crowded(self, here: Mapping[int, Seated], waiting: set[int]) -> int | None:
         """Return a seat whose task shares its executor with another one, while that can change."""

@@ -49,11 +49,27 @@ class WorkerCount:
             demand: slots that applications wait for, and that more workers would bring.
             now_ms: of a clock that is never set.
         """
-        there = self._that_stay(running, now_ms)
+        self._leaving_until = {
+            each: until_ms
+            for each, until_ms in self._leaving_until.items()
+            if each in running and now_ms < until_ms
+        }
+        self._idle_since = {
+            each: self._idle_since.get(each, now_ms)
+            for each, executors in running.items()
+            if not executors
+        }
+        there = {each: its for each, its in running.items() if each not in self._leaving_until}
+
         self.wanted = min(self._at_most, max(self.wanted, len(there)))
         if demand > 0:
             self._content_since, self._idle_since = None, {}
-            self._grow(len(there), demand, now_ms)
+            if self._wanting_since is None or len(there) < self.wanted:
+                self._wanting_since = now_ms
+            elif now_ms - self._wanting_since >= PATIENCE_MS:
+                more = math.ceil(demand / self.slots)
+                self.wanted = min(self._at_most, self.wanted + more)
+                self._wanting_since = now_ms
             return []
         self._wanting_since = None
         if self._content_since is None:
@@ -70,24 +86,3 @@ class WorkerCount:
             self._leaving_until[each] = now_ms + _LEAVES_MS
         self.wanted = max(self._at_least, self.wanted - len(drained))
         return drained
-
-    def _that_stay(self, running: Mapping[WorkerId, int], now_ms: int) -> dict[WorkerId, int]:
-        self._leaving_until = {
-            each: until_ms
-            for each, until_ms in self._leaving_until.items()
-            if each in running and now_ms < until_ms
-        }
-        self._idle_since = {
-            each: self._idle_since.get(each, now_ms)
-            for each, executors in running.items()
-            if not executors
-        }
-        return {each: its for each, its in running.items() if each not in self._leaving_until}
-
-    def _grow(self, there: int, demand: int, now_ms: int) -> None:
-        if self._wanting_since is None or there < self.wanted:
-            self._wanting_since = now_ms
-        elif now_ms - self._wanting_since >= PATIENCE_MS:
-            more = math.ceil(demand / self.slots)
-            self.wanted = min(self._at_most, self.wanted + more)
-            self._wanting_since = now_ms

@@ -43,56 +43,41 @@ def be_worker(order: WorkerOrder, rows: Iterable[Any]) -> Iterator[Any]:
     """
     begin_task(order, rows)
     with ExitStack() as opened:
-        running = _Running()
-        opened.enter_context(TaskTie(running.kill))
+        running: list[WorkerDaemon] = []
+
+        def kill() -> None:
+            for each in [*running]:
+                each.kill()
+
+        opened.enter_context(TaskTie(kill))
         folder = TemporaryFolder()
         opened.callback(folder.remove)
         config = config_here(order, folder.path)
         while True:
-            with suppress(NodeGivenUp):  # Begin anew: as another node, with nothing that runs.
-                running.wait(config, order.secret)
+            with (
+                suppress(NodeGivenUp),  # Begin anew: as another node, with nothing that runs.
+                WorkerDaemon(
+                    config, secret=order.secret, on_ready=_log.info, on_waiting=_log.warning
+                ) as daemon,
+            ):
+                running.append(daemon)
+                try:
+                    daemon.wait()
+                finally:
+                    running.clear()
                 return iter(())
 
 
 def begin_task(order: WorkerOrder | MasterOrder, rows: Iterable[Any]) -> None:
-    """Take the rows that Spark sends, and check that this Python has the gearpy of the driver.
-
-    Raises:
-        ConfigError: it has another one.
-    """
+    """Take the rows that Spark sends, and check that this Python has the gearpy of the driver."""
     for _ in rows:  # All of it is read; from then on Spark's connection only ends.
         pass
     place = f"{socket.gethostname()} ({sys.executable})"
     check_version(order, here=__version__, place=place)
 
 
-class _Running:
-    """The worker of this process while there is one."""
-
-    def __init__(self) -> None:
-        self._daemon: WorkerDaemon | None = None
-
-    def wait(self, config: Config, secret: bytes) -> None:
-        with WorkerDaemon(
-            config, secret=secret, on_ready=_log.info, on_waiting=_log.warning
-        ) as daemon:
-            self._daemon = daemon
-            try:
-                daemon.wait()
-            finally:
-                self._daemon = None
-
-    def kill(self) -> None:
-        if (daemon := self._daemon) is not None:
-            daemon.kill()
-
-
 def config_here(order: WorkerOrder, folder: Path) -> Config:
-    """Return the configuration of a worker on this machine; make its certificate, if it needs one.
-
-    Raises:
-        ConfigError: it cannot be one here.
-    """
+    """Return the configuration of a worker here; make its certificate, if it needs one."""
     first, *_ = order.config["cluster.masters"].split(",")
     host = address_towards(*split_address(first))
     if order.authority is not None:
@@ -136,11 +121,7 @@ def machine_here() -> str:
 
 
 def address_towards(host: str, port: int) -> str:
-    """Return the address of this machine on the network where another host is.
-
-    Raises:
-        ConfigError: there is no way there.
-    """
+    """Return the address of this machine on the network where another host is."""
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind, protocol) as probe:

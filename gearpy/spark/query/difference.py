@@ -7,8 +7,9 @@ order of addition; everything else is exact. Items of a set or dict have no orde
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from gearpy.messages.data import Message
@@ -46,13 +47,7 @@ class Difference:
 def difference(
     wanted: Iterable[Message], got: Iterable[Message], *, tolerance: float = TOLERANCE
 ) -> Difference:
-    """Compare two answers, each a number of records with their event times.
-
-    Args:
-        wanted: the first one.
-        got: the second one.
-        tolerance: see `TOLERANCE`.
-    """
+    """Compare two answers, each a number of records with their event times."""
     groups = _grouped(wanted)
     same = 0
     extra: list[Message] = []
@@ -64,7 +59,25 @@ def difference(
         if left:
             groups[exact] = left
     missing = [message for left in groups.values() for _, message in left]
-    return _matched(missing, extra, same)
+
+    # Pair missing and extra results that have the same key and window.
+    by_window: dict[Any, list[Message]] = {}
+    rest = []
+    for message in extra:
+        window = _window(message)
+        if window is None:
+            rest.append(message)
+        else:
+            by_window.setdefault(window, []).append(message)
+    lacking, different = [], []
+    for message in missing:
+        found = by_window.get(_window(message))
+        if found:
+            different.append((message, found.pop()))
+        else:
+            lacking.append(message)
+    rest += [message for found in by_window.values() for message in found]
+    return Difference(same=same, missing=lacking, extra=rest, different=different)
 
 
 _Floats = tuple[float, ...]
@@ -85,12 +98,13 @@ def _paired(mine: _Group, others: _Group, tolerance: float) -> tuple[_Group, lis
     if not mine or not mine[0][0]:  # Without floats all of them are alike.
         equal = min(len(mine), len(others))
         return mine[equal:], [message for _, message in others[equal:]], equal
-    mine, others = sorted(mine, key=_floats), sorted(others, key=_floats)
+    mine, others = sorted(mine, key=itemgetter(0)), sorted(others, key=itemgetter(0))
     left: _Group = []
     right: list[Message] = []
     equal = 0
     while mine and others:
-        if _are_close(mine[-1][0], others[-1][0], tolerance):
+        pairs = zip(mine[-1][0], others[-1][0], strict=True)
+        if all(math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance) for a, b in pairs):
             mine.pop()
             others.pop()
             equal += 1
@@ -99,36 +113,6 @@ def _paired(mine: _Group, others: _Group, tolerance: float) -> tuple[_Group, lis
         else:
             right.append(others.pop()[1])
     return left + mine, right + [message for _, message in others], equal
-
-
-def _are_close(mine: _Floats, others: _Floats, tolerance: float) -> bool:
-    pairs = zip(mine, others, strict=True)
-    return all(math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance) for a, b in pairs)
-
-
-def _floats(pair: tuple[_Floats, Message]) -> _Floats:
-    return pair[0]
-
-
-def _matched(missing: list[Message], extra: list[Message], same: int) -> Difference:
-    """Pair missing and extra results that have the same key and window."""
-    by_window: dict[Any, list[Message]] = {}
-    rest = []
-    for message in extra:
-        window = _window(message)
-        if window is None:
-            rest.append(message)
-        else:
-            by_window.setdefault(window, []).append(message)
-    lacking, different = [], []
-    for message in missing:
-        found = by_window.get(_window(message))
-        if found:
-            different.append((message, found.pop()))
-        else:
-            lacking.append(message)
-    rest += [message for found in by_window.values() for message in found]
-    return Difference(same=same, missing=lacking, extra=rest, different=different)
 
 
 def _window(message: Message) -> Any:
@@ -141,7 +125,12 @@ def _window(message: Message) -> Any:
 def _exact(value: Any, floats: list[float]) -> Any:
     """Return a hashable value of the exact parts of a value; add its floats to the list."""
     if type(value) is float:
-        return _exact_float(value, floats)
+        if value != value:  # noqa: PLR0124 - NaN
+            return _NAN
+        if math.isinf(value):
+            return value
+        floats.append(value)
+        return _FLOAT
     if isinstance(value, Mapping):
         fields = sorted(value.items(), key=lambda pair: repr(pair[0]))
         return ("dict", *((name, _exact(cell, floats)) for name, cell in fields))
@@ -150,18 +139,11 @@ def _exact(value: Any, floats: list[float]) -> Any:
     if isinstance(value, list | tuple):
         return (type(value).__name__, *(_exact(each, floats) for each in value))
     if dataclasses.is_dataclass(value):
-        return (type(value).__name__, *(_exact(cell, floats) for cell in _cells(value)))
+        return (
+            type(value).__name__,
+            *(
+                _exact(cell, floats)
+                for cell in (getattr(value, each.name) for each in dataclasses.fields(value))
+            ),
+        )
     return value
-
-
-def _exact_float(value: float, floats: list[float]) -> Any:
-    if value != value:  # noqa: PLR0124 - NaN
-        return _NAN
-    if math.isinf(value):
-        return value
-    floats.append(value)
-    return _FLOAT
-
-
-def _cells(record: Any) -> Iterator[Any]:
-    return (getattr(record, each.name) for each in dataclasses.fields(record))

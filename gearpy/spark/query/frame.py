@@ -82,11 +82,6 @@ class TwinFrame:
     group: SqlGroup | None = None
 
     def batches(self) -> Iterator[Batch]:
-        """Run the query; yield its records with their event times, as the stream has them.
-
-        Raises:
-            GearpyError: the query failed.
-        """
         if self.group is not None:
             for batch in _run(self.frame).to_batches():
                 yield WindowsIn(self.group).rows(batch)
@@ -159,7 +154,6 @@ class _Query:
         return TwinFrame(frame=self._frame, worker=worker, takes=gives, group=self._group)
 
     def _columns(self, schema: pa.Schema) -> "DataFrame":
-        """Return the columns that SQL needs, as Spark's."""
         if not self._steps and isinstance(self._reads, ColumnsIn):
             return self._frame
         whole = schema.append(pa.field(TIME, pa.int64()))
@@ -173,12 +167,17 @@ class _Query:
 
 def _read(spark: "SparkSession", plan: LinearPlan) -> "tuple[DataFrame, Any]":
     """Return a frame of the source, and its form; Spark itself reads plain columns in any order."""
-    source = plan.source
-    if isinstance(source, ParquetColumns) and source.parquet_files and _may_reorder(plan):
-        assert source.schema is not None, "it has columns"
+    source, schema = plan.source, plan.source.schema
+    may_reorder = (
+        schema is not None
+        and not any(step.is_ordered for step in plan.groups[:1])
+        and tells_apart(schema.arrow.names)
+        and all(field.type in _PLAIN for field in schema.arrow)
+    )
+    if isinstance(source, ParquetColumns) and source.parquet_files and may_reorder:
+        assert schema is not None, "it has columns"
         frame = spark.read.parquet(*source.parquet_files)
-        columns = ColumnsIn(source.schema.arrow)
-        return frame.withColumnRenamed(source.parquet_time, TIME), columns
+        return frame.withColumnRenamed(source.parquet_time, TIME), ColumnsIn(schema.arrow)
     names = list(source.partitions())
     if not names:
         raise ConfigError(f"{source.description} has no partitions, so there is nothing to read")
@@ -186,36 +185,16 @@ def _read(spark: "SparkSession", plan: LinearPlan) -> "tuple[DataFrame, Any]":
     return spark.range(0, len(names), 1, tasks), PartitionsIn(source, names)
 
 
-def _may_reorder(plan: LinearPlan) -> bool:
-    """Tell whether records may come in any order, as columns that Spark tells apart."""
-    schema = plan.source.schema
-    ordered = any(step.is_ordered for step in plan.groups[:1])
-    return (
-        schema is not None
-        and not ordered
-        and tells_apart(schema.arrow.names)
-        and all(field.type in _PLAIN for field in schema.arrow)
-    )
-
-
 def _run(frame: "DataFrame") -> pa.Table:
-    """Return the result of a query as a table.
-
-    Raises:
-        GearpyError: it failed.
-    """
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only here
 
     try:
         return frame.toArrow()
     except PySparkException as error:
-        raise GearpyError(f"Spark failed: {_cause_of(str(error))}") from error
-
-
-def _cause_of(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    raised = [line for line in lines if _RAISED.match(line)]
-    return (raised or lines or ["it does not say why"])[-1 if raised else 0]
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raised = [line for line in lines if _RAISED.match(line)]
+        cause = (raised or lines or ["it does not say why"])[-1 if raised else 0]
+        raise GearpyError(f"Spark failed: {cause}") from error
 
 
 def _mapped(frame: "DataFrame", worker: Worker, schema: pa.Schema) -> "DataFrame":

@@ -12,6 +12,7 @@ those of their oldest and newest record. Where there is no way to merge, the val
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from gearpy.core.base.copies import own
@@ -29,6 +30,11 @@ from gearpy.wire.values.payload import decode_batch, encode_batch
 _ENTRIES_MAX: Final = 4096
 _ROWS_MAX: Final = 4096
 _Entry = tuple[int, int, Any, Any]
+_MISSING: Final = object()
+
+#: Sort keys of the parts of a session: their time, and the order in which they came.
+_time: Final = itemgetter(0)
+_order: Final = itemgetter(1)
 
 
 class GroupPiece(NamedTuple):
@@ -53,11 +59,6 @@ class Combiner:
         self._part = _part_of(step)
 
     def add(self, values: Sequence[Any], times: Sequence[int]) -> None:
-        """Take records, in the order in which they come.
-
-        Raises:
-            OperatorError: user code raised.
-        """
         if not values:
             return
         try:
@@ -66,7 +67,6 @@ class Combiner:
             raise operator_error(self._step.name, error) from error
 
     def pieces(self) -> Iterator[GroupPiece]:
-        """Yield the pieces of the records so far, and begin anew."""
         waiting: dict[int, list[_Entry]] = {}
         for entry in self._part.entries():
             bucket = stable_hash(entry[2]) % self._buckets
@@ -97,7 +97,6 @@ class Merger:
         )
 
     def add(self, entries: int, body: bytes) -> None:
-        """Take a piece. Those of an earlier part of the input come first."""
         try:
             for first_ms, last_ms, key, value in decode_batch(body, entries).values:
                 self._merge.add(first_ms, last_ms, one_key(key), value)
@@ -205,11 +204,13 @@ class _AlignedPart:
     def _add(self, slot: int, values: list[Any], times: list[int]) -> None:
         state = self._open.setdefault(slot, Counter() if self._fold.kind == "count" else {})
         if isinstance(state, Counter):
-            state.update(_keys(self._key, values))
+            state.update(one_keys([self._key(value) for value in values]))
         elif self._loop is not None:
             self._loop(state, values, times, _raise)
         else:
-            for key, value, time in zip(_keys(self._key, values), values, times, strict=True):
+            for key, value, time in zip(
+                one_keys([self._key(value) for value in values]), values, times, strict=True
+            ):
                 state[key] = _grown(self._fold, state.get(key, _MISSING), value, time)
 
 
@@ -225,7 +226,7 @@ class _SessionPart:
 
     def add(self, values: Sequence[Any], times: Sequence[int]) -> None:
         kept = self._kept
-        keys = _keys(self._key, values)
+        keys = one_keys([self._key(value) for value in values])
         for at, (key, value, time) in enumerate(zip(keys, values, times, strict=True), self._taken):
             kept.setdefault(key, []).append((time, at, value))
         self._taken += len(values)
@@ -237,13 +238,10 @@ class _SessionPart:
             for first, last in _runs(bounds, self._gap_ms):
                 session = records[first:last]
                 first_ms, last_ms = session[0][0], session[-1][0]
-                yield first_ms, last_ms, key, self._value(sorted(session, key=_place))
-
-    def _value(self, session: list[tuple[int, int, Any]]) -> Any:
-        value = _MISSING
-        for time, _, record in session:
-            value = _grown(self._fold, value, record, time)
-        return value
+                value = _MISSING
+                for time, _, record in sorted(session, key=_order):
+                    value = _grown(self._fold, value, record, time)
+                yield first_ms, last_ms, key, value
 
 
 # -- the half behind it ----------------------------------------------------------------------------
@@ -299,16 +297,13 @@ class _Sessions:
             for first, last in _runs(bounds, self._gap_ms):
                 session = parts[first:last]
                 end = min(max(part[2] for part in session) + self._gap_ms, MAX_MS)
-                found.append((end, session[0][0], order, key, self._joined(session)))
+                # Values are merged in the order in which their records came.
+                (_, _, _, value), *others = sorted(session, key=_order)
+                for _, _, _, other in others:
+                    value = self._merge(value, other)
+                found.append((end, session[0][0], order, key, value))
         for end, start, _, key, value in sorted(found, key=lambda each: each[:3]):
             yield start, end, key, value
-
-    def _joined(self, session: list[tuple[int, int, int, Any]]) -> Any:
-        """Return the merged value of the parts, in the order in which their records came."""
-        _, _, _, value = min(session, key=_place)
-        for _, _, _, other in sorted(session, key=_place)[1:]:
-            value = self._merge(value, other)
-        return value
 
 
 def _runs(bounds: Iterable[tuple[int, int]], gap_ms: int) -> Iterator[tuple[int, int]]:
@@ -326,17 +321,10 @@ def _runs(bounds: Iterable[tuple[int, int]], gap_ms: int) -> Iterator[tuple[int,
         yield begun, at + 1
 
 
-_MISSING: Final = object()
-
-
 def _grown(fold: Fold, before: Any, record: Any, time_ms: int) -> Any:
     if before is _MISSING:
         return fold.first(record, time_ms) if fold.timed else fold.first(record)
     return fold.add(before, record, time_ms) if fold.timed else fold.add(before, record)
-
-
-def _keys(key: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:
-    return one_keys([key(value) for value in values])
 
 
 def _raise(error: BaseException, _: int) -> None:
@@ -345,11 +333,3 @@ def _raise(error: BaseException, _: int) -> None:
 
 def _no_key(_: Any) -> None:
     return None
-
-
-def _time(part: tuple[Any, ...]) -> Any:
-    return part[0]
-
-
-def _place(part: tuple[Any, ...]) -> Any:
-    return part[1]

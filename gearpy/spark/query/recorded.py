@@ -19,7 +19,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
-from gearpy.task.api.interfaces import Discovery, Source, SourceReader
+from gearpy.task.api.interfaces import Source, SourceReader
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
 _TIME: Final = "__time"
@@ -47,9 +47,28 @@ def record(
         raise ConfigError(f"{source.description} has a column {_TIME} or {_WATERMARK}: rename it")
     folder.mkdir(parents=True)
     parts: list[_Part] = []
+
+    def add(reader: SourceReader) -> None:
+        parts.append(_Part(reader, schema, folder / f"{len(parts):05d}.parquet"))
+
     finder = source.discover(0, 1, []) if source.discovers else None
     try:
-        _fill(source, finder, folder, parts, limit=limit, seconds=seconds)
+        for name in source.partitions():
+            add(source.open(name, None))
+        left = inf if limit is None else limit
+        ends_s = inf if seconds is None else time.monotonic() + seconds
+        # Partitions are read a batch at a time in turn, until all have ended or there is enough.
+        while left > 0 and time.monotonic() < ends_s:
+            if finder is not None:
+                for name, place in finder.find().items():
+                    add(finder.open(name, place))
+            before = left
+            for part in parts:
+                left -= part.take(left)
+            if all(part.is_done for part in parts) and (finder is None or finder.finished):
+                break
+            if left == before:
+                time.sleep(_IDLE_S)
     finally:
         for part in parts:
             part.close()
@@ -59,38 +78,6 @@ def record(
     return RecordedSource(
         [str(part.path) for part in parts], schema, source.description, records=records
     )
-
-
-def _fill(
-    source: Source,
-    finder: Discovery | None,
-    folder: Path,
-    parts: list["_Part"],
-    *,
-    limit: int | None,
-    seconds: float | None,
-) -> None:
-    """Read a batch of each partition in turn, until all have ended or there is enough."""
-    schema = source.schema
-
-    def add(reader: SourceReader) -> None:
-        parts.append(_Part(reader, schema, folder / f"{len(parts):05d}.parquet"))
-
-    for name in source.partitions():
-        add(source.open(name, None))
-    left = inf if limit is None else limit
-    ends_s = inf if seconds is None else time.monotonic() + seconds
-    while left > 0 and time.monotonic() < ends_s:
-        if finder is not None:
-            for name, place in finder.find().items():
-                add(finder.open(name, place))
-        before = left
-        for part in parts:
-            left -= part.take(left)
-        if all(part.is_done for part in parts) and (finder is None or finder.finished):
-            return
-        if left == before:
-            time.sleep(_IDLE_S)
 
 
 class _Part:
@@ -117,24 +104,23 @@ class _Part:
         batch = self._reader.read_batch(int(min(size, limit)))
         if batch is None or not len(batch):
             return 0
-        self._writer.write_batch(self._kept(batch), row_group_size=_READ_TABLE_ROWS)
+        watermark = self._reader.watermark_ms
+        if type(batch.values) is Table:
+            stamps = [Times.of(batch.timestamps).array, pa.repeat(watermark, len(batch))]
+            columns = [*batch.values.batch.columns, *stamps]
+            kept = pa.RecordBatch.from_arrays(columns, schema=self._arrow)
+        else:
+            body = b"".join(encode_batch(batch.values, batch.timestamps))
+            cells = [[len(batch)], [body], [watermark]]
+            arrays = [pa.array(c, f.type) for c, f in zip(cells, _ROWS, strict=True)]
+            kept = pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
+        self._writer.write_batch(kept, row_group_size=_READ_TABLE_ROWS)
         self.records += len(batch)
         return len(batch)
 
     def close(self) -> None:
         self._writer.close()
         self._reader.close()
-
-    def _kept(self, batch: Batch) -> pa.RecordBatch:
-        watermark = self._reader.watermark_ms
-        if type(batch.values) is not Table:
-            body = b"".join(encode_batch(batch.values, batch.timestamps))
-            cells = [[len(batch)], [body], [watermark]]
-            arrays = [pa.array(c, f.type) for c, f in zip(cells, _ROWS, strict=True)]
-            return pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
-        stamps = [Times.of(batch.timestamps).array, pa.repeat(watermark, len(batch))]
-        columns = [*batch.values.batch.columns, *stamps]
-        return pa.RecordBatch.from_arrays(columns, schema=self._arrow)
 
 
 class RecordedSource(Source):
@@ -173,7 +159,6 @@ class RecordedSource(Source):
 
     @property
     def parquet_time(self) -> str:
-        """The column of event times, ms."""
         return _TIME
 
     def partitions(self) -> Sequence[str]:
@@ -236,22 +221,17 @@ class _RecordedReader(SourceReader):
 
     def _read(self) -> Iterator[tuple[Batch, int]]:
         for group in range(self._file.num_row_groups):
-            table = self._file.read_row_group(group)
-            for batch in table.to_batches():
+            for batch in self._file.read_row_group(group).to_batches():
                 if self._schema is None:
                     columns = (column.to_pylist() for column in batch.columns)
                     for count, body, watermark in zip(*columns, strict=True):
                         yield decode_batch(body, count), watermark
                 elif batch.num_rows:
-                    yield self._columns(batch)
-
-    def _columns(self, batch: pa.RecordBatch) -> tuple[Batch, int]:
-        assert self._schema is not None
-        names = self._schema.arrow.names
-        arrays = [batch.column(name) for name in names]
-        made = pa.RecordBatch.from_arrays(arrays, schema=self._schema.arrow)
-        watermark = batch.column(_WATERMARK)[0].as_py()
-        return Batch(Table(made), Times(batch.column(_TIME))), watermark
+                    schema = self._schema.arrow
+                    arrays = [batch.column(name) for name in schema.names]
+                    table = Table(pa.RecordBatch.from_arrays(arrays, schema=schema))
+                    watermark = batch.column(_WATERMARK)[0].as_py()
+                    yield Batch(table, Times(batch.column(_TIME))), watermark
 
 
 class HeldSource(Source):

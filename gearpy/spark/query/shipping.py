@@ -49,7 +49,6 @@ def own_modules(functions: Iterable[Any]) -> list[ModuleType]:
 
 
 def record_classes(modules: Iterable[ModuleType]) -> dict[str, RecordType]:
-    """Return how classes of some modules travel, by the names under which they are known."""
     names = (each for module in modules for each in vars(module).values())
     classes = [each for each in names if isinstance(each, type)]
     records = filter(None, map(DEFAULT_REGISTRY.of_class, classes))

@@ -5,7 +5,7 @@ They say what gearpy's windows and aggregates say, also where Spark's of the sam
 sum of longs overflows.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -95,7 +95,19 @@ def grouped(frame: "DataFrame", group: SqlGroup) -> "DataFrame":
     made = dict(_aggregates(step.aggregates, group.schema, inputs))
     aggregates = [column.alias(name) for name, column in made.items()]
     if isinstance(step.windows, SessionWindows):
-        found = _sessions(frame, keys, step.windows, aggregates)
+        from pyspark.sql import Window  # noqa: PLC0415 - only here
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name
+
+        gap = _long(step.windows.gap_ms)
+        in_order = Window.partitionBy(*(F.col(key) for key in keys)).orderBy(TIME)
+        before = F.lag(TIME).over(in_order)
+        begins = F.when(before.isNull() | (F.col(TIME) - before >= gap), 1).otherwise(0)
+        so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        numbered = frame.withColumn("__begins", begins)
+        numbered = numbered.withColumn("__session", F.sum("__begins").over(so_far))
+        found = numbered.groupBy(*keys, "__session").agg(
+            F.min(TIME).alias(_START), (F.max(TIME) + gap).alias(_END), *aggregates
+        )
     else:
         found = _in_windows(frame, step).groupBy(*keys, _START, _END).agg(*aggregates)
     return found.select(*keys, *made, _START, _END)
@@ -126,11 +138,11 @@ def _is_known(aggregate: Aggregate, schema: pa.Schema) -> bool:
     if aggregate.of not in schema.names:
         return False
     kind = schema.field(aggregate.of).type
-    return aggregate.kind not in _NUMBERS or pa.types.is_integer(kind) or _is_float(kind)
-
-
-def _is_float(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(kind))
+    return (
+        aggregate.kind not in _NUMBERS
+        or pa.types.is_integer(kind)
+        or bool(pa.types.is_floating(kind))
+    )
 
 
 # -- windows ---------------------------------------------------------------------------------------
@@ -163,27 +175,6 @@ def _in_windows(frame: "DataFrame", step: GroupStep) -> "DataFrame":
     return frame.withColumn(_END, end)
 
 
-def _sessions(
-    frame: "DataFrame",
-    keys: Sequence[str],
-    windows: SessionWindows,
-    aggregates: Sequence["Column"],
-) -> "DataFrame":
-    from pyspark.sql import Window  # noqa: PLC0415 - only here
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name
-
-    gap = _long(windows.gap_ms)
-    in_order = Window.partitionBy(*(F.col(key) for key in keys)).orderBy(TIME)
-    before = F.lag(TIME).over(in_order)
-    begins = F.when(before.isNull() | (F.col(TIME) - before >= gap), 1).otherwise(0)
-    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    numbered = frame.withColumn("__begins", begins)
-    numbered = numbered.withColumn("__session", F.sum("__begins").over(so_far))
-    return numbered.groupBy(*keys, "__session").agg(
-        F.min(TIME).alias(_START), (F.max(TIME) + gap).alias(_END), *aggregates
-    )
-
-
 # -- aggregates ------------------------------------------------------------------------------------
 
 
@@ -199,65 +190,33 @@ def _aggregates(
             yield name, F.count(F.lit(1))
             continue
         assert isinstance(each.of, str), "checked before"
-        value, is_float = F.col(inputs[each.of]), _is_float(schema.field(each.of).type)
-        if each.kind in {"sum", "mean"}:
-            yield name, F.sum(value if is_float else value.cast(_EXACT))
-            if each.kind == "mean":
-                yield f"{name}n", F.count(value)
-        else:
-            yield name, _MAKERS[each.kind](each, value, is_float)
-
-
-def _greatest(_: Aggregate, value: "Column", is_float: bool) -> "Column":  # noqa: FBT001 - a table
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; only here
-
-    if not is_float:
-        return F.max(value)
-    return F.coalesce(F.max(F.when(~F.isnan(value), value)), F.max(value))
-
-
-def _least(_: Aggregate, value: "Column", __: bool) -> "Column":  # noqa: FBT001 - the same
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; only here
-
-    return F.min(value)
-
-
-def _distinct(_: Aggregate, value: "Column", __: bool) -> "Column":  # noqa: FBT001 - the same
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; only here
-
-    return F.count_distinct(value)
-
-
-def _spread(of: Aggregate, value: "Column", _: bool) -> "Column":  # noqa: FBT001 - the same
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; only here
-
-    of_sample = {"variance": F.var_samp, "stddev": F.stddev_samp}
-    of_all = {"variance": F.var_pop, "stddev": F.stddev_pop}
-    return (of_sample if of.option else of_all)[of.kind](value.cast("double"))
-
-
-def _truth(of: Aggregate, value: "Column", _: bool) -> "Column":  # noqa: FBT001 - the same
-    """Return whether some value, or each, is true in Python's eyes; None is no value."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; only here
-
-    kind = F.typeof(value)
-    as_text = value.cast("string")
-    is_false = F.when(kind == "string", as_text == "").otherwise(
-        as_text.isin("0", "0.0", "-0.0", "false")
-    )
-    found = F.bool_or(~is_false) if of.kind == "any" else F.bool_and(~is_false)
-    return F.coalesce(found, F.lit(of.kind == "all"))
-
-
-_MAKERS: Final[Mapping[str, Callable[[Aggregate, Any, bool], Any]]] = {
-    "min": _least,
-    "max": _greatest,
-    "distinct": _distinct,
-    "variance": _spread,
-    "stddev": _spread,
-    "any": _truth,
-    "all": _truth,
-}
+        value = F.col(inputs[each.of])
+        is_float = bool(pa.types.is_floating(schema.field(each.of).type))
+        match each.kind:
+            case "sum" | "mean":
+                yield name, F.sum(value if is_float else value.cast(_EXACT))
+                if each.kind == "mean":
+                    yield f"{name}n", F.count(value)
+            case "min":
+                yield name, F.min(value)
+            case "max":  # Spark takes NaN for the greatest number.
+                numbers = F.max(F.when(~F.isnan(value), value)) if is_float else F.max(value)
+                yield name, F.coalesce(numbers, F.max(value)) if is_float else numbers
+            case "distinct":
+                yield name, F.count_distinct(value)
+            case "variance":
+                spread = F.var_samp if each.option else F.var_pop
+                yield name, spread(value.cast("double"))
+            case "stddev":
+                spread = F.stddev_samp if each.option else F.stddev_pop
+                yield name, spread(value.cast("double"))
+            case _:  # Whether some value, or each, is true in Python's eyes; None is no value.
+                text = value.cast("string")
+                is_false = F.when(F.typeof(value) == "string", text == "").otherwise(
+                    text.isin("0", "0.0", "-0.0", "false")
+                )
+                found = F.bool_or(~is_false) if each.kind == "any" else F.bool_and(~is_false)
+                yield name, F.coalesce(found, F.lit(each.kind == "all"))
 
 
 def _values(aggregate: Aggregate, at: int, batch: pa.RecordBatch) -> list[Any]:

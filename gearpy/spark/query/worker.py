@@ -76,13 +76,30 @@ class Worker:
         yield from self.gives.batches(self._parts(batches))
 
     def _parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Batch]]]:
-        stages = _stages(self.steps)
+        steps = self.steps
+        stages: list[Stage] = []
+        for step in steps:
+            if isinstance(step, RowsStep):
+                stages.append(_Rows(step.takes))
+                stages += fused_stages(step.operators, limit=_RECORDS_MAX)
+            else:
+                stages.append(TableStage(_context(), step.name, step.takes))
+                stages.append(
+                    MapBatchesStage(
+                        _context(),
+                        step.name,
+                        step.function,
+                        step.form,
+                        times=step.times,
+                        gives=step.gives,
+                    )
+                )
+
         for number, part in self.reads.parts(batches):
             yield number, _passed(stages, part)
 
 
 def _passed(stages: Sequence[Stage], batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield the results of the batches after all of the stages."""
     if not stages:
         yield from batches
         return
@@ -93,27 +110,6 @@ def _passed(stages: Sequence[Stage], batches: Iterable[Batch]) -> Iterator[Batch
 
 
 # -- the steps -------------------------------------------------------------------------------------
-
-
-def _stages(steps: Sequence[RowsStep | BatchStep]) -> list[Stage]:
-    made: list[Stage] = []
-    for step in steps:
-        if isinstance(step, RowsStep):
-            made.append(_Rows(step.takes))
-            made += fused_stages(step.operators, limit=_RECORDS_MAX)
-        else:
-            made.append(TableStage(_context(), step.name, step.takes))
-            made.append(
-                MapBatchesStage(
-                    _context(),
-                    step.name,
-                    step.function,
-                    step.form,
-                    times=step.times,
-                    gives=step.gives,
-                )
-            )
-    return made
 
 
 class _Rows(Stage):

@@ -14,8 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -81,7 +80,6 @@ class Jvm(subprocess.Popen[bytes]):
         )
 
     def end(self) -> None:
-        """End the JVM in good order, and wait until it has ended."""
         if self.stdin is not None:
             self.stdin.close()
         try:
@@ -123,12 +121,16 @@ class Driver:
         return self._jvm is None and (_PORT in os.environ or SparkContext._gateway is not None)
 
     def is_up(self) -> bool:
-        """Whether there is a JVM that answers."""
         gateway: Any = SparkContext._gateway
         if gateway is None:
             return False
         if self._jvm is not None:
-            self._check_owner()
+            if self._owner != os.getpid():
+                raise ConfigError(
+                    f"process {os.getpid()} was forked from {self._owner}, whose Spark it cannot "
+                    "use: start processes with multiprocessing's 'spawn', or make the session in "
+                    "each"
+                )
             return self._jvm.poll() is None
         # Asking PySpark would write tracebacks to the log if no JVM is there.
         return _is_open("127.0.0.1", gateway.java_parameters.port)
@@ -154,7 +156,13 @@ class Driver:
             ConfigError: There is no Java that runs Spark, or the JVM ended at once.
             ConnectionLost: It did not come up in time.
         """
-        settings = launch_settings(settings, logging=_logging())
+        own = any(
+            (conf_folder() / f"log4j2.{kind}").is_file() for kind in ("properties", "xml", "yaml")
+        )
+        ours = Path(__file__).with_name("log4j2.properties")
+        settings = launch_settings(
+            settings, logging=("" if own else f"-Dlog4j2.configurationFile={ours.as_uri()}")
+        )
         if self._jvm is not None and self._settings != settings:
             self.end()
         if SparkContext._gateway is None:
@@ -188,8 +196,14 @@ class Driver:
                 path for path in sys.path if not Path(path).name.startswith("userFiles-")
             ]
         if gateway is not None:
-            with _silence("py4j"):
+            logger = logging.getLogger("py4j")
+            was, logger.disabled = logger.disabled, True
+            try:
                 gateway.shutdown()
+            except (OSError, Py4JError):
+                _log.debug("the JVM was gone already", exc_info=True)
+            finally:
+                logger.disabled = was
         SparkContext._active_spark_context = None
         SparkContext._gateway = SparkContext._jvm = None
         SparkSession._instantiatedSession = SparkSession._activeSession = None
@@ -207,13 +221,6 @@ class Driver:
         if self._jvm is not None:
             self._jvm.end()
         self._jvm, self._settings = None, {}
-
-    def _check_owner(self) -> None:
-        if self._owner != os.getpid():
-            raise ConfigError(
-                f"process {os.getpid()} was forked from {self._owner}, whose Spark it cannot use: "
-                "start processes with multiprocessing's 'spawn', or make the session in each"
-            )
 
 
 #: The one of this process.
@@ -253,7 +260,6 @@ def _is_open(host: str, port: int) -> bool:
 
 
 def _launched(settings: Mapping[str, str]) -> Any:
-    """Return PySpark's gateway to a JVM that was started; its process is a `Jvm`."""
     here = is_here(settings["spark.master"])
     python = python_env(settings["spark.master"], os.environ, python=sys.executable)
     # Spark would look up the host's name, and bind to the address outside.
@@ -278,25 +284,3 @@ def _launched(settings: Mapping[str, str]) -> Any:
     if "PYSPARK_PYTHON" in python:  # PySpark looks here for the Python of user functions.
         os.environ["PYSPARK_PYTHON"] = python["PYSPARK_PYTHON"]
     return gateway
-
-
-def _logging() -> str:
-    """Return the option for Java that makes Spark quiet, unless a file of the user's counts."""
-    own = any(
-        (conf_folder() / f"log4j2.{kind}").is_file() for kind in ("properties", "xml", "yaml")
-    )
-    ours = Path(__file__).with_name("log4j2.properties")
-    return "" if own else f"-Dlog4j2.configurationFile={ours.as_uri()}"
-
-
-@contextmanager
-def _silence(name: str) -> Iterator[None]:
-    """Keep a logger quiet about an error that is expected."""
-    logger = logging.getLogger(name)
-    was, logger.disabled = logger.disabled, True
-    try:
-        yield
-    except (OSError, Py4JError):
-        _log.debug("the JVM was gone already", exc_info=True)
-    finally:
-        logger.disabled = was

@@ -113,7 +113,6 @@ def cache_folder(env: Mapping[str, str] | None = None) -> Path:
 
 
 def _homes(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Yield where a Java may be, best first, each behind the name of the place."""
     if env.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(env["JAVA_HOME"])
     if (program := shutil.which("java", path=env.get("PATH", os.defpath))) is not None:

@@ -80,7 +80,16 @@ def session(
     with _lock, _interrupts_kept():
         remote = _checked(master, remote, memory)
         if remote is not None:
-            return _remote(app, remote, wanted)
+            if DRIVER.session is not None:
+                raise ConfigError(
+                    "this process has a Spark session of its own, and PySpark cannot have one at "
+                    f"{remote} beside it: call gearpy.spark.stop() before"
+                )
+            spark = _remotes.get(remote)
+            if spark is None or not is_alive(spark):
+                _remotes.pop(remote, None)
+                spark = _remotes[remote] = _connected(app, remote, wanted)
+            return _adapted(spark, wanted)
         forget_dead_session()
         found = DRIVER.session
         if found is not None:
@@ -162,7 +171,6 @@ def _says_gone(error: BaseException) -> bool:
 
 
 def _checked(master: str | None, remote: str | None, memory: str | None) -> str | None:
-    """Return the server to use, if any."""
     mistakes = []
     if master is not None and master.startswith("sc://"):
         mistakes.append(f"master={master!r} is a Spark Connect server: say remote={master!r}")
@@ -207,19 +215,6 @@ def _built(settings: Mapping[str, str]) -> SparkSession:
     spark = SparkSession.builder.config(map=dict(settings)).getOrCreate()
     be_quiet()
     return spark
-
-
-def _remote(app: str, url: str, conf: Mapping[str, str]) -> SparkSession:
-    if DRIVER.session is not None:
-        raise ConfigError(
-            f"this process has a Spark session of its own, and PySpark cannot have one at {url} "
-            "beside it: call gearpy.spark.stop() before"
-        )
-    spark = _remotes.get(url)
-    if spark is None or not is_alive(spark):
-        _remotes.pop(url, None)
-        spark = _remotes[url] = _connected(app, url, conf)
-    return _adapted(spark, conf)
 
 
 def _connected(app: str, url: str, conf: Mapping[str, str]) -> SparkSession:

@@ -40,7 +40,6 @@ _LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 def is_here(master: str) -> bool:
-    """Whether driver and executors all run on this machine, and need no address outside."""
     if _LOCAL.match(master):
         return True
     hosts = [part.rsplit(":", 1)[0] for part in master.removeprefix("spark://").split(",")]
@@ -75,7 +74,6 @@ def fast_files_for(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def defaults_of(text: str) -> dict[str, str]:
-    """Return the settings in a ``spark-defaults.conf``: a name, a blank or ``=``, a value."""
     lines = (line.strip() for line in text.splitlines())
     parts = [
         re.split(r"\s*[=:]\s*|\s+", line, maxsplit=1) for line in lines if line[:1] not in "#!"
@@ -136,13 +134,7 @@ def conflicts(
     current: Callable[[str], str | None],
     is_changeable: Callable[[str], bool],
 ) -> list[str]:
-    """Return the settings that a living session cannot take any more, one text for each.
-
-    Args:
-        wanted: The caller's settings, without gearpy's own.
-        current: Gives the value in the session, if it has one.
-        is_changeable: Whether a setting may change while the session lives.
-    """
+    """Return the settings that a living session cannot take any more, one text for each."""
     return [
         f"{name} is {current(name) or 'not set'} in the Spark session that this process has, and "
         f"{value} was asked for: it counts when Spark starts; call gearpy.spark.stop() before"

@@ -32,11 +32,6 @@ class SessionTarget:
         self._session: SparkSession | None = None
 
     def connect(self) -> SparkSession:
-        """Return a session; another one if there was one before.
-
-        Raises:
-            ConfigError: there cannot be one.
-        """
         if self._session is not None and not self._can_replace:
             raise ConfigError(
                 "the Spark session that to_spark was given is gone, and nobody else can make it "
@@ -49,16 +44,10 @@ class SessionTarget:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the session is gone, so that a failure on it tells nothing."""
         return self._session is None or not is_alive(self._session)
 
 
 def target_of(spark: Any) -> SessionTarget:
-    """Return the target that gives sessions for a user's argument.
-
-    Raises:
-        ConfigError: it is none of `SparkTarget`.
-    """
     if spark is None:
         return SessionTarget(session)
     if isinstance(spark, str):

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
+from itertools import chain
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -29,7 +30,6 @@ from gearpy.core.handover.window_log import (
     OWNERS,
     PENDING,
     LogSegment,
-    LogView,
     lane_name,
     segment_name,
     segments_of,
@@ -38,7 +38,7 @@ from gearpy.errors import ConfigError, GearpyError
 from gearpy.spark.source.options import WriteOptions
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.local import LocalFolder
-from gearpy.windowlog.bodies import BatchInfo, BatchNotes, SegmentInfo, write_body
+from gearpy.windowlog.bodies import BatchNotes, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
 
@@ -94,37 +94,36 @@ def begin_log(log: WindowLog, schema: pa.Schema) -> None:
         ConfigError: it has other columns, or Spark's have no place in a log.
     """
     wanted = exact_schema(schema, name='format "gearpy"')
-    kept = log.schema.arrow if log.exists else _begun(log, wanted)
-    difference = schema_difference(_in_order(kept, wanted), wanted)
+    if not log.exists:  # Another writer may make it first.
+        log.store.make(*LOG_FOLDERS)
+        made = LogSchema(wanted, spark_schema(wanted), log=uuid4().hex, created_ms=wall_ms())
+        log.store.put_new(SCHEMA_FILE, schema_text(made))
+    kept = log.schema.arrow
+    if set(kept.names) == set(wanted.names):
+        kept = pa.schema([kept.field(name) for name in wanted.names])
+    difference = schema_difference(kept, wanted)
     if difference:
         raise ConfigError(f"window log {log.place} has other columns: {difference}")
-
-
-def _begun(log: WindowLog, wanted: pa.Schema) -> pa.Schema:
-    """Make a new log; return its columns, or those of a writer that made it first."""
-    log.store.make(*LOG_FOLDERS)
-    schema = LogSchema(wanted, spark_schema(wanted), log=uuid4().hex, created_ms=wall_ms())
-    log.store.put_new(SCHEMA_FILE, schema_text(schema))
-    return log.schema.arrow
-
-
-def _in_order(kept: pa.Schema, wanted: pa.Schema) -> pa.Schema:
-    if set(kept.names) != set(wanted.names):
-        return kept
-    return pa.schema([kept.field(name) for name in wanted.names])
 
 
 def write_part(
     log: WindowLog, options: WriteOptions, run: str, batches: Iterable[pa.RecordBatch]
 ) -> Part:
     """Write the batches of a task; nothing is left of them if that fails."""
-    rows, data, rest = _first_bytes(batches)
-    if rest is None:
-        return Part(rows, data=data if rows else b"")
+    kept: list[pa.RecordBatch] = []
+    left = iter(batches)
+    for batch in left:
+        kept.append(batch)
+        if sum(each.nbytes for each in kept) > _INLINE_BYTES:
+            break
+    else:  # Few batches travel as bytes.
+        target = io.BytesIO()
+        rows = _write_all(target, kept)
+        return Part(rows, data=target.getvalue() if rows else b"")
     store, name = log.store, f"{_prefix(options, run)}{uuid4().hex}.part"
     try:
         with store.create(PENDING + name) as file:
-            rows = _write_all(file, rest)
+            rows = _write_all(file, chain(kept, left))
     except BaseException:
         store.remove(PENDING + name)
         raise
@@ -143,12 +142,22 @@ def show(log: WindowLog, options: WriteOptions, delivery: SourceDelivery) -> Log
     Raises:
         GearpyError: another writer that goes by the same name has removed what was written.
     """
-    lane = lane_name(options.writer, _TASK)
+    store, lane = log.store, lane_name(options.writer, _TASK)
     run, number = delivery.run, delivery.number
-    with _alone(log.store, lane):
-        view = log.view()
-        ledger = _Ledger(log.store, lane)
-        _note_last(view, ledger)
+    with _alone(store, lane):
+        view, ledger = log.view(), _Ledger(store, lane)
+        if pieces := view.pieces(lane):
+            last = pieces[-1].segment
+            if not last.run.startswith(_RUNS):
+                raise ConfigError(
+                    f"window log: lane {lane} is written by a gearpy application: give Spark's "
+                    "writer another name, by option writer"
+                )
+            # A crash can have prevented the note of the last batch, and of no other.
+            missing = _CLAIM.commit(ledger.read(last.run), last.epoch)
+            if missing is not None and not last.run.startswith(_SINGLE):
+                ledger.note(last.run, missing, last.last)
+
         # A batch that can come only once is not noted.
         entry = None if number is None else _CLAIM.commit(ledger.read(run), number)
         segment = None
@@ -156,7 +165,12 @@ def show(log: WindowLog, options: WriteOptions, delivery: SourceDelivery) -> Log
             segment = _written(log, options, delivery, seq=view.ends().get(lane, 0) + 1)
             if entry is not None:
                 ledger.note(run, entry, segment.first)
-        _clear(log.store, options, delivery)
+
+        # Parts of tasks that were killed or given up go, too.
+        prefix = _prefix(options, run)
+        for name in store.names(PENDING):
+            if name.startswith(prefix):
+                store.remove(PENDING + name)
     return segment
 
 
@@ -165,39 +179,15 @@ class _Ledger:
 
     def __init__(self, store: Folder, lane: str) -> None:
         self._store = store
-        self.lane = lane
+        self._lane = lane
 
     def read(self, run: str) -> LedgerEntry:
-        text = self._store.read(self._file(run))
+        text = self._store.read(f"{OWNERS}{self._lane}.{run}.json")
         return LedgerEntry(_CLAIM.owner, -1 if text is None else int(json.loads(text)["batch"]))
 
     def note(self, run: str, entry: LedgerEntry, seq: int) -> None:
         text = json.dumps({"batch": entry.committed, "seq": seq, "at_ms": wall_ms()})
-        self._store.put(self._file(run), text.encode())
-
-    def _file(self, run: str) -> str:
-        return f"{OWNERS}{self.lane}.{run}.json"
-
-
-def _note_last(view: LogView, ledger: _Ledger) -> None:
-    """Make up for a note that a crash has prevented. Only that of the last batch can be missing.
-
-    Raises:
-        ConfigError: the lane is another writer's.
-    """
-    pieces = view.pieces(ledger.lane)
-    if not pieces:
-        return
-    last = pieces[-1].segment
-    if not last.run.startswith(_RUNS):
-        raise ConfigError(
-            f"window log: lane {ledger.lane} is written by a gearpy application: give Spark's "
-            "writer another name, by option writer"
-        )
-    if not last.run.startswith(_SINGLE):
-        entry = _CLAIM.commit(ledger.read(last.run), last.epoch)
-        if entry is not None:
-            ledger.note(last.run, entry, last.last)
+        self._store.put(f"{OWNERS}{self._lane}.{run}.json", text.encode())
 
 
 def _written(
@@ -219,6 +209,9 @@ def _written(
             body=options.body,
         )
         pending = f"{PENDING}{_prefix(options, delivery.run)}{uuid4().hex}.whole"
+        notes = BatchNotes()
+        for batch in table.to_batches():
+            notes.add(batch)
         info = SegmentInfo(
             app="spark",
             app_id=delivery.run,
@@ -226,7 +219,7 @@ def _written(
             writer=options.writer,
             task=_TASK,
             epoch=number,
-            batches=(_noted(table, options, seq=seq, number=number),),
+            batches=(notes.info(seq=seq, epoch=number, watermark=_watermark_ms(table, options)),),
         )
         with store.create(pending) as file:
             write_body(file, table, info, body=options.body)
@@ -241,34 +234,25 @@ def _written(
     return segment
 
 
-def _noted(table: pa.Table, options: WriteOptions, *, seq: int, number: int) -> BatchInfo:
-    notes = BatchNotes()
-    for batch in table.to_batches():
-        notes.add(batch)
-    return notes.info(seq=seq, epoch=number, watermark=_watermark_ms(table, options))
-
-
 def _watermark_ms(table: pa.Table, options: WriteOptions) -> int | None:
     """Return the watermark behind a batch; None if the writer was not told to give one."""
-    if options.watermark is None:
+    name = options.watermark
+    if name is None:
         return None
-    newest = pc.max(_times(table, options.watermark)).as_py()
-    if newest is None:
-        return None
-    # The last time that belongs to a window is before its end.
-    return int(newest) - options.out_of_order_ms - (options.watermark == _WINDOW_END)
-
-
-def _times(table: pa.Table, name: str) -> pa.Array:
     if name not in table.schema.names:
         raise ConfigError(
             f'format "gearpy": option watermark is {name!r}, which is no column: there are '
             f"{', '.join(table.schema.names)}"
         )
     try:
-        return times_of(table.column(name).combine_chunks())
+        times = times_of(table.column(name).combine_chunks())
     except ValueError as error:
         raise ConfigError(f'format "gearpy": option watermark: column {name!r}: {error}') from error
+    newest = pc.max(times).as_py()
+    if newest is None:
+        return None
+    # The last time that belongs to a window is before its end.
+    return int(newest) - options.out_of_order_ms - (name == _WINDOW_END)
 
 
 # -- parts -------------------------------------------------------------------------------------
@@ -278,29 +262,7 @@ def _prefix(options: WriteOptions, run: str) -> str:
     return f"{lane_name(options.writer, _TASK)}.{run}."
 
 
-def _first_bytes(
-    batches: Iterable[pa.RecordBatch],
-) -> tuple[int, bytes, Iterator[pa.RecordBatch] | None]:
-    """Return rows and bytes of few batches; if there is more, all batches to write elsewhere."""
-    kept: list[pa.RecordBatch] = []
-    left = iter(batches)
-    for batch in left:
-        kept.append(batch)
-        if sum(each.nbytes for each in kept) > _INLINE_BYTES:
-            return 0, b"", _chained(kept, left)
-    target = io.BytesIO()
-    rows = _write_all(target, iter(kept))
-    return rows, target.getvalue(), None
-
-
-def _chained(
-    first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    yield from first
-    yield from rest
-
-
-def _write_all(file: Any, batches: Iterator[pa.RecordBatch]) -> int:
+def _write_all(file: Any, batches: Iterable[pa.RecordBatch]) -> int:
     rows, writer = 0, None
     for batch in batches:
         writer = writer or pa.ipc.new_file(file, batch.schema)
@@ -314,28 +276,19 @@ def _write_all(file: Any, batches: Iterator[pa.RecordBatch]) -> int:
 @contextmanager
 def _tables(store: Folder, parts: Sequence[Part]) -> Iterator[list[pa.Table]]:
     """Open the parts of tasks. On a disk they are mapped: they may be larger than memory."""
-    sources = [_source(store, part) for part in parts if part.rows]
+    sources: list[Any] = []
+    for part in (part for part in parts if part.rows):
+        if not part.name:
+            sources.append(pa.BufferReader(part.data))
+        elif isinstance(store, LocalFolder):
+            sources.append(pa.memory_map(store.location(PENDING + part.name)))
+        else:
+            sources.append(store.open(PENDING + part.name))
     try:
         yield [pa.ipc.open_file(source).read_all() for source in sources]
     finally:
         for source in sources:
             source.close()
-
-
-def _source(store: Folder, part: Part) -> Any:
-    if not part.name:
-        return pa.BufferReader(part.data)
-    if isinstance(store, LocalFolder):
-        return pa.memory_map(store.location(PENDING + part.name))
-    return store.open(PENDING + part.name)
-
-
-def _clear(store: Folder, options: WriteOptions, delivery: SourceDelivery) -> None:
-    """Remove the parts that this run has left, also those of tasks that were killed or given up."""
-    prefix = _prefix(options, delivery.run)
-    for name in store.names(PENDING):
-        if name.startswith(prefix):
-            store.remove(PENDING + name)
 
 
 # -- one at a time -----------------------------------------------------------------------------
@@ -350,7 +303,6 @@ def _alone(store: Folder, lane: str) -> Iterator[None]:
     with open(store.location(f"{OWNERS}{lane}.lock"), "ab") as file:  # noqa: PTH123 - as the store has it
         with suppress(ImportError):  # There is none on Windows.
             fcntl = import_module("fcntl")
-            fcntl.flock(
-                file, fcntl.LOCK_EX
-            )  # Given up when the file is closed, or the process ends.
+            # The lock is given up when the file is closed, or the process ends.
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield

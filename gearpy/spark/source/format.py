@@ -30,11 +30,6 @@ class DefaultSource(DataSource):
         return "gearpy"
 
     def schema(self) -> StructType:
-        """Return the columns of the log.
-
-        Raises:
-            ConfigError: there is no log yet.
-        """
         from gearpy.spark.source.reading import log_at  # noqa: PLC0415
 
         options = read_options(self.options)
@@ -55,11 +50,6 @@ class DefaultSource(DataSource):
         return make(read_options(self.options), schema)
 
     def streamReader(self, schema: StructType) -> "LogStreamReader":  # noqa: N802 - as Spark has it
-        """Return a reader that goes on reading the log.
-
-        Raises:
-            ConfigError: this Spark is too old for it.
-        """
         try:
             from gearpy.spark.source.stream import LogStreamReader  # noqa: PLC0415
         except ImportError as error:
@@ -79,11 +69,6 @@ class DefaultSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001 - as Spark has it
     ) -> "LogStreamWriter":
-        """Return a writer that goes on appending to the log.
-
-        Raises:
-            ConfigError: this Spark is too old for it, or everything is to be replaced each time.
-        """
         try:
             from gearpy.spark.source.stream import LogStreamWriter  # noqa: PLC0415
             from gearpy.spark.source.writing import check_append  # noqa: PLC0415

@@ -102,7 +102,11 @@ class _Given:
     def __init__(self, options: Mapping[str, str], known: tuple[str, ...]) -> None:
         self._options = {name.lower(): text for name, text in options.items()}
         self.mistakes: list[str] = []
-        self._check_names(known)
+
+        names = {name.lower(): name for name in known}
+        for name in sorted(self._options.keys() - names.keys()):
+            if close := difflib.get_close_matches(name, names, n=1, cutoff=0.85):
+                self.mistakes.append(f"option {name} is unknown: {names[close[0]]} is meant?")
 
     def get(self, name: str, parse: Callable[[str], T], default: T) -> T:
         text = self._options.get(name.lower())
@@ -115,7 +119,6 @@ class _Given:
             return default
 
     def path(self) -> str:
-        """Return where the log is."""
         path = self._options.get("path", "")
         if not path:
             self.mistakes.append('no path: call load("PATH") or save("PATH"), or start("PATH")')
@@ -125,20 +128,8 @@ class _Given:
         if self.mistakes:
             raise ConfigError(*(f'format "gearpy": {mistake}' for mistake in self.mistakes))
 
-    def _check_names(self, known: tuple[str, ...]) -> None:
-        """Refuse a name that is nearly a known one; Spark itself adds options that are not ours."""
-        names = {name.lower(): name for name in known}
-        for name in sorted(self._options.keys() - names.keys()):
-            if close := difflib.get_close_matches(name, names, n=1, cutoff=0.85):
-                self.mistakes.append(f"option {name} is unknown: {names[close[0]]} is meant?")
-
 
 def read_options(options: Mapping[str, str]) -> SourceReadOptions:
-    """Return the options for reading, parsed.
-
-    Raises:
-        ConfigError: all that is wrong with them.
-    """
     given = _Given(options, _READ)
     starting = given.get("startingPosition", _starting, None)
     parsed = SourceReadOptions(
@@ -160,11 +151,6 @@ def read_options(options: Mapping[str, str]) -> SourceReadOptions:
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
-    """Return the options for writing, parsed.
-
-    Raises:
-        ConfigError: all that is wrong with them.
-    """
     given = _Given(options, _WRITE)
     application = given.get("txnAppId", _text, None)
     version = given.get("txnVersion", _whole, None)

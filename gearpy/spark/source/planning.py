@@ -29,7 +29,10 @@ def position_of(offset: Any) -> dict[str, int]:
     Raises:
         ConfigError: it is no position.
     """
-    if not isinstance(offset, Mapping) or not all(map(_is_number, offset.values())):
+    if not isinstance(offset, Mapping) or not all(
+        isinstance(each, int) and not isinstance(each, bool) and each >= 0
+        for each in offset.values()
+    ):
         raise ConfigError(
             f"{offset!r:.200} is no position: it is lanes and the number of the last batch read, "
             'as {"windows-00000": 12}'
@@ -40,11 +43,7 @@ def position_of(offset: Any) -> dict[str, int]:
 def first_position(
     view: LogView, starting: Position | None, *, from_end: bool = False
 ) -> dict[str, int]:
-    """Return where a new reader begins.
-
-    Args:
-        starting: as told; None: before the oldest batches that are kept.
-    """
+    """Return where a new reader begins."""
     if starting is not None:
         return position_of(starting)
     return position_of(view.ends() if from_end else view.start())
@@ -65,11 +64,7 @@ def next_position(
 
 
 def check_known(view: LogView, position: Position, *, place: str) -> None:
-    """Refuse a position behind the end of the log.
-
-    Raises:
-        GearpyError: the log is not the one that was read before.
-    """
+    """Refuse a position behind the end of the log."""
     ends = view.ends()
     for lane, last in position.items():
         if last > ends.get(lane, 0):
@@ -81,11 +76,7 @@ def check_known(view: LogView, position: Position, *, place: str) -> None:
 
 
 def shares(pieces: Sequence[LogPiece], tasks: int | None = None) -> list[list[LogPiece]]:
-    """Split files into the shares of tasks: neighbours, of about as many rows.
-
-    Args:
-        tasks: how many there are at most; None: one for as many rows as are worth it.
-    """
+    """Split files into the shares of tasks: neighbours, of about as many rows."""
     rows = sum(piece.rows for piece in pieces)
     count = tasks or min(_SHARES_MAX, -(-rows // _SHARE_ROWS))
     goal = max(1, -(-rows // max(1, count)))
@@ -180,7 +171,3 @@ class ReadingPace:
 def common_position(position: Position, others: Iterable[Position]) -> dict[str, int]:
     everybody = [position, *others]
     return {lane: min(each.get(lane, 0) for each in everybody) for lane in sorted(position)}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -72,22 +72,17 @@ class SourceLogReader(DataSourceReader):
         self._span = Span(ends_after_ms=options.windows_since_ms)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the share of each task."""
         log, options = log_at(self._options), self._options
         view = log.view()
         end = view.ends() if options.ending is None else options.ending
         start = first_position(view, options.starting, from_end=options.from_end)
         skip_gaps = not options.fail_on_data_loss
         pieces = view.between(start, position_of(end), skip_gaps=skip_gaps)
-        return shares_of(self._useful(log, pieces), options)
+        is_all, meets = self._span.is_all, self._span.meets
+        return shares_of([each for each in pieces if is_all or meets(*_bounds(log, each))], options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return batches_of(partition, self._options, self._schema)
-
-    def _useful(self, log: WindowLog, pieces: Sequence[LogPiece]) -> list[LogPiece]:
-        if self._span.is_all:
-            return list(pieces)
-        return [piece for piece in pieces if self._span.meets(*_bounds(log, piece))]
 
 
 class FilteringLogReader(SourceLogReader):
@@ -95,7 +90,12 @@ class FilteringLogReader(SourceLogReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - as Spark has it
         for each in filters:
-            self._span = self._span.and_also(_span_of(each))
+            attribute: Sequence[str] = getattr(each, "attribute", ())
+            value = getattr(each, "value", None)
+            if len(attribute) == 1 and isinstance(value, datetime):
+                aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+                span = span_of(attribute[0], type(each).__name__, aware)
+                self._span = self._span.and_also(span)
         return filters
 
 
@@ -112,16 +112,6 @@ def _bounds(log: WindowLog, piece: LogPiece) -> tuple[int | None, int | None]:
         min(known_starts, default=None) if len(known_starts) == len(starts) else None,
         max(known_ends, default=None) if len(known_ends) == len(ends) else None,
     )
-
-
-def _span_of(condition: Filter) -> Span:
-    """Return which windows a condition leaves, at least."""
-    attribute: Sequence[str] = getattr(condition, "attribute", ())
-    value = getattr(condition, "value", None)
-    if len(attribute) != 1 or not isinstance(value, datetime):
-        return Span()
-    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
-    return span_of(attribute[0], type(condition).__name__, aware)
 
 
 def _fitting(table: pa.Table, wanted: pa.Schema, *, since_ms: int | None) -> pa.Table:

@@ -27,6 +27,7 @@ from gearpy.core.handover.window_log import LogView
 from gearpy.errors import GearpyError
 from gearpy.spark.source.committing import (
     SourceDelivery,
+    begin_log,
     drop_parts,
     query_run,
     show,
@@ -42,8 +43,8 @@ from gearpy.spark.source.planning import (
     next_position,
     position_of,
 )
-from gearpy.spark.source.reading import batches_of, log_at, shares_of
-from gearpy.spark.source.writing import Written, begun_log, parts_of
+from gearpy.spark.source.reading import arrow_schema_of, batches_of, log_at, shares_of
+from gearpy.spark.source.writing import Written, parts_of
 from gearpy.windowlog.log import ReaderReport
 
 _LOG: Final = logging.getLogger(__name__)
@@ -69,7 +70,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return first_position(self._view(), options.starting, from_end=options.from_end)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - as Spark has it
-        """Return how much is read at a time; the options may say more than Spark can take."""
         if self._options.max_rows is not None:
             return ReadMaxRows(self._options.max_rows)
         if self._options.max_batches is not None:
@@ -99,11 +99,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until = position_of(self._view().ends())
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Return the shares of tasks in the batches between two offsets.
-
-        Raises:
-            WindowLogGap: some are gone, and ``failOnDataLoss`` is not false.
-        """
         skip_gaps = not self._options.fail_on_data_loss
         pieces = self._view().between(position_of(start), position_of(end), skip_gaps=skip_gaps)
         return shares_of(pieces, self._options)
@@ -155,7 +150,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        begun_log(options, schema)
+        begin_log(log_at(options), arrow_schema_of(schema))
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:

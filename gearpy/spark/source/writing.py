@@ -38,7 +38,7 @@ class SourceLogWriter(DataSourceArrowWriter):
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        begun_log(options, schema)
+        begin_log(log_at(options), arrow_schema_of(schema))
         self._options = options
         application = options.transaction
         self._run = single_run() if application is None else transaction_run(application[0])
@@ -58,25 +58,11 @@ class SourceLogWriter(DataSourceArrowWriter):
         drop_parts(log_at(self._options), parts_of(messages))
 
 
-def begun_log(options: WriteOptions, schema: StructType) -> None:
-    """Make the log that options name, if it is not there, and check the columns.
-
-    Raises:
-        ConfigError: it has others.
-    """
-    begin_log(log_at(options), arrow_schema_of(schema))
-
-
 def parts_of(messages: Sequence[WriterCommitMessage | None]) -> list[Part]:
     return [each.part for each in messages if isinstance(each, Written)]
 
 
 def check_append(*, overwrite: bool) -> None:
-    """Refuse an overwrite.
-
-    Raises:
-        ConfigError: an overwrite is wanted.
-    """
     if overwrite:
         raise ConfigError(
             'format "gearpy" only appends: use mode("append"), or outputMode "append" or "update"; '

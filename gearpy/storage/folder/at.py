@@ -67,12 +67,7 @@ def folder_at(
 def file_system_at(
     url: str, options: Mapping[str, Any] | None = None, *, needed_for: str = ""
 ) -> tuple[Any, str]:
-    """Return the file system of fsspec that a URL names, and the path on it.
-
-    Raises:
-        NotInstalled: a library is missing on this machine.
-        ValueError: nobody knows the scheme.
-    """
+    """Return the file system of fsspec that a URL names, and the path on it."""
     scheme = url.partition("://")[0]
     try:
         if scheme in _OWN:

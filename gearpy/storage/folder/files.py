@@ -27,35 +27,19 @@ def create_file(
     buffering: int,
     opener: Callable[[str, int], int] | None = None,
 ) -> BinaryIO:
-    """Open a file to write; an error of writing names it and, on a full disk, a remedy.
-
-    Args:
-        path: of the file.
-        mode: as that of `open`.
-        buffering: in bytes; 0: each write goes to the system.
-        opener: as that of `open`.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Open a file to write; an error of writing names it and, on a full disk, a remedy."""
     with told(path):
         file = _ToldFile(path, mode, opener=opener)
     return cast("BinaryIO", BufferedWriter(file, buffering) if buffering else file)
 
 
 def sync_file(file: BinaryIO) -> None:
-    """Make the written bytes of a file durable.
-
-    Raises:
-        OSError: it is not; the file is named.
-    """
     file.flush()
     with told(Path(os.fsdecode(file.name))):
         os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder are on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

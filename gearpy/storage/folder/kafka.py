@@ -69,7 +69,6 @@ class _Topic:
     began_s: float = field(default_factory=time.monotonic)
 
     def take(self, place: TopicPlace, record: TopicRecord) -> None:
-        """Note the record that follows all that is known of a partition."""
         self.next[place.partition] = record.offset + 1
         path, value = record.key, record.value
         if "\0" in path:  # A piece, which the record of its file lists.
@@ -91,13 +90,6 @@ class _Topic:
             size = len(value) - 1
             data = value[1:] if size <= _SMALL_BYTES else None
             self.files[path] = _Kept(place, record.offset, size, record.time_ms, data)
-
-    def take_own(self, place: TopicPlace, record: TopicRecord) -> None:
-        """Note a record that was stored just now, if nothing unknown is before it."""
-        is_next = self.next.get(place.partition, 0) == record.offset
-        if is_next and self.own < _OWN_MAX:
-            self.own += 1
-            self.take(place, record)
 
 
 class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
@@ -138,7 +130,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self._client = client or TopicClient(
             {"bootstrap.servers": servers, **({} if user is None else login)}
         )
-        self._lock = threading.RLock()
+        self._asking = _Asking(servers)
         self._topics: dict[str, _Topic] = {}
         self._loaded: tuple[tuple[TopicPlace, int] | None, bytes] = None, b""
 
@@ -160,7 +152,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def find(self, path: str, **_: Any) -> list[str]:
         path = self._strip_protocol(path)
-        with self._asking():
+        with self._asking:
             found = [
                 name
                 for topic in self._read_below(path)
@@ -179,48 +171,49 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return infos if detail else [info["name"] for info in infos]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        """Return size and time of a file.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
         path = self._strip_protocol(path)
-        with self._asking():
+        with self._asking:
             kept = self._kept(path)
         if kept is not None:
             changed = kept.changed_ms / 1000
             return {"name": path, "size": kept.size, "type": "file", "mtime": changed}
         if self.find(path):
             return {"name": path, "size": 0, "type": "directory"}
-        raise self._absent(path)
+        raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_: Any
     ) -> bytes:
-        """Return a file, or a part of it.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
         path = self._strip_protocol(path)
-        with self._asking():
+        with self._asking:
             # Who reads ranges has asked for the size before.
-            kept = self._kept(path) if start is None else self._known(path)
+            kept = (
+                self._kept(path)
+                if start is None
+                else self._topic(_place_of(path).topic).files.get(path)
+            )
             if kept is None:
-                raise self._absent(path)
+                raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
             return self._data(kept)[start:end]
 
     def pipe_file(self, path: str, value: bytes, **_: Any) -> None:
         path = self._strip_protocol(path)
-        with self._asking():
+        with self._asking:
             place = _place_of(path)
             topic = self._topic(place.topic)
             if topic.writable <= place.partition:
                 topic.writable = self._client.make(place)
             before = topic.files.get(path)
             head = _WHOLE + value
-            if len(value) > _PIECE_BYTES:
-                head = self._send_pieces(place, path, value)
+            if len(value) > _PIECE_BYTES:  # Pieces are stored before the record that lists them.
+                mark, starts = uuid4().hex, range(0, len(value), _PIECE_BYTES)
+                pieces: dict[str, bytes | None] = {
+                    f"{path}\0{mark}{at}": value[start : start + _PIECE_BYTES]
+                    for at, start in enumerate(starts)
+                }
+                offsets = self._send(place, pieces)
+                listed = {"size": len(value), "offsets": offsets, "mark": mark}
+                head = _PIECES + json.dumps(listed).encode()
             self._send(place, {path: head})
             self._send(place, dict.fromkeys(_pieces_of(path, before)))
 
@@ -234,10 +227,10 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             FileNotFoundError: there is none.
         """
         path = self._strip_protocol(path)
-        with self._asking():
-            kept = self._known(path) or self._kept(path)
+        with self._asking:
+            kept = self._topic(_place_of(path).topic).files.get(path) or self._kept(path)
             if kept is None:
-                raise self._absent(path)
+                raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
             self._send(kept.place, dict.fromkeys([path, *_pieces_of(path, kept)]))
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:  # noqa: FBT001, FBT002 - fsspec's
@@ -247,22 +240,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def makedirs(self, path: str, exist_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - fsspec's
         """Do nothing: a folder is there when a file is in it."""
 
-    def _absent(self, path: str) -> FileNotFoundError:
-        return FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
-
     # -- writing -----------------------------------------------------------------------------
-
-    def _send_pieces(self, place: TopicPlace, path: str, value: bytes) -> bytes:
-        """Store the pieces of a file; return the record that lists them."""
-        mark = uuid4().hex
-        starts = range(0, len(value), _PIECE_BYTES)
-        pieces: dict[str, bytes | None] = {
-            f"{path}\0{mark}{at}": value[start : start + _PIECE_BYTES]
-            for at, start in enumerate(starts)
-        }
-        offsets = self._send(place, pieces)
-        head = {"size": len(value), "offsets": offsets, "mark": mark}
-        return _PIECES + json.dumps(head).encode()
 
     def _send(self, place: TopicPlace, records: dict[str, bytes | None]) -> list[int]:
         """Store records in order; return their offsets when all brokers in sync have them."""
@@ -275,23 +253,22 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             topic.writable = 0
             raise
         for each in stored:
-            topic.take_own(place, each)
+            # Note a record that was stored just now, if nothing unknown is before it.
+            is_next = topic.next.get(place.partition, 0) == each.offset
+            if is_next and topic.own < _OWN_MAX:
+                topic.own += 1
+                topic.take(place, each)
         return [each.offset for each in stored]
 
     # -- reading -----------------------------------------------------------------------------
 
     def _topic(self, name: str) -> _Topic:
-        """Return the knowledge of a topic, which is young enough."""
         topic = self._topics.get(name)
         if topic is None or time.monotonic() - topic.began_s > _FORGET_S:
             topic = self._topics[name] = _Topic()
         return topic
 
-    def _known(self, path: str) -> _Kept | None:
-        return self._topic(_place_of(path).topic).files.get(path)
-
     def _kept(self, path: str) -> _Kept | None:
-        """Return a file as the brokers have it."""
         place = _place_of(path)
         topic = self._topic(place.topic)
         if topic.readable <= place.partition:
@@ -299,10 +276,9 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         if topic.readable <= place.partition:
             return None
         self._read([place])
-        return self._known(path)
+        return self._topic(_place_of(path).topic).files.get(path)
 
     def _read_below(self, path: str) -> list[_Topic]:
-        """Read the topics that may have files below a path, all partitions."""
         prefix, *parts = path.split("/")
         begin = ".".join([prefix, *parts[:_FOLDERS]])
         if len(parts) >= _FOLDERS:
@@ -359,9 +335,6 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             f"record {offset} of topic {place.topic} is gone: its file was replaced"
         )
 
-    def _asking(self) -> "_Asking":
-        return _Asking(self._lock, self._servers)
-
 
 #: Waiting mends these.
 _PASSING: Final = (
@@ -375,8 +348,8 @@ _PASSING: Final = (
 class _Asking:
     """One question at a time; errors of Kafka are those of a store, which may pass or not."""
 
-    def __init__(self, lock: Any, servers: str) -> None:
-        self._lock = lock
+    def __init__(self, servers: str) -> None:
+        self._lock = threading.RLock()
         self._servers = servers
 
     def __enter__(self) -> None:

@@ -171,7 +171,6 @@ class LocalFolder:
         return temporary
 
     def _created_in(self, folder: str, name: str) -> BinaryIO:
-        """Create a file; make the folder in which it is, if it is new or others have removed it."""
         for _ in range(_TRIES):
             with suppress(FileNotFoundError):
                 return self.create(name)
@@ -264,7 +263,6 @@ class LocalFolder:
             self._add(name, data)
 
     def _add(self, name: str, data: bytes) -> int:
-        """Write at the end of a file; return its handle."""
         left, handle = memoryview(data), self._growing(name)
         while left:
             left = left[os.write(handle, left) :]

@@ -5,11 +5,7 @@ from gearpy.storage.folder.api import Folder
 
 
 def is_whole(folder: Folder, name: str, *, written: int, who: str) -> bool:
-    """Tell whether a file that was prepared is there.
-
-    Raises:
-        GearpyError: it has not the bytes that were written.
-    """
+    """Tell whether a file that was prepared is there."""
     found = folder.look(name)
     if found is not None and found.size != written:
         raise GearpyError(
@@ -20,10 +16,6 @@ def is_whole(folder: Folder, name: str, *, written: int, who: str) -> bool:
 
 
 def reveal(folder: Folder, pending: str, *, to: str, written: int, who: str) -> bool:
-    """Let readers see a prepared file, unless they do; False: it is in neither place.
-
-    Raises:
-        GearpyError: it has not the bytes that were written.
-    """
+    """Let readers see a prepared file, unless they do; False: it is in neither place."""
     is_whole(folder, pending, written=written, who=who)
     return folder.move(pending, to=to) or folder.look(to) is not None

@@ -49,12 +49,7 @@ class Retries:
         self._failures = 0
 
     def pause_ms(self, error: BaseException, now_ms: float) -> float | None:
-        """Return how long to wait before the step is tried again; None if it is not.
-
-        Args:
-            error: how the last try ended.
-            now_ms: when it did.
-        """
+        """Return how long to wait before the step is tried again; None if it is not."""
         if not passes(error):
             return None
         self._failures += 1
@@ -69,26 +64,15 @@ def passes(error: BaseException) -> bool:
     """
     seen: BaseException | None = error
     while seen is not None:
-        if _passes_itself(seen):
+        if isinstance(seen, OSError) and seen.errno in _NUMBERS:
             return True
+        if not _CLASSES.isdisjoint(each.__name__ for each in type(seen).__mro__):
+            return True
+        sources = (seen, getattr(seen, "response", None))
+        for status in (getattr(each, name, None) for each in sources for name in _STATUSES):
+            if isinstance(status, int) and (
+                status == _TOO_MANY or (status >= _SERVER_FAILED and status != _NOT_IMPLEMENTED)
+            ):
+                return True
         seen = seen.__cause__
     return False
-
-
-def _passes_itself(error: BaseException) -> bool:
-    if isinstance(error, OSError) and error.errno in _NUMBERS:
-        return True
-    if not _CLASSES.isdisjoint(each.__name__ for each in type(error).__mro__):
-        return True
-    response = getattr(error, "response", None)
-    return any(
-        _is_passing_status(getattr(each, name, None))
-        for each in (error, response)
-        for name in _STATUSES
-    )
-
-
-def _is_passing_status(status: object) -> bool:
-    return isinstance(status, int) and (
-        status == _TOO_MANY or (status >= _SERVER_FAILED and status != _NOT_IMPLEMENTED)
-    )

@@ -128,7 +128,16 @@ class UrlFolder:
         if self.promises.puts_whole:
             size = self._put_gathered(path, chunks)
         else:
-            size = self._put_and_moved(path, chunks)
+            temporary = self._temporary(path)
+            try:
+                size = self._put_temporary(temporary, chunks)
+                # After a lost answer it is not there any more; the writer looks for its new name.
+                with suppress(FileNotFoundError):
+                    self._move(temporary, path)
+            except BaseException:
+                with suppress(OSError), only_os_errors():
+                    self._files.rm_file(temporary)
+                raise
         if self.promises.confirms:
             return
         found = self._tried(self._fresh.info, path)
@@ -141,19 +150,6 @@ class UrlFolder:
             size = sum(map(file.write, chunks))
             file.flush()
             self._tried(self._files.put_file, file.name, path)
-        return size
-
-    def _put_and_moved(self, path: str, chunks: Iterable[bytes]) -> int:
-        temporary = self._temporary(path)
-        try:
-            size = self._put_temporary(temporary, chunks)
-            # After a lost answer it is not there any more; the writer looks for its new name.
-            with suppress(FileNotFoundError):
-                self._move(temporary, path)
-        except BaseException:
-            with suppress(OSError), only_os_errors():
-                self._files.rm_file(temporary)
-            raise
         return size
 
     def _put_temporary(self, path: str, chunks: Iterable[bytes]) -> int:
@@ -199,30 +195,26 @@ class UrlFolder:
             return True
         path = self._at(name)
         if not self.promises.puts_whole:
-            return self._moved_new(path, data)
+            temporary = self._temporary(path)
+            self._put_temporary(temporary, [data])
+            try:
+                if self._tried(self._files.move_new, temporary, path):
+                    return True
+
+                # It was moved, and the answer was lost.
+                try:
+                    self._tried(self._fresh.info, temporary)
+                except FileNotFoundError:
+                    return True
+                return False
+            finally:
+                with suppress(OSError), only_os_errors():
+                    self._files.rm_file(temporary)
         try:
             self._tried(self._files.pipe_file, path, data, mode="create")
         except FileExistsError:
             return self.read(name) == data
         return True
-
-    def _moved_new(self, path: str, data: bytes) -> bool:
-        temporary = self._temporary(path)
-        self._put_temporary(temporary, [data])
-        try:
-            if self._tried(self._files.move_new, temporary, path):
-                return True
-            return self._is_gone(temporary)  # It was moved, and the answer was lost.
-        finally:
-            with suppress(OSError), only_os_errors():
-                self._files.rm_file(temporary)
-
-    def _is_gone(self, path: str) -> bool:
-        try:
-            self._tried(self._fresh.info, path)
-        except FileNotFoundError:
-            return True
-        return False
 
     def create(self, name: str) -> BinaryIO:
         """See `Folder`; where it is gathered, it is in the store once it is synced."""

@@ -49,18 +49,16 @@ class WebHdfsFiles(WebHDFS):  # type: ignore[misc]
         except HTTPError as error:
             if error.response is None or error.response.status_code != HTTPStatus.UNAUTHORIZED:
                 raise
-            raise PermissionError(self._no_login()) from error
-
-    def _no_login(self) -> str:
-        """Return the fix where a login by Kerberos is asked for, and there is none."""
-        at = urlsplit(self.url).netloc
-        if self.session.auth is not None:
-            return f"webhdfs://{at} takes no ticket of this user: look at klist, and run kinit"
-        return (
-            f"webhdfs://{at} asks for a login by Kerberos: set FSSPEC_WEBHDFS_KERBEROS=true in the "
-            'environment of all processes, or give storage_options={"kerberos": True}, and have a '
-            "ticket, by kinit"
-        )
+            at = urlsplit(self.url).netloc
+            if self.session.auth is not None:
+                raise PermissionError(
+                    f"webhdfs://{at} takes no ticket of this user: look at klist, and run kinit"
+                ) from error
+            raise PermissionError(
+                f"webhdfs://{at} asks for a login by Kerberos: set FSSPEC_WEBHDFS_KERBEROS=true in "
+                "the environment of all processes, or give "
+                'storage_options={"kerberos": True}, and have a ticket, by kinit'
+            ) from error
 
     def unstrip_protocol(self, name: str) -> str:
         """Return the URL of a path: with the name node, so that others can open it."""

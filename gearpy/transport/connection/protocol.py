@@ -17,7 +17,6 @@ from gearpy.wire.connection.machine import (
     Authenticated,
     Connection,
     ConnectionClosed,
-    ConnectionEvent,
 )
 
 #: Of a connection that ended before TLS was agreed on.
@@ -39,7 +38,6 @@ def new_connection(
     *,
     follow: bool = False,
 ) -> Connection:
-    """Return a connection that begins now, with a fresh nonce."""
     return Connection(
         role=role,
         keys=credentials_of(shown).keys,
@@ -134,7 +132,6 @@ class WireProtocol(asyncio.Protocol):
     # -- asyncio calls these ---------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the handshake."""
         # By cast: uvloop's transports are of another class.
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes)
@@ -145,9 +142,15 @@ class WireProtocol(asyncio.Protocol):
         self._after_input()
 
     def data_received(self, data: bytes) -> None:
-        """Feed the connection."""
         if self._tls is not None:
-            data = self._decrypt(self._tls, data)
+            try:
+                data = self._tls.receive(data)
+            except ProtocolError as error:
+                self._flush_tls()  # The alert, so that the peer knows why.
+                self.close(error)
+                data = b""
+            else:
+                self._flush_tls()
         self._bytes_in += len(data)
         self.connection.receive_data(data, monotonic_ms())
         self._after_input()
@@ -181,17 +184,6 @@ class WireProtocol(asyncio.Protocol):
         if not self.connection.authenticated:
             self.abort()
 
-    def _decrypt(self, tls: TlsPipe, data: bytes) -> bytes:
-        """Return the decrypted bytes, none if the peer does not speak TLS as it must."""
-        try:
-            data = tls.receive(data)
-        except ProtocolError as error:
-            self._flush_tls()  # The alert, so that the peer knows why.
-            self.close(error)
-            return b""
-        self._flush_tls()
-        return data
-
     def _flush_tls(self) -> None:
         assert self._tls is not None
         assert self._transport is not None
@@ -205,27 +197,21 @@ class WireProtocol(asyncio.Protocol):
         if data:
             self.write([data])
         try:
-            self._tell(self.connection.events())
+            frames: list[Frame] = []
+            for event in self.connection.events():
+                if isinstance(event, Frame):
+                    frames.append(event)
+                elif isinstance(event, Authenticated):
+                    self._cancel_deadline()
+                    self._owner.on_authenticated(self)
+                elif isinstance(event, ConnectionClosed):
+                    self.close(event.error)
+            if frames and not (self._transport is None or self._transport.is_closing()):
+                self._owner.on_frames(self, frames)
         except ProtocolError as error:
             self.close(error)
             if self.paused:
                 self.abort()  # It does not read, so it would never be closed in order.
-
-    def _tell(self, events: list[ConnectionEvent]) -> None:
-        frames: list[Frame] = []
-        for event in events:
-            if isinstance(event, Frame):
-                frames.append(event)
-            elif isinstance(event, Authenticated):
-                self._cancel_deadline()
-                self._owner.on_authenticated(self)
-            elif isinstance(event, ConnectionClosed):
-                self.close(event.error)
-        if frames and not self._is_closing():
-            self._owner.on_frames(self, frames)
-
-    def _is_closing(self) -> bool:
-        return self._transport is None or self._transport.is_closing()
 
     def _cancel_deadline(self) -> None:
         if self._deadline is not None:

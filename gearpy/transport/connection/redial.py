@@ -4,6 +4,7 @@ import asyncio
 import errno
 import re
 from abc import ABC, abstractmethod
+from functools import partial
 
 from gearpy.clocks import monotonic_ms
 from gearpy.errors import ConnectionLost, ProtocolError
@@ -148,9 +149,18 @@ class Redial(ABC):
         """Return None if the connection is of use now."""
         loop = asyncio.get_running_loop()
         self._outcome = loop.create_future()
+        new_protocol = partial(
+            client_protocol,
+            self._credentials,
+            self,
+            self._limits,
+            host=self._host_port[0],
+            purpose=self._purpose,
+            follow=self._follow,
+        )
         try:
             async with asyncio.timeout(self._limits.handshake_timeout_ms / 1000):
-                await loop.create_connection(self._new_protocol, *self._host_port)
+                await loop.create_connection(new_protocol, *self._host_port)
                 return await self._outcome
         except TimeoutError:
             error = ConnectionLost(f"no answer in {self._limits.handshake_timeout_ms} ms")
@@ -159,16 +169,6 @@ class Redial(ABC):
         if self._newest is not None:
             self._newest.abort()
         return error
-
-    def _new_protocol(self) -> WireProtocol:
-        return client_protocol(
-            self._credentials,
-            self,
-            self._limits,
-            host=self._host_port[0],
-            purpose=self._purpose,
-            follow=self._follow,
-        )
 
     async def _pause_after(self, error: Exception) -> bool:
         """Wait before the next attempt; return False if there is to be none."""

@@ -45,7 +45,6 @@ class Answers:
         self._in_flight = 0
 
     def take(self, find: Find, reply: Reply) -> None:
-        """Have one question answered."""
         with self._lock:
             is_busy = self._in_flight >= self._in_flight_max
             self._in_flight += not is_busy
@@ -111,11 +110,7 @@ class ClientServer:
         )
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Take questions from one connection.
-
-        Raises:
-            ProtocolError: the client sent something else, or does not read its answers.
-        """
+        """Take questions from one connection."""
         principal = protocol.connection.principal
         for frame in frames:
             letter = decode_peer(frame)

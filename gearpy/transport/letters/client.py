@@ -91,7 +91,21 @@ class ControlClient:
             ask = next(self._ids)
             letter = Letter(number=ask, to="", body=encode_control(message), ask=ask)
             try:
-                self._send(letter, deadline_ms)
+                if self._socket is not None and _is_readable(self._socket, 0):
+                    self._disconnect()
+                if self._socket is None:
+                    self._connect(deadline_ms)
+                assert self._socket is not None
+                assert self._connection is not None
+                version = self._connection.version
+                data = b"".join(encode_peer(letter, self._limits.frames, version))
+                try:
+                    self._socket.settimeout(_seconds_until(deadline_ms))
+                    self._socket.sendall(self._encrypted(data))
+                except TimeoutError:
+                    raise
+                except OSError as error:
+                    self._lose(ConnectionLost(f"{self.address} went away: {error}"))
                 answer = self._answer(ask, deadline_ms)
             except _GivenUp as error:
                 self._disconnect()
@@ -108,7 +122,7 @@ class ControlClient:
     @property
     def is_connected(self) -> bool:
         with self._lock:
-            return self._socket is not None and not _has_ended(self._socket)
+            return self._socket is not None and not _is_readable(self._socket, 0)
 
     def close(self) -> None:
         with self._lock:
@@ -121,23 +135,6 @@ class ControlClient:
         self.close()
 
     # -- all below: with the lock held -----------------------------------------------------
-
-    def _send(self, letter: Letter, deadline_ms: int) -> None:
-        if self._socket is not None and _has_ended(self._socket):
-            self._disconnect()
-        if self._socket is None:
-            self._connect(deadline_ms)
-        assert self._socket is not None
-        assert self._connection is not None
-        version = self._connection.version
-        data = b"".join(encode_peer(letter, self._limits.frames, version))
-        try:
-            self._socket.settimeout(_seconds_until(deadline_ms))
-            self._socket.sendall(self._encrypted(data))
-        except TimeoutError:
-            raise
-        except OSError as error:
-            self._lose(ConnectionLost(f"{self.address} went away: {error}"))
 
     def _connect(self, deadline_ms: int) -> None:
         """Connect and shake hands, within the time that a peer has to prove itself."""
@@ -178,18 +175,29 @@ class ControlClient:
             while not self._frames:
                 self._receive(deadline_ms)
             try:
-                letter = _decode_letter(self._frames.pop(0))
-                if letter.answers == ask:
+                letter = decode_peer(self._frames.pop(0))
+                if isinstance(letter, Letter) and letter.answers == ask:
                     return decode_answer(letter.body)
             except ProtocolError as error:
                 self._lose(error)
+            if not isinstance(letter, Letter) or not letter.answers:
+                name = type(letter).__name__
+                self._lose(ProtocolError(f"expected an answer, got {name}"))
 
     def _receive(self, deadline_ms: int) -> None:
         assert self._socket is not None
         assert self._connection is not None
-        self._await_data(self._socket, deadline_ms)
+        sock = self._socket
+        # While nothing can be read, it is asked now and then whether to go on.
+        while (silence := self._silence) is not None:
+            left_s = _seconds_until(deadline_ms)
+            if _is_readable(sock, min(silence.every_s, left_s)):
+                break
+            if why := silence.why_not_wait():
+                raise _GivenUp(why)
+        sock.settimeout(_seconds_until(deadline_ms))
         try:
-            data = self._socket.recv(_READ_BYTES)
+            data = sock.recv(_READ_BYTES)
         except TimeoutError:
             raise
         except OSError as error:
@@ -201,17 +209,14 @@ class ControlClient:
         else:
             self._connection.receive_eof()
         self._flush()
-        self._on_events()
-
-    def _await_data(self, sock: socket.socket, deadline_ms: int) -> None:
-        """Wait until there is something to read, and ask now and then whether to go on."""
-        while (silence := self._silence) is not None:
-            left_s = _seconds_until(deadline_ms)
-            if _is_readable(sock, min(silence.every_s, left_s)):
-                break
-            if why := silence.why_not_wait():
-                raise _GivenUp(why)
-        sock.settimeout(_seconds_until(deadline_ms))
+        for event in self._connection.events():
+            match event:
+                case Frame():
+                    self._frames.append(event)
+                case ConnectionClosed(error=cause):
+                    self._lose(type(cause)(f"{self.address}: {cause}"))
+                case Authenticated():
+                    pass
 
     def _flush(self) -> None:
         assert self._socket is not None
@@ -242,17 +247,6 @@ class ControlClient:
                 self._socket.sendall(self._tls.data_to_send())
             self._lose(ProtocolError(f"{self.address}: {error}"))
 
-    def _on_events(self) -> None:
-        assert self._connection is not None
-        for event in self._connection.events():
-            match event:
-                case Frame():
-                    self._frames.append(event)
-                case ConnectionClosed(error=error):
-                    self._lose(type(error)(f"{self.address}: {error}"))
-                case Authenticated():
-                    pass
-
     def _lose(self, error: ProtocolError | ConnectionLost) -> NoReturn:
         self._disconnect()
         raise error
@@ -264,23 +258,12 @@ class ControlClient:
         self._frames.clear()
 
 
-def _decode_letter(frame: Frame) -> Letter:
-    letter = decode_peer(frame)
-    if not isinstance(letter, Letter) or not letter.answers:
-        raise ProtocolError(f"expected an answer, got {type(letter).__name__}")
-    return letter
-
-
 def _seconds_until(deadline_ms: int) -> float:
     """Return the time left; raises `TimeoutError` if there is none, as a socket would."""
     left_ms = deadline_ms - monotonic_ms()
     if left_ms <= 0:
         raise TimeoutError
     return left_ms / 1000
-
-
-def _has_ended(sock: socket.socket) -> bool:
-    return _is_readable(sock, 0)
 
 
 def _is_readable(sock: socket.socket, within_s: float) -> bool:

@@ -124,8 +124,9 @@ class LetterPeer(Redial):
         self._beats = ping is not None
         if ping is None:
             if self.is_needed:
-                trouble = f" ({_text(self._trouble)})" if self._trouble is not None else ""
-                self._give_up(silence + trouble)
+                error = self._trouble
+                why = "" if error is None else f" ({str(error) or type(error).__name__})"
+                self._give_up(silence + why)
         elif self.open is not None and self._heartbeat.is_doubtful:
             # It may be only this connection: another one has half of the time to find that out.
             self.open.abort(ConnectionLost(silence))
@@ -178,11 +179,7 @@ class LetterPeer(Redial):
     # -- what the other end says -----------------------------------------------------------
 
     def on_authenticated(self, protocol: WireProtocol) -> None:
-        """Send the greeting, unless the node speaks for another principal than expected.
-
-        Raises:
-            AuthenticationFailed: the node is known to speak for another principal.
-        """
+        """Send the greeting, unless the node speaks for another principal than expected."""
         principal, expected = protocol.connection.principal, self._principal_of(self.node)
         if expected is not None and principal != expected:
             raise AuthenticationFailed(f"{self.node} speaks for {expected}, not for {principal}")
@@ -191,29 +188,27 @@ class LetterPeer(Redial):
         self._write(protocol, greeting)
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Handle messages of the other end."""
         self._heartbeat.on_heard(monotonic_ms())
         for frame in frames:
-            if not self.ended:
-                self._on_message(protocol, decode_peer(frame))
-
-    def _on_message(self, protocol: WireProtocol, message: PeerMessage) -> None:
-        match message:
-            case Welcome() if self.open is None:
-                self._on_welcome(protocol, message)
-            case Fenced(node=node, reason=reason, given_up=given_up):
-                text = f"{node} refuses this process: {reason}"
-                self._give_up(text)
-                if given_up:
-                    self._on_given_up(text)
-            case LettersTaken(number=number) if self.open is not None:
-                with self._lock:
-                    self.outbox.on_taken(number)
-                self._on_progress()
-            case Pong() if self.open is not None:
-                self._on_progress()
-            case _:
-                raise ProtocolError(f"unexpected {type(message).__name__} from {self.node}")
+            if self.ended:
+                break
+            message = decode_peer(frame)
+            match message:
+                case Welcome() if self.open is None:
+                    self._on_welcome(protocol, message)
+                case Fenced(node=node, reason=reason, given_up=given_up):
+                    text = f"{node} refuses this process: {reason}"
+                    self._give_up(text)
+                    if given_up:
+                        self._on_given_up(text)
+                case LettersTaken(number=number) if self.open is not None:
+                    with self._lock:
+                        self.outbox.on_taken(number)
+                    self._on_progress()
+                case Pong() if self.open is not None:
+                    self._on_progress()
+                case _:
+                    raise ProtocolError(f"unexpected {type(message).__name__} from {self.node}")
 
     def _on_welcome(self, protocol: WireProtocol, welcome: Welcome) -> None:
         if incarnation_of(self.node) and not is_same_node(self.node, welcome.node):
@@ -233,7 +228,3 @@ class LetterPeer(Redial):
         self._trouble = None
         self._patience.on_progress()
         self._tell_progress()
-
-
-def _text(error: Exception | None) -> str:
-    return str(error) or type(error).__name__

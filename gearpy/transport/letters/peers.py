@@ -81,7 +81,6 @@ class LetterPeers:
 
     @property
     def stats(self) -> LetterStats:
-        """Counts of letters and losses so far."""
         with self._lock:
             links = list(self._links.values())
             return LetterStats(
@@ -179,33 +178,27 @@ class LetterPeers:
                 split_address(address_of(node))
             except ConfigError as error:
                 return str(error)
-            self._links[node] = self._new_link(node)
+            self._sessions += 1
+            outbox = Outbox(
+                self._sessions,
+                letters_max=self._limits.letters_max,
+                bytes_max=self._limits.queue_bytes_max,
+                letter_bytes_max=self._limits.control_frame_bytes_max,
+            )
+            self._links[node] = LetterPeer(
+                node,
+                outbox,
+                own=self._node,
+                shown=self._shown,
+                loop=self._loop,
+                lock=self._lock,
+                limits=self._limits,
+                principal_of=self.principal_of,
+                on_gone=self._lose,
+                on_idle=self._forget,
+                on_given_up=lambda why: self.on_given_up(why),  # noqa: PLW0108 - set later
+            )
         return self._links[node]
-
-    def _new_link(self, node: str) -> LetterPeer:
-        self._sessions += 1
-        outbox = Outbox(
-            self._sessions,
-            letters_max=self._limits.letters_max,
-            bytes_max=self._limits.queue_bytes_max,
-            letter_bytes_max=self._limits.control_frame_bytes_max,
-        )
-        return LetterPeer(
-            node,
-            outbox,
-            own=self._node,
-            shown=self._shown,
-            loop=self._loop,
-            lock=self._lock,
-            limits=self._limits,
-            principal_of=self.principal_of,
-            on_gone=self._lose,
-            on_idle=self._forget,
-            on_given_up=self._tell_given_up,
-        )
-
-    def _tell_given_up(self, reason: str) -> None:
-        self.on_given_up(reason)
 
     def _lose(self, link: LetterPeer, reason: str) -> None:
         """Give up a node: for ever if it has an incarnation."""

@@ -64,11 +64,7 @@ class LetterServer:
             self._refuse(protocol, reason)
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Handle messages of one node.
-
-        Raises:
-            ProtocolError: it speaks nonsense, or does not read its answers.
-        """
+        """Handle messages of one node."""
         if protocol.paused:
             raise ProtocolError("a node writes but does not read the answers")
         taken = 0
@@ -93,7 +89,22 @@ class LetterServer:
             case Greeting() if greeting is None:
                 self._on_greeting(protocol, message)
             case Letter() if greeting is not None:
-                return self._on_letter(protocol, greeting, message)
+                with self._lock:
+                    verdict = self._intake.on_letter(greeting, message.number)
+                    reason = self._intake.reason(greeting.sender)
+                if verdict is LetterVerdict.REFUSED:
+                    text = f"fenced: {reason}" if reason else "the session is over"
+                    self._refuse(protocol, text, given_up=bool(reason))
+                    return 0
+                if verdict is LetterVerdict.HAND_ON:
+                    self.letters_in += 1
+                    sender = greeting.sender
+                    assert self.deliver is not None, "nobody was welcome before"
+                    try:
+                        self.deliver(sender, message)
+                    except Exception:  # noqa: BLE001 - one letter must not end what others use
+                        _log.exception("a letter of %s to %s was not taken", sender, message.to)
+                return message.number
             case Ping(number=number) if greeting is not None:
                 with self._lock:
                     is_answered = self._intake.on_ping(greeting)
@@ -110,53 +121,27 @@ class LetterServer:
         if self.deliver is None:  # Soon; it will connect again.
             protocol.close(ConnectionLost("this process takes no letters yet"))
             return
-        self._check_principal(protocol.connection.principal, greeting.sender)
+        # A node is bound to the first principal that it proves, lest another takes its name.
+        principal = protocol.connection.principal
+        bound = self._principals.setdefault(greeting.sender, principal)
+        if bound != principal:
+            raise AuthenticationFailed(f"{greeting.sender} speaks for {bound}, not for {principal}")
+        if len(self._principals) > self._limits.senders_max:
+            self._principals.popitem(last=False)
+
         with self._lock:
             answer = self._intake.on_greeting(greeting)
         if isinstance(answer, Fenced):
             _log.info("refused %s: %s", greeting.sender, answer.reason)
             self._refuse(protocol, answer.reason, given_up=answer.given_up)
             return
-        self._supersede(greeting)
+        # An earlier connection of the same conversation has lost its other end.
+        for earlier, known in list(self._greetings.items()):
+            if (known.sender, known.receiver) == (greeting.sender, greeting.receiver):
+                del self._greetings[earlier]
+                earlier.abort()
         self._greetings[protocol] = greeting
         self._write(protocol, answer)
-
-    def _check_principal(self, principal: Principal, sender: str) -> None:
-        """Bind a node to the first principal that it proves, lest another takes its name.
-
-        Raises:
-            AuthenticationFailed: it is bound to another.
-        """
-        known = self._principals.setdefault(sender, principal)
-        if known != principal:
-            raise AuthenticationFailed(f"{sender} speaks for {known}, not for {principal}")
-        if len(self._principals) > self._limits.senders_max:
-            self._principals.popitem(last=False)
-
-    def _supersede(self, greeting: Greeting) -> None:
-        """Close an earlier connection of the same conversation: its other end is gone."""
-        for protocol, known in list(self._greetings.items()):
-            if (known.sender, known.receiver) == (greeting.sender, greeting.receiver):
-                del self._greetings[protocol]
-                protocol.abort()
-
-    def _on_letter(self, protocol: WireProtocol, greeting: Greeting, letter: Letter) -> int:
-        with self._lock:
-            verdict = self._intake.on_letter(greeting, letter.number)
-            reason = self._intake.reason(greeting.sender)
-        if verdict is LetterVerdict.REFUSED:
-            text = f"fenced: {reason}" if reason else "the session is over"
-            self._refuse(protocol, text, given_up=bool(reason))
-            return 0
-        if verdict is LetterVerdict.HAND_ON:
-            self.letters_in += 1
-            sender = greeting.sender
-            assert self.deliver is not None, "nobody was welcome before"
-            try:
-                self.deliver(sender, letter)
-            except Exception:  # noqa: BLE001 - one letter must not end what others use
-                _log.exception("a letter of %s to %s was not taken", sender, letter.to)
-        return letter.number
 
     def _refuse(self, protocol: WireProtocol, reason: str, *, given_up: bool = False) -> None:
         self._greetings.pop(protocol, None)

@@ -50,7 +50,9 @@ class Listener:
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._new_protocol, host, port)
+        self._server = await loop.create_server(
+            lambda: server_protocol(self._credentials, self, self._limits), host, port
+        )
         self._plan_tick()
         bound: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
         return bound
@@ -76,9 +78,6 @@ class Listener:
             closed = [protocol.closed for protocol in self._protocols]
             await asyncio.wait(closed, timeout=self._limits.close_timeout_ms / 1000)
 
-    def _new_protocol(self) -> WireProtocol:
-        return server_protocol(self._credentials, self, self._limits)
-
     # -- what is on its way ----------------------------------------------------------------
 
     def _plan_tick(self) -> None:
@@ -101,7 +100,6 @@ class Listener:
     # -- what sockets tell -----------------------------------------------------------------
 
     def on_connected(self, protocol: WireProtocol) -> None:
-        """Give a new connection the time of a handshake."""
         self._protocols.add(protocol)
         self._unproved[protocol] = None
         if self._closing:  # It was accepted just before.
@@ -117,11 +115,6 @@ class Listener:
             self._counters.add(refused=1)
 
     def on_authenticated(self, protocol: WireProtocol) -> None:
-        """Listen to a connection that has proved itself.
-
-        Raises:
-            ProtocolError: it may not do here what it came for.
-        """
         connection = protocol.connection
         own = self._credentials.keys.own
         if connection.purpose is Purpose.LINK and connection.principal != own:

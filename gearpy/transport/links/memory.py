@@ -61,25 +61,21 @@ class MemoryTransport(RoutedTransport):
     def _send_to(self, address: str, messages: list[LinkMessage]) -> None:
         peer = self._hub.find(address)
         if peer is None:
-            self._lose(address, len(messages))
+            self._counters.add(dropped_lost=len(messages))
+            if address not in self._lost:
+                self._lost.add(address)
+                _log.info("link to %s lost: nothing runs there", address)
+                if self._on_link_lost is not None:
+                    self._on_link_lost(address, "nothing runs there")
             return
         self._lost.discard(address)
         self._counters.add(frames_out=len(messages))
         peer.receive(messages)
 
     def receive(self, messages: list[LinkMessage]) -> None:
-        """Take messages from a peer, on its sender's thread."""
         self._counters.add(frames_in=len(messages))
         here, elsewhere = self._routes.split(messages)
         for handler, batch in here:
             handler(batch)
         for batch in elsewhere.values():
             self._counters.add(dropped_unknown=self._routes.log_unknown(batch))
-
-    def _lose(self, address: str, messages: int) -> None:
-        self._counters.add(dropped_lost=messages)
-        if address not in self._lost:
-            self._lost.add(address)
-            _log.info("link to %s lost: nothing runs there", address)
-            if self._on_link_lost is not None:
-                self._on_link_lost(address, "nothing runs there")

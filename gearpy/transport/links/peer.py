@@ -146,7 +146,6 @@ class LinkPeer(Redial):
         return True
 
     def on_authenticated(self, protocol: WireProtocol) -> None:
-        """Write the frames that have gathered."""
         if self._was_connected:
             self._counters.add(reconnects=1)
         self._was_connected = True
@@ -169,7 +168,10 @@ class LinkPeer(Redial):
             _log.debug("cannot reach %s: %s", self._address, error)
         if pause_ms is None:
             self._patience.on_progress()
-            self._lose(f"cannot connect: {_text(error)}")
+            text = str(error) or type(error).__name__
+            if isinstance(error, AuthenticationFailed):
+                text = f"{error}; copy the secret file of the cluster"
+            self._lose(f"cannot connect: {text}")
         return pause_ms
 
     def on_broken(self, error: Exception) -> None:
@@ -182,9 +184,3 @@ class LinkPeer(Redial):
         self._drop_queue()
         _log.warning("link to %s lost: %s", self._address, reason)
         self._on_lost(self._address, reason)
-
-
-def _text(error: Exception) -> str:
-    if isinstance(error, AuthenticationFailed):
-        return f"{error}; copy the secret file of the cluster"
-    return str(error) or type(error).__name__

@@ -88,7 +88,6 @@ class RoutedTransport(ABC):
 
     @property
     def stats(self) -> TransportStats:
-        """Counts of messages since the transport was made."""
         return self._counters.snapshot()
 
     def register(self, task: TaskId, handler: LinkHandler) -> None:

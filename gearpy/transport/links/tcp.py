@@ -64,7 +64,7 @@ class TcpTransport(RoutedTransport):
         self._codec = LinkCodec(registry, limits.frames)
         self._owns_loop = loop is None
         self._loop = loop or LoopThread()
-        self._on_link_lost = on_link_lost
+        self._on_link_lost = on_link_lost or (lambda *_: None)
         self._listener = Listener(
             self._credentials,
             limits=limits,
@@ -83,11 +83,7 @@ class TcpTransport(RoutedTransport):
         return _address(self._host, self._port)
 
     def start(self) -> str:
-        """Listen; return the address.
-
-        Raises:
-            ConfigError: the address cannot be listened on.
-        """
+        """Listen; return the address."""
         if self._owns_loop:
             self._loop.start()
         try:
@@ -109,7 +105,6 @@ class TcpTransport(RoutedTransport):
         return self.address
 
     def stop(self) -> None:
-        """Close all connections and the listener; may be called twice."""
         with self._lock:
             if self._stopped:
                 return
@@ -171,7 +166,7 @@ class TcpTransport(RoutedTransport):
                     loop=self._loop,
                     limits=self._limits,
                     counters=self._counters,
-                    on_lost=self._on_lost,
+                    on_lost=self._on_link_lost,
                 )
             return self._peers.get(address)
 
@@ -186,10 +181,6 @@ class TcpTransport(RoutedTransport):
                 _log.exception("a handler refused %d messages", len(batch))
         for unknown in elsewhere.values():
             self._counters.add(dropped_unknown=self._routes.log_unknown(unknown))
-
-    def _on_lost(self, address: str, reason: str) -> None:
-        if self._on_link_lost is not None:
-            self._on_link_lost(address, reason)
 
     async def _close(self, peers: list[LinkPeer]) -> None:
         await asyncio.gather(*(peer.close() for peer in peers), self._listener.close())

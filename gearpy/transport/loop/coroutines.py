@@ -196,22 +196,19 @@ class LoopCalls:
                 if call is None:
                     return
                 worker.number = call[0]
-                await self._call(worker, call[1])
+                try:
+                    result = await self._function(call[1])
+                except GeneratorExit:
+                    raise  # The loop has gone.
+                except BaseException as error:  # noqa: BLE001 - theirs; a record must not wait for ever
+                    if not worker.is_left:
+                        self._fail(worker.number, error)
+                    continue
+                if not worker.is_left:
+                    self._attempts.succeed(worker.number)
+                    self._tell(Outcome(worker.number, result))
         finally:
             self._workers.discard(worker)
-
-    async def _call(self, worker: _Worker, value: Any) -> None:
-        try:
-            result = await self._function(value)
-        except GeneratorExit:
-            raise  # The loop has gone.
-        except BaseException as error:  # noqa: BLE001 - theirs; a record must not wait for ever
-            if not worker.is_left:
-                self._fail(worker.number, error)
-            return
-        if not worker.is_left:
-            self._attempts.succeed(worker.number)
-            self._tell(Outcome(worker.number, result))
 
     def _fail(self, number: int, error: BaseException) -> None:
         if self._attempts.fail(number, _now_ms()):

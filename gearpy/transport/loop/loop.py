@@ -28,20 +28,29 @@ class LoopThread:
         return self._thread.is_alive()
 
     def start(self) -> None:
-        self._loop = _new_loop()
+        try:
+            import uvloop  # noqa: PLC0415 - not on every platform
+        except ImportError:
+            self._loop = asyncio.new_event_loop()
+        else:
+            self._loop = uvloop.new_event_loop()
         self._loop.set_exception_handler(_log_exception)
         self._thread.start()
 
     def stop(self) -> None:
         """Stop the loop, cancel its remaining tasks, and wait for the thread."""
-        assert not self._is_current(), "the loop thread cannot wait for itself"
+        assert threading.current_thread() is not self._thread, (
+            "the loop thread cannot wait for itself"
+        )
         if self._thread.is_alive():
             assert self._loop is not None
             self.call_soon(self._loop.stop)
             self._thread.join()
 
     def call(self, coroutine: Coroutine[Any, Any, _T], timeout_s: float | None = None) -> _T:
-        assert not self._is_current(), "the loop thread cannot wait for itself"
+        assert threading.current_thread() is not self._thread, (
+            "the loop thread cannot wait for itself"
+        )
         assert self._loop is not None, "start the loop thread first"
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
@@ -59,9 +68,6 @@ class LoopThread:
             return False
         return True
 
-    def _is_current(self) -> bool:
-        return threading.current_thread() is self._thread
-
     def _run(self) -> None:
         loop = self._loop
         assert loop is not None, "made by start"
@@ -71,14 +77,6 @@ class LoopThread:
             loop.run_until_complete(_cancel_all())
         finally:
             loop.close()
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop  # noqa: PLC0415 - not on every platform
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 async def _cancel_all() -> None:

@@ -49,18 +49,15 @@ class SharedLookup:
             value = await self._function(key)
         except BaseException as error:
             for waiter in self._cache.give_up(place):
-                if not waiter.done():
-                    _pass_on(error, waiter)
+                if waiter.done():
+                    continue
+                # `StopIteration` cannot stand in a future; a waiter may as well look it up itself.
+                if isinstance(error, Exception) and not isinstance(error, StopIteration):
+                    waiter.set_exception(error)
+                else:
+                    waiter.set_result(None)
             raise
         for waiter in self._cache.answer(place, value, self._now_ms()):
             if not waiter.done():
                 waiter.set_result(LookupAnswer(value))
         return own(value)
-
-
-def _pass_on(error: BaseException, waiter: "asyncio.Future[LookupAnswer | None]") -> None:
-    # `StopIteration` cannot stand in a future; a waiter may as well look it up itself.
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        waiter.set_exception(error)
-    else:
-        waiter.set_result(None)

@@ -40,16 +40,14 @@ _HOST: Final = re.compile(r"(\*\.)?[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?", re.
 def make_authority_and_node(
     folder: Path, hosts: Sequence[str], *, days: int, replace: bool = False
 ) -> None:
-    """Make an authority, and a certificate of it for this machine, in one folder.
-
-    Raises:
-        ConfigError: one of the files is there already, or cannot be written; or a host is none.
-    """
+    """Make an authority, and a certificate of it for this machine, in one folder."""
     _refuse_to_replace(folder, (*_AUTHORITY_FILES, *_NODE_FILES), replace=replace)
     _alternative_names(hosts)  # Before anything is written.
     key = ec.generate_private_key(ec.SECP256R1())
     # Two authorities with one name would be told apart by a wrong signature only.
-    name = _name(f"gearpy cluster {os.urandom(4).hex()}")
+    name = x509.Name(
+        [x509.NameAttribute(NameOID.COMMON_NAME, f"gearpy cluster {os.urandom(4).hex()}")]
+    )
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     certificate = (
         _builder(name, issuer=name, key=key, days=_AUTHORITY_DAYS)
@@ -66,16 +64,18 @@ def make_authority_and_node(
 def make_node(
     folder: Path, hosts: Sequence[str], *, authority: Path, days: int, replace: bool = False
 ) -> None:
-    """Make key and certificate of one machine, signed by the authority in a folder.
-
-    Raises:
-        ConfigError: as `make_authority_and_node`; or the authority cannot be read.
-    """
+    """Make key and certificate of one machine, signed by the authority in a folder."""
     _refuse_to_replace(folder, _NODE_FILES, replace=replace)
     names = _alternative_names([*LOOPBACK_HOSTS, *hosts])
     signer, signer_key = _load_authority(authority)
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = _name([*hosts, LOOPBACK_HOSTS[0]][0][:_COMMON_NAME_CHARACTERS_MAX])
+    subject = x509.Name(
+        [
+            x509.NameAttribute(
+                NameOID.COMMON_NAME, [*hosts, LOOPBACK_HOSTS[0]][0][:_COMMON_NAME_CHARACTERS_MAX]
+            )
+        ]
+    )
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     issued_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer_key.public_key())
     certificate = (
@@ -114,10 +114,6 @@ def _builder(
         .not_valid_before(now - dt.timedelta(days=1))  # Clocks of machines differ.
         .not_valid_after(now + dt.timedelta(days=days))
     )
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:

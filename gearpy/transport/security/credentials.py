@@ -38,11 +38,7 @@ class Credentials(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_launch(cls, config: Config, token: LaunchToken) -> "Credentials":
-        """Return the credentials of a process that runs code of an application.
-
-        Raises:
-            ConfigError: a certificate cannot be used.
-        """
+        """Return the credentials of a process that runs code of an application."""
         return cls._of(config, token.keys)
 
     @classmethod
@@ -61,8 +57,18 @@ class Credentials(Struct, frozen=True, kw_only=True):
         if self.tls is not None:
             if not is_unspecified(host):
                 self.tls.check_host(host)
-        elif not is_loopback(listen_host or host):
-            _check_plain_text(listen_host or host, allowed=self.plain_text_anywhere)
+        elif not is_loopback(where := listen_host or host):
+            if not self.plain_text_anywhere:
+                raise ConfigError(
+                    f"refused to listen on {where}: connections would be authenticated but not "
+                    "encrypted; make certificates with `gear certs init` and set transport.tls = "
+                    '"on", or, on a network that you trust, set transport.plain-text = "anywhere"'
+                )
+            _log.warning(
+                "listening on %s WITHOUT ENCRYPTION (transport.plain-text = anywhere): everybody "
+                "on this network can read and change what is sent",
+                where,
+            )
 
 
 #: What a process shows: a secret is short for the keys of the cluster, in plain text.
@@ -73,20 +79,6 @@ def credentials_of(shown: Shown) -> Credentials:
     if isinstance(shown, bytes):
         shown = KeyRing.of_cluster(shown)
     return Credentials(keys=shown) if isinstance(shown, KeyRing) else shown
-
-
-def _check_plain_text(host: str, *, allowed: bool) -> None:
-    if not allowed:
-        raise ConfigError(
-            f"refused to listen on {host}: connections would be authenticated but not encrypted; "
-            'make certificates with `gear certs init` and set transport.tls = "on", or, on a '
-            'network that you trust, set transport.plain-text = "anywhere"'
-        )
-    _log.warning(
-        "listening on %s WITHOUT ENCRYPTION (transport.plain-text = anywhere): everybody on this "
-        "network can read and change what is sent",
-        host,
-    )
 
 
 def is_loopback(host: str) -> bool:

@@ -39,11 +39,7 @@ def start_tokens_of(token_file: str | Path) -> Path:
 
 @contextmanager
 def kept_for_others(folder: Path, started: StartToken) -> Iterator[None]:
-    """Keep a token in a file of this user as long as the context lasts.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
+    """Keep a token in a file of this user as long as the context lasts."""
     file = folder / f"{socket.gethostname()}-{urlsplit(started.url).netloc}{_ENDING}"
     try:
         write_private(file, json.dumps(asdict(started)).encode())
@@ -59,11 +55,7 @@ def kept_for_others(folder: Path, started: StartToken) -> Iterator[None]:
 
 
 def start_tokens(folder: Path) -> tuple[StartToken, ...]:
-    """Return the tokens of all services of this user that run on this machine, by address.
-
-    Raises:
-        ConfigError: others may read a file of them.
-    """
+    """Return the tokens of all services of this user that run on this machine, by address."""
     found = []
     for file in sorted(folder.glob(f"{socket.gethostname()}-*{_ENDING}")):
         try:

@@ -66,27 +66,15 @@ class TokenFile:
         self._tokens: Mapping[str, StoredToken] = {}
 
     def tokens(self) -> tuple[StoredToken, ...]:
-        """Return all tokens, by name.
-
-        Raises:
-            ConfigError: others may read the file, or it is damaged.
-        """
+        """Return all tokens, by name."""
         return tuple(sorted(self._read().values(), key=lambda each: each.name))
 
     def find(self, secret: str) -> StoredToken | None:
-        """Return the token that a client has shown; None for an unknown one.
-
-        Raises:
-            ConfigError: see `tokens`.
-        """
+        """Return the token that a client has shown; None for an unknown one."""
         return self.hashed(hash_of(secret))
 
     def hashed(self, sha256: str) -> StoredToken | None:
-        """Return the token with a hash; None if there is none (any more).
-
-        Raises:
-            ConfigError: see `tokens`.
-        """
+        """Return the token with a hash; None if there is none (any more)."""
         return self._read().get(sha256)
 
     def add(self, name: str, scope: TokenScope, *, now_ms: int) -> str:
@@ -115,11 +103,7 @@ class TokenFile:
         return secret
 
     def remove(self, name: str) -> None:
-        """Remove a token; who shows it from now on is refused.
-
-        Raises:
-            ConfigError: there is none of this name, or see `tokens`.
-        """
+        """Remove a token; who shows it from now on is refused."""
         known = self._read()
         left = {key: each for key, each in known.items() if each.name != name}
         if len(left) == len(known):

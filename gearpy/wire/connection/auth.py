@@ -116,11 +116,7 @@ def hello(
 
 
 def parse_hello(data: bytes, versions: KnownVersions = PROTOCOL) -> Hello:
-    """Read a HELLO, as one who speaks these versions.
-
-    Raises:
-        ProtocolError: the client speaks another protocol.
-    """
+    """Read a HELLO, as one who speaks these versions."""
     magic, oldest, purpose, number, nonce = _HELLO.unpack(data)
     _check_magic(magic)
     newest = nonce[-1] if nonce[:-1].endswith(_NEWEST_IS) else oldest
@@ -138,11 +134,7 @@ def challenge(
 
 
 def parse_challenge(data: bytes) -> Challenge:
-    """Read a CHALLENGE.
-
-    Raises:
-        ProtocolError: the server speaks another protocol.
-    """
+    """Read a CHALLENGE."""
     magic, version, number, nonce = _CHALLENGE.unpack(data)
     _check_magic(magic)
     return Challenge(version, Principal.of_number(number), nonce)
@@ -163,11 +155,7 @@ def proof(key: bytes, role: Role, proved: Proved) -> bytes:
 
 
 def check_proof(expected: bytes, received: bytes, principal: Principal = CLUSTER) -> None:
-    """Compare two proofs in constant time.
-
-    Raises:
-        AuthenticationFailed: they differ.
-    """
+    """Compare two proofs in constant time."""
     if not hmac.compare_digest(expected, received):
         raise AuthenticationFailed(f"the peer does not know {principal.key_name}")
 

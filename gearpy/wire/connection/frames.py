@@ -125,15 +125,10 @@ class FrameDecoder:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of an incomplete frame that wait for the rest."""
         return self._held
 
     def feed(self, data: bytes | memoryview) -> list[Frame]:
-        """Take received bytes; return the frames they complete.
-
-        Raises:
-            ProtocolError: the peer spoke nonsense; also on every later call.
-        """
+        """Take received bytes; return the frames they complete."""
         if self._error is not None:
             raise self._error
         try:
@@ -160,15 +155,7 @@ class FrameDecoder:
 
     def _feed(self, data: memoryview) -> list[Frame]:
         frames: list[Frame] = []
-        start = self._complete_held(data, frames)
-        if start < len(data):
-            start = self._cut(data, start, frames)
-            self._hold(data[start:])
-        self._complete += len(frames)
-        return frames
 
-    def _complete_held(self, data: memoryview, frames: list[Frame]) -> int:
-        """Finish the frame that began in earlier chunks; return how much of ``data`` it took."""
         start = 0
         while self._held and start < len(data):
             missing = data[start : start + self._needed - self._held]
@@ -179,7 +166,12 @@ class FrameDecoder:
                 self._parts, self._held = [], 0
                 if self._cut(whole, 0, frames) == 0:
                     self._hold(whole)
-        return start
+
+        if start < len(data):
+            start = self._cut(data, start, frames)
+            self._hold(data[start:])
+        self._complete += len(frames)
+        return frames
 
     def _hold(self, part: memoryview) -> None:
         if part:
@@ -196,7 +188,18 @@ class FrameDecoder:
             size, version, number = _HEAD.unpack_from(data, start)
             check, crc = _SUMS.unpack_from(data, start + _HEAD.size)
             head_crc = crc32(data[start : start + _HEAD.size])
-            kind = self._checked_kind(size, version, number)
+
+            if version != FRAME_VERSION:
+                raise ProtocolError(f"frame of version {version}, expected {FRAME_VERSION}")
+            kind = _KINDS.get(number)
+            if kind is None:
+                raise ProtocolError(f"unknown frame kind {number}")
+            if size > self._limits.body_bytes_max(kind):
+                raise ProtocolError(
+                    f"{kind.name} frame announces {size} bytes, over the limit of "
+                    f"{self._limits.body_bytes_max(kind)}"
+                )
+
             if check != head_crc & _CHECK_MASK:
                 raise ProtocolError(f"the header of a {kind.name} frame is damaged")
             body = start + HEADER_BYTES
@@ -209,19 +212,6 @@ class FrameDecoder:
             start = body + size
         self._needed = HEADER_BYTES
         return start
-
-    def _checked_kind(self, size: int, version: int, number: int) -> FrameKind:
-        if version != FRAME_VERSION:
-            raise ProtocolError(f"frame of version {version}, expected {FRAME_VERSION}")
-        kind = _KINDS.get(number)
-        if kind is None:
-            raise ProtocolError(f"unknown frame kind {number}")
-        if size > self._limits.body_bytes_max(kind):
-            raise ProtocolError(
-                f"{kind.name} frame announces {size} bytes, over the limit of "
-                f"{self._limits.body_bytes_max(kind)}"
-            )
-        return kind
 
 
 #: A frame that grows by less within `FrameLimits.stall_ms` does not go on. Slower networks than

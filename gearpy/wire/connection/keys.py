@@ -103,11 +103,7 @@ class LaunchToken:
     def issued(
         cls, keys: KeyRing, app_id: AppId, executor_id: ExecutorId, *, launch: int, expires_ms: int
     ) -> "LaunchToken":
-        """Make a token with the keys of the cluster.
-
-        Raises:
-            ConfigError: the ring has no key of this application.
-        """
+        """Make a token with the keys of the cluster."""
         key = keys.key_of(Principal(app_id))
         if key is None:
             raise ConfigError(f"{keys.own} cannot start processes of application {app_id}")
@@ -120,11 +116,7 @@ class LaunchToken:
         return KeyRing.of_application(self.app_id, self.key)
 
     def check(self, now_ms: int) -> None:
-        """Refuse a token that has been lying around.
-
-        Raises:
-            AuthenticationFailed: it has expired.
-        """
+        """Refuse a token that has been lying around."""
         if now_ms >= self.expires_ms:
             raise AuthenticationFailed(
                 f"the token of launch {self.launch} of application {self.app_id} expired "

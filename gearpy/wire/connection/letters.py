@@ -92,7 +92,7 @@ class Outbox:
 
     def on_welcome(self, taken: int) -> bool:
         """Go on behind the letters that the other end has; False if the number cannot be right."""
-        if not self._kept_from - 1 <= taken <= self._given:
+        if not (self._posted - len(self._kept) + 1) - 1 <= taken <= self._given:
             return False
         self._welcomed = True
         self._drop(taken)
@@ -116,10 +116,6 @@ class Outbox:
             self.resent += letter.number <= self._given
             self._given = max(self._given, letter.number)
         return letters
-
-    @property
-    def _kept_from(self) -> int:
-        return self._posted - len(self._kept) + 1
 
     def _drop(self, number: int) -> None:
         while self._kept and self._kept[0].number <= number:
@@ -172,12 +168,14 @@ class Intake:
         return self._fenced.get(node)
 
     def on_greeting(self, greeting: Greeting) -> Welcome | Fenced:
-        """Return the answer to how a connection begins."""
         reason = self._refusal(greeting)
         if reason is not None:
             given_up = self.reason(greeting.sender) is not None
             return Fenced(node=self.node, reason=reason, given_up=given_up)
-        return Welcome(node=self.node, taken=self._resume(greeting))
+        session, taken = self._taken.get(_key(greeting), (0, 0))
+        taken = taken if session == greeting.session else 0
+        self._remember(greeting, taken)
+        return Welcome(node=self.node, taken=taken)
 
     def on_letter(self, greeting: Greeting, number: int) -> LetterVerdict:
         """Judge the next letter of a connection that began with ``greeting``.
@@ -220,13 +218,6 @@ class Intake:
         if greeting.session > session and greeting.resumes:
             return f"session {greeting.session} is not known here, so it cannot go on"
         return None
-
-    def _resume(self, greeting: Greeting) -> int:
-        """Return the last letter that was taken of a session, which may begin here."""
-        session, taken = self._taken.get(_key(greeting), (0, 0))
-        taken = taken if session == greeting.session else 0
-        self._remember(greeting, taken)
-        return taken
 
     def _remember(self, greeting: Greeting, taken: int) -> None:
         key = _key(greeting)
@@ -282,7 +273,6 @@ class Heartbeat:
         return Ping(number=self._pings)
 
     def silent_ms(self, now_ms: int) -> int:
-        """Return the time in ms since the last sign of life."""
         return now_ms - self._heard_ms
 
 

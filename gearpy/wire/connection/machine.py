@@ -168,7 +168,6 @@ class Connection:
             self._close(error)
 
     def receive_eof(self) -> None:
-        """Note that the peer has closed its side."""
         if not self.closed:
             when = "" if self.authenticated else " during the handshake"
             hint = _TLS_HINT if self._received[: len(_TLS_ALERT)] == _TLS_ALERT else ""
@@ -199,7 +198,6 @@ class Connection:
         return data
 
     def events(self) -> list[ConnectionEvent]:
-        """Return the events since the last call, in order."""
         events, self._events = self._events, []
         return events
 

@@ -17,7 +17,6 @@ _RECEIPT: Final = struct.Struct("<Q")
 
 
 def encode_receipt(received: int, limits: FrameLimits) -> list[bytes | memoryview]:
-    """Return the frame that tells the sender how many bytes have arrived on its connection."""
     return encode_frame(FrameKind.RECEIPT, [_RECEIPT.pack(received)], limits)
 
 
@@ -47,11 +46,7 @@ class Unreceived:
         self._written += size
 
     def on_receipt(self, frame: Frame, now_ms: int) -> None:
-        """Note the bytes that have arrived.
-
-        Raises:
-            ProtocolError: this is no receipt, or not for this connection.
-        """
+        """Note the bytes that have arrived."""
         if frame.kind is not FrameKind.RECEIPT or len(frame.body) != _RECEIPT.size:
             raise ProtocolError(f"unexpected {frame.kind.name} frame on a link that goes one way")
         (received,) = _RECEIPT.unpack(frame.body)
@@ -67,7 +62,6 @@ class Unreceived:
         return not self.is_settled and self._heartbeat.on_tick(now_ms) is None
 
     def reason(self, now_ms: int) -> str:
-        """Say why the connection is lost."""
         return (
             f"{self._written - self._received} bytes did not arrive, "
             f"silent for {self._heartbeat.silent_ms(now_ms)} ms"

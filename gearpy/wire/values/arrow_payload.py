@@ -24,11 +24,7 @@ _PROMISED: Final = "#promised"
 
 
 def encode_table(table: Table, timestamps: list[int], *, lead: int) -> list[bytes | memoryview]:
-    """Return a table and its times as buffers to join, behind ``lead`` bytes of others.
-
-    Raises:
-        ConfigError: Arrow cannot write a column of this type, or a timestamp is no int64.
-    """
+    """Return a table and its times as buffers to join, behind ``lead`` bytes of others."""
     import pyarrow as pa  # noqa: PLC0415 - the table is there, so Arrow is
 
     batch, times = table.batch, Times.of(timestamps)
@@ -49,11 +45,7 @@ def encode_table(table: Table, timestamps: list[int], *, lead: int) -> list[byte
 
 
 def decode_table(body: memoryview, count: int) -> Batch:
-    """Return the ``count`` rows that `encode_table` made into ``body``; they share its memory.
-
-    Raises:
-        ProtocolError: ``body`` is malformed or holds another number of rows.
-    """
+    """Return the ``count`` rows that `encode_table` made into ``body``; they share its memory."""
     import pyarrow as pa  # noqa: PLC0415 - Arrow is loaded for columns only
 
     try:

@@ -57,7 +57,6 @@ def module_name(name: str) -> str:
 
 
 def without_package(name: str) -> str:
-    """Return the name of a module without the package that several programs in a process need."""
     return _OWN_PACKAGE.sub("", name)
 
 
@@ -142,7 +141,6 @@ def _modules(name: str) -> Iterator[ModuleType]:
 
 
 def _imported(name: str) -> Iterator[ModuleType]:
-    """Yield a module, if it is there."""
     known = sys.modules.get(name)
     if known is not None:
         yield known

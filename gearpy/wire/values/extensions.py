@@ -91,45 +91,35 @@ class ValueEncoder:
         return self._unicode_errors is not None
 
     def pack(self, value: Any) -> bytes:
-        """Return a value as msgpack."""
         try:
-            return self._pack_any_text(value)
+            try:
+                return self.pack_nested(value)
+            except UnicodeEncodeError:
+                self._unicode_errors, self._packers, self._depth = "surrogatepass", [], 0
+                return self.pack_nested(value)
         except (ValueError, OverflowError, AttributeError) as error:
-            is_deep = str(error) == "recursion limit exceeded."
-            text = (
-                "recursion limit exceeded: it is nested too deep, or is part of itself"
-                if is_deep
-                else str(error)
-            )
+            text = str(error)
+            if text == "recursion limit exceeded.":
+                text = "recursion limit exceeded: it is nested too deep, or is part of itself"
             raise CannotTravel(text) from error
 
     def pack_nested(self, value: Any) -> bytes:
-        """Return a value that is part of another one as msgpack."""
         if self._depth >= NESTING_MAX:
             raise CannotTravel(f"it is nested deeper than {NESTING_MAX} levels")
         if self._depth == len(self._packers):
-            self._packers.append(self._new_packer())
+            self._packers.append(
+                msgpack.Packer(
+                    default=self._extension,
+                    strict_types=True,
+                    buf_size=_VALUE_PACKER_BYTES if self._packers else _BATCH_PACKER_BYTES,
+                    unicode_errors=self._unicode_errors,
+                )
+            )
         packer = self._packers[self._depth]
         self._depth += 1
         packed: bytes = packer.pack(value)
         self._depth -= 1
         return packed
-
-    def _pack_any_text(self, value: Any) -> bytes:
-        """Pack again, slower, where text holds lone surrogates (file names with odd bytes)."""
-        try:
-            return self.pack_nested(value)
-        except UnicodeEncodeError:
-            self._unicode_errors, self._packers, self._depth = "surrogatepass", [], 0
-            return self.pack_nested(value)
-
-    def _new_packer(self) -> msgpack.Packer:
-        return msgpack.Packer(
-            default=self._extension,
-            strict_types=True,
-            buf_size=_VALUE_PACKER_BYTES if self._packers else _BATCH_PACKER_BYTES,
-            unicode_errors=self._unicode_errors,
-        )
 
     def _extension(self, value: Any) -> msgpack.ExtType | int:
         encode = _ENCODERS.get(type(value))
@@ -235,7 +225,6 @@ def located(
 
 
 def _parts(value: Any, registry: RecordRegistry) -> Iterable[tuple[str, Any]]:
-    """Yield the parts of a value, each with the expression that leads to it."""
     if isinstance(value, dict):
         keys = [(f", in the key {short_repr(key)}", key) for key in value]
         return [*keys, *((f"[{short_repr(key)}]", part) for key, part in value.items())]
@@ -308,10 +297,6 @@ def _decode_datetime(_: ValueDecoder, data: bytes) -> dt.datetime:
     return dt.datetime(year, month, day, hour, minute, second, micro, zone, fold=fold)
 
 
-def _encode_date(_: ValueEncoder, value: dt.date) -> msgpack.ExtType:
-    return msgpack.ExtType(_DATE, _DATE_FIELDS.pack(value.year, value.month, value.day))
-
-
 def _encode_time(_: ValueEncoder, v: dt.time) -> msgpack.ExtType:
     fields = _TIME_FIELDS.pack(v.hour, v.minute, v.second, v.microsecond, v.fold)
     return msgpack.ExtType(_TIME, fields + _encode_zone(v.tzinfo))
@@ -322,17 +307,9 @@ def _decode_time(_: ValueDecoder, data: bytes) -> dt.time:
     return dt.time(hour, minute, second, micro, _decode_zone(data[_TIME_FIELDS.size :]), fold=fold)
 
 
-def _encode_timedelta(_: ValueEncoder, v: dt.timedelta) -> msgpack.ExtType:
-    return msgpack.ExtType(_TIMEDELTA, _TIMEDELTA_FIELDS.pack(v.days, v.seconds, v.microseconds))
-
-
 def _encode_big_int(_: ValueEncoder, value: int) -> msgpack.ExtType:
     size = value.bit_length() // 8 + 1
     return msgpack.ExtType(_BIG_INT, value.to_bytes(size, "little", signed=True))
-
-
-def _encode_complex(_: ValueEncoder, value: complex) -> msgpack.ExtType:
-    return msgpack.ExtType(_COMPLEX, _COMPLEX_FIELDS.pack(value.real, value.imag))
 
 
 def _decode_record(decoder: ValueDecoder, data: bytes) -> Any:
@@ -373,14 +350,16 @@ _ENCODERS: Final[dict[type, Callable[[ValueEncoder, Any], msgpack.ExtType | int]
     set: _nested(_SET),
     frozenset: _nested(_FROZENSET),
     dt.datetime: _encode_datetime,
-    dt.date: _encode_date,
+    dt.date: lambda _, v: msgpack.ExtType(_DATE, _DATE_FIELDS.pack(v.year, v.month, v.day)),
     dt.time: _encode_time,
-    dt.timedelta: _encode_timedelta,
+    dt.timedelta: lambda _, v: msgpack.ExtType(
+        _TIMEDELTA, _TIMEDELTA_FIELDS.pack(v.days, v.seconds, v.microseconds)
+    ),
     Decimal: lambda _, value: msgpack.ExtType(_DECIMAL, str(value).encode()),
     LateTime: lambda _, value: int(value),  # Among values it is a number like others.
     uuid.UUID: lambda _, value: msgpack.ExtType(_UUID, value.bytes),
     int: _encode_big_int,
-    complex: _encode_complex,
+    complex: lambda _, v: msgpack.ExtType(_COMPLEX, _COMPLEX_FIELDS.pack(v.real, v.imag)),
     **dict.fromkeys(_STANDARD_KINDS, _encode_standard),
 }
 _DECODERS: Final[dict[int, Callable[[ValueDecoder, bytes], Any]]] = {

@@ -89,11 +89,7 @@ class RecordType(ABC):
 
 
 def form_of(cls: type, name: str) -> RecordType:
-    """Return the form of a class that declares none itself.
-
-    Raises:
-        NotAllowed: they cannot.
-    """
+    """Return the form of a class that declares none itself."""
     if issubclass(cls, Generator | Coroutine):
         raise NotAllowed("it runs, and nobody can say how far it is: make a list of what it gives")
     if hasattr(cls, "__del__"):
@@ -101,20 +97,23 @@ def form_of(cls: type, name: str) -> RecordType:
     if issubclass(cls, Enum):
         return _EnumForm(cls, name, ("member",), crc32(b"an enum"))
     if issubclass(cls, msgspec.Struct):
-        return _StructForm(cls, name, cls.__struct_fields__, _fingerprint(cls.__struct_fields__))
+        return _StructForm(
+            cls, name, cls.__struct_fields__, crc32("\0".join(cls.__struct_fields__).encode())
+        )
     pydantic = sys.modules.get("pydantic")
     is_model = pydantic is not None and issubclass(cls, pydantic.BaseModel)
     if is_model:
-        return _model_form(cls, name)
+        if cls.__pydantic_generic_metadata__["args"]:  # type: ignore[attr-defined]
+            raise NotAllowed(
+                "it is a generic model with its types filled in, which has no name of its own: "
+                "make a subclass of it and use that"
+            )
+        return _ModelForm(cls, name, ("state",), crc32(b"a pydantic model"))
     fields = _field_names(cls)
     if fields is not None:
-        return _FieldsForm(cls, name, fields, _fingerprint(fields))
+        return _FieldsForm(cls, name, fields, crc32("\0".join(fields).encode()))
     _check_plain(cls)
     return _PlainForm(cls, name, ("attributes",), crc32(b"a plain class"))
-
-
-def _fingerprint(fields: Sequence[str]) -> int:
-    return crc32("\0".join(fields).encode())
 
 
 # -- classes with fields -------------------------------------------------------------------
@@ -129,7 +128,9 @@ class _FieldsForm(RecordType):
         slots = _slots_of(cls)
         self._has_dict = cls.__dictoffset__ != 0
         self._in_dict = 0 if self._is_tuple else sum(field not in slots for field in fields)
-        self._keeps_hash = _keeps_hash(cls, slots)
+        props = getattr(cls, "__attrs_props__", None)
+        kind = getattr(getattr(props, "hashability", None), "name", "")
+        self._keeps_hash = _ATTRS_HASH in slots or kind == "HASHABLE_CACHED"
 
     def columns(self, values: Sequence[Any]) -> list[list[Any]]:
         if self._has_dict and max(map(len, map(vars, values))) > self._in_dict:
@@ -168,31 +169,19 @@ def _attributes(values: Sequence[Any], names: Sequence[str]) -> list[list[Any]]:
         raise NotAllowed(f"it lacks a field: {error}") from error
 
 
-def _keeps_hash(cls: type, slots: Sequence[str]) -> bool:
-    props = getattr(cls, "__attrs_props__", None)
-    kind = getattr(getattr(props, "hashability", None), "name", "")
-    return _ATTRS_HASH in slots or kind == "HASHABLE_CACHED"
-
-
 def _field_names(cls: type) -> tuple[str, ...] | None:
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return tuple(cls._fields)
-    is_bare = _can_be_made_bare(cls)
-    if dataclasses.is_dataclass(cls) and is_bare:
-        return tuple(field.name for field in dataclasses.fields(cls))
-    if hasattr(cls, "__attrs_attrs__") and is_bare:
-        return tuple(field.name for field in cls.__attrs_attrs__)
-    return None
-
-
-def _can_be_made_bare(cls: type) -> bool:
-    """Tell whether instances can be made without ``__init__`` (false for subclasses of dict...)."""
     make: Callable[[type], object] = object.__new__
     try:
         make(cls)
-    except TypeError:
-        return False
-    return True
+    except TypeError:  # A subclass of dict, say, cannot be made without its ``__init__``.
+        return None
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    if hasattr(cls, "__attrs_attrs__"):
+        return tuple(field.name for field in cls.__attrs_attrs__)
+    return None
 
 
 class _StructForm(RecordType):
@@ -241,15 +230,6 @@ class _EnumForm(RecordType):
 
 
 # -- pydantic ------------------------------------------------------------------------------
-
-
-def _model_form(cls: type, name: str) -> RecordType:
-    if cls.__pydantic_generic_metadata__["args"]:  # type: ignore[attr-defined]
-        raise NotAllowed(
-            "it is a generic model with its types filled in, which has no name of its own: "
-            "make a subclass of it and use that"
-        )
-    return _ModelForm(cls, name, ("state",), crc32(b"a pydantic model"))
 
 
 class _ModelForm(RecordType):
@@ -316,7 +296,6 @@ def _slots_of(cls: type) -> tuple[str, ...]:
 
 
 def _check_plain(cls: type) -> None:
-    """Refuse a class whose instances may be more than their attributes."""
     top = cls.__module__.partition(".")[0]
     if top in sys.stdlib_module_names or top == "gearpy":
         raise NotAllowed("it is no plain data")

@@ -30,11 +30,7 @@ def encode_scalar(value: Any) -> bytes | None:
 
 
 def decode_scalar(data: bytes) -> Any:
-    """Return the scalar that `encode_scalar` made into bytes.
-
-    Raises:
-        ProtocolError: it made no such bytes, or there is no numpy here.
-    """
+    """Return the scalar that `encode_scalar` made into bytes."""
     numpy = _numpy()
     name, raw = data[1 : 1 + data[0]].decode(), data[1 + data[0] :]
     if not _TYPE.fullmatch(name) or numpy.dtype(name).itemsize != len(raw):
@@ -69,11 +65,7 @@ def encode_array(value: Any) -> list[Any] | None:
 
 
 def decode_array(parts: Sequence[Any]) -> Any:
-    """Return the array that `encode_array` made into plain values; it may be changed.
-
-    Raises:
-        ProtocolError: it made no such values, or there is no numpy here.
-    """
+    """Return the array that `encode_array` made into plain values; it may be changed."""
     descr, shape, raw = parts
     if not all(type(each) is str and _TYPE.fullmatch(each) for each in _types_in(descr)):
         raise ProtocolError("malformed type of a numpy array in a record")

@@ -25,7 +25,7 @@ from gearpy.wire.values.extensions import (
     ValueEncoder,
     located,
 )
-from gearpy.wire.values.forms import NotAllowed, RecordType
+from gearpy.wire.values.forms import NotAllowed
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
 #: How deep columns may nest; deeper tuples and records are stored one by one.
@@ -81,7 +81,13 @@ def encode_batch(
     try:
         column = _Encoder(encoders).column(values, 0)
     except (CannotTravel, NotAllowed) as error:
-        raise _with_place(values, encoders.registry, error) from error
+        # One value after the other is encoded again, to find the one that cannot travel.
+        for value in values:
+            try:
+                encode_value(value, encoders.registry, where="a record")
+            except CannotTravel as found:
+                raise found from error
+        raise CannotTravel(str(error), "a record") from error
     times = _encode_times(timestamps, late_places(timestamps) if has_late else ())
     return [_U32.pack(sum(map(len, column))), *column, times]
 
@@ -89,11 +95,7 @@ def encode_batch(
 def decode_batch(
     body: bytes | memoryview, count: int, registry: RecordRegistry = DEFAULT_REGISTRY
 ) -> Batch:
-    """Return the ``count`` records that `encode_batch` made into ``body``.
-
-    Raises:
-        ProtocolError: ``body`` is malformed or holds another number of records.
-    """
+    """Return the ``count`` records that `encode_batch` made into ``body``."""
     if not count:
         if len(body):
             raise ProtocolError(f"a batch without records has a body of {len(body)} bytes")
@@ -123,25 +125,14 @@ def encode_value(
 
 
 def holds_table(body: bytes | memoryview) -> bool:
-    """Tell whether a batch is a table, without decoding it."""
     return len(body) > _U32.size and body[_U32.size] == _TABLE
 
 
 def decode_value(body: bytes | memoryview, registry: RecordRegistry = DEFAULT_REGISTRY) -> Any:
-    """Return the value that `encode_value` made into ``body``, or raise `ProtocolError`."""
     try:
         return ValueDecoder(registry).unpack(body)
     except MALFORMED as error:
         raise ProtocolError(f"malformed value: {error}") from error
-
-
-def _with_place(values: list[Any], registry: RecordRegistry, error: Exception) -> Exception:
-    for value in values:
-        try:
-            encode_value(value, registry, where="a record")
-        except CannotTravel as found:
-            return found
-    return CannotTravel(str(error), "a record")
 
 
 class _Encoder:
@@ -151,25 +142,22 @@ class _Encoder:
         self._encoders = encoders
 
     def column(self, values: list[Any], depth: int) -> list[bytes]:
-        """Return the buffers of values in the cheapest shape that fits them all."""
         cls = type(values[0])
         record = self._encoders.registry.of_class(cls)
         # All are looked at only where the first one says that it may be worth it.
         if (record is not None or cls is tuple) and depth < COLUMN_DEPTH_MAX:
             alike = len(set(map(type, values))) == 1
             if alike and record is not None and record.fields:
-                return self._records(record, values, depth)
+                columns = record.columns(values)
+                name = record.name.encode()
+                head = bytes((_RECORDS,)) + _U32.pack(len(name)) + name
+                head += _U32.pack(record.fingerprint)
+                return [head, *self._columns(columns, depth)]
             # Without a column nothing would bound the count, so () is stored one by one.
             if alike and cls is tuple and values[0] and len(set(map(len, values))) == 1:
                 columns = list(map(list, zip(*values, strict=True)))
                 return [bytes((_TUPLES,)), *self._columns(columns, depth)]
         return [bytes((_PLAIN,)), self._encoders.pack(values)]
-
-    def _records(self, record: RecordType, values: list[Any], depth: int) -> list[bytes]:
-        columns = record.columns(values)
-        name = record.name.encode()
-        head = bytes((_RECORDS,)) + _U32.pack(len(name)) + name + _U32.pack(record.fingerprint)
-        return [head, *self._columns(columns, depth)]
 
     def _columns(self, columns: list[list[Any]], depth: int) -> list[bytes]:
         buffers = [_U32.pack(len(columns))]
@@ -216,14 +204,12 @@ class _Decoder:
         if kind == _TUPLES:
             return list(zip(*self._columns(rest, depth), strict=True))
         if kind == _RECORDS:
-            return self._records(rest, depth)
+            size = 4 + _U32.unpack_from(rest)[0]
+            record = self._registry.find(
+                str(rest[4:size], "utf-8"), _U32.unpack_from(rest, size)[0]
+            )
+            return record.build(self._columns(rest[size + 4 :], depth), self._count)
         raise ProtocolError(f"unknown column kind {kind} in a batch")
-
-    def _records(self, view: memoryview, depth: int) -> list[Any]:
-        size = 4 + _U32.unpack_from(view)[0]
-        name = str(view[4:size], "utf-8")
-        record = self._registry.find(name, _U32.unpack_from(view, size)[0])
-        return record.build(self._columns(view[size + 4 :], depth), self._count)
 
     def _columns(self, view: memoryview, depth: int) -> list[list[Any]]:
         width, start = _U32.unpack_from(view)[0], 4
@@ -253,10 +239,7 @@ class _Decoder:
 
 
 def _encode_times(timestamps: list[int], late: Sequence[int]) -> bytes:
-    """Store one time where all are the same, else each as it is.
-
-    Differences would be shorter, but took longer than all the rest of a batch of small values.
-    """
+    """Store one time where all are the same, else each as it is."""
     first, count = timestamps[0], len(timestamps)
     try:
         if late:

@@ -49,7 +49,15 @@ class Scattered:
 
     def __init__(self, items: list[bytes | None]) -> None:
         self.items = items
-        heads, values, self.size = _heads_of(items)
+        values: list[bytes] = items  # type: ignore[assignment] # Else there is an error.
+        try:
+            sizes = [*map(len, values)]
+            heads = [*map(_BYTES_HEADS.__getitem__, sizes)]
+            self.size = sum(sizes) + 2 * len(heads)
+        except (TypeError, IndexError):  # Some are None, or not small.
+            heads = [_NONE if each is None else _bytes_head(len(each)) for each in items]
+            values = [each or b"" for each in items]
+            self.size = sum(map(len, heads)) + sum(map(len, values))
         self.parts = [b""] * (2 * len(items))
         self.parts[::2], self.parts[1::2] = heads, values
 
@@ -59,19 +67,6 @@ class Scattered:
     def joined(self) -> bytes:
         """Return the bytes, without the head of the list."""
         return b"".join(self.parts)
-
-
-def _heads_of(items: list[bytes | None]) -> tuple[list[bytes], list[bytes], int]:
-    """Return a head for each, what stands behind it, and the size of all."""
-    values: list[bytes] = items  # type: ignore[assignment] # Else there is an error.
-    try:
-        sizes = [*map(len, values)]
-        heads = [*map(_BYTES_HEADS.__getitem__, sizes)]
-        return heads, values, sum(sizes) + 2 * len(heads)
-    except (TypeError, IndexError):  # Some are None, or not small.
-        heads = [_NONE if each is None else _bytes_head(len(each)) for each in items]
-        values = [each or b"" for each in items]
-        return heads, values, sum(map(len, heads)) + sum(map(len, values))
 
 
 def _bytes_head(size: int) -> bytes:
@@ -151,12 +146,11 @@ def _has_large(value: Any, depth: int) -> bool:
     if not depth or kind not in _CONTAINERS:
         return False
     if len(value) <= _ENTRIES_MAX:
-        return any(_has_large(part, depth - 1) for part in _parts(value))
+        return any(
+            _has_large(part, depth - 1)
+            for part in (value.values() if type(value) is dict else value)
+        )
     return kind is list and len(value) <= _LIST_ENTRIES_MAX and _has_large(value[0], depth - 1)
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    return value.values() if type(value) is dict else value
 
 
 def _packed(value: Any, pack: Callable[[Any], bytes], depth: int) -> list[_Piece]:

@@ -48,11 +48,7 @@ class RecordRegistry:
         self._found: dict[tuple[str, str], tuple[ClassPlace, RecordType]] = {}
 
     def register(self, cls: type, name: str | None = None) -> None:
-        """Let instances of ``cls`` travel under ``name`` (default: its qualified name).
-
-        Raises:
-            ConfigError: an instance is more than its values, or the name is taken.
-        """
+        """Let instances of ``cls`` travel under ``name`` (default: its qualified name)."""
         try:
             record = form_of(cls, name or cls.__qualname__)
         except NotAllowed as error:
@@ -63,11 +59,7 @@ class RecordRegistry:
         self.adopt(record)
 
     def adopt(self, record: RecordType) -> None:
-        """Let instances of a class travel in a form of its own.
-
-        Raises:
-            ConfigError: the name is taken.
-        """
+        """Let instances of a class travel in a form of its own."""
         taken = self._by_name.get(record.name)
         if taken is not None and not _same_definition(taken, record):
             raise ConfigError(
@@ -78,7 +70,6 @@ class RecordRegistry:
         self._by_name[record.name] = record
 
     def forget(self, package: str) -> None:
-        """Forget the classes in a package, and the names that its program has looked up."""
         for cls in [*self._by_class]:
             if cls.__module__.startswith(f"{package}."):
                 self._by_class.pop(cls, None)

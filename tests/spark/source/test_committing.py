@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.core.handover.window_log import LogSegment
+from gearpy.core.handover.window_log import PENDING, LogSegment
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.spark.source import committing
 from gearpy.spark.source.committing import (
@@ -330,7 +330,8 @@ def test_leftovers_are_removed_while_no_other_writes(
 ) -> None:
     """Else what another one of the same name is about to show would be one of them."""
     log, held = a_log(tmp_path), list[bool]()
-    real, clear = committing._alone, committing._clear  # noqa: SLF001
+    real, names = committing._alone, log.store.names  # noqa: SLF001
+    listed = list[bool]()
 
     @contextmanager
     def alone(store: Any, lane: str) -> Iterator[None]:
@@ -339,11 +340,13 @@ def test_leftovers_are_removed_while_no_other_writes(
             yield
             held.clear()
 
-    def cleared(*args: Any) -> None:
-        assert held
-        clear(*args)
+    def seen(folder: str = "") -> list[str]:
+        if folder == PENDING:
+            listed.append(bool(held))
+        return list(names(folder))
 
     monkeypatch.setattr(committing, "_alone", alone)
-    monkeypatch.setattr(committing, "_clear", cleared)
+    monkeypatch.setattr(log.store, "names", seen)
 
     assert deliver(log, 0, [1]) is not None
+    assert listed == [True]
