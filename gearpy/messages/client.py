@@ -164,15 +164,15 @@ class WorkerList(Struct, frozen=True, kw_only=True):
     grows: bool = False
 
 
-class ShutdownApplication(Question["ShutdownAccepted"], frozen=True, kw_only=True):
-    """Stop an application; it becomes ``terminated``. Answer: `ShutdownAccepted` or `Refused`."""
+class ShutdownApplication(Question["Accepted"], frozen=True, kw_only=True):
+    """Stop an application; it becomes ``terminated``. Answer: `Accepted` or `Refused`."""
 
     app_id: AppId
     by: Asker = Asker()
 
 
-class ShutdownAccepted(Struct, frozen=True, kw_only=True):
-    """The application is ``terminated``; its executors are being stopped."""
+class Accepted(Struct, frozen=True, kw_only=True):
+    """The application is being stopped, or drained, as it was asked for."""
 
     app_id: AppId
 
@@ -261,8 +261,8 @@ class RestartApplication(Question[Submitted], frozen=True, kw_only=True):
     checkpoint_folder: str = ""
 
 
-class DrainApplication(Question["DrainAccepted"], frozen=True, kw_only=True):
-    """Stop sources, show the records they read, then end. Answer: `DrainAccepted` or `Refused`.
+class DrainApplication(Question["Accepted"], frozen=True, kw_only=True):
+    """Stop sources, show the records they read, then end. Answer: `Accepted` or `Refused`.
 
     The application is ``terminated`` in the end, and keeps its checkpoints; ``drained`` in its
     progress says that all was shown. If that takes too long it is ``failed``. With a ``savepoint``
@@ -272,12 +272,6 @@ class DrainApplication(Question["DrainAccepted"], frozen=True, kw_only=True):
     app_id: AppId
     savepoint: str = ""
     by: Asker = Asker()
-
-
-class DrainAccepted(Struct, frozen=True, kw_only=True):
-    """The sources are being stopped."""
-
-    app_id: AppId
 
 
 class MakeSavepoint(Question["SavepointMade"], frozen=True, kw_only=True):

@@ -108,7 +108,6 @@ def unpack(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) ->
         packed: where its bytes are.
         folder: is made; only its owner can enter.
         filename: what the bytes are.
-        limits: how much may come out.
 
     Raises:
         ConfigError: it is refused, or damaged; ``folder`` does not exist then.

@@ -74,7 +74,6 @@ class ArtifactStore:
     Runs on: any thread. Restart: keeps what was stored; uploads under way begin again.
 
     Args:
-        folder: made if it is not there.
         bytes_max: an artifact above this size is refused.
         shared: where others find artifacts, and this one those of others; None: nowhere.
         quota_bytes: nothing is taken that would make all of them larger; 0: everything is.
@@ -127,9 +126,6 @@ class ArtifactStore:
 
         The bytes are read once in the life of the process. An artifact that has rotted on disk is
         dropped, so that it can be uploaded again.
-
-        Raises:
-            OSError: the shared folder does not answer.
         """
         with self._lock:
             self._unneeded.on_used(sha256)  # No sweep takes it from now on.
@@ -217,7 +213,6 @@ class ArtifactStore:
 
         Raises:
             ConfigError: it is too large, or in the end has another SHA-256.
-            OSError: it cannot be written.
         """
         self._path(sha256)
         if offset < 0 or offset + len(data) > self._bytes_max:

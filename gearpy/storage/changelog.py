@@ -52,7 +52,6 @@ class NextSegment(Struct, frozen=True, kw_only=True):
     """The part of a task's state that is to be stored.
 
     Attributes:
-        name: the name it will have.
         kept: segments before it that it goes on from.
         merged: segments behind these that it takes the place of.
         begins: it is the first one, and holds what the files of epochs have of the task, too.
@@ -73,8 +72,6 @@ class Changelog:
     has one from its first epoch on, be it empty.
 
     Args:
-        partitions: of each task.
-        prefix: of the names of segments.
         suffix: of these names; no other executor and attempt has both.
         files: the segments that the tasks have gone on from, the oldest first.
         segments_max: of a task; when there are so many, some are merged.
@@ -192,8 +189,6 @@ def store_segment(
     """Store a segment; return all that the task has then.
 
     Args:
-        checkpoints: where to.
-        segment: which one.
         part: the changes. They are asked for again if a segment turns out to be damaged: then the
             changelog of the task begins anew.
         chain: the files of the epoch before, which hold the same state.
@@ -201,7 +196,6 @@ def store_segment(
     Raises:
         SnapshotDamaged: the state that it is made of is damaged in both.
         ConfigError: the task holds too much in one piece.
-        OSError: it could not be stored.
     """
     part = replace(part, head=_NO_HEAD)
 
@@ -235,16 +229,12 @@ def rebuilt(
     """Open the newest heads of tasks, and their changelog, where a file of an epoch is damaged.
 
     Args:
-        checkpoints: where the files are.
         files: all that the manifest lists, in its order.
-        tasks: those that are wanted.
-        damage: which file it is.
 
     Raises:
         SnapshotDamaged: the changelog does not help: it is off, it lacks a task, one of its
             segments is damaged, too, or the newest file with a head is. Of two damaged files it
             names the newer one, as fewer of the older epochs need that.
-        OSError: a file cannot be read.
     """
     if not (changelog := changelog_of(files)):
         raise damage

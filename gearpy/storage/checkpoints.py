@@ -48,18 +48,12 @@ class Checkpoints(Protocol):
         """Store a file durably; return how it is found. Replaces the one of this name.
 
         Raises:
-            ConfigError: this is no name.
             OSError: it could not be stored; nothing has changed.
         """
         ...
 
     def open(self, location: str) -> BinaryIO:
-        """Return a stored file, to be read in portions; the reader checks it.
-
-        Raises:
-            SnapshotDamaged: it is not there.
-            OSError: it cannot be told.
-        """
+        """Return a stored file, to be read in portions; the reader checks it."""
         ...
 
     def load(self, location: str, sha256: str = "") -> bytes:
@@ -81,11 +75,7 @@ class Checkpoints(Protocol):
         ...
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a file of this name.
-
-        Raises:
-            OSError: it cannot be told.
-        """
+        """Tell whether there is a file of this name."""
         ...
 
     def hold(self, prefix: str) -> None:
@@ -193,7 +183,6 @@ def checkpoints_at(folder_or_url: str | Path) -> FolderCheckpoints:
 
     Raises:
         ConfigError: it is no URL that can be used here.
-        OSError: the store cannot be reached.
     """
     folder = folder_at(folder_or_url, key="checkpoint.folder", private=True)
     if not folder.promises.keeps_checkpoints:

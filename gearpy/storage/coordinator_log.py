@@ -51,10 +51,8 @@ class CoordinatorLog:
         prefix: below which name of the store everything of the application is.
         launch: of the app master; None: only to read.
         source: what appends, such as ``app master``.
-        wall_ms: the clock for timestamps.
         segments_max: after so many appends the log is compacted.
         host: of this process; default: this machine's name.
-        username: default: the user of this process.
         nonce: eight hexadecimal digits that no other opening at the same time has.
         known_launch: the newest launch that is known to have opened the log; 0: none is.
         instead: begins with this in place of what the files say, as they are damaged.

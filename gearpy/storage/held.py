@@ -29,7 +29,6 @@ class HeldCheckpoints:
     Runs on: any thread.
 
     Args:
-        store: where all applications are.
         prefix: below which name everything of the application is.
     """
 
@@ -47,7 +46,6 @@ class HeldCheckpoints:
 
         Raises:
             StoreAway: one of these is known, and not there.
-            OSError: the store cannot be used.
         """
         if not self._store.has(self._mark):
             known = self._prefix if is_known else after

@@ -1,28 +1,31 @@
-"""An append-only log: its records are there after any crash."""
+"""An append-only log: its records are there after any crash.
+
+A segment is a header and then frames; a frame holds what one append was given, so that after a
+crash there is all of it or nothing. The checksum of a frame begins with a number that each
+segment draws anew: what a record says can never look like a frame.
+
+Beside a segment is its head: marks that say how many bytes of the segment were acknowledged. A
+broken frame behind the last mark was cut off by a crash; one before it is damage.
+"""
 
 import logging
 import os
 import re
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from zlib import crc32
+
+from msgspec import Struct
 
 from gearpy.core.base.versions import MASTERS
-from gearpy.core.coordinator.blocks import HEADER_BYTES
+from gearpy.core.coordinator.blocks import HEADER_BYTES, BlockFormat, Damaged
 from gearpy.errors import LogBroken, LogDamaged
 from gearpy.storage.folder.api import TEMPORARY, LogFolder
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.storage.folder.memory import MemoryFolder
-from gearpy.storage.framing import (
-    acknowledged_bytes,
-    frame_of,
-    header_of,
-    mark_of,
-    read_segment,
-    read_snapshot,
-    snapshot_of,
-)
 
 if TYPE_CHECKING:
     from random import Random
@@ -31,6 +34,18 @@ _log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"(head|segment|snapshot)-(\d{20})")
 #: So many marks of a head wait for the system to make them durable.
 _MARKS_MAX: Final = 100
+
+#: Its number is the salt of the segment.
+_SEGMENT: Final = BlockFormat(b"gearlog\n", 3)
+_SNAPSHOT: Final = BlockFormat(b"gearsnap", 3)
+#: What one append may hold.
+_FRAME_BYTES_MAX: Final = 1 << 30
+
+_FRAME_MAGIC: Final = b"\xf7\x9b\x01\xe3"
+_FRAME: Final = struct.Struct(">4sII")  # Magic, bytes of the body, checksum of salt, size and body.
+_LENGTH: Final = struct.Struct(">I")
+_MARK: Final = struct.Struct(">4sIQI")  # Magic, salt, acknowledged bytes, checksum of these.
+_MARK_MAGIC: Final = b"\xf7ack"
 
 
 class Replay(NamedTuple):
@@ -102,7 +117,6 @@ class FileLog:
     Raises:
         ConfigError: another process, or another log of this one, has the folder.
         LogDamaged: a file was changed by something else than this log.
-        OSError: the folder cannot be used.
     """
 
     version = MASTERS.newest  #: See `Log`: nobody else reads it.
@@ -127,7 +141,7 @@ class FileLog:
 
     def append(self, records: Sequence[bytes]) -> int:
         if records:
-            frame = frame_of(records, self._salt)
+            frame = _frame_of(records, self._salt)
             with self._writing():
                 self._folder.append(_name("segment", self._start), frame)
                 size = self._bytes + len(frame)
@@ -144,14 +158,14 @@ class FileLog:
         snapshot = None
         if snapshots:
             name = _name("snapshot", snapshots[-1])
-            snapshot = read_snapshot(self._read(name), self._path(name))
+            snapshot = _SNAPSHOT.body(self._read(name), _damaged(self._path(name)))
         name = _name("segment", self._start)
-        return Replay(snapshot, read_segment(self._read(name), self._path(name)).records)
+        return Replay(snapshot, _read_segment(self._read(name), self._path(name)).records)
 
     def snapshot(self, state: bytes) -> None:
         index = self._start + self._count
         with self._writing():
-            self._folder.put(_name("snapshot", index), snapshot_of(state))
+            self._folder.put(_name("snapshot", index), _SNAPSHOT.block(state))
             if self._count:
                 self._begin_segment(index)
             self._remove_before(index)
@@ -175,7 +189,7 @@ class FileLog:
         snapshots, segments = self._numbers("snapshot"), self._numbers("segment")
         covered = snapshots[-1] if snapshots else 0
         for number in self._numbers("head"):
-            promised = acknowledged_bytes(self._read(_name("head", number)), None)
+            promised = _acknowledged_bytes(self._read(_name("head", number)), None)
             if promised > HEADER_BYTES and not any(each >= number for each in segments):
                 path = self._path(_name("segment", number))
                 reason = f"the file is missing, and {promised} bytes of it were acknowledged"
@@ -198,19 +212,19 @@ class FileLog:
 
     def _begin_segment(self, start: int) -> None:
         salt = int.from_bytes(os.urandom(4), "big")
-        header = header_of(salt)
+        header = _SEGMENT.header(salt)
         self._folder.put(_name("head", start), mark_of(len(header), salt))
         self._folder.put(_name("segment", start), header)
         self._start, self._count, self._salt, self._bytes = start, 0, salt, len(header)
 
     def _recover_segment(self, start: int) -> None:
         name = _name("segment", start)
-        segment = read_segment(self._read(name), self._path(name))
+        segment = _read_segment(self._read(name), self._path(name))
 
         # Tell damage of promised records from an end that a crash has cut off.
         head = name.replace("segment", "head")
         marks = self._folder.read(head) or b""
-        promised = acknowledged_bytes(marks, segment.salt)
+        promised = _acknowledged_bytes(marks, segment.salt)
         if not promised:
             _log.warning(
                 "%s does not say how much of %s was acknowledged: a broken end of it counts as cut "
@@ -297,3 +311,85 @@ class MemoryLog(FileLog):
 
 def _name(kind: str, number: int) -> str:
     return f"{kind}-{number:020d}"
+
+
+# -- bytes -----------------------------------------------------------------------------------
+
+
+class _Segment(Struct, frozen=True, kw_only=True):
+    """The content of a segment. Bytes from ``good_bytes`` on are cut off by a crash."""
+
+    salt: int
+    records: tuple[bytes, ...]
+    good_bytes: int
+    torn_bytes: int
+
+
+def _frame_of(records: Sequence[bytes], salt: int) -> bytes:
+    body = b"".join(part for each in records for part in (_LENGTH.pack(len(each)), each))
+    assert len(body) <= _FRAME_BYTES_MAX, f"{len(body)} bytes in one append"
+    return (
+        _FRAME.pack(_FRAME_MAGIC, len(body), crc32(body, crc32(_LENGTH.pack(len(body)), salt)))
+        + body
+    )
+
+
+def _read_segment(data: bytes, file: str) -> _Segment:
+    salt = _SEGMENT.check(data, _damaged(file))
+    at, records = HEADER_BYTES, list[bytes]()
+    while at < len(data):
+        body = _body_at(data, at, salt)
+        if body is None:
+            later = data.find(_FRAME_MAGIC, at + 1)
+            while later >= 0:
+                if _body_at(data, later, salt) is not None:
+                    reason = f"a damaged record, with good ones after it from byte {later}"
+                    raise LogDamaged(file=file, offset=at, reason=reason)
+                later = data.find(_FRAME_MAGIC, later + 1)
+            break
+        place = 0
+        while place < len(body):
+            (size,) = _LENGTH.unpack_from(body, place)
+            place += _LENGTH.size + size
+            records.append(bytes(body[place - size : place]))
+        at += _FRAME.size + len(body)
+    return _Segment(
+        salt=salt, records=tuple(records), good_bytes=at, torn_bytes=max(0, len(data) - at)
+    )
+
+
+def mark_of(acknowledged: int, salt: int) -> bytes:
+    """Return the mark of a head: so many bytes of the segment with this salt are promised."""
+    plain = _MARK.pack(_MARK_MAGIC, salt, acknowledged, 0)[: -_LENGTH.size]
+    return plain + _LENGTH.pack(crc32(plain))
+
+
+def _acknowledged_bytes(head: bytes, salt: int | None) -> int:
+    """Return the most that the marks of a head promise; 0 if none of them can be trusted.
+
+    A mark that is broken says nothing: a crash may have cut it off, and those before it promise
+    less. Without a ``salt`` the segment is gone, and marks of any count.
+    """
+    most = 0
+    for at in range(0, len(head) - _MARK.size + 1, _MARK.size):
+        mark = head[at : at + _MARK.size]
+        _, found, acknowledged, _ = _MARK.unpack(mark)
+        if mark == mark_of(acknowledged, found) and salt in (None, found):
+            most = max(most, int(acknowledged))
+    return most
+
+
+def _damaged(file: str) -> Damaged:
+    return lambda offset, reason: LogDamaged(file=file, offset=offset, reason=reason)
+
+
+def _body_at(data: bytes, at: int, salt: int) -> memoryview | None:
+    """Return the body of the frame that begins there; None if that is no whole frame."""
+    if len(data) - at < _FRAME.size:
+        return None
+    magic, size, checksum = _FRAME.unpack_from(data, at)
+    start = at + _FRAME.size
+    if magic != _FRAME_MAGIC or size > len(data) - start:
+        return None
+    body = memoryview(data)[start : start + size]
+    return body if crc32(body, crc32(_LENGTH.pack(len(body)), salt)) == checksum else None

@@ -30,9 +30,7 @@ def read_savepoint(checkpoints: Checkpoints, prefix: str, name: str) -> Savepoin
     """Read one savepoint.
 
     Raises:
-        SnapshotDamaged: it is not there.
         ProtocolError: its file is damaged, or of a newer gearpy.
-        OSError: the store cannot be read.
     """
     return decode_savepoint(checkpoints.load(f"{prefix}/{_FOLDER}/{name}"))
 
@@ -41,9 +39,6 @@ def read_savepoints(checkpoints: Checkpoints, prefix: str) -> list[Savepoint]:
     """Return all savepoints of an application, the oldest first.
 
     One that is damaged is passed over, with a warning: nobody can begin with it.
-
-    Raises:
-        OSError: the store cannot be read.
     """
     found: list[Savepoint] = []
     for name in savepoint_names(checkpoints, prefix):

@@ -205,13 +205,11 @@ def _sections_in(
     Nothing that was yielded counts before the end came, which agrees with all before it.
 
     Args:
-        wanted: the file as it should be.
         way_of: says of each section how its body is passed.
         is_hashed: the SHA-256 of all bytes is checked in the end, so none may be skipped.
 
     Raises:
         SnapshotDamaged: the file is another one, of another version, or not whole.
-        OSError: it cannot be read.
     """
     source = _Input(file, wanted.location)
     if wanted.size_bytes and source.size != wanted.size_bytes:
@@ -305,7 +303,6 @@ def sections_once(checkpoints: Checkpoints, file: SnapshotFile) -> Iterator[File
 
     Raises:
         SnapshotDamaged: it is missing, or not what was stored.
-        OSError: it cannot be read.
     """
     owners, places = _owners_in(file), list[SectionPlace]()
     other: _Way = "skip" if file.taken else "check"
@@ -353,7 +350,6 @@ class SnapshotChain:
     Runs on: any thread, in several at a time.
 
     Args:
-        checkpoints: where the files are.
         files: the oldest first.
         skims: only that part of the files is verified that is read, when it is read.
         reads: tells of tasks whether all of their keyed state is read, and so verified, once; the
@@ -361,7 +357,6 @@ class SnapshotChain:
 
     Raises:
         SnapshotDamaged: one of them is missing, or not what was stored.
-        OSError: one of them cannot be read.
     """
 
     def __init__(

@@ -17,6 +17,7 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.client import (
+    Accepted,
     ApplicationList,
     Artifact,
     Asker,
@@ -25,7 +26,6 @@ from gearpy.messages.client import (
     ListApplications,
     NotLeader,
     Refused,
-    ShutdownAccepted,
     ShutdownApplication,
     SubmitApplication,
     Submitted,
@@ -169,7 +169,7 @@ class Clients:
         message = ShutdownApplication(app_id=app_id, by=Asker(user=token))
         with self._history.asking(number, name, "kill", token) as call:
             match self._ask(master, message, _ASK_S):
-                case ShutdownAccepted():
+                case Accepted():
                     call.result = "ok"
                 case Refused(reason=reason):
                     call.result = "refused"

@@ -13,11 +13,11 @@ from gearpy.cli.main import app
 from gearpy.ids import AppId, ExecutorId, WorkerId
 from gearpy.messages.actor_app import AppMasterAnswer, AskAppMaster
 from gearpy.messages.client import (
+    Accepted,
     AlertList,
     ApplicationList,
     ClusterSummary,
     DescribeApplication,
-    DrainAccepted,
     DrainApplication,
     DrainWorker,
     GetAlerts,
@@ -45,7 +45,6 @@ from gearpy.messages.client import (
     ReplayQuarantined,
     RestartApplication,
     SavepointMade,
-    ShutdownAccepted,
     ShutdownApplication,
     Submission,
     Submitted,
@@ -407,7 +406,7 @@ class FakeCluster:
             replace(each, status="terminated") if each.app_id == asked.app_id else each
             for each in self.applications
         ]
-        return ShutdownAccepted(app_id=asked.app_id)
+        return Accepted(app_id=asked.app_id)
 
     def _drain(self, asked: DrainApplication) -> object:
         progress = ApplicationProgress(epoch=182, drained=True, savepoint=asked.savepoint)
@@ -417,7 +416,7 @@ class FakeCluster:
             else each
             for each in self.applications
         ]
-        return DrainAccepted(app_id=asked.app_id)
+        return Accepted(app_id=asked.app_id)
 
     def _drain_worker(self, asked: DrainWorker) -> object:
         (leaving,) = (each for each in self.workers if each.worker_id == asked.worker_id)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from gearpy.errors import ConfigError, LogBroken, LogDamaged
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.storage.folder.memory import MemoryFolder
-from gearpy.storage.framing import mark_of
-from gearpy.storage.log import FileLog, Log, MemoryLog, Replay
+from gearpy.storage.log import FileLog, Log, MemoryLog, Replay, mark_of
 
 #: Opens the same log again, as the next process does.
 Opener: TypeAlias = Callable[[], Log]

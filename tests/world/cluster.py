@@ -33,8 +33,8 @@ from gearpy.core.app.application import ApplicationCore
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
 from gearpy.messages.client import (
+    Accepted,
     Artifact,
-    DrainAccepted,
     DrainApplication,
     GetApplication,
     GetVersions,
@@ -245,7 +245,7 @@ class ClusterSimulation:
 
     def drain(self, app_id: AppId) -> bool:
         """Have an application end where its sources are; False without an app master that runs."""
-        return isinstance(self.ask_app_master(DrainApplication(app_id=app_id)), DrainAccepted)
+        return isinstance(self.ask_app_master(DrainApplication(app_id=app_id)), Accepted)
 
     def summary(self, app_id: AppId) -> ApplicationSummary | None:
         """Return the master's summary of an application, if the master lives."""

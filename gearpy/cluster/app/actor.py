@@ -58,8 +58,8 @@ from gearpy.messages.app import (
     RegisterExecutor,
 )
 from gearpy.messages.client import (
+    Accepted,
     DescribeApplication,
-    DrainAccepted,
     DrainApplication,
     MakeSavepoint,
     ProgramLoading,
@@ -730,7 +730,7 @@ class AppMasterActor(Actor[_Message]):
         self._standing.status = "succeeded"
         self._standing.tell(self._core)
 
-    def _drain(self, core: ApplicationCore, message: DrainApplication) -> DrainAccepted | Refused:
+    def _drain(self, core: ApplicationCore, message: DrainApplication) -> Accepted | Refused:
         if message.savepoint and self._checkpoints.are_in_memory:
             return Refused(reason=IN_MEMORY)
         if message.savepoint or not self._checkpoints.drain.is_asked:
@@ -747,7 +747,7 @@ class AppMasterActor(Actor[_Message]):
                 return Refused(reason=str(error))
         if not self._versions.is_switching:  # Else the core that follows is drained.
             self._begin_drain(core)
-        return DrainAccepted(app_id=self._app_id)
+        return Accepted(app_id=self._app_id)
 
     def _begin_drain(self, core: ApplicationCore) -> None:
         now_ms, timeout_ms = self.context.now_ms(), self._settings.drain_timeout_ms

@@ -48,12 +48,12 @@ from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, SlotLedger
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, address_of
 from gearpy.messages.client import (
+    Accepted,
     ListWorkers,
     QuarantinedList,
     Refused,
     ReplayQuarantined,
     RestartApplication,
-    ShutdownAccepted,
     ShutdownApplication,
     SubmitApplication,
     Submitted,
@@ -318,14 +318,14 @@ class MasterActor(CommittingActor[MasterMailbox]):
             case _:
                 assert_never(message)
 
-    def _shutdown(self, app_id: AppId) -> ShutdownAccepted | Refused:
+    def _shutdown(self, app_id: AppId) -> Accepted | Refused:
         known = self._state.get(app_id)
         if known is None:
             return self._answers.unknown(app_id)
         if known.status in TERMINAL:
             return Refused(reason=f"application {app_id} is already {known.status}")
         self._end(known, "terminated")
-        return ShutdownAccepted(app_id=app_id)
+        return Accepted(app_id=app_id)
 
     def _restart(self, message: RestartApplication) -> Submitted | Refused:
         app_id = message.app_id

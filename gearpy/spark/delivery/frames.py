@@ -30,11 +30,6 @@ class BatchFrames:
     itself, which is faster; it must be able to see them.
 
     Runs on: the thread of the hand-over.
-
-    Args:
-        log: which log.
-        sink: name of the sink.
-        app: name of the application.
     """
 
     def __init__(self, log: WindowLog, *, sink: str, app: str, in_memory_rows: int) -> None:

@@ -49,10 +49,6 @@ class Departures:
     """Knows the workers whose executor of Spark is about to go.
 
     Runs on: the thread of `WorkerTending`.
-
-    Args:
-        spark: the session.
-        client: of the cluster.
     """
 
     def __init__(self, spark: SparkSession, client: ClusterClient) -> None:

@@ -46,8 +46,6 @@ class GuestJobs:
     Runs on: a thread for each of them, which waits for its job.
 
     Args:
-        spark: the session.
-        kind: of what they are, for people.
         work: makes what Spark runs, anew for each start.
         cores: of Spark that each takes; None for ``spark.task.cpus``.
     """

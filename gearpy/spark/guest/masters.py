@@ -38,9 +38,6 @@ class GuestMasters:
     Runs on: a thread of its own, from `start` on.
 
     Args:
-        spark: the session.
-        config: of the driver.
-        order: what the masters are told.
         on_members: is told the addresses of all when they have changed, and whether all masters
             have begun anew, so that nobody can hear it from one of them.
     """
@@ -73,7 +70,6 @@ class GuestMasters:
 
         Raises:
             ConfigError: Spark has no room for them, they cannot run there, or their logs are lost.
-            ConnectionLost: Spark was stopped meanwhile.
         """
         check_logs([seat_folder(self._folder, number) / MEMBER_LOG for number in NUMBERS])
         self._jobs.resize(len(NUMBERS))

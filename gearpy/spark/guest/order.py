@@ -33,9 +33,6 @@ class WorkerOrder:
     """An order to be a worker. It travels in the closure of a job of Spark, and nowhere else.
 
     Args:
-        version: of gearpy in the driver.
-        config: of the cluster, as overrides.
-        secret: of the cluster.
         authority: of its certificates; None if it does not encrypt.
     """
 

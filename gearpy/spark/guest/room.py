@@ -32,7 +32,6 @@ def cores_in(master: str, cores: int | None) -> int | None:
     """Return how many tasks of one core Spark runs at a time; None if that may change.
 
     Args:
-        master: the URL of Spark's master.
         cores: of this machine under a local master, as `settings.cores_of` has it.
     """
     found = _LOCAL_CLUSTER.match(master)

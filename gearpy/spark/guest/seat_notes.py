@@ -31,9 +31,6 @@ class SeatNotes:
     """The notes of all seats. One that is read is whole.
 
     Runs on: any thread.
-
-    Args:
-        folder: that driver and tasks see.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -17,10 +17,8 @@ class Seated(NamedTuple):
     """A task of Spark that is, or will be, the master of a seat.
 
     Args:
-        address: where it listens.
         attempt: tells it from other tasks of the same seat.
         executor: of Spark, on which it is; empty if that is not known.
-        task: its number in Spark.
     """
 
     address: str
@@ -64,7 +62,6 @@ class MasterSeats:
     """Knows which task has which seat; is asked again and again with the tasks that have come.
 
     Args:
-        numbers: of the seats.
         is_spread: whether there may be executors enough for each.
     """
 

@@ -22,9 +22,6 @@ class WorkerCount:
     Invariant: ``wanted`` is between ``at_least`` and ``at_most``.
 
     Args:
-        at_least: so many there always are.
-        at_most: so many there may be.
-        slots: of each worker.
         idle_ms: a worker on which nothing runs for so long may end.
     """
 

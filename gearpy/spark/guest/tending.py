@@ -30,11 +30,7 @@ class WorkerTending:
     Runs on: a thread of its own.
 
     Args:
-        client: of the cluster.
-        jobs: of the workers.
-        count: decides how many there are.
         departures: tells who has to leave with an executor of Spark.
-        is_alive: tells whether Spark is there.
         on_end: is called on this thread when it is not.
     """
 

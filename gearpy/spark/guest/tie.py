@@ -25,9 +25,6 @@ class TaskTie:
     those that are there when it is made are Spark's.
 
     Runs on: a thread of its own. Where there is no ``/proc``, Spark alone ends the process.
-
-    Args:
-        before: is called before the process ends.
     """
 
     def __init__(self, before: Callable[[], object]) -> None:

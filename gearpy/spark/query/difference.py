@@ -28,7 +28,6 @@ class Difference:
     """The difference between two answers.
 
     Attributes:
-        same: records that both have.
         missing: records of the first one that the second one lacks.
         extra: records that only the second one has.
         different: pairs of results of the same key and window whose values differ.

@@ -49,7 +49,6 @@ class Combiner:
     """Folds the records of one part of the input by window and key.
 
     Args:
-        step: the aggregates to compute.
         buckets: into how many groups keys are spread.
     """
 
@@ -80,11 +79,7 @@ class Combiner:
 
 
 class Merger:
-    """Merges the pieces of all parts of the input, for some of the keys.
-
-    Args:
-        step: the aggregates to compute.
-    """
+    """Merges the pieces of all parts of the input, for some of the keys."""
 
     def __init__(self, step: GroupStep) -> None:
         self._name = step.name

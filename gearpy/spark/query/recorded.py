@@ -129,8 +129,6 @@ class RecordedSource(Source):
     Args:
         paths: the files; each is a partition.
         schema: of their columns; None for records of any kind.
-        of: the description of the source.
-        records: how many there are.
     """
 
     replayable = True

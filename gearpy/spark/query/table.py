@@ -38,7 +38,6 @@ class _Columns:
     """Makes columns of records; travels to Spark's workers.
 
     Args:
-        sink: name for errors.
         schema: of all columns; None: that of the first records.
     """
 

@@ -51,7 +51,6 @@ def cores_of(master: str, cores: int) -> int | None:
 
     Args:
         master: For example ``local``, ``local[2]``, ``local[*]`` or ``local[4,3]``.
-        cores: How many this machine has.
     """
     if master == "local":
         return 1
@@ -113,7 +112,6 @@ def launch_settings(settings: Mapping[str, str], *, logging: str) -> dict[str, s
     """Return the settings with which a JVM is started: without secrets, and those of the session.
 
     Args:
-        settings: Those of the session.
         logging: An option of Java, which the user's options may contradict.
     """
     plain = {
@@ -149,9 +147,7 @@ def python_env(master: str, env: Mapping[str, str], *, python: str) -> dict[str,
     Other machines may have it elsewhere: there the user's ``PYSPARK_PYTHON`` or ``python3`` counts.
 
     Args:
-        master: Where Spark runs.
         env: The environment; its settings win.
-        python: The program of this process.
     """
     chosen = {"PYSPARK_DRIVER_PYTHON": python}
     if is_here(master):

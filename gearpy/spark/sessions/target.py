@@ -22,7 +22,6 @@ class SessionTarget:
     Runs on: the thread of the hand-over.
 
     Args:
-        make: makes or finds a session.
         can_replace: whether it may be called again when the session is gone.
     """
 

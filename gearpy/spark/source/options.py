@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, cast, get_args
 
 from gearpy.core.base.times import duration_ms
 from gearpy.core.handover.window_log import is_writer_name
@@ -59,7 +59,6 @@ class SourceReadOptions:
         starting: where to begin; None: at the oldest batch that is kept.
         ending: where to end; None: at the newest batch.
         windows_since_ms: rows of windows that begin earlier are left out.
-        reader: the name of its reports.
         partitions: number of tasks of Spark; None: by the number of rows.
     """
 
@@ -201,28 +200,33 @@ def _time_ms(text: str) -> int:
     return round(aware.timestamp() * _MS_PER_S)
 
 
-def _whole(text: str) -> int:
-    if not re.fullmatch(r"\d+", text):
-        raise ValueError("need a whole number")
-    return int(text)
+def _when(
+    is_right: Callable[[str], object], need: str, make: Callable[[str], T]
+) -> Callable[[str], T]:
+    def parse(text: str) -> T:
+        if not is_right(text):
+            raise ValueError(need)
+        return make(text)
+
+    return parse
 
 
-def _positive(text: str) -> int:
-    if not re.fullmatch(r"\d+", text) or int(text) < 1:
-        raise ValueError("need a whole number, 1 or more")
-    return int(text)
-
-
-def _flag(text: str) -> bool:
-    if text.lower() not in _TRUE:
-        raise ValueError("need true or false")
-    return _TRUE[text.lower()]
-
-
-def _name(text: str) -> str:
-    if not is_writer_name(text):
-        raise ValueError("need letters, digits and underscores, a letter first, not too many")
-    return text
+_whole = _when(re.compile(r"\d+").fullmatch, "need a whole number", int)
+_positive = _when(
+    lambda text: re.fullmatch(r"\d+", text) and int(text), "need a whole number, 1 or more", int
+)
+_flag = _when(
+    lambda text: text.lower() in _TRUE, "need true or false", lambda text: _TRUE[text.lower()]
+)
+_name = _when(
+    is_writer_name, "need letters, digits and underscores, a letter first, not too many", str
+)
+_text = _when(bool, "it is empty", str)
+_body: Callable[[str], Body] = _when(
+    lambda text: text in get_args(Body),
+    "must be one of parquet, arrow",
+    lambda text: cast("Body", text),
+)
 
 
 def _reader_name(text: str) -> str:
@@ -231,20 +235,6 @@ def _reader_name(text: str) -> str:
     if text.startswith(_SINKS):
         raise ValueError(f"names that begin with {_SINKS} are those of to_spark")
     return text
-
-
-def _text(text: str) -> str:
-    if not text:
-        raise ValueError("it is empty")
-    return text
-
-
-def _body(text: str) -> Body:
-    if text == "parquet":
-        return "parquet"
-    if text == "arrow":
-        return "arrow"
-    raise ValueError("must be one of parquet, arrow")
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -25,9 +25,6 @@ def position_of(offset: Any) -> dict[str, int]:
 
     Equal positions are equal texts as JSON: Spark compares those. So lanes are in order, and a
     lane without a file that was read is left out.
-
-    Raises:
-        ConfigError: it is no position.
     """
     if not isinstance(offset, Mapping) or not all(
         isinstance(each, int) and not isinstance(each, bool) and each >= 0

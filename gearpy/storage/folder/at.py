@@ -37,7 +37,6 @@ def folder_at(
 
     Raises:
         ConfigError: the URL cannot be used here.
-        OSError: the store cannot be reached.
     """
     text = os.fspath(where)
     for scheme in _LOCAL:

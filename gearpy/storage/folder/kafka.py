@@ -54,10 +54,7 @@ class _Topic:
     """All that is known of a topic.
 
     Attributes:
-        files: by path.
         next: the offset up to which each partition is known.
-        readable: so many partitions readers know of.
-        writable: so many the producer knows of.
         own: so many records of this process are in it that were not read.
     """
 
@@ -102,7 +99,6 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     Args:
         servers: ``host:port`` of some brokers.
         user: to log in by SASL PLAIN; None: no login.
-        password: of the user.
         client: asks the brokers; tests may count its steps.
 
     Runs on: any thread.
@@ -221,11 +217,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self.pipe_file(rpath, Path(lpath).read_bytes())
 
     def rm_file(self, path: str) -> None:
-        """Remove a file.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
+        """Remove a file."""
         path = self._strip_protocol(path)
         with self._asking:
             kept = self._topic(_place_of(path).topic).files.get(path) or self._kept(path)

@@ -11,7 +11,6 @@ class StorePromises(NamedTuple):
     """The promises of a store.
 
     Attributes:
-        moves: how a file gets another name.
         replaces: whether a move puts the file in place of another, without a moment of none.
         puts_new: whether of two who put a file of one name at once, one is told that it was late.
         lists_new: whether a listing has every file that was complete before it.

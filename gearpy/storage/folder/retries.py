@@ -38,7 +38,6 @@ class Retries:
     """The tries of one step: pauses double up to 5 s, and end when patience does.
 
     Args:
-        now_ms: when the step was first tried.
         rng: draws a part of each pause, so that many do not come back at once.
         patience_ms: no try begins later than this after the first.
     """

@@ -48,9 +48,6 @@ class TopicClient:
     """Clients of one process, each made when it is first needed.
 
     Runs on: one thread at a time. All calls raise `KafkaException` or `TimeoutError`.
-
-    Args:
-        settings: of librdkafka: addresses and login.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

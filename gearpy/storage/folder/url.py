@@ -38,9 +38,6 @@ class UrlFolder:
     Steps that fail because a server is busy or out of reach are tried again for 15 s.
 
     Args:
-        files: the file system.
-        path: of the folder on it.
-        place: of the folder, for people.
         puts_whole: whether a file that is being put is seen only when it is whole; default: as
             the store promises.
         patience_ms: how long a step is tried again.
@@ -266,11 +263,7 @@ class UrlFolder:
         return self._files
 
     def _tried(self, step: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Do a step, again and again while its error may pass.
-
-        Raises:
-            OSError: the last error.
-        """
+        """Do a step, again and again while its error may pass."""
         retries = Retries(monotonic_ms(), Random(), patience_ms=self._patience_ms)
         while True:
             try:

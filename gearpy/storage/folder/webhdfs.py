@@ -66,12 +66,7 @@ class WebHdfsFiles(WebHDFS):  # type: ignore[misc]
         return f"webhdfs://{user}{urlsplit(self.url).netloc}{self._strip_protocol(name)}"
 
     def mv(self, path1: str, path2: str, **options: Any) -> None:
-        """Move a file in place of the one that has the name, in one step.
-
-        Raises:
-            FileNotFoundError: there is none.
-            OSError: it was not moved.
-        """
+        """Move a file in place of the one that has the name, in one step."""
         self._call("RENAME", "put", path=path1, destination=path2, renameoptions="OVERWRITE")
 
     def move_new(self, path: str, to: str) -> bool:

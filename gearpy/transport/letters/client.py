@@ -74,7 +74,6 @@ class ControlClient:
         """Return the answer to a control message.
 
         Args:
-            timeout_s: how long to wait for it.
             silence: is asked whether to wait on while nothing comes.
 
         Raises:

@@ -40,11 +40,7 @@ def write_private(file: Path, data: bytes, *, replaces: bool = True) -> None:
 
     Args:
         file: in a folder that is made, if need be.
-        data: all of it.
         replaces: a file of this name that is there; else that one stays.
-
-    Raises:
-        OSError: it cannot be written.
     """
     make_private_folders(file.parent)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")

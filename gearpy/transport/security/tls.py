@@ -138,11 +138,7 @@ class TlsContexts(Struct, frozen=True):
         return TlsPipe(self.client, host)
 
     def check_host(self, host: str) -> None:
-        """Try whether clients would accept our certificate for this host.
-
-        Raises:
-            ConfigError: they would not.
-        """
+        """Try whether clients would accept our certificate for this host."""
         try:
             _try_handshake(self.server_pipe(), self.client_pipe(host))
         except ProtocolError as error:

@@ -157,29 +157,23 @@ def _packed(value: Any, pack: Callable[[Any], bytes], depth: int) -> list[_Piece
     if not _has_large(value, depth):
         return [pack(value)]
     if type(value) in _CONTAINERS:
-        return _packed_container(value, pack, depth)
+        is_map, count = type(value) is dict, len(value)
+        if count < _SHORT:
+            head = bytes(((_SHORT_MAP if is_map else _SHORT_ARRAY) | count,))
+        else:
+            head = _COUNT_HEAD.pack(_MAP if is_map else _ARRAY, count)
+        pieces: list[_Piece] = [head]
+        for key, part in value.items() if is_map else enumerate(value):
+            if is_map:
+                pieces.append(pack(key))
+            pieces += _packed(part, pack, depth - 1)
+        return pieces
     if type(value) is Scattered:
         return [_list_head(len(value.items)), value]
     if len(value) > _BYTES_MAX:
         raise CannotTravel(f"{len(value)} bytes are too many in one piece")
-    pieces = value.pieces if type(value) is Pieces else [value]
-    return [_BYTES_HEAD.pack(_BYTES, len(value)), *pieces]
-
-
-def _packed_container(
-    value: Any, pack: Callable[[Any], bytes], depth: int
-) -> list[bytes | Scattered]:
-    is_map, count = type(value) is dict, len(value)
-    pieces: list[_Piece]
-    if count < _SHORT:
-        pieces = [bytes(((_SHORT_MAP if is_map else _SHORT_ARRAY) | count,))]
-    else:
-        pieces = [_COUNT_HEAD.pack(_MAP if is_map else _ARRAY, count)]
-    for key, part in value.items() if is_map else enumerate(value):
-        if is_map:
-            pieces.append(pack(key))
-        pieces += _packed(part, pack, depth - 1)
-    return pieces
+    held = value.pieces if type(value) is Pieces else [value]
+    return [_BYTES_HEAD.pack(_BYTES, len(value)), *held]
 
 
 def _whole(value: Any) -> Any:
