@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from gearpy.errors import NotInstalled
 
-#: What to ask pip for.
+#: The name to ask pip for.
 DISTRIBUTION: Final = "gearpy-streaming"
-#: What not to ask pip for.
+#: The name not to ask pip for.
 OTHER: Final = "gearpy"
 #: Extras, by the modules that they bring.
 EXTRAS: Final[Mapping[str, str]] = {

@@ -15,7 +15,7 @@ _VARIABLES: Final = "executor.environment"
 _URL: Final = re.compile(r"https?://[^\s,\"']+")
 _HOST: Final = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d+)?")
 _PASSWORD: Final = re.compile(r"(?<=://)(?P<user>[^/@:\s]*):[^/\s]*(?=@)")
-#: In front of the host of a web page there is a token, or a user that is one.
+#: A token, or a user that is one, stands in front of the host of a web page.
 _TOKEN: Final = re.compile(r"(?P<scheme>https?://)[^/\s]+(?=@)")
 _BEARER: Final = re.compile(
     r"(?i)(?P<kept>\bbearer\s+|\bauthorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?)[^\s\"']+"

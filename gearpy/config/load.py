@@ -191,7 +191,9 @@ class _Found:
             if name.startswith((f"{ROOT}.{retired}".rstrip("."), retired, env_name(retired))):
                 self.mistakes.append(f"{origin} is no longer a {kind}: {advice}")
                 return
-        self.mistakes.append(f"{origin} is not a known {kind}{_hint(name, known)}")
+        nearest = get_close_matches(name, list(known), n=1)
+        hint = f", did you mean {nearest[0]}?" if nearest else ""
+        self.mistakes.append(f"{origin} is not a known {kind}{hint}")
 
     def _take(
         self, key: str, origin: str, raw: Any, convert: Callable[[Value, Any], Value | None]
@@ -238,11 +240,6 @@ def _from_text(default: Value, text: str) -> Value | None:
         return int(text)
     except ValueError:
         return None
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    nearest = get_close_matches(name, list(known), n=1)
-    return f", did you mean {nearest[0]}?" if nearest else ""
 
 
 def _lower(text: str) -> str:

@@ -733,15 +733,12 @@ def mistakes_in(values: Mapping[str, Value], origins: Mapping[str, str]) -> Iter
             shown = shown_setting(key, value)
             yield f"{origins.get(key, key)} is {shown!r}, must be {SETTINGS[key].allowed}"
     for small, large, consequence in _NOT_ABOVE:
-        if small in sound and large in sound and _is_above(sound[small], sound[large]):
+        low, high = sound.get(small), sound.get(large)
+        if isinstance(low, int) and isinstance(high, int) and low > high:
             yield (
-                f"{origins.get(small, small)} is {sound[small]}, must not be above "
-                f"{origins.get(large, large)}, {sound[large]}: else {consequence}"
+                f"{origins.get(small, small)} is {low}, must not be above "
+                f"{origins.get(large, large)}, {high}: else {consequence}"
             )
-
-
-def _is_above(value: Value, other: Value) -> bool:
-    return isinstance(value, int) and isinstance(other, int) and value > other
 
 
 #: The configuration where nothing is set.

@@ -164,7 +164,7 @@ class StreamApp:
         the source, so they must see the same files; the program's functions are sent to them.
         """
         from gearpy.dsl.plan.linear import linear_plan  # noqa: PLC0415 - only who has Spark needs it
-        from gearpy.spark.query.table import spark_table  # noqa: PLC0415 - the same
+        from gearpy.spark.query.frame import spark_table  # noqa: PLC0415 - the same
 
         return spark_table(spark, linear_plan(self.name, self.plan, sink))
 

@@ -177,7 +177,7 @@ class Accepted(Struct, frozen=True, kw_only=True):
     app_id: AppId
 
 
-#: What a client may ask; everything else comes from roles of the cluster.
+#: A client may ask these; everything else comes from roles of the cluster.
 CLIENT_MESSAGES: Final = (
     SubmitApplication,
     GetCluster,

@@ -393,7 +393,7 @@ MasterMessage: TypeAlias = (
     | GetLastAnswer
     | MastersChanged
 )
-#: What a master demands of workers and app masters; ``term`` says since when it leads.
+#: A master demands these of workers and app masters; ``term`` says since when it leads.
 MasterOrder: TypeAlias = (
     WorkerRegistered
     | MastersChanged

@@ -83,7 +83,7 @@ class Promise(NamedTuple):
     aside: Any = None
 
 
-#: Of a batch of which nobody knows what was promised around it.
+#: The promise of a batch around which nobody knows of any.
 NO_PROMISE: Final = Promise(MIN_MS, MIN_MS)
 
 
@@ -169,7 +169,7 @@ class DataMessage:
     watermark_ms: int = MIN_MS
     idle: bool = False
     epoch: int = 0
-    size_bytes: int = 0  #: What flow control counted for it; an estimate on the row path.
+    size_bytes: int = 0  #: As flow control counted it; an estimate on the row path.
 
     @property
     def counted(self) -> int:

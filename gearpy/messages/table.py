@@ -172,7 +172,7 @@ class Times(_Times):
         return found["min"].as_py(), found["max"].as_py()
 
 
-#: What is an event time, as it stands in a list.
+#: The types of event times in a list.
 _INTS: Final = frozenset({int, LateTime})
 
 
@@ -304,7 +304,7 @@ def changed_leaves(
 
     if kind == column.type:
         return column
-    if column.offset:  # So that all parts of it begin at the same place.
+    if column.offset:  # All parts of it are to begin at the same place.
         column = pa.concat_arrays([column, column[:0]])
     is_null = column.is_null()
     if pa.types.is_struct(kind):

@@ -58,7 +58,7 @@ NEWEST: Final = 2
 #: The versions of the wire protocol that this gearpy speaks.
 PROTOCOL: Final = KnownVersions(NEWEST)
 
-#: What the newest version has added to the one before it: fields by the name of their message. A
+#: The newest version has added these to the one before it: fields by the name of their message. A
 #: message without fields here is new itself. To a process of the version before, new fields are
 #: not told, and what it says means their defaults; a new message it refuses by its name.
 ADDED: Final[dict[str, tuple[str, ...]]] = {

@@ -27,12 +27,12 @@ from gearpy.config.schema import ArtifactConfig
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.files import sync_folder, told
 
-#: What an artifact may be.
+#: The kinds of artifacts.
 SUFFIXES: Final = (".py", ".zip", ".whl")
 
 #: An archive may unpack to so many times its size; text does to five times, bombs to a thousand.
 RATIO_MAX: Final = 100
-#: So much may be unpacked whatever the ratio; a table of zeros is no attack.
+#: This may be unpacked whatever the ratio; a table of zeros is no attack.
 RATIO_FREE_BYTES: Final = 16 * 1024 * 1024
 #: Bytes that the list of files in an archive may take for each file that is allowed.
 LISTING_BYTES_PER_FILE: Final = 512
@@ -61,7 +61,7 @@ _COMMENT_BYTES_MAX: Final = 0xFFFF
 _LOCATOR_SIGN: Final = b"PK\x06\x07"
 _LOCATOR_BYTES: Final = 20
 
-#: What `zipfile` raises for archives that are not what they claim.
+#: `zipfile` raises these for archives that are not what they claim.
 DAMAGED: Final = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,

@@ -345,7 +345,7 @@ class ArtifactStore:
 
 ArtifactQuestion: TypeAlias = HasArtifact | UploadArtifact | GetArtifactPart
 
-#: What an `ArtifactDesk` answers.
+#: The questions that an `ArtifactDesk` answers.
 ARTIFACT_QUESTIONS: Final = (HasArtifact, UploadArtifact, GetArtifactPart)
 
 

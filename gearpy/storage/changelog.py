@@ -107,26 +107,26 @@ class Changelog:
         self._segments.clear()
 
     def next_segments(self, epoch: int, changed: Collection[TaskId]) -> tuple[NextSegment, ...]:
-        return tuple(
-            self._next(epoch, task)
-            for task in self._partitions
-            if task in changed or task not in self._segments
-        )
+        found = []
+        for task, partition in self._partitions.items():
+            if task in changed or task not in self._segments:
+                before = self._segments.get(task, ())
+                kept = kept_segments([file.size_bytes for file in before], self._segments_max)
+                name = f"{self._prefix}/partition-{partition}/epoch{epoch}-{self._suffix}"
+                found.append(
+                    NextSegment(
+                        task=task,
+                        partition=partition,
+                        name=name,
+                        kept=before[:kept],
+                        merged=before[kept:],
+                        begins=not before,
+                    )
+                )
+        return tuple(found)
 
     def on_stored(self, segments: Mapping[TaskId, tuple[SnapshotFile, ...]]) -> None:
         self._segments |= segments
-
-    def _next(self, epoch: int, task: TaskId) -> NextSegment:
-        partition, before = self._partitions[task], self._segments.get(task, ())
-        kept = kept_segments([file.size_bytes for file in before], self._segments_max)
-        return NextSegment(
-            task=task,
-            partition=partition,
-            name=f"{self._prefix}/partition-{partition}/epoch{epoch}-{self._suffix}",
-            kept=before[:kept],
-            merged=before[kept:],
-            begins=not before,
-        )
 
 
 def kept_segments(sizes: Sequence[int], segments_max: int) -> int:

@@ -100,7 +100,7 @@ class FolderCheckpoints:
     """
 
     def __init__(self, folder: Folder) -> None:
-        self.folder = folder  #: Where the files are.
+        self.folder = folder  #: The folder with the files.
         try:
             # A store that puts files whole has no leftovers, and may have a million files.
             names = [] if folder.promises.puts_whole else folder.walk()

@@ -231,24 +231,23 @@ def repair_log(
 
 
 def _run(steps: Steps[_T], checkpoints: Checkpoints, folder: str) -> _T:
+    def do(step: Step) -> object:
+        match step:
+            case Save(name, data):
+                checkpoints.save(f"{folder}/{name}", [data])
+            case ListNames():
+                return [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
+            case Load(name):
+                return checkpoints.load(f"{folder}/{name}")
+            case Drop(name):
+                checkpoints.drop(f"{folder}/{name}")
+        return None
+
     with _store_errors(folder):
         try:
-            return segments.run_steps(steps, lambda step: _do(step, checkpoints, folder))
+            return segments.run_steps(steps, do)
         except LogAbsent as error:
             raise error.at(checkpoints.place) from None
-
-
-def _do(step: Step, checkpoints: Checkpoints, folder: str) -> object:
-    match step:
-        case Save(name, data):
-            checkpoints.save(f"{folder}/{name}", [data])
-        case ListNames():
-            return [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
-        case Load(name):
-            return checkpoints.load(f"{folder}/{name}")
-        case Drop(name):
-            checkpoints.drop(f"{folder}/{name}")
-    return None
 
 
 @contextmanager

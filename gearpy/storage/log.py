@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"(head|segment|snapshot)-(\d{20})")
-#: So many marks of a head wait for the system to make them durable.
+#: No more marks of a head wait for the system to make them durable.
 _MARKS_MAX: Final = 100
 
 #: Its number is the salt of the segment.
 _SEGMENT: Final = BlockFormat(b"gearlog\n", 3)
 _SNAPSHOT: Final = BlockFormat(b"gearsnap", 3)
-#: What one append may hold.
+#: One append holds no more.
 _FRAME_BYTES_MAX: Final = 1 << 30
 
 _FRAME_MAGIC: Final = b"\xf7\x9b\x01\xe3"
@@ -130,8 +130,8 @@ class FileLog:
         self._start = 0  # Records before the segment that is written to.
         self._count = 0  # Records in it.
         self._salt = 0
-        self._bytes = 0  # Of the segment.
-        self._marks = 0  # Not made durable yet.
+        self._bytes = 0  # The size of the segment.
+        self._marks = 0  # They are not durable yet.
         self._folder.lock()
         try:
             self._open()

@@ -10,7 +10,7 @@ from typing import Final
 from gearpy.errors import ConfigError
 from gearpy.storage.archives import ArtifactLimits
 
-#: Not part of a program; neither is a folder with a virtual environment, nor what is hidden.
+#: These are no part of a program, nor are hidden files and virtual environments.
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 _LEFT_OUT_SUFFIXES: Final = (".pyc", ".pyo", ".egg-info")
 _ENVIRONMENT: Final = "pyvenv.cfg"

@@ -42,7 +42,7 @@ Body: TypeAlias = tuple[str, bytes]
 FORMAT: Final = BlockFormat(b"gearpart", 3)
 #: One section holds no more; more in one piece is refused before it is stored.
 SECTION_BYTES_MAX: Final = 1 << 30
-#: So much is hashed, read or written at once: worth a step, and soon over.
+#: The bytes that are hashed, read or written at once: worth a step, and soon over.
 PORTION_BYTES: Final = 1 << 20
 _SMALL_BYTES: Final = 1 << 19
 
@@ -251,7 +251,7 @@ class _Input:
     def __init__(self, file: BinaryIO, location: str) -> None:
         self._file = file
         self._location = location
-        self.sha256 = sha256()  #: Of the bytes read so far.
+        self.sha256 = sha256()  #: It covers the bytes read so far.
         self.size = file.seek(0, 2)
         self.at = file.seek(0)
 
@@ -382,7 +382,7 @@ class SnapshotChain:
         self._open = _OpenFiles(checkpoints, ways_in, is_hashed=not skims and reads is None)
         self.close = finalize(self, self._open.close)  #: May be called again.
         self._heads: dict[TaskId, SectionPlace] = {}
-        self._state: dict[TaskId, list[SectionPlace]] = {}  # As they are read.
+        self._state: dict[TaskId, list[SectionPlace]] = {}  # In the order of reading.
         self._groups: dict[TaskId, dict[int, list[SectionPlace]]] = {}  # The same, by key group.
         try:
             for file in files:

@@ -38,7 +38,7 @@ class TransportLimits(Struct, frozen=True, kw_only=True):
     handshake_bytes_max: int = 512
     unauthenticated_max: int = 64
     write_buffer_bytes: int = 1 << 20
-    queue_bytes_max: int = 256 << 20  # Of one peer; above it messages are dropped and counted ...
+    queue_bytes_max: int = 256 << 20  # Messages to one peer above it are dropped, counted ...
     # ... and letters are not: the node counts as lost.
     reconnect_base_ms: int = 100
     reconnect_max_ms: int = 1000

@@ -33,19 +33,19 @@ from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 _LINK: Final = struct.Struct("<QQQ")  # Session, source, target.
 _ONE: Final = struct.Struct("<QQQQ")  # The same and a sequence number or time.
 _ACK: Final = struct.Struct("<QQQQQ")  # The same, sequence number and count.
-_ROOM: Final = struct.Struct("<Q")  # What may follow it.
+_ROOM: Final = struct.Struct("<Q")  # It may follow an ack.
 _SINCE_ROOM: Final = 2  # The first version that knows it.
 #: The link, then: sequence number, epoch, watermark, flags, records, size for flow control.
 _DATA: Final = struct.Struct("<QQQQQqBIQ")
 
-#: What follows where the partition is known: source, partition, offset, flags.
+#: It follows where the partition is known: source, partition, offset, flags.
 _ORIGIN: Final = struct.Struct("<IIQB")
 
 _LEAD: Final = HEADER_BYTES + _DATA.size  # Bytes of a frame before the records, or an origin.
 
 _IDLE: Final = 1  # Flags.
 _HAS_ORIGIN: Final = 2
-_FLAGS_OF_ORIGIN: Final = 4  # So many, from the least bit up, in the order of `Origin`.
+_FLAGS_OF_ORIGIN: Final = 4  # The least bits, in the order of `Origin`.
 
 #: Smaller bodies are copied, lest a few bytes keep a whole receive buffer alive.
 _COPY_BELOW_BYTES: Final = 4096

@@ -106,16 +106,15 @@ class BatchFrames:
             (whole if is_file and (few or each.rows >= _FILE_ROWS) else rest).append(each)
         self._files = [each.segment.name for each in whole]
         files = [self._log.path_of(each.segment) for each in whole]
-        return [*files, self._stage(batch, rest)] if rest else files
-
-    def _stage(self, batch: HandoffBatch, pieces: Iterable[LogPiece]) -> str:
-        table = pa.concat_tables([self._log.read(piece) for piece in pieces])
+        if not rest:
+            return files
+        table = pa.concat_tables([self._log.read(piece) for piece in rest])
         name = f"{HANDOVERS}{self._sink}.{batch.batch_id:012d}.parquet"
-        self._log.store.remove(name)  # Of an earlier attempt.
+        self._log.store.remove(name)  # An earlier attempt may have left it.
         with self._log.store.create(name) as file:
             write_body(file, table, SegmentInfo(), body=PARQUET)
         self._staged = name
-        return self._log.store.location(name)
+        return [*files, self._log.store.location(name)]
 
 
 def _time(at_ms: int | None) -> datetime | None:

@@ -155,7 +155,7 @@ class SparkWriter(WindowLogWriter, PacedWriter):
 
     def commit(self, epoch: int, prepared: Any) -> None:
         super().commit(epoch, prepared[_KEPT])
-        self._running.on_shown(prepared[_ROWS])
+        self._running.backlog.on_shown(prepared[_ROWS])
 
     def consumers(self) -> Sequence[ConsumerReport]:
         if self._delivery is None:
@@ -172,11 +172,11 @@ class SparkWriter(WindowLogWriter, PacedWriter):
 
     @property
     def has_room(self) -> bool:
-        return self._running.has_room
+        return self._running.backlog.has_room
 
     @property
     def is_delivered(self) -> bool:
-        return self._running.is_delivered
+        return self._running.backlog.is_empty
 
     @property
     def failure(self) -> BaseException | None:

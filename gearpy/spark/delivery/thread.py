@@ -42,8 +42,8 @@ _log = logging.getLogger(__name__)
 
 _FRAME: Final = "making the frame"
 _PAUSE_MAX_MS: Final = 30_000  #: A wait before a repeated call grows no longer.
-_REPORT_MS: Final = 1000  #: So often, at most, other programs are told how far it is.
-_EXPIRE_MS: Final = 10_000  #: So often, at most, old files are looked for.
+_REPORT_MS: Final = 1000  #: Other programs are told no more often how far it is.
+_EXPIRE_MS: Final = 10_000  #: Old files are looked for no more often.
 _LOCKS: Final[dict[str, threading.Lock]] = {}  # One for each log and sink of this process.
 _LOCKS_LOCK: Final = threading.Lock()
 
@@ -72,8 +72,8 @@ class DeliverySpec:
 class Delivery:
     """Hands over the batches that a lane of a window log shows; see `Handoff` for the promises.
 
-    Runs on: a thread of its own, since a job of Spark takes as long as it takes. `on_shown`,
-    `close` and all questions may come from any thread, and never wait for Spark.
+    Runs on: a thread of its own, since a job of Spark takes as long as it takes. `close`
+    and all questions, also of the ``backlog``, may come from any thread, and never wait for Spark.
     Restart: another one goes on, in any process; in this one it begins when this one has ended.
     """
 
@@ -81,14 +81,18 @@ class Delivery:
         self._spec = spec
         self._wake = wake
         self._log = WindowLog(spec.path, storage_options=spec.options)
-        self._batches = BatchLog(self._log.store, spec.name, log_id=self._log_id)
+        self._batches = BatchLog(
+            self._log.store,
+            spec.name,
+            log_id=lambda: self._log.schema.log if self._log.exists else "",
+        )
         self._frames = BatchFrames(
             self._log,
             sink=spec.name,
             app=spec.app,
             in_memory_rows=spec.config.in_memory_max_rows,
         )
-        self._backlog = Backlog(rows_max=spec.config.waiting_max_rows, wall_ms=wall_ms)
+        self.backlog = Backlog(rows_max=spec.config.waiting_max_rows, wall_ms=wall_ms)
         self._view = LogView(())
         self._foreign: dict[str, int] = {}  # Ends of the lanes that are none of its business.
         self._session: SparkSession | None = None
@@ -107,23 +111,12 @@ class Delivery:
         """Begin; the log must have a schema before the first batch is shown."""
         self._thread.start()
 
-    def on_shown(self, rows: int) -> None:
-        self._backlog.on_shown(rows)
-
     def close(self, *, wait_s: float = 0.0) -> None:
-        self._backlog.close()
+        self.backlog.close()
         if wait_s:
             self._thread.join(wait_s)
 
     # -- questions -------------------------------------------------------------------------
-
-    @property
-    def has_room(self) -> bool:
-        return self._backlog.has_room
-
-    @property
-    def is_delivered(self) -> bool:
-        return self._backlog.is_empty
 
     @property
     def failure(self) -> BaseException | None:
@@ -139,7 +132,7 @@ class Delivery:
         )
 
     def report(self) -> ConsumerReport:
-        return self._backlog.report(self._spec.name)
+        return self.backlog.report(self._spec.name)
 
     # -- the thread ------------------------------------------------------------------------
 
@@ -162,7 +155,7 @@ class Delivery:
     def _acquired(self, lock: threading.Lock) -> bool:
         """Wait until an earlier start, in this process, has ended its last call."""
         deadline_ms = monotonic_ms() + self._spec.config.outage_max_ms
-        while not self._backlog.is_closed:
+        while not self.backlog.is_closed:
             if lock.acquire(timeout=0.1):
                 return True
             if monotonic_ms() > deadline_ms:
@@ -176,19 +169,25 @@ class Delivery:
         self._batches.claim()
         done, intended = self._batches.read()
         self._look()
-        is_new = done is None and intended is None
+        is_new, config = done is None and intended is None, self._spec.config
         self._handoff = Handoff(
-            _limits(self._spec.config),
+            HandoffLimits(
+                batch_rows=config.batch_max_rows,
+                attempts=config.call_attempts,
+                pause_ms=config.pause_ms,
+                pause_max_ms=max(config.pause_ms, _PAUSE_MAX_MS),
+                outage_ms=config.outage_max_ms,
+            ),
             done=done,
             intended=intended,
             begin=self._batches.begin(self._view.start()) if is_new else None,
             rng=Random(),
         )
-        self._backlog.on_batch_id(self._handoff.done_id)
+        self.backlog.on_batch_id(self._handoff.done_id)
         self._refresh()
         self._tell_others()  # Before one of them removes files that only it has read.
-        while not self._backlog.is_closed or self._handoff.was_called:
-            if self._backlog.is_changed:
+        while not self.backlog.is_closed or self._handoff.was_called:
+            if self.backlog.is_changed:
                 self._refresh()
             match self._handoff.next(self._view, monotonic_ms()):
                 case Connect():
@@ -208,23 +207,23 @@ class Delivery:
                 case WriteDone(batch):
                     self._batches.write_done(batch)
                     self._handoff.on_done_written()
-                    self._backlog.on_taken(batch.batch_id, batch.rows)
+                    self.backlog.on_taken(batch.batch_id, batch.rows)
                     self._count()
-                    if self._backlog.is_empty or monotonic_ms() - self._reported_ms >= _REPORT_MS:
+                    if self.backlog.is_empty or monotonic_ms() - self._reported_ms >= _REPORT_MS:
                         self._tell_others()
                     self._expire()
                     self._wake()
                 case Pause(until_ms):
                     if until_ms is None:
-                        self._backlog.wait_for_more()
+                        self.backlog.wait_for_more()
                     else:
-                        self._backlog.wait_for_end((until_ms - monotonic_ms()) / 1000)
+                        self.backlog.wait_for_end((until_ms - monotonic_ms()) / 1000)
                 case GiveUpBatch(because):
                     raise self._given_up(because)
 
     def _refresh(self) -> None:
         """Look for new files; files that are shown meanwhile are found the next time."""
-        self._backlog.on_looking()
+        self.backlog.on_looking()
         self._look()
 
         # Nothing goes on if files of a batch that was begun, or of the next one, are missing.
@@ -253,7 +252,7 @@ class Delivery:
         start = self._view.start() if position is None else position
         ends = self._view.ends()
         is_all = self._handoff.is_idle and all(start.get(lane, 0) >= ends[lane] for lane in ends)
-        self._backlog.on_looked(self._view.rows_between(start, ends), is_all=is_all)
+        self.backlog.on_looked(self._view.rows_between(start, ends), is_all=is_all)
 
     def _call(self, batch: HandoffBatch, attempt: int) -> None:
         assert self._session is not None, "it is connected"
@@ -296,13 +295,13 @@ class Delivery:
             return
         self._error, self._raised = error, what
         who = what if what == _FRAME else "the function"
-        self._backlog.on_trouble(f"{who} has raised: {_brief(error)}")
+        self.backlog.on_trouble(f"{who} has raised: {_brief(error)}")
         self._handoff.on_call_failed(monotonic_ms())
 
     def _lose(self, error: BaseException) -> None:
         self._error = error
         _log.warning("%s: Spark is not there: %s", self._spec.operator, _brief(error))
-        self._backlog.on_trouble(f"Spark is not there: {_brief(error)}")
+        self.backlog.on_trouble(f"Spark is not there: {_brief(error)}")
         self._handoff.on_spark_lost(monotonic_ms())
         self._wake()
 
@@ -313,7 +312,7 @@ class Delivery:
             name=f"{READER_PREFIX}{self._spec.name}",
             lanes={**self._foreign, **(self._handoff.position or {})},
             at_ms=wall_ms(),
-            rows_per_s=self._backlog.report("").rows_per_s,
+            rows_per_s=self.backlog.report("").rows_per_s,
             batch_id=self._handoff.done_id,
             more={"kind": "to_spark", "app": self._spec.app},
         )
@@ -334,9 +333,6 @@ class Delivery:
         except OSError as error:
             _log.warning("%s cannot remove old files: %s", self._spec.operator, error)
 
-    def _log_id(self) -> str:
-        return self._log.schema.log if self._log.exists else ""
-
     # -- ends ------------------------------------------------------------------------------
 
     def _given_up(self, because: str) -> BaseException:
@@ -354,16 +350,6 @@ class Delivery:
         )
         error.record = f"batch {batch_id}"
         return error
-
-
-def _limits(config: SparkConfig) -> HandoffLimits:
-    return HandoffLimits(
-        batch_rows=config.batch_max_rows,
-        attempts=config.call_attempts,
-        pause_ms=config.pause_ms,
-        pause_max_ms=max(config.pause_ms, _PAUSE_MAX_MS),
-        outage_ms=config.outage_max_ms,
-    )
 
 
 def _name_of(function: Any) -> str:

@@ -34,7 +34,7 @@ def make_certificate(folder: Path, authority: Authority, host: str) -> None:
     from gearpy.transport.security import certificates  # noqa: PLC0415 - needs the extra
 
     make_private_folders(folder)
-    with TemporaryDirectory(dir=folder) as name:  # For this user only.
+    with TemporaryDirectory(dir=folder) as name:  # Only this user can enter it.
         place = Path(name)
         (place / AUTHORITY_FILE).write_bytes(authority.certificate)
         key = place / certificates.AUTHORITY_KEY_FILE

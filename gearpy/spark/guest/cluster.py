@@ -50,20 +50,20 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: In the folder of a cluster: how ``gear --conf FILE`` finds it.
+#: The file in a cluster's folder by which ``gear --conf FILE`` finds it.
 CONF_FILE: Final = "gear.toml"
 _DRIVER: Final = "driver.json"
 _CONF_KEYS: Final = (
     *("cluster.masters", "hostname", "checkpoint.folder"),
     *("transport.secret-file", "transport.tls", "transport.tls-folder", "transport.plain-text"),
 )
-#: In the folder of a cluster: what masters in tasks keep.
+#: The folder in a cluster's folder in which masters in tasks keep their files.
 _SEATS: Final = "masters"
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - recognised, not chosen
 _POLL_S: Final = 0.05
 _END_S: Final = 30
 _WATCH_S: Final = 1.0
-_ANY_PORT: Final = 1  # In place of one that is not known yet.
+_ANY_PORT: Final = 1  # It stands for one that is not known yet.
 
 
 class DriverProcess(NamedTuple):
@@ -414,7 +414,7 @@ class SparkCluster:
 
     def _end_with_spark(self) -> None:
         """End what is in this process, so that who waits hears of it, and the folder is free."""
-        if self._closing.acquire(blocking=False):  # Else somebody ends it already.
+        if self._closing.acquire(blocking=False):  # Somebody may end it already.
             try:
                 _log.warning(
                     "Spark has ended, and with it the cluster of gearpy at %s", self.address

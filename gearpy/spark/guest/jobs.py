@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 from pyspark.sql import SparkSession
@@ -29,9 +28,9 @@ from gearpy.spark.sessions.settings import is_here
 
 _log = logging.getLogger(__name__)
 
-#: Of a session that was told of none.
+#: A session that was told of none has this one.
 _ANY_PYTHON: Final = "python3"
-#: Without an end: the cluster is there as long as its driver.
+#: Restarts have no end: the cluster is there as long as its driver.
 _AGAIN: Final = RestartPolicy(max_restarts=-1, backoff_ms=1000, backoff_max_ms=30_000)
 _END_S: Final = 30.0
 
@@ -55,14 +54,17 @@ class GuestJobs:
     ) -> None:
         self._spark, self._kind, self._work, self._cores = spark, kind, work, cores
         self._context = spark.sparkContext
-        self._python = python_for(self._context)
+        # A session that was told of no Python takes the first ``python3`` of its executors. Where
+        # these are on this machine, the Python of this program has all that it needs.
+        python, is_local = str(self._context.pythonExec), is_here(self._context.master or "")
+        self._python = sys.executable if is_local and python == _ANY_PYTHON else python
         self._group = f"gearpy-{uuid.uuid4().hex[:12]}"
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._wanted, self._numbers = 0, itertools.count(1)
         self._threads: dict[int, threading.Thread] = {}
         self._beginning = set[int]()  # Those that were told to begin again.
-        self._causes: dict[int, str] = {}  # Of the last failure of each worker.
+        self._causes: dict[int, str] = {}  # The last failure of each worker.
 
     @property
     def failure(self) -> str:
@@ -146,7 +148,7 @@ class GuestJobs:
         """Have Spark run a worker; return why it has failed, empty if it has ended by itself."""
         about = f"gearpy {self._kind} {number}"
         try:
-            # Of this thread only. What Spark interrupts frees its core at once.
+            # The group is of this thread only. An interrupted task frees its core at once.
             self._context.setJobGroup(self._group_of(number), about, interruptOnCancel=True)
 
             rows = self._context.parallelize([number], 1)
@@ -176,13 +178,3 @@ class GuestJobs:
             info is not None and info.numActiveTasks > 0
             for info in map(tracker.getStageInfo, stages)
         )
-
-
-def python_for(context: SparkContext) -> str:
-    """Return the Python that shall run workers.
-
-    A session that was not told of any takes the first ``python3`` that its executors find. Where
-    those are on this machine, the Python of this program has all that it needs.
-    """
-    chosen = str(context.pythonExec)
-    return sys.executable if chosen == _ANY_PYTHON and is_here(context.master or "") else chosen

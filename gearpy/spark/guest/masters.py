@@ -57,7 +57,7 @@ class GuestMasters:
         self._seats = MasterSeats(NUMBERS, is_spread=is_spread)
         self._leaving = LeavingTasks(spark)
         self._jobs = GuestJobs(spark, "master", lambda number: partial(be_master, order, number))
-        self._failure: GearpyError | OSError | None = None  # Of the last look.
+        self._failure: GearpyError | OSError | None = None  # The last look may have failed.
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._tend, name="gearpy-masters", daemon=True)
 

@@ -17,7 +17,7 @@ _EXCLUDED: Final = (
     "Spark has excluded every executor where this could run, as it has failed there; "
     "spark.excludeOnFailure decides how often it may, and this was the last failure:"
 )
-#: What Spark says when a task could not become a worker, and what that means.
+#: Texts of Spark when a task could not become a worker, and their meaning.
 _CAUSES: Final = (
     (re.compile(r"(No module named '[\w.]+')"), _NO_GEARPY),
     (re.compile(r"PYTHON_VERSION_MISMATCH\]\s*(.*)"), _OTHER_PYTHON),

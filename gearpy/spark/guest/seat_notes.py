@@ -12,7 +12,7 @@ import msgspec
 from gearpy.spark.guest.seats import Seated
 from gearpy.storage.folder.local import LocalFolder
 
-#: Of the seats.
+#: The numbers of the seats.
 NUMBERS: Final = range(1, 4)
 
 

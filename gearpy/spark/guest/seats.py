@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-#: So often, one after the other, a master is sent away from the executor of another one.
+#: A master is sent away from the executor of another one no more often in a row.
 _MOVES_MAX: Final = 8
 
 

@@ -125,7 +125,7 @@ def address_towards(host: str, port: int) -> str:
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind, protocol) as probe:
-            probe.connect(where)  # Of datagrams: nothing is sent.
+            probe.connect(where)  # Nothing is sent: it is for datagrams.
             return str(probe.getsockname()[0])
     except OSError as error:
         raise ConfigError(

@@ -94,7 +94,7 @@ def _grouped(messages: Iterable[Message]) -> dict[Any, _Group]:
 
 def _paired(mine: _Group, others: _Group, tolerance: float) -> tuple[_Group, list[Message], int]:
     """Return the records left over on both sides, and how many are equal."""
-    if not mine or not mine[0][0]:  # Without floats all of them are alike.
+    if not mine or not mine[0][0]:  # They have no floats, so all are alike.
         equal = min(len(mine), len(others))
         return mine[equal:], [message for _, message in others[equal:]], equal
     mine, others = sorted(mine, key=itemgetter(0)), sorted(others, key=itemgetter(0))

@@ -8,12 +8,16 @@ calls that Spark Connect has, too.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.log_columns import LogColumns
 from gearpy.columns.row_schema import RowSchema
+from gearpy.columns.spark_types import exact_schema
+from gearpy.connectors.files.tables import conformed
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.data import Batch
 from gearpy.spark.query.plan import TIME, BatchStep, GroupStep, LinearPlan, RowsStep
@@ -35,14 +39,12 @@ from gearpy.spark.query.worker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import DataFrame, SparkSession
 
-#: Partitions of a source are read by so many tasks at most.
 _RAISED: Final = re.compile(r"[\w.]*(Error|Exception|Damaged|Lost|Full)\b: ")
+#: Partitions of a source are read by so many tasks at most.
 _READERS_MAX: Final = 1000
-#: Where Python aggregates, there are so many tasks at most: each begins with an idle worker.
+#: Python aggregates in no more tasks: each begins with an idle worker.
 _BUCKETS_MAX: Final = 64
 _PLAIN: Final = frozenset(
     {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()}
@@ -86,20 +88,12 @@ class TwinFrame:
             for batch in _run(self.frame).to_batches():
                 yield WindowsIn(self.group).rows(batch)
             return
-        yield from decoded(_run(self._records()))
+        yield from decoded(_run(self.records()))
 
-    def first(self) -> Batch | None:
-        return next(decoded(_run(self._records().limit(1))), None)
+    def records(self) -> "DataFrame":
+        return _mapped(self.frame, self.ending(RecordsOut(self.takes)), RECORDS)
 
-    def table(
-        self, schema: pa.Schema, make: "Callable[[list[Any], list[int]], pa.RecordBatch]"
-    ) -> "DataFrame":
-        return _mapped(self.frame, self._ending(TableOut(make, self.takes)), schema)
-
-    def _records(self) -> "DataFrame":
-        return _mapped(self.frame, self._ending(RecordsOut(self.takes)), RECORDS)
-
-    def _ending(self, gives: Any) -> Worker:
+    def ending(self, gives: Any) -> Worker:
         worker = self.worker
         return Worker(reads=worker.reads, steps=worker.steps, gives=gives, records=worker.records)
 
@@ -120,6 +114,36 @@ def twin_frame(spark: "SparkSession", plan: LinearPlan) -> TwinFrame:
     return query.made(plan.gives)
 
 
+def spark_table(spark: "SparkSession", plan: LinearPlan) -> "DataFrame":
+    """Return the query of a plan, with the columns that a window log of the stream has.
+
+    Raises:
+        ConfigError: there is no record to tell the columns, or Spark has no such types.
+        OperatorError: records have no columns, or not the same ones.
+    """
+    query = twin_frame(spark, plan)
+    first = next(decoded(_run(query.records().limit(1))), None)
+    if first is None:
+        raise ConfigError(
+            f"{plan.sink}: there is no record, so nobody knows the columns that Spark needs"
+        )
+    schema = _log_batch(plan.sink, None, first.values, first.timestamps).schema
+    gives = TableOut(partial(_log_batch, plan.sink, schema), query.takes)
+    return _mapped(query.frame, query.ending(gives), exact_schema(schema))
+
+
+def _log_batch(
+    sink: str, schema: pa.Schema | None, values: list[Any], times: list[int]
+) -> pa.RecordBatch:
+    """Make columns of records: those of all; without a schema, those of the first records."""
+    columns = LogColumns(sink)
+    if schema is not None:
+        columns.adopt(schema)
+        return columns.batch_of(values, times)
+    batch = columns.batch_of(values, times)
+    return conformed(batch, columns.settled_schema())
+
+
 class _Query:
     """The query as far as it was built."""
 
@@ -128,7 +152,7 @@ class _Query:
         self._records = send_by_value(plan)
         self._steps: list[RowsStep | BatchStep] = []
         self._group: SqlGroup | None = None  # The query ends with it, if no step has come since.
-        #: Of what comes out of the steps, where it is known that these are columns.
+        #: The columns that the steps give, if they are known to give columns.
         self._schema = None if plan.source.schema is None else plan.source.schema.arrow
         self._frame, self._reads = _read(spark, plan)
 

@@ -178,7 +178,7 @@ class _RecordedReader(SourceReader):
         self._schema = schema
         self._file = pq.ParquetFile(path)
         self._batches = self._read()
-        self._batch: Batch | None = None  # Not given as a whole yet.
+        self._batch: Batch | None = None  # Its rest is to be given.
         self._given = 0
         self._watermark_ms = MIN_MS
         self._next_ms = MIN_MS  # When the batch was given as a whole.

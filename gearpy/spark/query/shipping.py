@@ -96,8 +96,8 @@ def _functions_of(step: Step) -> Iterator[Any]:
 
 
 def _module_of(function: Any) -> ModuleType | None:
-    function = getattr(function, "func", function)  # Of a partial.
-    function = getattr(function, "__func__", function)  # Of a bound method.
+    function = getattr(function, "func", function)  # It may be a partial.
+    function = getattr(function, "__func__", function)  # It may be a bound method.
     name = getattr(function, "__module__", None) or type(function).__module__
     return sys.modules.get(name)
 

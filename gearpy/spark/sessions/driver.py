@@ -110,7 +110,7 @@ class Driver:
         context: Any = SparkContext._active_spark_context
         if context is None or context._jsc is None:
             return None
-        if context._jsc.sc().isStopped():  # By itself: its cluster went away.
+        if context._jsc.sc().isStopped():  # Its cluster went away.
             context.stop()
             return None
         made = SparkSession._instantiatedSession
@@ -191,7 +191,7 @@ class Driver:
                 server.server_close()
                 context._accumulatorServer = None
             SparkFiles._sc = None
-            # Where it put files for user functions; each context adds such a folder.
+            # Each context has added a folder with files for user functions.
             sys.path[:] = [
                 path for path in sys.path if not Path(path).name.startswith("userFiles-")
             ]
@@ -208,7 +208,7 @@ class Driver:
         SparkContext._gateway = SparkContext._jvm = None
         SparkSession._instantiatedSession = SparkSession._activeSession = None
         SQLContext._instantiatedContext = None
-        frozen = gc.get_freeze_count()  # By `ProcessTuning`: what is frozen is in no list.
+        frozen = gc.get_freeze_count()  # `ProcessTuning` freezes: frozen objects are in no list.
         gc.unfreeze()
         for thing in gc.get_objects():
             # `type`, as proxies of others may do anything when they are asked for their class.
@@ -240,7 +240,7 @@ def server_answers(spark: Any) -> bool:
     try:
         if spark.is_stopped or not is_open(f"sc://{spark.client._builder.endpoint}"):
             return False
-        # Not its version, which the client remembers.
+        # The client would remember the server's version.
         return spark.conf.get("spark.sql.session.timeZone") is not None
     except PySparkException:
         return False

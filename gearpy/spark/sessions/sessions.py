@@ -25,14 +25,14 @@ from gearpy.spark.sessions.settings import (
 _lock: Final = threading.RLock()
 #: Sessions on servers, by URL.
 _remotes: Final[dict[str, SparkSession]] = {}
-#: With its pauses a call to a server that is gone takes a quarter of a minute to fail.
+#: A call to a server that is gone takes a quarter of a minute to fail.
 _RETRIES: Final = 5
 #: Texts of a dead or stopped Spark in errors that have no class of their own.
 _GONE: Final = (
     "stopped SparkContext",
     "Answer from Java side is empty",
     "UNAVAILABLE",
-    "INVALID_HANDLE.SESSION",  # Of a server that was started again, and knows no session.
+    "INVALID_HANDLE.SESSION",  # The server was started again, and knows no session.
     "incorrect server side session identifier",
     "NO_ACTIVE_SESSION",
     "RETRIES_EXCEEDED",
@@ -235,7 +235,7 @@ def _connected(app: str, url: str, conf: Mapping[str, str]) -> SparkSession:
 
 def is_connect(spark: SparkSession) -> bool:
     """Whether a session is one on a Spark Connect server, so that its driver is elsewhere."""
-    # By name: importing the class asks for packages that only Connect needs.
+    # The name is compared: importing the class needs packages of Connect.
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 

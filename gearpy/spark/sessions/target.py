@@ -37,7 +37,7 @@ class SessionTarget:
                 "again: give to_spark a function that makes one, a URL, or nothing"
             )
         self._session = None
-        forget_dead_session()  # Also of an earlier sink.
+        forget_dead_session()  # It may be that of an earlier sink.
         self._session = self._make()
         return self._session
 

@@ -19,7 +19,7 @@ Body = Literal["parquet", "arrow"]
 
 #: The name of a reader without a name of its own.
 READER: Final = "spark"
-_SINKS: Final = "to_spark."  # So functions of `Stream.to_spark` are called.
+_SINKS: Final = "to_spark."  # Functions of `Stream.to_spark` have such names.
 
 _EARLIEST: Final = "earliest"
 _LATEST: Final = "latest"

@@ -56,7 +56,20 @@ def batches_of(
         return
     log, wanted = log_at(options), arrow_schema_of(schema)
     for piece in share.pieces:
-        table = _fitting(log.read(piece), wanted, since_ms=options.windows_since_ms)
+        table = log.read(piece)
+        if options.windows_since_ms is not None:
+            if "window_start" not in table.schema.names:
+                raise ConfigError("option windowsSince: the window log has no column window_start")
+            since: Any = pa.scalar(options.windows_since_ms * 1000, pa.int64())
+            since = since.cast(pa.timestamp("us", tz="UTC"))
+            table = table.filter(pc.greater_equal(table.column("window_start"), since))
+        if not table.schema.equals(wanted):
+            names = table.schema.names
+            if lacking := [name for name in wanted.names if name not in names]:
+                raise ConfigError(
+                    f"the window log has no column {lacking[0]!r}: there are {', '.join(names)}"
+                )
+            table = table.select(wanted.names).cast(wanted)
         yield from table.to_batches(max_chunksize=_BATCH_ROWS)
 
 
@@ -112,21 +125,3 @@ def _bounds(log: WindowLog, piece: LogPiece) -> tuple[int | None, int | None]:
         min(known_starts, default=None) if len(known_starts) == len(starts) else None,
         max(known_ends, default=None) if len(known_ends) == len(ends) else None,
     )
-
-
-def _fitting(table: pa.Table, wanted: pa.Schema, *, since_ms: int | None) -> pa.Table:
-    """Return the rows of windows since a time, with exactly these columns."""
-    if since_ms is not None:
-        if "window_start" not in table.schema.names:
-            raise ConfigError("option windowsSince: the window log has no column window_start")
-        since: Any = pa.scalar(since_ms * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-        table = table.filter(pc.greater_equal(table.column("window_start"), since))
-    if table.schema.equals(wanted):
-        return table
-    lacking = [name for name in wanted.names if name not in table.schema.names]
-    if lacking:
-        raise ConfigError(
-            f"the window log has no column {lacking[0]!r}: there are "
-            f"{', '.join(table.schema.names)}"
-        )
-    return table.select(wanted.names).cast(wanted)

@@ -89,7 +89,21 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             until=self._until,
         )
         # Spark asks when it is done with everything before; it commits that only with the next.
-        self._report(view, begin, has_more=end != begin)
+        now_ms = wall_ms()
+        if self._pace.is_due(begin, has_more=end != begin, now_ms=now_ms):
+            rows_per_s = self._pace.on_report(view, begin, now_ms=now_ms)
+            report = ReaderReport(
+                name=self._options.reader,
+                lanes=begin,
+                at_ms=now_ms,
+                rows_per_s=rows_per_s,
+                more={"rows_behind": view.rows_between(begin, view.ends())},
+            )
+            log = log_at(self._options)
+            try:
+                log.report(report)
+            except OSError as error:  # No query fails because it cannot report.
+                _LOG.warning("window log %s: cannot tell how far it was read: %s", log.place, error)
         return end
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark has it
@@ -114,32 +128,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         others = [
             each.lanes
             for each in log.readers()
-            # What a listener notes of a query is about a reader that tells of itself, too.
+            # A listener's note of a query is about a reader that reports itself, too.
             if each.name != self._options.reader and "query" not in each.more
         ]
         log.purge(common_position(position_of(end), others))
 
     def _view(self) -> LogView:
         return log_at(self._options).view()
-
-    def _report(self, view: LogView, position: dict[str, int], *, has_more: bool) -> None:
-        """Let others know how far this reader has come. No query fails because it cannot."""
-        now_ms = wall_ms()
-        if not self._pace.is_due(position, has_more=has_more, now_ms=now_ms):
-            return
-        rows_per_s = self._pace.on_report(view, position, now_ms=now_ms)
-        report = ReaderReport(
-            name=self._options.reader,
-            lanes=position,
-            at_ms=now_ms,
-            rows_per_s=rows_per_s,
-            more={"rows_behind": view.rows_between(position, view.ends())},
-        )
-        log = log_at(self._options)
-        try:
-            log.report(report)
-        except OSError as error:
-            _LOG.warning("window log %s: cannot tell how far it was read: %s", log.place, error)
 
 
 class LogStreamWriter(DataSourceStreamArrowWriter):
@@ -154,7 +149,18 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        run = self._run()
+        # The run is that of the application in the options, or of the query.
+        if self._options.transaction is not None:
+            run = transaction_run(self._options.transaction[0])
+        else:
+            context = TaskContext.get()
+            query = None if context is None else context.getLocalProperty(_QUERY_ID)
+            if not query:
+                raise GearpyError(
+                    'format "gearpy": Spark does not tell which query writes, so that a batch that '
+                    "is delivered again would not be recognised"
+                )
+            run = query_run(query)
         return Written(write_part(log_at(self._options), self._options, run, iterator), run)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as Spark has it
@@ -164,16 +170,3 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as Spark has it
         drop_parts(log_at(self._options), parts_of(messages))
-
-    def _run(self) -> str:
-        """Return the name of the writing run: the query, or the application in the options."""
-        if self._options.transaction is not None:
-            return transaction_run(self._options.transaction[0])
-        context = TaskContext.get()
-        query = None if context is None else context.getLocalProperty(_QUERY_ID)
-        if not query:
-            raise GearpyError(
-                'format "gearpy": Spark does not tell which query writes, so that a batch that is '
-                "delivered again would not be recognised"
-            )
-        return query_run(query)

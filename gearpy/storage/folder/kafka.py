@@ -24,7 +24,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from gearpy.storage.folder.topics import TopicClient, TopicPlace, TopicRecord
 
-_PIECE_BYTES: Final = 900_000  # Of the megabyte that brokers take by default.
+_PIECE_BYTES: Final = 900_000  # Brokers take a megabyte by default.
 _WHOLE: Final = b"\0"  # Begins a record that has the file in it.
 _PIECES: Final = b"\1"  # Begins one that lists the records that have it.
 _SMALL_BYTES: Final = 16_384  # Files up to this size are kept in memory.
@@ -44,9 +44,9 @@ class _Kept(NamedTuple):
     offset: int
     size: int
     changed_ms: int
-    data: bytes | None  # Of a small file.
+    data: bytes | None  # None for a large file.
     pieces: Sequence[int] = ()  # Their offsets.
-    mark: str = ""  # In the keys of the pieces.
+    mark: str = ""  # It is in the keys of the pieces.
 
 
 @dataclass(slots=True)

@@ -53,7 +53,7 @@ class LocalFolder:
         synced: set[Path] = set()
         for folder in [self._path, *(self._path / each for each in folders)]:
             self._make(folder)
-            # Also of those that somebody else has just made.
+            # Somebody else may just have made some of them.
             below = folder.relative_to(self._path).parents
             synced.update(self._path / each for each in below)
         # A user who may not list the parent has not made this one.

@@ -67,10 +67,10 @@ class MemoryFolder:
     def __init__(self, on_step: Callable[[str], None] = lambda _: None, *, now_ms: int = 1) -> None:
         self.on_step = on_step
         self.now_ms = now_ms
-        self.files: _Files = {}  #: What processes see.
+        self.files: _Files = {}  #: The files that processes see.
         self._durable: _Files = {}
         self._changes: list[_Change] = []  # Since then.
-        self._number = 0  # Of temporary files.
+        self._number = 0  # The number of the last temporary file.
         self._is_locked = False
 
     def crash(self, rng: "Random | None" = None) -> None:

@@ -46,7 +46,7 @@ _PROCESS_MEMORY: Final = StorePromises("whole copy", True, False, True, False)
 _TOPICS: Final = StorePromises("not known", False, False, True, True, confirms=True)
 UNKNOWN: Final = StorePromises("not known", False, False, False, False)
 
-#: By the schemes of URLs, as fsspec knows them.
+#: The keys are schemes of URLs, as fsspec knows them.
 PROMISES: Final[dict[str, StorePromises]] = {
     "s3": _OBJECTS,
     "s3a": _OBJECTS,

@@ -146,7 +146,7 @@ class TopicClient:
                 if at >= end:
                     return
         finally:
-            consumer.unassign()  # Else it would go on asking for more, a hundred times a second.
+            consumer.unassign()  # It would go on asking for more, a hundred times a second.
         raise TimeoutError(f"topic {place.topic} gave nothing for {_ANSWER_S} s")
 
     # -- clients -----------------------------------------------------------------------------

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: What is read ahead: few requests, and not much memory for each file that is open.
+#: So much is read ahead: few requests, and little memory for each open file.
 _READ_BYTES: Final = 4 << 20
 _MS_PER_S: Final = 1000
-#: What file systems of fsspec call the time of the last change.
+#: Names that file systems of fsspec have for the time of the last change.
 _TIME_KEYS: Final = ("mtime", "LastModified", "last_modified", "updated")
 
 
@@ -142,7 +142,7 @@ class UrlFolder:
             raise OSError(f"{path} was stored with {size} bytes, found is {found}")
 
     def _put_gathered(self, path: str, chunks: Iterable[bytes]) -> int:
-        # Not straight into the store: there, a stream that breaks off may count as a whole file.
+        # In the store, a stream that breaks off may count as a whole file.
         with NamedTemporaryFile(prefix="gearpy-", suffix=TEMPORARY) as file:
             size = sum(map(file.write, chunks))
             file.flush()
@@ -285,7 +285,7 @@ class _Gathered(BufferedWriter):
     def __init__(self, path: str) -> None:
         handle, name = mkstemp(prefix="gearpy-", suffix=TEMPORARY)
         super().__init__(FileIO(handle, "wb"))
-        self.path = path  # In the store.
+        self.path = path  # The path in the store.
         self._here = name
 
     @property

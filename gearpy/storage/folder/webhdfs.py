@@ -21,7 +21,7 @@ _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 30.0
 _TEXT_MAX: Final = 500
 _BINARY: Final = {"content-type": "application/octet-stream"}
-#: In errors of a name node that cannot serve yet, or no more; all that is left of their kind.
+#: Words in errors of a name node that cannot serve yet, or no more.
 _PASSING: Final = (
     *("safe mode", "standby", "not started", "find datanode", "could only be written to 0"),
 )

@@ -19,7 +19,7 @@ from gearpy.wire.connection.machine import (
     ConnectionClosed,
 )
 
-#: Of a connection that ended before TLS was agreed on.
+#: The text for a connection that ended before TLS was agreed on.
 NO_TLS_THERE = (
     "the peer closed the connection during the TLS handshake: "
     'is transport.tls = "on" there, too, with a certificate of the same authority?'
@@ -132,7 +132,7 @@ class WireProtocol(asyncio.Protocol):
     # -- asyncio calls these ---------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # By cast: uvloop's transports are of another class.
+        # It is cast, as uvloop's transports are of another class.
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes)
         _tune(transport.get_extra_info("socket"), self._limits.heartbeat_timeout_ms)

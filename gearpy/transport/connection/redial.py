@@ -44,7 +44,7 @@ class Redial(ABC):
         self._purpose, self._follow = purpose, follow
         self._newest: WireProtocol | None = None  # The same, from the beginning of its handshake.
         self._dialling: asyncio.Task[None] | None = None
-        self._outcome: asyncio.Future[Exception | None] | None = None  # Of the newest connection.
+        self._outcome: asyncio.Future[Exception | None] | None = None  # That of the newest one.
         self._ticker: asyncio.TimerHandle | None = None
 
     # -- what a subclass decides -----------------------------------------------------------

@@ -66,7 +66,7 @@ class ControlClient:
         self._connection: Connection | None = None
         self._tls: TlsPipe | None = None
         self._frames: list[Frame] = []
-        self._silence: WhileSilent | None = None  # Of the question that is asked.
+        self._silence: WhileSilent | None = None  # That of the question that is asked.
 
     def ask(
         self, message: object, timeout_s: float, *, silence: WhileSilent | None = None

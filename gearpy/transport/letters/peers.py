@@ -61,7 +61,7 @@ class LetterPeers:
     ) -> None:
         self._node = node_text(address, secrets.token_hex(_INCARNATION_BYTES))
         self._shown, self._loop, self._limits = shown, loop, limits
-        self._lock = threading.Lock()  # Of all below, and of links' outboxes and watchers.
+        self._lock = threading.Lock()  # It guards all below, and links' outboxes and watchers.
         self._intake = Intake(
             self._node, senders_max=limits.senders_max, fenced_max=limits.fenced_max
         )
@@ -72,7 +72,7 @@ class LetterPeers:
         #: Told, on the loop thread, that another node counts this process as lost: it was
         #: frozen or cut off for too long, and whatever it does is in vain. It should end.
         self.on_given_up: Callable[[str], None] = lambda _: None
-        #: What the listener hands connections of peers to.
+        #: The listener hands connections of peers to it.
         self.server = LetterServer(self._intake, lock=self._lock, limits=limits)
 
     @property

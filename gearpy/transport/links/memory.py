@@ -74,8 +74,8 @@ class MemoryTransport(RoutedTransport):
 
     def receive(self, messages: list[LinkMessage]) -> None:
         self._counters.add(frames_in=len(messages))
-        here, elsewhere = self._routes.split(messages)
+        here, elsewhere = self.split(messages)
         for handler, batch in here:
             handler(batch)
         for batch in elsewhere.values():
-            self._counters.add(dropped_unknown=self._routes.log_unknown(batch))
+            self._counters.add(dropped_unknown=self.log_unknown(batch))

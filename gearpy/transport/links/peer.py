@@ -50,15 +50,15 @@ class LinkPeer(Redial):
         self._loop = loop
         self._counters = counters
         self._on_lost = on_lost
-        # Of `_queue`, `_queued_bytes` and `_awake`; the loop thread is awake while it is going to
-        # look at the queue without being called.
+        # It guards `_queue`, `_queued_bytes` and `_awake`: whether the loop thread looks at the
+        # queue by itself.
         self._lock = threading.Lock()
         self._queue: deque[tuple[_Buffers, int]] = deque()
         self._queued_bytes = 0
         self._awake = False
         self._was_connected = False
-        self.version = PROTOCOL.oldest  #: Of the protocol; agreed on once there is a connection.
-        self._unreceived = self._new_unreceived()  # Of this connection.
+        self.version = PROTOCOL.oldest  #: It is agreed on once there is a connection.
+        self._unreceived = self._new_unreceived()  # The bytes of this connection.
         self._rng = random.Random()
         self._patience = Patience(
             base_ms=limits.reconnect_base_ms,

@@ -28,21 +28,21 @@ class Routes:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._table_lock = threading.Lock()
         self._handlers: dict[TaskId, LinkHandler] = {}
         self._addresses: dict[TaskId, str] = {}
         self._logged: set[TaskId] = set()
 
     def register(self, task: TaskId, handler: LinkHandler) -> None:
-        with self._lock:
+        with self._table_lock:
             self._handlers = {**self._handlers, task: handler}
 
     def unregister(self, task: TaskId) -> None:
-        with self._lock:
+        with self._table_lock:
             self._handlers = {t: h for t, h in self._handlers.items() if t != task}
 
     def locate(self, routes: Mapping[TaskId, str]) -> None:
-        with self._lock:
+        with self._table_lock:
             self._addresses = {**self._addresses, **routes}
 
     def split(self, messages: Sequence[LinkMessage]) -> tuple[list[Delivery], Elsewhere]:
@@ -74,11 +74,11 @@ class Routes:
         return len(messages)
 
 
-class RoutedTransport(ABC):
-    """A `Transport` that looks up each target in its `Routes`. Runs on: any thread."""
+class RoutedTransport(Routes, ABC):
+    """A `Transport` that looks up each target in its tables. Runs on: any thread."""
 
     def __init__(self) -> None:
-        self._routes = Routes()
+        super().__init__()
         self._counters = Counters()
 
     @property
@@ -90,15 +90,6 @@ class RoutedTransport(ABC):
     def stats(self) -> TransportStats:
         return self._counters.snapshot()
 
-    def register(self, task: TaskId, handler: LinkHandler) -> None:
-        self._routes.register(task, handler)
-
-    def unregister(self, task: TaskId) -> None:
-        self._routes.unregister(task)
-
-    def locate(self, routes: Mapping[TaskId, str]) -> None:
-        self._routes.locate(routes)
-
     def send(self, messages: Sequence[LinkMessage]) -> None:
         """Hand messages to handlers, on this thread, or to the peers of their targets.
 
@@ -106,13 +97,13 @@ class RoutedTransport(ABC):
             CannotTravel: a value in a message for another process cannot travel; the error has this
                 message, and all others that were not sent.
         """
-        here, elsewhere = self._routes.split(messages)
+        here, elsewhere = self.split(messages)
         for handler, batch in here:
             handler(batch)
         others = iter(elsewhere.items())
         for address, batch in others:
             if address is None or address == self.address:
-                self._counters.add(dropped_unknown=self._routes.log_unknown(batch))
+                self._counters.add(dropped_unknown=self.log_unknown(batch))
                 continue
             try:
                 self._send_to(address, batch)

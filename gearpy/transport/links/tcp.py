@@ -71,7 +71,7 @@ class TcpTransport(RoutedTransport):
             counters=self._counters,
             on_frames=self._on_frames,
         )
-        self._lock = threading.Lock()  # Of `_peers`, `_running` and `_stopped`.
+        self._lock = threading.Lock()  # It guards `_peers`, `_running` and `_stopped`.
         self._peers: dict[str, LinkPeer] = {}
         self._letters: LetterPeers | None = None
         self._running = False
@@ -173,14 +173,14 @@ class TcpTransport(RoutedTransport):
     # -- on the loop thread ----------------------------------------------------------------
 
     def _on_frames(self, frames: list[Frame]) -> None:
-        here, elsewhere = self._routes.split([self._codec.decode(frame) for frame in frames])
+        here, elsewhere = self.split([self._codec.decode(frame) for frame in frames])
         for handler, batch in here:
             try:
                 handler(batch)
             except Exception:  # noqa: BLE001 - one handler must not end what others use
                 _log.exception("a handler refused %d messages", len(batch))
         for unknown in elsewhere.values():
-            self._counters.add(dropped_unknown=self._routes.log_unknown(unknown))
+            self._counters.add(dropped_unknown=self.log_unknown(unknown))
 
     async def _close(self, peers: list[LinkPeer]) -> None:
         await asyncio.gather(*(peer.close() for peer in peers), self._listener.close())

@@ -19,7 +19,7 @@ _SPAWN_MAX: Final = 64
 #: An event loop that takes calls so late is blocked by somebody.
 _BLOCKED_S: Final = 1.0
 
-#: What is called with a value.
+#: The function that is called with a value.
 AsyncCall: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 
@@ -302,12 +302,8 @@ class CoroutineThread:
         with self._lock:
             self._open -= 1
             if not self._open and self._loop is not None:
-                self._loop.call_soon(_stop_loop)
+                self._loop.call_soon(lambda: asyncio.get_running_loop().stop())
                 self._loop = None
-
-
-def _stop_loop() -> None:
-    asyncio.get_running_loop().stop()
 
 
 def _now_ms() -> int:

@@ -34,7 +34,11 @@ class LoopThread:
             self._loop = asyncio.new_event_loop()
         else:
             self._loop = uvloop.new_event_loop()
-        self._loop.set_exception_handler(_log_exception)
+        self._loop.set_exception_handler(
+            lambda _, found: _log.error(
+                "in the loop thread: %s", found.get("message"), exc_info=found.get("exception")
+            )
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -85,8 +89,3 @@ async def _cancel_all() -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.sleep(0)  # Sockets that were aborted on the way are closed one turn later.
-
-
-def _log_exception(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    error = context.get("exception")
-    _log.error("in the loop thread: %s", context.get("message"), exc_info=error)

@@ -27,7 +27,7 @@ from gearpy.transport.security.secret import check_private, write_private
 from gearpy.transport.security.tls import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 
 AUTHORITY_KEY_FILE: Final = "ca.key"
-#: In every certificate: processes of one machine connect this way.
+#: Every certificate has them: processes of one machine connect this way.
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 
 _AUTHORITY_FILES: Final = (AUTHORITY_FILE, AUTHORITY_KEY_FILE)

@@ -71,7 +71,7 @@ class Credentials(Struct, frozen=True, kw_only=True):
             )
 
 
-#: What a process shows: a secret is short for the keys of the cluster, in plain text.
+#: A process shows this; a secret is short for the keys of the cluster, in plain text.
 Shown: TypeAlias = Credentials | KeyRing | bytes
 
 

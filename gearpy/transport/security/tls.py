@@ -28,7 +28,7 @@ _WARN_DAYS: Final = 30
 _READ_BYTES: Final = 65_536
 #: A handshake with a chain of a few certificates takes a tenth of it.
 _HANDSHAKE_BYTES_MAX: Final = 65_536
-#: What OpenSSL says about bytes of any other protocol.
+#: The reasons of OpenSSL for bytes of any other protocol.
 _NO_TLS: Final = frozenset({"HTTP_REQUEST", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"})
 #: A fatal alert, "protocol version": `Connection` recognises it.
 _ALERT: Final = b"\x15\x03\x03\x00\x02\x02\x46"
@@ -207,7 +207,7 @@ def _context(protocol: int, folder: Path) -> ssl.SSLContext:
             check_private(key, opened.fileno(), what="key file")
         context.load_verify_locations(authority)
         # A key with a password would ask for it on the terminal of a daemon.
-        context.load_cert_chain(certificate, key, password=_no_password)
+        context.load_cert_chain(certificate, key, password=lambda: "")
     except ssl.SSLError as error:
         raise ConfigError(
             f"certificates in {folder} cannot be read: {_reason(error)}; {_MAKE_THEM}"
@@ -215,10 +215,6 @@ def _context(protocol: int, folder: Path) -> ssl.SSLContext:
     except OSError as error:
         raise ConfigError(f"certificates in {folder} cannot be read: {error.strerror}") from None
     return context
-
-
-def _no_password() -> str:
-    return ""
 
 
 def _try_handshake(server: TlsPipe, client: TlsPipe) -> None:

@@ -37,7 +37,7 @@ class TokenScope(IntEnum):
         return [each.text for each in TokenScope if each <= self]
 
 
-#: What users write.
+#: The names that users write.
 TOKEN_SCOPES: Final = {each.text: each for each in TokenScope}
 
 

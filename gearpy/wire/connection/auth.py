@@ -30,7 +30,7 @@ from gearpy.wire.connection.keys import CLUSTER, Principal
 
 NONCE_BYTES: Final = 32
 _MAGIC: Final = b"gearpy\x00\x0a"
-#: In a client's nonce, before the newest version that it speaks; no random nonce has it.
+#: It stands before the newest version in a client's nonce; no random nonce has it.
 _NEWEST_IS: Final = b"newest="
 #: Magic, oldest version, purpose, principal, nonce.
 _HELLO: Final = struct.Struct(f"<8sBBq{NONCE_BYTES}s")

@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from gearpy.errors import ConfigError, FrameTooLarge, ProtocolError
 
-#: Of the form of frames alone; what messages say has versions of its own, which a handshake agrees
+#: The version of the form of frames; messages have versions of their own, which a handshake agrees
 #: on (`messages.versions`).
 FRAME_VERSION: Final = 1
 
 _HEAD: Final = struct.Struct("<IBB")
-_SUMS: Final = struct.Struct("<HI")  # Of the head, and of all.
+_SUMS: Final = struct.Struct("<HI")  # One of the head, and one of all.
 _CHECK_MASK: Final = 0xFFFF
 HEADER_BYTES: Final = _HEAD.size + _SUMS.size
 
@@ -115,7 +115,7 @@ class FrameDecoder:
 
     def __init__(self, limits: FrameLimits) -> None:
         self._limits = limits
-        self._parts: list[memoryview] = []  # Of the frame that has not arrived completely.
+        self._parts: list[memoryview] = []  # The frame that is not complete.
         self._held = 0  # Bytes in `_parts`.
         self._needed = HEADER_BYTES  # Bytes until the next decision.
         self._error: ProtocolError | None = None

@@ -48,7 +48,7 @@ class Outbox:
         self._kept_bytes = 0
         self._posted = 0  # The highest number.
         self._given = 0  # The highest number that `unsent` ever returned.
-        self._next = 0  # Of `_kept`, the first that this connection has not had.
+        self._next = 0  # The first of `_kept` that this connection has not had.
         self._welcomed = False
 
     @property
@@ -150,7 +150,7 @@ class Intake:
         self.zombies = 0
         self.repeats = 0
         self._senders_max, self._fenced_max = senders_max, fenced_max
-        # By sender and the name it has for this node: session and its last letter, least recently
+        # The keys are sender and its name for this node: session and last letter, least recently
         # used first.
         self._taken: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
         self._fenced: OrderedDict[str, str] = OrderedDict()  # Node to reason, oldest first.
@@ -231,7 +231,7 @@ def _key(greeting: Greeting) -> tuple[str, str]:
     return greeting.sender, greeting.receiver
 
 
-#: So many late ticks in a row are forgiven; then silence is silence.
+#: No more late ticks in a row are forgiven; then silence is silence.
 _LATE_TICKS_MAX: Final = 3
 
 
@@ -250,7 +250,7 @@ class Heartbeat:
         self._heard_ms = self._tick_ms = 0
         self._late = 0
         self._pings = 0
-        self.is_doubtful = False  # As of the last tick: half of the time has passed in silence.
+        self.is_doubtful = False  # At the last tick half of the time had passed in silence.
 
     def start(self, now_ms: int) -> None:
         self._heard_ms = self._tick_ms = now_ms

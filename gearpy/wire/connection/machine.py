@@ -101,7 +101,7 @@ class Connection:
         """
         assert len(nonce) == auth.NONCE_BYTES, "a nonce of the agreed size"
         self.purpose = purpose
-        self.version = versions.newest  # Of the protocol; agreed on once `authenticated`.
+        self.version = versions.newest  # It is agreed on once `authenticated`.
         self._versions = versions
         self._role = role
         self._keys, self._nonce = keys, nonce

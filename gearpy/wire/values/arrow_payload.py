@@ -16,7 +16,7 @@ from gearpy.wire.values.extensions import MALFORMED
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-#: What Arrow wants its columns to begin at a multiple of.
+#: Arrow wants its columns to begin at a multiple of this.
 _ALIGNMENT: Final = 8
 #: Names of the columns behind those of the table; only the last one counts.
 _TIMES: Final = ""

@@ -31,7 +31,7 @@ from gearpy.wire.values.records import RecordRegistry
 #: How deep extension values (a tuple in a set in a record) may nest, both ways.
 NESTING_MAX: Final = 64
 
-#: What decoding nonsense can raise; callers turn it into `ProtocolError`.
+#: Decoding nonsense can raise these; callers turn them into `ProtocolError`.
 MALFORMED: Final = (
     ValueError,
     TypeError,

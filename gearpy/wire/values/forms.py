@@ -25,7 +25,7 @@ from gearpy.errors import ProtocolError
 
 _HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement.
 _POINTER_BYTES: Final = 8
-#: What says that a class knows better how its instances are stored, or that they are not just data.
+#: A class with one of these stores its instances in its own way, or they are not just data.
 _OWN_WAYS: Final = (
     "__reduce__",
     "__reduce_ex__",
@@ -35,7 +35,7 @@ _OWN_WAYS: Final = (
     "__getnewargs_ex__",
     "__new__",
 )
-#: Where attrs keeps the hash of an instance, which has to be computed anew in another process.
+#: attrs keeps the hash of an instance here; another process has to compute it anew.
 _ATTRS_HASH: Final = "_attrs_cached_hash"
 #: Attributes that are no data: what typing notes, and what is computed again.
 _NO_DATA: Final = frozenset({"__orig_class__"})

@@ -35,7 +35,7 @@ _PLAIN: Final = 0
 _TUPLES: Final = 1
 _RECORDS: Final = 2
 _TABLE: Final = 3  # Only of a whole batch.
-_SAME: Final = 4  # Not of a whole batch, nor of all columns: nothing would bound the count.
+_SAME: Final = 4  # At least one column is another, which bounds the count.
 
 #: Values of these types that are equal, and of one type, are the same.
 _SAMEABLE: Final = frozenset({str, int, bool, type(None)})
@@ -153,7 +153,7 @@ class _Encoder:
                 head = bytes((_RECORDS,)) + _U32.pack(len(name)) + name
                 head += _U32.pack(record.fingerprint)
                 return [head, *self._columns(columns, depth)]
-            # Without a column nothing would bound the count, so () is stored one by one.
+            # () is stored one by one, as it has no column that would bound the count.
             if alike and cls is tuple and values[0] and len(set(map(len, values))) == 1:
                 columns = list(map(list, zip(*values, strict=True)))
                 return [bytes((_TUPLES,)), *self._columns(columns, depth)]
@@ -257,20 +257,18 @@ def _decode_times(view: memoryview, count: int) -> list[int]:
     if view[0] == _CONSTANT:
         return [_ONE_TIME.unpack(view)[1]] * count
     if view[0] == _SOME_LATE:
-        return _decode_late_times(view[1:], count)
+        times = list(struct.unpack_from(f"<{count}q", view, 1))
+        start = 1 + _EACH * count
+        late = _U32.unpack_from(view, start)[0]
+        if late > count or len(view) != start + _U32.size + late * (_U32.size + _EACH):
+            raise ProtocolError(
+                f"{len(view) - 1} bytes of timestamps, {late} of them late, for {count}"
+            )
+        places = struct.unpack_from(f"<{late}I", view, start + _U32.size)
+        promises = struct.unpack_from(f"<{late}q", view, start + _U32.size * (1 + late))
+        for at, promised_ms in zip(places, promises, strict=True):
+            times[at] = late_time(times[at], promised_ms)  # Raises what malformed places deserve.
+        return times
     if view[0] != _EACH or len(view) != 1 + _EACH * count:
         raise ProtocolError(f"{len(view)} bytes of timestamps of kind {view[0]} for {count}")
     return list(struct.unpack_from(f"<{count}q", view, 1))
-
-
-def _decode_late_times(view: memoryview, count: int) -> list[int]:
-    times = list(struct.unpack_from(f"<{count}q", view))
-    start = _EACH * count
-    late = _U32.unpack_from(view, start)[0]
-    if late > count or len(view) != start + _U32.size + late * (_U32.size + _EACH):
-        raise ProtocolError(f"{len(view)} bytes of timestamps, {late} of them late, for {count}")
-    places = struct.unpack_from(f"<{late}I", view, start + _U32.size)
-    promises = struct.unpack_from(f"<{late}q", view, start + _U32.size * (1 + late))
-    for at, promised_ms in zip(places, promises, strict=True):
-        times[at] = late_time(times[at], promised_ms)  # Raises what malformed places deserve.
-    return times

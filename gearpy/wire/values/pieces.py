@@ -31,7 +31,7 @@ _LONG_ARRAY: Final = 0xDD
 _NONE: Final = b"\xc0"
 _SHORT_BYTES: Final = 0xC5
 _SHORT_BYTES_MAX: Final = (1 << 16) - 1
-#: Of bytes of each size below 256.
+#: The head of bytes of each size below 256.
 _BYTES_HEADS: Final = [bytes((0xC4, size)) for size in range(256)]
 
 
@@ -49,7 +49,7 @@ class Scattered:
 
     def __init__(self, items: list[bytes | None]) -> None:
         self.items = items
-        values: list[bytes] = items  # type: ignore[assignment] # Else there is an error.
+        values: list[bytes] = items  # type: ignore[assignment] # None is an error below.
         try:
             sizes = [*map(len, values)]
             heads = [*map(_BYTES_HEADS.__getitem__, sizes)]

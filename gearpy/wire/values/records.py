@@ -61,11 +61,19 @@ class RecordRegistry:
     def adopt(self, record: RecordType) -> None:
         """Let instances of a class travel in a form of its own."""
         taken = self._by_name.get(record.name)
-        if taken is not None and not _same_definition(taken, record):
-            raise ConfigError(
-                f"record name {record.name!r} is taken by {full_name(taken.cls)}; "
-                f"register {full_name(record.cls)} with another name=..."
+        if taken is not None:
+            modules = {taken.cls.__module__, record.cls.__module__}
+            is_same = (
+                taken.fields == record.fields
+                and type(taken) is type(record)
+                and taken.cls.__qualname__ == record.cls.__qualname__
+                and (len(modules) == 1 or "__main__" in modules)
             )
+            if not is_same:
+                raise ConfigError(
+                    f"record name {record.name!r} is taken by {full_name(taken.cls)}; "
+                    f"register {full_name(record.cls)} with another name=..."
+                )
         self._by_class[record.cls] = record
         self._by_name[record.name] = record
 
@@ -150,10 +158,10 @@ class RecordRegistry:
 #: The registry behind `gearpy.register_record`.
 DEFAULT_REGISTRY: Final = RecordRegistry()
 
-#: Where values are only passed on.
+#: The registry for values that are only passed on.
 SEALED: Final = RecordRegistry(finds_classes=False, is_sealed=True)
 
-#: Where values are only shown: no class is looked up, so no code of users runs.
+#: The registry for values that are only shown: no code of users runs.
 NO_CLASSES: Final = RecordRegistry(finds_classes=False)
 
 
@@ -240,13 +248,3 @@ def _same_form(cls: type, record: RecordType) -> bool:
     except NotAllowed:
         return False
     return type(other) is type(record) and other.fingerprint == record.fingerprint
-
-
-def _same_definition(old: RecordType, new: RecordType) -> bool:
-    modules = {old.cls.__module__, new.cls.__module__}
-    return (
-        old.fields == new.fields
-        and type(old) is type(new)
-        and old.cls.__qualname__ == new.cls.__qualname__
-        and (len(modules) == 1 or "__main__" in modules)
-    )

@@ -90,9 +90,9 @@ def test_hands_over_what_is_there_and_what_comes(tmp_path: Path) -> None:
     log.show(3)
 
     with a_delivery(log, taken) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
-        delivery.on_shown(log.show(4))
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
+        delivery.backlog.on_shown(log.show(4))
+        woken.until(lambda: delivery.backlog.is_empty)
         report = delivery.report()
 
     assert taken.batches == {1: [0, 1, 2], 2: [3, 4, 5, 6]}
@@ -106,7 +106,7 @@ def test_function_is_told_which_batch_it_is(tmp_path: Path) -> None:
     log.show(2)
 
     with a_delivery(log, taken) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert taken.told == [
         SparkBatch(
@@ -130,7 +130,7 @@ def test_many_files_are_one_call(tmp_path: Path) -> None:
         log.show(1)
 
     with a_delivery(log, taken) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert taken.batches == {1: list(range(50))}
 
@@ -142,7 +142,7 @@ def test_many_rows_are_read_from_files(tmp_path: Path, body: Any) -> None:
     log.show(4)
 
     with a_delivery(log, taken, in_memory_max_rows=5) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert taken.batches == {1: list(range(7))}
     assert not list(tmp_path.glob("log/_spark/*.parquet"))
@@ -152,11 +152,11 @@ def test_goes_on_where_an_earlier_one_has_ended(tmp_path: Path) -> None:
     log, taken, again = LogOnDisk(tmp_path / "log"), Taken(), Taken()
     log.show(3)
     with a_delivery(log, taken) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
     log.show(2)
 
     with a_delivery(log, again) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
         report = delivery.report()
 
     assert again.batches == {2: [3, 4]}
@@ -168,7 +168,7 @@ def test_function_that_raises_gets_the_same_batch_again(tmp_path: Path) -> None:
     log.show(3)
 
     with a_delivery(log, taken) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
         report = delivery.report()
 
     assert taken.batches == {1: [0, 1, 2]}
@@ -194,7 +194,7 @@ def test_function_that_raises_too_often_is_blamed(tmp_path: Path) -> None:
     assert failure.source_line == 'raise KeyError("country")'
     assert failure.record == "batch 1"
     assert report.trouble == "the function has raised: KeyError: 'country'"
-    assert not delivery.is_delivered
+    assert not delivery.backlog.is_empty
 
 
 def test_what_was_begun_comes_again_after_a_failure(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_what_was_begun_comes_again_after_a_failure(tmp_path: Path) -> None:
     log.show(2)
 
     with a_delivery(log, again) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert again.batches == {1: [0, 1, 2], 2: [3, 4]}
     assert [batch.attempt for batch in again.told] == [2, 1]
@@ -219,9 +219,9 @@ def test_spark_that_is_away_is_waited_for(tmp_path: Path) -> None:
     with a_delivery(log, taken, target=target) as (delivery, woken):
         woken.until(lambda: bool(delivery.report().trouble))
         trouble = delivery.report().trouble
-        delivery.on_shown(log.show(2))
+        delivery.backlog.on_shown(log.show(2))
         target.is_down = False
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert trouble == "Spark is not there: ConnectionRefusedError: no Spark here"
     assert taken.rows == [0, 1, 2, 3, 4]
@@ -246,7 +246,7 @@ def test_spark_that_is_lost_in_a_call_gets_the_batch_again(tmp_path: Path) -> No
     log.show(3)
 
     with a_delivery(log, taken, target=target) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert taken.batches == {1: [0, 1, 2]}
     assert [batch.attempt for batch in taken.told] == list(range(1, 12))
@@ -291,12 +291,12 @@ def test_stream_waits_while_too_much_is_not_taken(tmp_path: Path) -> None:
 
     with a_delivery(log, taken, waiting_max_rows=10) as (delivery, woken):
         called.wait(WAIT_S)
-        first = delivery.has_room
-        delivery.on_shown(log.show(8))
-        full = delivery.has_room
+        first = delivery.backlog.has_room
+        delivery.backlog.on_shown(log.show(8))
+        full = delivery.backlog.has_room
         go.set()
-        woken.until(lambda: delivery.has_room)
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.has_room)
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert (first, full) == (True, False)
     assert taken.rows == list(range(11))
@@ -307,9 +307,9 @@ def test_it_is_not_delivered_before_the_first_look(tmp_path: Path) -> None:
     log.show(3)
 
     with a_delivery(log, Taken(before=lambda _: go.wait(WAIT_S))) as (delivery, woken):
-        before = delivery.is_delivered
+        before = delivery.backlog.is_empty
         go.set()
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert not before
 
@@ -350,7 +350,7 @@ def test_next_start_waits_for_the_last_call_of_the_one_before(tmp_path: Path) ->
         with a_delivery(log, again) as (second, woken):
             is_waiting = not again.told
             go.set()
-            woken.until(lambda: second.is_delivered)
+            woken.until(lambda: second.backlog.is_empty)
 
     assert is_waiting
     assert (slow.batches, again.batches) == ({1: [0, 1, 2]}, {2: [3, 4]})
@@ -380,7 +380,7 @@ def test_others_are_told_how_far_it_is(tmp_path: Path) -> None:
     log.show(3)
 
     with a_delivery(log, Taken()) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
 
     (report,) = WindowLog(log.path).readers()
     assert (report.name, report.lanes, report.batch_id) == ("to_spark.spark", {LANE: 1}, 1)
@@ -404,8 +404,8 @@ def test_begins_before_there_is_a_log(tmp_path: Path) -> None:
     delivery = Delivery(spec, woken)
     delivery.start()
 
-    delivery.on_shown(LogOnDisk(folder).show(3))
-    woken.until(lambda: delivery.is_delivered)
+    delivery.backlog.on_shown(LogOnDisk(folder).show(3))
+    woken.until(lambda: delivery.backlog.is_empty)
     delivery.close(wait_s=WAIT_S)
 
     assert taken.rows == [0, 1, 2]

@@ -23,7 +23,7 @@ OTHER = "other-00000"
 
 def hand_over(log: LogOnDisk, taken: Taken, **config: Any) -> None:
     with a_delivery(log, taken, **config) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
 
 
 def failure_of(log: LogOnDisk, taken: Taken, **config: Any) -> BaseException:
@@ -42,7 +42,7 @@ def test_others_know_of_it_before_the_first_batch(tmp_path: Path) -> None:
         woken.until(lambda: bool(delivery.report().trouble))
         (report,) = WindowLog(log.path).readers()
         target.is_down = False
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert (report.name, report.lanes) == ("to_spark.spark", {})
     assert taken.rows == [0, 1, 2]
@@ -71,10 +71,10 @@ def test_other_lanes_are_none_of_its_business(tmp_path: Path) -> None:
     log.show(3)
 
     with a_delivery(log, taken) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
         other.show(1)
-        delivery.on_shown(log.show(2))
-        woken.until(lambda: delivery.is_delivered)
+        delivery.backlog.on_shown(log.show(2))
+        woken.until(lambda: delivery.backlog.is_empty)
 
     (report,) = WindowLog(log.path).readers()
     assert taken.batches == {1: [0, 1, 2], 2: [3, 4]}
@@ -162,12 +162,12 @@ def test_trouble_with_files_before_a_call_is_no_compaction(
         raise OSError("the disk is away")
 
     with a_delivery(log, taken, in_memory_max_rows=0) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
         rows = log.show(2)
         (file,) = log.path.glob("windows-00000-000000000001-*")
         file.unlink()
         monkeypatch.setattr(WindowLog, "info", fail)
-        delivery.on_shown(rows)
+        delivery.backlog.on_shown(rows)
         woken.until(lambda: delivery.failure is not None)
         failure = delivery.failure
 
@@ -214,9 +214,9 @@ def test_task_is_woken_when_a_look_frees_room(tmp_path: Path) -> None:
     log.show(12)
 
     with a_delivery(log, taken, waiting_max_rows=12) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
-        delivery.on_shown(12)
-        woken.until(lambda: delivery.has_room and delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
+        delivery.backlog.on_shown(12)
+        woken.until(lambda: delivery.backlog.has_room and delivery.backlog.is_empty)
 
     assert len(taken.rows) == 12
 
@@ -230,8 +230,8 @@ def test_idle_stream_does_not_miss_spark(tmp_path: Path) -> None:
             woken.until(lambda: bool(delivery.report().trouble))
         failure = delivery.failure
         target.is_down = False
-        delivery.on_shown(log.show(3))
-        woken.until(lambda: delivery.is_delivered)
+        delivery.backlog.on_shown(log.show(3))
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert failure is None
     assert taken.rows == [0, 1, 2]
@@ -304,12 +304,12 @@ def test_report_that_cannot_be_written_is_no_failure(
     log.show(3)
 
     with a_delivery(log, taken) as (delivery, woken):
-        woken.until(lambda: delivery.is_delivered)
+        woken.until(lambda: delivery.backlog.is_empty)
         shutil.rmtree(log.path / "_readers")
         (log.path / "_readers").write_text("")
         with caplog.at_level(logging.WARNING):
-            delivery.on_shown(log.show(2))
-            woken.until(lambda: delivery.is_delivered)
+            delivery.backlog.on_shown(log.show(2))
+            woken.until(lambda: delivery.backlog.is_empty)
 
     assert not isinstance(delivery.failure, GearpyError)
     assert taken.rows == [0, 1, 2, 3, 4]
