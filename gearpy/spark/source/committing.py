@@ -154,8 +154,9 @@ def show(log: WindowLog, options: WriteOptions, delivery: SourceDelivery) -> Log
                     "writer another name, by option writer"
                 )
             # A crash can have prevented the note of the last batch, and of no other.
-            missing = _CLAIM.commit(ledger.read(last.run), last.epoch)
-            if missing is not None and not last.run.startswith(_SINGLE):
+            is_single = last.run.startswith(_SINGLE)
+            missing = None if is_single else _CLAIM.commit(ledger.read(last.run), last.epoch)
+            if missing is not None:
                 ledger.note(last.run, missing, last.last)
 
         # A batch that can come only once is not noted.
