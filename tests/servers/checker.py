@@ -1,4 +1,4 @@
-"""The checker of histories: the program in Go of `tests/checker`, around Porcupine (ADR 0069)."""
+"""The checker of histories: the program in Go of `tests/checker`, around Porcupine (ADR 0004)."""
 
 from pathlib import Path
 from typing import Final

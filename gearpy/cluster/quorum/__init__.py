@@ -1,1 +1,1 @@
-"""Several masters with one log, of which one leads. See ADR 0066."""
+"""Several masters with one log, of which one leads. See ADR 0058."""
