@@ -41,18 +41,17 @@ def open_state(
     Raises:
         ConfigError: the name leads out of the folder, or the folder is not named.
     """
-    return KeyedState(_store(settings, name), now_ms=now_ms, watermark_ms=watermark_ms())
+    store: CellStore
+    if settings.backend == "heap":
+        store = HeapStore()
+    elif not settings.folder:
+        raise ConfigError("state on disk needs a folder: set state.folder")
+    else:
+        from gearpy.state.stores.disk import DiskStore, folder_of  # noqa: PLC0415 - loads a library
+
+        store = DiskStore(folder_of(settings.folder, name), settings.disk_max_bytes)
+    return KeyedState(store, now_ms=now_ms, watermark_ms=watermark_ms())
 
 
 def heap_state(now_ms: Callable[[], int] | None = None, watermark_ms: int = MIN_MS) -> KeyedState:
     return KeyedState(HeapStore(), now_ms=now_ms or wall_ms, watermark_ms=watermark_ms)
-
-
-def _store(settings: StateSettings, name: str) -> CellStore:
-    if settings.backend == "heap":
-        return HeapStore()
-    if not settings.folder:
-        raise ConfigError("state on disk needs a folder: set state.folder")
-    from gearpy.state.stores.disk import DiskStore, folder_of  # noqa: PLC0415 - loads a library
-
-    return DiskStore(folder_of(settings.folder, name), settings.disk_max_bytes)

@@ -138,12 +138,6 @@ def _only(kind: type, name: str) -> Callable[[Any], bytes]:
     return encode
 
 
-def _encode_float(value: Any) -> bytes:
-    if type(value) is int:
-        return _encoders.pack(float(value))
-    return _only_floats(value)
-
-
 def _encode_bytes(value: Any) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise ConfigError(f"coder 'bytes' keeps bytes only, not {value!r}")
@@ -157,11 +151,12 @@ def _encode_json(value: Any) -> bytes:
         raise ConfigError(f"coder 'json' cannot keep {value!r}: {error}") from error
 
 
-def _decode_json(data: bytes) -> Any:
-    return json.loads(data)
-
-
 _only_floats: Final = _only(float, "float")
+
+
+def _encode_float(value: Any) -> bytes:
+    return _only_floats(float(value) if type(value) is int else value)
+
 
 #: Everything that can travel between tasks: plain values and classes known to
 #: `gearpy.register_record`.
@@ -177,7 +172,7 @@ STR: Final = AtomCoder("str", _only(str, "str"), decode_value, frozenset({str}))
 #: Bytes, as they are.
 BYTES: Final = AtomCoder("bytes", _encode_bytes, bytes, frozenset())
 #: What JSON can hold, as JSON; tuples become lists.
-JSON: Final = AtomCoder("json", _encode_json, _decode_json, frozenset())
+JSON: Final = AtomCoder("json", _encode_json, json.loads, frozenset())
 
 _CODERS: Final[Mapping[str, Coder]] = {
     each.name: cast("Coder", each) for each in (MSGPACK, INT, FLOAT, STR, BYTES, JSON)

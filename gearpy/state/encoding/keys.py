@@ -9,6 +9,7 @@ order of what they stand for.
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -21,7 +22,7 @@ from uuid import UUID
 from gearpy.core.base.one_key import check_decimal, check_key
 from gearpy.core.base.stable_hash import KEY_GROUPS, is_numpy_bool, key_group
 from gearpy.errors import ConfigError, ProtocolError
-from gearpy.wire.values.forms import NotAllowed, RecordType
+from gearpy.wire.values.forms import NotAllowed
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
 
@@ -130,36 +131,24 @@ def _of_exact(value: Decimal | Rational) -> bytes:
     numerator, denominator = Fraction(value).as_integer_ratio()
     if denominator == 1:
         return _of_int(numerator)
-    nearest = _nearest(numerator, denominator)
-    if nearest is not None and Fraction(nearest) == value:
-        return _of_float(nearest)
+    with suppress(OverflowError):
+        if Fraction(nearest := numerator / denominator) == value:
+            return _of_float(nearest)
     return b"q" + _joined((_of_int(numerator), _of_int(denominator)))
-
-
-def _nearest(numerator: int, denominator: int) -> float | None:
-    try:
-        return numerator / denominator
-    except OverflowError:
-        return None
 
 
 def _ratio(data: bytes) -> Decimal | Fraction:
     numerator, denominator = map(decode_key, _parts(data))
-    twos, rest = _without(denominator, 2)
-    fives, rest = _without(rest, 5)
+    rest, times = denominator, {2: 0, 5: 0}
+    for factor in times:
+        while rest % factor == 0:
+            rest //= factor
+            times[factor] += 1
     if rest != 1:
         return Fraction(numerator, denominator)
-    places = max(twos, fives)
+    places = max(times.values())
     digits = abs(numerator) * 10**places // denominator
     return Decimal((numerator < 0, Decimal(digits).as_tuple().digits, -places))
-
-
-def _without(number: int, factor: int) -> tuple[int, int]:
-    times = 0
-    while number % factor == 0:
-        number //= factor
-        times += 1
-    return times, number
 
 
 # -- times ---------------------------------------------------------------------------------
@@ -184,18 +173,14 @@ def _of_time(value: time) -> bytes:
     return b"H" + _of_int(since_us - offset // _MICROSECOND)
 
 
-def _time(since_us: int) -> time:
-    at = _EPOCH + timedelta(microseconds=since_us)
-    return at.time()
-
-
 def _time_with_zone(since_us: int) -> time:
     # Times with a zone can be before or after the day in UTC; another zone puts them into it.
     # It has whole minutes, as only by these times with zones are compared.
     minutes, within_us = divmod(since_us, _MINUTE_US)
     inside = min(max(minutes, 0), _DAY_MINUTES - 1)
     zone = timezone(timedelta(minutes=inside - minutes))
-    return _time(inside * _MINUTE_US + within_us).replace(tzinfo=zone)
+    since = timedelta(microseconds=inside * _MINUTE_US + within_us)
+    return (_EPOCH + since).time().replace(tzinfo=zone)
 
 
 # -- what is made of several ---------------------------------------------------------------
@@ -223,41 +208,30 @@ def _of_frozenset(value: frozenset[Any]) -> bytes:
     return b"z" + _joined(sorted(map(encode_key, value)))
 
 
-def _of_dataclass(value: Any) -> bytes:
+def _of_record(value: Any) -> bytes:
+    """Encode an instance of a registered dataclass or enum."""
     kind = type(value)
     record = DEFAULT_REGISTRY.of_class(kind)
     if record is None:
+        instead = "the name" if isinstance(value, Enum) else "a tuple of its fields"
         raise ConfigError(
             f"state cannot be kept for keys of class {kind.__qualname__}: "
-            f"{DEFAULT_REGISTRY.why_not(kind)}; or choose a tuple of its fields as the key"
+            f"{DEFAULT_REGISTRY.why_not(kind)}; or choose {instead} as the key"
         )
-    return _of_record(record, value)
+    try:
+        parts = [encode_key(column[0]) for column in record.columns([value])]
+    except NotAllowed as error:
+        raise ConfigError(
+            f"state cannot be kept for a key of class {kind.__qualname__}: {error}"
+        ) from error
+    head = (record.name.encode(), _FINGERPRINT.pack(record.fingerprint))
+    return b"r" + _joined((*head, *parts))
 
 
 def _record(data: bytes, registry: RecordRegistry) -> Any:
     name, fingerprint, *values = _parts(data)
     record = registry.find(name.decode(), _FINGERPRINT.unpack(fingerprint)[0])
     return record.build([[decode_key(value, registry)] for value in values], 1)[0]
-
-
-def _of_enum(value: Enum) -> bytes:
-    record = DEFAULT_REGISTRY.of_class(type(value))
-    if record is None:
-        raise ConfigError(
-            f"state cannot be kept for keys of class {type(value).__qualname__}: "
-            f"{DEFAULT_REGISTRY.why_not(type(value))}; or choose the name as the key"
-        )
-    return _of_record(record, value)
-
-
-def _of_record(record: RecordType, value: Any) -> bytes:
-    try:
-        parts = [encode_key(column[0]) for column in record.columns([value])]
-    except NotAllowed as error:
-        kind = type(value).__qualname__
-        raise ConfigError(f"state cannot be kept for a key of class {kind}: {error}") from error
-    head = (record.name.encode(), _FINGERPRINT.pack(record.fingerprint))
-    return b"r" + _joined((*head, *parts))
 
 
 # -- one pair of functions for each kind ---------------------------------------------------
@@ -286,7 +260,7 @@ _BY_ABC: Final[tuple[tuple[type, Callable[[Any], bytes]], ...]] = (
     (Integral, lambda value: _of_int(int(value))),
     (Rational, _of_exact),
     (Real, lambda value: _of_float(float(value))),
-    (Enum, _of_enum),
+    (Enum, _of_record),
     (tuple, _of_tuple),
     (frozenset, _of_frozenset),
     (Decimal, _of_exact),
@@ -302,14 +276,14 @@ _DECODERS: Final[dict[int, Callable[[bytes], Any]]] = {
     _INT_TAG: lambda data: int.from_bytes(data, "big") - _HALF,
     ord("j"): lambda data: int.from_bytes(data, "big", signed=True),
     # One object for all: a tuple that holds it is then equal to another one.
-    _FLOAT_TAG: lambda data: _NAN if (value := _of_bits(data)) != value else value,
+    _FLOAT_TAG: lambda data: _NAN if (value := struct.unpack(">d", data)[0]) != value else value,
     ord("q"): _ratio,
     ord("s"): lambda data: data.decode("utf-8", "surrogatepass"),
     ord("b"): bytes,
     ord("d"): lambda data: _EPOCH + timedelta(microseconds=decode_key(data)),
     ord("D"): lambda data: (_EPOCH + timedelta(microseconds=decode_key(data))).replace(tzinfo=UTC),
     ord("a"): lambda data: date.fromordinal(decode_key(data)),
-    ord("h"): lambda data: _time(decode_key(data)),
+    ord("h"): lambda data: (_EPOCH + timedelta(microseconds=decode_key(data))).time(),
     ord("H"): lambda data: _time_with_zone(decode_key(data)),
     ord("e"): lambda data: timedelta(microseconds=decode_key(data)),
     ord("u"): lambda data: UUID(bytes=data),
@@ -321,14 +295,10 @@ _NESTED: Final[dict[int, Callable[[bytes, RecordRegistry], Any]]] = {
 }
 
 
-def _of_bits(data: bytes) -> float:
-    return float(struct.unpack(">d", data)[0])
-
-
 def _encoder_of(key: Any) -> Callable[[Any], bytes]:
     check_key(key)
     if hasattr(type(key), "__dataclass_params__"):
-        return _of_dataclass
+        return _of_record
     if is_numpy_bool(key):
         return _EXACT[bool]
     for kind, encoder in _BY_ABC:

@@ -38,18 +38,15 @@ def is_fixed(value: Any) -> bool:
 
 def _is_fixed(value: Any, depth: int) -> bool:
     kind = type(value)
-    parts = (_parts_by_type.get(kind) or _learn(kind))(value)
+    read = _parts_by_type.get(kind)
+    if read is None:  # How the parts of a type are read is found out once.
+        read = _parts_by_type[kind] = _parts_of(kind)
+    parts = read(value)
     if parts is None:
         return False
     return _LEAVES.issuperset(map(type, parts)) or (
         depth > 0 and all(type(part) in _LEAVES or _is_fixed(part, depth - 1) for part in parts)
     )
-
-
-def _learn(kind: type) -> _Parts:
-    """Find out once how the parts of a type are read."""
-    parts = _parts_by_type[kind] = _parts_of(kind)
-    return parts
 
 
 def _parts_of(kind: Any) -> _Parts:
@@ -60,12 +57,8 @@ def _parts_of(kind: Any) -> _Parts:
         return _unknown if kind.__dictoffset__ else _itself
     if issubclass(kind, Enum):
         return _unknown if issubclass(kind, Flag) else _no_parts
-    return _parts_of_fields(kind, form.fields)
-
-
-def _parts_of_fields(kind: Any, fields: tuple[str, ...]) -> _Parts:
-    names = set(fields)
-    get = attrgetter(*fields, "__class__")  # With one name more it always returns a tuple.
+    names = set(form.fields)
+    get = attrgetter(*form.fields, "__class__")  # With one name more it always returns a tuple.
 
     def attributes(value: Any) -> Iterable[Any] | None:
         # Attributes beside the fields would be lost in a restart, which encoding refuses.
@@ -78,16 +71,13 @@ def _parts_of_fields(kind: Any, fields: tuple[str, ...]) -> _Parts:
         except AttributeError:  # One was never set, which encoding refuses.
             return None
 
-    if not _is_frozen(kind):
+    if issubclass(kind, msgspec.Struct):
+        is_frozen = kind.__struct_config__.frozen
+    else:
+        is_frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
+    if not is_frozen:
         return _unknown
     return attributes if kind.__dictoffset__ else slots
-
-
-def _is_frozen(kind: Any) -> bool:
-    if issubclass(kind, msgspec.Struct):
-        return bool(kind.__struct_config__.frozen)
-    params = getattr(kind, "__dataclass_params__", None)
-    return params is not None and bool(params.frozen)
 
 
 def _itself(value: Any) -> Iterable[Any]:

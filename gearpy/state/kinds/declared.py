@@ -45,11 +45,29 @@ class Declared:
         tag.encode()  # Refuses what is no name.
         ttl = self._ttl(duration, clock)
         if (before := self._tags.get(tag.path)) is not None:
-            _check_is_same(before, self._ttls[tag.path], tag, ttl)
-            return self._ttls[tag.path]
+            before_ttl = self._ttls[tag.path]
+            if before != tag:
+                raise ConfigError(
+                    f"state {tag.name!r} is declared as {before}, and as {tag}: give one of them "
+                    "another name"
+                )
+            if str(before_ttl) != str(ttl):
+                raise ConfigError(
+                    f"state {tag.name!r} is declared with a ttl of {before_ttl}, and of {ttl}: "
+                    "give one of them another name"
+                )
+            return before_ttl
         self.begin()
-        if (restored := self._restored.get(tag.path)) is not None:
-            self._take_over(restored, tag, ttl)
+        restored = self._restored.get(tag.path, tag)
+        if restored not in (tag, tag._replace(expires=False)):
+            raise ConfigError(
+                f"state {tag.name!r} was kept as {restored}, and is declared as {tag}: declare it "
+                "as before, or under another name, which begins empty"
+            )
+        if ttl is not None and tag.path in self._restored:
+            if restored != tag:
+                _stamp_all(self.store, restored, tag, ttl)
+            ttl.track(self.store, tag.encode())
         self._tags[tag.path], self._ttls[tag.path] = tag, ttl
         return ttl
 
@@ -74,31 +92,6 @@ class Declared:
             now_ms = (lambda: clock.event_ms) if name == "event" else clock.now_ms
             self._expiries[name] = Expiry(self.store, now_ms, name)
         return Ttl(duration, name, self.clock, self._expiries[name])
-
-    def _take_over(self, restored: Tag, tag: Tag, ttl: Ttl | None) -> None:
-        """Go on with the values kept under a tag."""
-        if restored not in (tag, tag._replace(expires=False)):
-            raise ConfigError(
-                f"state {tag.name!r} was kept as {restored}, and is declared as {tag}: declare it "
-                "as before, or under another name, which begins empty"
-            )
-        if ttl is not None:
-            if restored != tag:
-                _stamp_all(self.store, restored, tag, ttl)
-            ttl.track(self.store, tag.encode())
-
-
-def _check_is_same(before: Tag, before_ttl: Ttl | None, tag: Tag, ttl: Ttl | None) -> None:
-    if before != tag:
-        raise ConfigError(
-            f"state {tag.name!r} is declared as {before}, and as {tag}: give one of them another "
-            "name"
-        )
-    if str(before_ttl) != str(ttl):
-        raise ConfigError(
-            f"state {tag.name!r} is declared with a ttl of {before_ttl}, and of {ttl}: give one of "
-            "them another name"
-        )
 
 
 def _stamp_all(store: CellStore, restored: Tag, tag: Tag, ttl: Ttl) -> None:

@@ -20,8 +20,6 @@ K = TypeVar("K")
 _POSITION: Final = Struct(">Q")
 #: Values of these types come back from a set's entry as they are; others are kept beside it.
 _PLAIN: Final = frozenset({str, int, bytes, type(None)})
-_NOTHING_BESIDE: Final = b""
-_BESIDE: Final = b"\1"
 
 
 class _Collection(State):
@@ -36,6 +34,9 @@ class _Collection(State):
 
     def __bool__(self) -> bool:
         return not self.is_empty
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._live_entries())
 
     def keys_here(self) -> Iterator[bytes]:
         return filter(self._has_entries, self._store.keys(self._here()))
@@ -60,9 +61,11 @@ class ListState(_Collection, Generic[V]):
     def add(self, value: V) -> None:
         """Put a value at the end."""
         stored = self._kept(value)
-        position = self._next()
+        packed = self._store.get_entry(self._here(), self._place.key, LIST_SIZE)
+        position = 0 if packed is None else int.from_bytes(packed, "big")
         # First the number: writing the element may free it, and then the number with it.
-        self._set_next(position + 1)
+        following = _POSITION.pack(position + 1)
+        self._store.put_entry(self._here(), self._place.key, LIST_SIZE, following)
         self._write_entry(_POSITION.pack(position), stored)
 
     append = add
@@ -79,26 +82,13 @@ class ListState(_Collection, Generic[V]):
     def __iter__(self) -> Iterator[V]:
         return (self._given(stored) for _, stored in self._live_entries())
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self._live_entries())
-
     def merge(self, *namespaces: Any) -> None:
         found: list[V] = []
         self._absorb(namespaces, lambda: found.extend(self))
         self.extend(found)
 
-    def _next(self) -> int:
-        stored = self._store.get_entry(self._here(), self._place.key, LIST_SIZE)
-        if stored is None:
-            return 0
-        return int.from_bytes(stored, "big")
-
-    def _set_next(self, position: int) -> None:
-        packed = _POSITION.pack(position)
-        self._store.put_entry(self._here(), self._place.key, LIST_SIZE, packed)
-
-    def _live_of(self, key: bytes) -> Iterator[Entry]:
-        return (each for each in super()._live_of(key) if each[0] != LIST_SIZE)
+    def _live_entries(self, key: bytes | None = None) -> Iterator[Entry]:
+        return (each for each in super()._live_entries(key) if each[0] != LIST_SIZE)
 
 
 class SetState(_Collection, Generic[V]):
@@ -126,8 +116,7 @@ class SetState(_Collection, Generic[V]):
         is_new = self._read_entry(entry) is None
         if is_new or self._ttl is not None:
             is_plain = type(value) in _PLAIN
-            beside = _NOTHING_BESIDE if is_plain else _BESIDE + self._encoded(value)
-            self._write_entry(entry, beside)
+            self._write_entry(entry, b"" if is_plain else b"\1" + self._encoded(value))
         return is_new
 
     def update(self, values: Iterable[V]) -> None:
@@ -144,9 +133,6 @@ class SetState(_Collection, Generic[V]):
         for entry, stored in self._live_entries():
             beside = stored if self._ttl is None else value_of(stored)
             yield self._decode(beside[1:]) if beside else decode_key(entry)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self._live_entries())
 
     def merge(self, *namespaces: Any) -> None:
         found: list[V] = []
@@ -227,9 +213,6 @@ class MapState(_Collection, Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         return self.keys()
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self._live_entries())
 
     def keys(self) -> Iterator[K]:
         return (decode_key(entry) for entry, _ in self._live_entries())

@@ -13,7 +13,6 @@ from gearpy.ids import MAX_MS
 from gearpy.state.kinds.place import StateClock
 from gearpy.state.stores.cells import (
     Stamped,
-    cell_of,
     entry_cell,
     expires_ms_of,
     is_collection,
@@ -43,32 +42,28 @@ class Expiry:
     def __init__(self, store: CellStore, now_ms: Callable[[], int], name: ClockName) -> None:
         self._store = store
         self._queue = store.time_queue(f"expiry {name}")
+        self.add = self._queue.add
         self.now_ms = now_ms
-
-    def add(self, expires_ms: int, cell: bytes) -> None:
-        self._queue.add(expires_ms, cell)
 
     def sweep(self, cells: int = _AT_ONCE) -> None:
         """Free some of the expired cells."""
-        now_ms = self.now_ms()
+        now_ms, store = self.now_ms(), self._store
         while cells and (first_ms := self._queue.first_ms) is not None and first_ms <= now_ms:
-            self._look_at(self._queue.pop()[1], now_ms)
             cells -= 1
-
-    def _look_at(self, cell: bytes, now_ms: int) -> None:
-        table, key, entry = split_cell(cell)
-        stored = _stored(self._store, table, key, entry)
-        if stored is None:
-            return
-        if (expires_ms := expires_ms_of(stored)) > now_ms:  # It was written again.
-            self._queue.add(expires_ms, cell)
-        elif entry is None:
-            self._store.delete(table, key)
-        else:
-            self._store.delete_entry(table, key, entry)
-            # A list keeps the number of its next element; it is of no use without elements.
-            if is_list(table) and not self._store.has_entries(table, key, but=LIST_SIZE):
-                self._store.delete_entry(table, key, LIST_SIZE)
+            _, cell = self._queue.pop()
+            table, key, entry = split_cell(cell)
+            stored = store.get(table, key) if entry is None else store.get_entry(table, key, entry)
+            if stored is None:
+                continue
+            if (expires_ms := expires_ms_of(stored)) > now_ms:  # It was written again.
+                self._queue.add(expires_ms, cell)
+            elif entry is None:
+                store.delete(table, key)
+            else:
+                store.delete_entry(table, key, entry)
+                # A list keeps the number of its next element; it is of no use without elements.
+                if is_list(table) and not store.has_entries(table, key, but=LIST_SIZE):
+                    store.delete_entry(table, key, LIST_SIZE)
 
 
 class Ttl:
@@ -101,10 +96,9 @@ class Ttl:
         self._expiry.sweep(_WITH_A_WRITE)
 
     def track(self, store: CellStore, tag: bytes) -> None:
-        """Note all restored cells of a state."""
         for table, key, entry, stored in cells_of(store, tag):
             if entry is None:
-                self._expiry.add(expires_ms_of(stored), cell_of(table, key))
+                self._expiry.add(expires_ms_of(stored), table + key)
             elif entry != LIST_SIZE or not is_list(table):
                 self._expiry.add(expires_ms_of(stored), entry_cell(table, key, entry))
 
@@ -117,7 +111,3 @@ def cells_of(store: CellStore, tag: bytes) -> Iterator[tuple[bytes, bytes, bytes
                 yield from ((table, key, *each) for each in store.entries(table, key))
             else:
                 yield table, key, None, store.get(table, key)
-
-
-def _stored(store: CellStore, table: bytes, key: bytes, entry: bytes | None) -> Stored | None:
-    return store.get(table, key) if entry is None else store.get_entry(table, key, entry)

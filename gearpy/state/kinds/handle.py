@@ -8,7 +8,7 @@ from gearpy.errors import CannotTravel, ConfigError
 from gearpy.state.encoding.coders import Coder, atoms_of, keeps_of
 from gearpy.state.kinds.expiry import Ttl
 from gearpy.state.kinds.place import Place, part_of
-from gearpy.state.stores.cells import Tag, cell_of, entry_cell, value_of
+from gearpy.state.stores.cells import Tag, entry_cell, value_of
 from gearpy.state.stores.store import Entry, Stored
 
 #: What reading gives where there is nothing.
@@ -17,8 +17,6 @@ MISSING: Final[Any] = object()
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Declaration of a state, and the place where it is kept."""
-
     tag: Tag
     place: Place
     coder: Coder
@@ -95,11 +93,11 @@ class State:
             self._store.put(table, place.key, stored)
         else:
             ttl = self._ttl
-            key = self._place.key
+            key = place.key
             stamped = ttl.stamped(stored)
             is_new = self._store.get(table, key) is None
             self._store.put(table, key, stamped)
-            ttl.on_write(cell_of(table, key), stamped[0], is_new=is_new)
+            ttl.on_write(table + key, stamped[0], is_new=is_new)
 
     # -- entries -----------------------------------------------------------------------------
 
@@ -117,11 +115,8 @@ class State:
         self._store.put_entry(table, key, entry, stamped)
         self._ttl.on_write(entry_cell(table, key, entry), stamped[0], is_new=is_new)
 
-    def _live_entries(self) -> Iterator[Entry]:
-        return self._live_of(self._place.key)
-
-    def _live_of(self, key: bytes) -> Iterator[Entry]:
-        entries = self._store.entries(self._here(), key)
+    def _live_entries(self, key: bytes | None = None) -> Iterator[Entry]:
+        entries = self._store.entries(self._here(), self._place.key if key is None else key)
         if self._ttl is None:
             return iter(entries)
         return (each for each in entries if self._is_there(each[1]))
@@ -129,7 +124,7 @@ class State:
     def _has_entries(self, key: bytes) -> bool:
         if self._ttl is None:
             return self._store.has_entries(self._here(), key)
-        return next(self._live_of(key), None) is not None
+        return next(self._live_entries(key), None) is not None
 
     # -- for the state of the task -------------------------------------------------------------
 

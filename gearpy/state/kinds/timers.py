@@ -36,7 +36,7 @@ class KeyTimer(NamedTuple):
 class _DomainTimers:
     """The timers of one domain: cells with their times, and a queue of the cells.
 
-    Invariant: every timer is in the queue or among those ``held`` back, at its time or before.
+    Invariant: every timer is in the queue or among those ``held``, at its time or before.
     """
 
     def __init__(self, store: CellStore, tag: Tag, domain: Domain) -> None:
@@ -46,7 +46,8 @@ class _DomainTimers:
         self._queue = store.time_queue(f"timers {tag.name}")
         self._timers = 0
         self._entries = 0
-        self._held: list[tuple[int, bytes]] | None = None
+        #: Timers that are set meanwhile, while others fire.
+        self.held: list[tuple[int, bytes]] | None = None
         self._fill()
 
     def _fill(self) -> None:
@@ -57,8 +58,8 @@ class _DomainTimers:
             self._enqueue(_time_of(stored), entry_cell(table, key, entry))
 
     def _enqueue(self, at_ms: int, cell: bytes) -> None:
-        if self._held is not None:
-            self._held.append((at_ms, cell))
+        if self.held is not None:
+            self.held.append((at_ms, cell))
             return
         self._entries += 1
         self._queue.add(at_ms, cell)
@@ -75,7 +76,7 @@ class _DomainTimers:
         # a timer that is moved on with each record does not fill the queue.
         if before_ms is None or at_ms < before_ms:
             self._enqueue(at_ms, entry_cell(table, place.key, name))
-            if self._entries > 2 * self._timers + _SPARE_ENTRIES and self._held is None:
+            if self._entries > 2 * self._timers + _SPARE_ENTRIES and self.held is None:
                 self._queue.clear()
                 self._fill()
 
@@ -113,12 +114,9 @@ class _DomainTimers:
             return at_ms, table, key, name
         return None
 
-    def hold_back(self) -> None:
-        """Let timers that are set from now on wait until `let_go`."""
-        self._held = []
-
     def let_go(self) -> None:
-        held, self._held = self._held, None
+        """Take the timers that were ``held`` back."""
+        held, self.held = self.held, None
         for at_ms, cell in held or ():
             self._enqueue(at_ms, cell)
 
@@ -166,7 +164,7 @@ class KeyTimers:
 
     def event_time(self, at_ms: EventTime, tag: str = "") -> None:
         """Set a timer on event time: it fires when no older record will come."""
-        at_ms, name, place = _time(at_ms), _name(tag), self._place
+        at_ms, name, place = _time(at_ms), tag.encode("utf-8", "surrogatepass"), self._place
         self._event.set(place, name, at_ms)
         if self._stands_until_ms is not None:
             which = (self._event.tag + place.part, place.key, name)
@@ -175,13 +173,13 @@ class KeyTimers:
 
     def processing_time(self, at_ms: EventTime, tag: str = "") -> None:
         """Set a timer on wall time, in ms since the epoch."""
-        self._processing.set(self._place, _name(tag), _time(at_ms))
+        self._processing.set(self._place, tag.encode("utf-8", "surrogatepass"), _time(at_ms))
 
     def delete_event_time(self, tag: str = "") -> None:
-        self._event.delete(self._place, _name(tag))
+        self._event.delete(self._place, tag.encode("utf-8", "surrogatepass"))
 
     def delete_processing_time(self, tag: str = "") -> None:
-        self._processing.delete(self._place, _name(tag))
+        self._processing.delete(self._place, tag.encode("utf-8", "surrogatepass"))
 
     def clear(self) -> None:
         self._event.clear(self._place)
@@ -206,7 +204,13 @@ class KeyTimers:
                 timer = self._timer(self._event, at_ms, table, key, name)
                 self._link = self._links.pop((table, key, name), 0)
                 if self._link >= _CHAIN_MAX:
-                    raise ConfigError(_endless(timer, is_end=watermark_ms == MAX_MS))
+                    where = f"for {at_ms} ms or earlier, where event time is: set it for a later"
+                    if watermark_ms == MAX_MS:
+                        where = "at the end of the stream, where the watermark is MAX_MS: it must"
+                    raise ConfigError(
+                        f"timer {timer.tag!r} of key {timer.key!r} has set itself {_CHAIN_MAX} "
+                        f"times {where} {'not do so then' if watermark_ms == MAX_MS else 'time'}"
+                    )
                 self._stands_until_ms = MAX_MS if watermark_ms == MAX_MS else at_ms
                 yield timer
         finally:
@@ -217,7 +221,7 @@ class KeyTimers:
 
         A timer set meanwhile fires at the next call.
         """
-        self._processing.hold_back()
+        self._processing.held = []
         try:
             for each in self._due(self._processing, now_ms):
                 yield self._timer(self._processing, *each)
@@ -256,10 +260,6 @@ def timers_tag(path: tuple[str, ...], domain: Domain) -> Tag:
     return Tag((*path, f"#{domain}"), "timers", INT.name)
 
 
-def _name(tag: str) -> bytes:
-    return tag.encode("utf-8", "surrogatepass")
-
-
 def _time(at_ms: EventTime) -> int:
     # The end of the stream is no event time, but timers can wait for it.
     return at_ms if type(at_ms) is int and MIN_MS < at_ms <= MAX_MS else event_time_ms(at_ms)
@@ -268,12 +268,3 @@ def _time(at_ms: EventTime) -> int:
 def _time_of(stored: Any) -> int:
     at_ms: int = INT.decode(stored) if type(stored) is bytes else stored
     return at_ms
-
-
-def _endless(timer: KeyTimer, *, is_end: bool) -> str:
-    text = f"timer {timer.tag!r} of key {timer.key!r} has set itself {_CHAIN_MAX} times "
-    if is_end:
-        return (
-            f"{text}at the end of the stream, where the watermark is MAX_MS: it must not do so then"
-        )
-    return f"{text}for {timer.at_ms} ms or earlier, where event time is: set it for a later time"

@@ -56,7 +56,12 @@ class ValueState(_Single, Generic[V]):
 
     def get(self) -> V:
         value: V = self._read(MISSING)
-        return self._default_value() if value is MISSING else value
+        if value is not MISSING:
+            return value
+        # Made anew each time: it may be a list, which the user then changes.
+        stored = self._default
+        default: V = self._decode(stored) if type(stored) is bytes else stored
+        return default
 
     def accessors(self) -> tuple[Callable[[bytes], V | None], Callable[[bytes, V | None], None]]:
         """Return functions that read and write the value of any key, given as bytes, for a batch.
@@ -96,12 +101,6 @@ class ValueState(_Single, Generic[V]):
                 changes[key] = None
 
         return read, write
-
-    def _default_value(self) -> V:
-        # Made anew each time: it may be a list, which the user then changes.
-        stored = self._default
-        default: V = self._decode(stored) if type(stored) is bytes else stored
-        return default
 
     def set(self, value: V) -> None:
         self._write(value)

@@ -127,15 +127,7 @@ def is_list(table: bytes) -> bool:
 
 
 def order_of(table: bytes) -> Callable[[bytes], Any]:
-    return _size_first if is_collection(table) else bytes
-
-
-def _size_first(key: bytes) -> tuple[int, bytes]:
-    return len(key), key
-
-
-def cell_of(table: bytes, key: bytes) -> bytes:
-    return table + key
+    return (lambda key: (len(key), key)) if is_collection(table) else bytes
 
 
 def head_of(table: bytes, key: bytes) -> bytes:
@@ -246,12 +238,20 @@ class Run(NamedTuple):
 
 
 def runs_of(section: Section) -> Iterator[Run]:
-    """Yield the cells of a section, each table once.
+    """Return the cells of a section, each table once.
 
     Raises:
         ProtocolError: it is no map of cells.
     """
-    return runs_in(_map_of(section.body))
+    try:
+        cells = msgpack.unpackb(section.body, raw=False, strict_map_key=False)
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise ProtocolError(f"malformed section of keyed state: {error}") from error
+    if type(cells) is not dict or not set(map(type, cells)) <= {bytes}:
+        raise ProtocolError("a section of keyed state is no map of cells")
+    if not set(map(type, cells.values())) <= {bytes, type(None)}:
+        raise ProtocolError("a section of keyed state has values that are no bytes")
+    return runs_in(cells)
 
 
 def runs_in(cells: Mapping[bytes, bytes | None]) -> Iterator[Run]:
@@ -269,15 +269,3 @@ def runs_in(cells: Mapping[bytes, bytes | None]) -> Iterator[Run]:
         end = bisect_left(order, successor(table), start)
         yield Run(table, order[start:end], values[start:end])
         start = end
-
-
-def _map_of(body: bytes) -> dict[bytes, bytes | None]:
-    try:
-        cells = msgpack.unpackb(body, raw=False, strict_map_key=False)
-    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
-        raise ProtocolError(f"malformed section of keyed state: {error}") from error
-    if type(cells) is not dict or not set(map(type, cells)) <= {bytes}:
-        raise ProtocolError("a section of keyed state is no map of cells")
-    if not set(map(type, cells.values())) <= {bytes, type(None)}:
-        raise ProtocolError("a section of keyed state has values that are no bytes")
-    return cells

@@ -19,7 +19,6 @@ from gearpy.state.stores.cells import (
     Cells,
     Stamped,
     Tables,
-    cell_of,
     head_of,
     is_collection,
     pack_stored,
@@ -31,7 +30,6 @@ from gearpy.state.stores.store import Section, StateDelta, Stored
 GroupCell: TypeAlias = tuple[int, bytes, Stored | None]
 
 _Group: TypeAlias = list[tuple[bytes, Stored | None]]
-_Groups: TypeAlias = dict[int, _Group]
 
 #: What is stored as it is.
 _PACKED: Final = frozenset({bytes, NoneType})
@@ -78,7 +76,7 @@ class TablesDelta:
 
 
 class _Joined:
-    """Joins the changes of several places of a task; see `StateDelta`."""
+    """Joins the changes of several stores of a task; see `StateDelta`."""
 
     def __init__(self, deltas: Sequence[StateDelta]) -> None:
         self._deltas = deltas
@@ -105,11 +103,31 @@ def sections_of_cells(cells_by_group: Iterable[GroupCell], reads: Reads) -> Iter
     """Yield cells, which come with their groups and values, group by group."""
     pack = msgpack.Packer(autoreset=True, use_bin_type=True).pack
     pack_one = atom_packer()
-    for groups in _portions(cells_by_group, reads):
+    left = iter(cells_by_group)
+    while True:
+        groups, size = defaultdict[int, _Group](list), 0
+        for count, (group, cell, value) in enumerate(left, 1):
+            groups[group].append((cell, value))
+            if type(value) is bytes:
+                size += len(value)
+            if reads.is_waiting:
+                reads.let_go_on()
+            if count >= _PORTION_CELLS or size >= _PORTION_BYTES:
+                break
+        if not groups:
+            return
         for group in sorted(groups):
-            # Each is freed when it is done: to free all at once takes long.
-            for cells in _bodies(groups.pop(group), reads, pack_one):
-                yield Section(group, pack(cells))
+            body, size = dict[bytes, bytes | None](), 0
+            for cell, value in groups.pop(group):  # Each is freed when it is done.
+                packed = body[cell] = _packed_one(value, pack_one)
+                size += len(cell) + (len(packed) if packed else 0)
+                if reads.is_waiting:
+                    reads.let_go_on()
+                if size >= _SECTION_BYTES:
+                    yield Section(group, pack(body))
+                    body, size = {}, 0
+            if body:
+                yield Section(group, pack(body))
 
 
 def drain(items: dict[Any, Any] | list[Any]) -> None:
@@ -124,30 +142,13 @@ def drain(items: dict[Any, Any] | list[Any]) -> None:
             deque(map(dict.popitem, repeat(items, min(_FREED_AT_ONCE, len(items)))), maxlen=0)
 
 
-def _portions(cells_by_group: Iterable[GroupCell], reads: Reads) -> Iterator[_Groups]:
-    groups, count, size = defaultdict[int, _Group](list), 0, 0
-    for group, cell, value in cells_by_group:
-        groups[group].append((cell, value))
-        count += 1
-        if type(value) is bytes:
-            size += len(value)
-        if reads.is_waiting:
-            reads.let_go_on()
-        if count >= _PORTION_CELLS or size >= _PORTION_BYTES:
-            yield groups
-            groups, count, size = defaultdict(list), 0, 0
-    if groups:
-        yield groups
-
-
 def _cells(changes: Tables) -> Iterator[GroupCell]:
     for table, cells in changes.items():
-        yield from (_entry_cells if is_collection(table) else _value_cells)(table, cells)
-
-
-def _value_cells(table: bytes, cells: Cells) -> Iterator[GroupCell]:
-    for key, value in cells.items():
-        yield group_of(key), cell_of(table, key), value
+        if is_collection(table):
+            yield from _entry_cells(table, cells)
+        else:
+            for key, value in cells.items():
+                yield group_of(key), table + key, value
 
 
 def _chunks(changes: Tables) -> Iterator[CellChunk]:
@@ -161,7 +162,7 @@ def _chunks(changes: Tables) -> Iterator[CellChunk]:
             continue
         keys, values = iter(cells), iter(cells.values())
         while some := list(islice(keys, CHUNK)):
-            names = list(map(table.__add__, some))  # See `cell_of`.
+            names = list(map(table.__add__, some))
             packed = _packed(list(islice(values, CHUNK)), pack_one)
             yield CellChunk(groups_of_encoded(some), names, packed)
 
@@ -188,22 +189,3 @@ def _entry_cells(table: bytes, cells: Cells) -> Iterator[GroupCell]:
         group, head = group_of(key), head_of(table, key)
         for entry, value in entries.items():
             yield group, head + entry, value
-
-
-def _bodies(
-    cells: _Group, reads: Reads, pack_one: Callable[[Stored], bytes]
-) -> Iterator[dict[bytes, bytes | None]]:
-    body, size = dict[bytes, bytes | None](), 0
-    for cell, value in cells:
-        packed = value
-        if type(value) is not bytes and value is not None:
-            packed = pack_stored(value) if type(value) is Stamped else pack_one(value)
-        body[cell] = packed
-        size += len(cell) + (len(packed) if packed else 0)
-        if reads.is_waiting:
-            reads.let_go_on()
-        if size >= _SECTION_BYTES:
-            yield body
-            body, size = {}, 0
-    if body:
-        yield body

@@ -16,7 +16,6 @@ from gearpy.state.encoding.keys import group_of
 from gearpy.state.stores.cells import (
     Cells,
     Tables,
-    cell_of,
     head_of,
     is_collection,
     order_of,
@@ -79,7 +78,7 @@ class DiskStore:
             cells = layer.get(table)
             if cells is not None and (value := cells.get(key, _ABSENT)) is not _ABSENT:
                 return value
-        return self._file.get(cell_of(table, key))
+        return self._file.get(table + key)
 
     def put(self, table: bytes, key: bytes, value: Stored) -> None:
         try:
@@ -96,7 +95,6 @@ class DiskStore:
     # -- collections -------------------------------------------------------------------------
 
     def get_entry(self, table: bytes, key: bytes, entry: bytes) -> Stored | None:
-        """Return one entry of a collection."""
         for layer in self._layers:
             entries = layer.get(table, _NOTHING).get(key)
             if entries is not None and (value := entries.get(entry, _ABSENT)) is not _ABSENT:
@@ -151,14 +149,14 @@ class DiskStore:
 
     def keys(self, table: bytes) -> Iterator[bytes]:
         lately = {key for layer in self._layers for key in layer.get(table, _NOTHING)}
-        has = self.has_entries if is_collection(table) else self._has_value
-        order = order_of(table)
-        new = (key for key in sorted(lately, key=order) if has(table, key))
+        order, in_entries = order_of(table), is_collection(table)
+        new = (
+            key
+            for key in sorted(lately, key=order)
+            if (self.has_entries(table, key) if in_entries else self.get(table, key) is not None)
+        )
         old = (key for key in self._stored_keys(table) if key not in lately)
         return merge(new, old, key=order)
-
-    def _has_value(self, table: bytes, key: bytes) -> bool:
-        return self.get(table, key) is not None
 
     def _stored_keys(self, table: bytes) -> Iterator[bytes]:
         start, long = table, set[bytes]()
@@ -183,15 +181,11 @@ class DiskStore:
 
     def tables(self, tag: bytes) -> list[bytes]:
         known = {table for layer in self._layers for table in layer if table.startswith(tag)}
-        known.update(self._stored_tables(tag))
-        return sorted(table for table in known if next(self.keys(table), None) is not None)
-
-    def _stored_tables(self, tag: bytes) -> Iterator[bytes]:
         start = tag or FIRST_CELL
         while (found := self._file.next_cell(start)) is not None and found[0].startswith(tag):
-            table = table_of(found[0])
+            known.add(table := table_of(found[0]))
             start = successor(table)
-            yield table
+        return sorted(table for table in known if next(self.keys(table), None) is not None)
 
     def time_queue(self, name: str) -> DiskQueue:
         return self._file.queue()
@@ -308,11 +302,11 @@ class _AllDelta:
     def sections(self) -> Iterator[Section]:
         """Yield all cells; what the layers have counts more than what the file has."""
         assert not self.is_released, "a released delta is not asked for again"
-        yield from sections_of_cells(self._copied(), self._reads)
+        yield from sections_of_cells(self._from_copy(), self._reads)
         for layer in self._layers:
             yield from sections_of(layer.changes, self._reads)
 
-    def _copied(self) -> Iterator[GroupCell]:
+    def _from_copy(self) -> Iterator[GroupCell]:
         if self._copy is None:
             return
         self._copy.seek(0)
@@ -346,34 +340,26 @@ def folder_of(folder: str, name: str) -> Path:
 def _taken(changes: Tables, cells_max: int) -> Iterator[tuple[bytes, bytes | None]]:
     """Take as many cells out as one slice has.
 
-    From the end: a dict from whose beginning much was deleted is slow to look into.
+    From the end: a dict from whose beginning much was deleted is slow to iterate.
     """
     count = size = 0
     while changes and count < cells_max and size < _SLICE_BYTES:
         table = next(reversed(changes))
-        taken = (_take_entry if is_collection(table) else _take_value)(table, changes[table])
-        if taken is None:
+        cells = changes[table]
+        if not cells:
             changes.popitem()
             continue
-        cell, value = taken
+        if is_collection(table):
+            key = next(reversed(cells))
+            if not cells[key]:
+                cells.popitem()
+                continue
+            entry, value = cells[key].popitem()
+            cell = head_of(table, key) + entry
+        else:
+            key, value = cells.popitem()
+            cell = table + key
         packed = None if value is None else pack_stored(value)
         yield cell, packed
         count += 1
         size += len(packed or b"")
-
-
-def _take_value(table: bytes, cells: Cells) -> tuple[bytes, Stored | None] | None:
-    if not cells:
-        return None
-    key, value = cells.popitem()
-    return cell_of(table, key), value
-
-
-def _take_entry(table: bytes, cells: Cells) -> tuple[bytes, Stored | None] | None:
-    while cells:
-        key = next(reversed(cells))
-        if cells[key]:
-            entry, value = cells[key].popitem()
-            return head_of(table, key) + entry, value
-        cells.popitem()
-    return None

@@ -86,7 +86,6 @@ class DiskCells:
     # -- cells -------------------------------------------------------------------------------
 
     def get(self, cell: bytes) -> bytes | None:
-        """Return the value of a cell."""
         txn = self._txn
         if txn is None:
             self.check()
@@ -96,22 +95,39 @@ class DiskCells:
         self._reads.is_waiting = False
         return found if found is None or len(cell) < _KEY_BYTES else _split(found)[1]
 
-    def put(self, cell: bytes, value: bytes | None) -> None:
-        self._write(lambda txn: _put(txn, cell, value))
+    def put_all(
+        self, cells: Sequence[tuple[bytes, bytes | None]], commit_bytes: int = _COMMIT_BYTES
+    ) -> None:
+        def put(txn: lmdb.Transaction) -> None:
+            plain = [
+                (cell, value)
+                for cell, value in cells
+                if value is not None and len(cell) < _KEY_BYTES
+            ]
+            if len(plain) == len(cells):
+                txn.cursor().putmulti(plain)
+                return
+            for cell, value in cells:
+                if value is None:
+                    txn.delete(_key_of(cell))
+                elif len(cell) < _KEY_BYTES:
+                    txn.put(cell, value)
+                else:
+                    txn.put(_key_of(cell), _SIZE.pack(len(cell)) + cell + value)
 
-    def put_all(self, cells: Sequence[tuple[bytes, bytes | None]]) -> None:
-        self._write(lambda txn: _put_all(txn, cells), len(cells), _bytes_of(cells))
+        size = sum(len(value) for _, value in cells if value is not None)
+        self._write(put, len(cells), size, commit_bytes)
 
     def load(self, cells: Sequence[tuple[bytes, bytes | None]]) -> None:
-        size = _bytes_of(cells)
-        self._write(lambda txn: _put_all(txn, cells), len(cells), size, _COMMIT_LOADED_BYTES)
+        self.put_all(cells, _COMMIT_LOADED_BYTES)
 
     def next_cell(self, start: bytes) -> tuple[bytes, bytes] | None:
-        found = self._read(lambda txn: _first_from(txn, start))
-        return None if found is None else (_cell_of(*found), found[0] + b"\0")
+        """Return the first cell from a key on, and the key behind it."""
+        found = self.first_key(start)
+        return None if found is None else (_cell_and_value(*found)[0], found[0] + b"\0")
 
     def cells_from(self, start: bytes, cells_max: int) -> tuple[list[tuple[bytes, bytes]], bytes]:
-        found = self._read(lambda txn: _some_from(txn, start, cells_max)) or []
+        found = self._read(lambda txn: list(islice(_from(txn, start), cells_max))) or []
         return [_cell_and_value(*each) for each in found], found[-1][0] + b"\0" if found else start
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -122,11 +138,17 @@ class DiskCells:
             return
         self._reads.is_waiting = True
         try:
-            yield from _with_prefix(txn, prefix)
+            begin = prefix[:IN_ORDER_BYTES]
+            for key, data in _from(txn, begin):
+                if not key.startswith(begin):
+                    return
+                cell, value = _cell_and_value(key, data)
+                if cell.startswith(prefix):
+                    yield cell, value
         finally:
             self._reads.is_waiting = False
 
-    def _read(self, action: Callable[[lmdb.Transaction], _Result | None]) -> _Result | None:
+    def _read(self, action: Callable[[lmdb.Transaction], _Result]) -> _Result | None:
         if self._txn is None:
             self.check()
             return None
@@ -154,8 +176,17 @@ class DiskCells:
                 self._uncommitted_bytes = 0
                 self._begun()
         except (lmdb.Error, OSError) as error:
-            self._fail(error)
-            raise self._failure or error from error
+            self.close()
+            if isinstance(error, lmdb.MapFullError):
+                self._failure = ConfigError(
+                    f"the state of one task has outgrown {self._max_bytes} bytes in "
+                    f"{self._folder}: raise state.disk-max-bytes, or use more tasks"
+                )
+            elif isinstance(error, OSError):
+                self._failure = error
+            else:
+                self._failure = OSError(f"state in {self._folder} cannot be written: {error}")
+            raise self._failure from error
         finally:
             self._reads.is_waiting = False
 
@@ -173,7 +204,7 @@ class DiskCells:
         self._write(lambda txn: txn.delete(key))
 
     def first_key(self, start: bytes) -> tuple[bytes, bytes] | None:
-        return self._read(lambda txn: _first_from(txn, start))
+        return self._read(lambda txn: next(_from(txn, start), None))
 
     # -- the file ------------------------------------------------------------------------------
 
@@ -193,18 +224,6 @@ class DiskCells:
             )
         self._txn = self._env.begin(write=True)
         return self._txn
-
-    def _fail(self, error: Exception) -> None:
-        self.close()
-        if isinstance(error, lmdb.MapFullError):
-            self._failure = ConfigError(
-                f"the state of one task has outgrown {self._max_bytes} bytes in {self._folder}: "
-                "raise state.disk-max-bytes, or use more tasks"
-            )
-        elif isinstance(error, OSError):
-            self._failure = error
-        else:
-            self._failure = OSError(f"state in {self._folder} cannot be written: {error}")
 
     def close(self) -> None:
         """Delete the file. Does nothing when called again."""
@@ -274,70 +293,17 @@ def _hash_of(cell: bytes) -> bytes:
     return blake2b(cell, digest_size=_HASH_BYTES).digest()
 
 
-def _joined(cell: bytes, value: bytes) -> bytes:
-    return _SIZE.pack(len(cell)) + cell + value
-
-
 def _split(data: bytes) -> tuple[bytes, bytes]:
     end = _SIZE.size + _SIZE.unpack_from(data)[0]
     return data[_SIZE.size : end], data[end:]
-
-
-def _cell_of(key: bytes, data: bytes) -> bytes:
-    return key if len(key) < _KEY_BYTES else _split(data)[0]
 
 
 def _cell_and_value(key: bytes, data: bytes) -> tuple[bytes, bytes]:
     return (key, data) if len(key) < _KEY_BYTES else _split(data)
 
 
-def _bytes_of(cells: Sequence[tuple[bytes, bytes | None]]) -> int:
-    return sum(len(value) for _, value in cells if value is not None)
-
-
-# -- one transaction -------------------------------------------------------------------------
-
-
-def _put(txn: lmdb.Transaction, cell: bytes, value: bytes | None) -> None:
-    if value is None:
-        txn.delete(_key_of(cell))
-    elif len(cell) < _KEY_BYTES:
-        txn.put(cell, value)
-    else:
-        txn.put(_key_of(cell), _joined(cell, value))
-
-
-def _put_all(txn: lmdb.Transaction, cells: Sequence[tuple[bytes, bytes | None]]) -> None:
-    plain = [(cell, value) for cell, value in cells if value is not None and len(cell) < _KEY_BYTES]
-    if len(plain) == len(cells):
-        txn.cursor().putmulti(plain)
-        return
-    for cell, value in cells:
-        _put(txn, cell, value)
-
-
-def _first_from(txn: lmdb.Transaction, start: bytes) -> tuple[bytes, bytes] | None:
+def _from(txn: lmdb.Transaction, start: bytes) -> Iterator[tuple[bytes, bytes]]:
     cursor = txn.cursor()
     if not cursor.set_range(start):
-        return None
-    return cast("tuple[bytes, bytes]", cursor.item())
-
-
-def _some_from(txn: lmdb.Transaction, start: bytes, cells_max: int) -> list[tuple[bytes, bytes]]:
-    cursor = txn.cursor()
-    if not cursor.set_range(start):
-        return []
-    return list(islice(cast("Iterator[tuple[bytes, bytes]]", cursor.iternext()), cells_max))
-
-
-def _with_prefix(txn: lmdb.Transaction, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    begin = prefix[:IN_ORDER_BYTES]
-    cursor = txn.cursor()
-    if not cursor.set_range(begin):
-        return
-    for key, data in cast("Iterator[tuple[bytes, bytes]]", cursor.iternext()):
-        if not key.startswith(begin):
-            return
-        cell, value = _cell_and_value(key, data)
-        if cell.startswith(prefix):
-            yield cell, value
+        return iter(())
+    return cast("Iterator[tuple[bytes, bytes]]", cursor.iternext())

@@ -1,6 +1,6 @@
 """State in memory."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Final
@@ -21,8 +21,6 @@ _BY_ENTRY: Final = itemgetter(0)
 
 
 class HeapQueue:
-    """Keeps cells in the order of a time, in memory; a `TimeQueue`."""
-
     def __init__(self) -> None:
         self._cells: list[tuple[int, bytes]] = []
 
@@ -55,7 +53,6 @@ class HeapStore:
     # -- values ------------------------------------------------------------------------------
 
     def get(self, table: bytes, key: bytes) -> Stored | None:
-        """Return the value of a key."""
         try:
             return self._tables[table].get(key)
         except KeyError:
@@ -79,7 +76,6 @@ class HeapStore:
         return self._tables.setdefault(table, {}), self._changes.setdefault(table, {})
 
     def delete(self, table: bytes, key: bytes) -> None:
-        """Take the value of a key away, if it has one."""
         cells = self._tables.get(table)
         if cells is not None and cells.pop(key, None) is not None:
             self._drop_if_empty(table, cells)
@@ -88,14 +84,12 @@ class HeapStore:
     # -- collections -------------------------------------------------------------------------
 
     def get_entry(self, table: bytes, key: bytes, entry: bytes) -> Stored | None:
-        """Return one entry of a collection."""
         try:
             return self._tables[table][key].get(entry)
         except KeyError:
             return None
 
     def put_entry(self, table: bytes, key: bytes, entry: bytes, value: Stored) -> None:
-        """Set one entry of a collection."""
         try:
             self._tables[table][key][entry] = value
         except KeyError:
@@ -106,7 +100,6 @@ class HeapStore:
             self._changes.setdefault(table, {})[key] = {entry: value}
 
     def delete_entry(self, table: bytes, key: bytes, entry: bytes) -> None:
-        """Take one entry of a collection away, if it is there."""
         entries = self._entries(table, key)
         if entries.pop(entry, None) is not None:
             if not entries:
@@ -121,7 +114,6 @@ class HeapStore:
         return sorted(self._entries(table, key).items(), key=_BY_ENTRY)
 
     def clear_entries(self, table: bytes, key: bytes) -> None:
-        """Take a whole collection away."""
         entries = self._entries(table, key)
         if entries:
             self._drop_key(table, key)
@@ -173,7 +165,9 @@ class HeapStore:
                 rests = run.rests
                 cells.update(zip(rests, run.values, strict=True))
                 if None in run.values:
-                    _drop_none(cells, rests)
+                    for key in rests:
+                        if cells[key] is None:
+                            del cells[key]
             self._drop_if_empty(run.table, cells)
 
     def snapshot(self) -> StateDelta | None:
@@ -182,7 +176,12 @@ class HeapStore:
         return TablesDelta(changes) if changes else None
 
     def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[object]]:
-        self._changes = {table: _copy(table, cells) for table, cells in self._tables.items()}
+        self._changes = {
+            table: {key: dict(entries) for key, entries in cells.items()}
+            if is_collection(table)
+            else dict(cells)
+            for table, cells in self._tables.items()
+        }
         return self.snapshot(), iter(())
 
     def close(self) -> None:
@@ -190,15 +189,3 @@ class HeapStore:
 
 
 _NOTHING: Final[Cells] = {}
-
-
-def _copy(table: bytes, cells: Cells) -> Cells:
-    if is_collection(table):
-        return {key: dict(entries) for key, entries in cells.items()}
-    return dict(cells)
-
-
-def _drop_none(cells: Cells, keys: Iterable[bytes]) -> None:
-    for key in keys:
-        if cells[key] is None:
-            del cells[key]

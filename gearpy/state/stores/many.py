@@ -164,7 +164,14 @@ def _texts(keys: Sequence[str]) -> list[bytes]:
 def _packed(keys: Sequence[Any], values: Sequence[Stored] | None) -> Sequence[bytes | None]:
     if values is None:
         return [None] * len(keys)
-    packed = _packed_values(values)
+    kinds, packed = set(map(type, values)), values
+    if kinds == {tuple}:  # The faster ways would find that out for each.
+        packed = list(map(pack_atom, values))
+    elif bytes not in kinds:
+        packed = atoms_packer()(values)
+    elif len(kinds) > 1:
+        pack = atom_packer()
+        packed = [value if type(value) is bytes else pack(value) for value in values]
     if set(map(type, keys)) <= _EXACT:
         return packed
     pairs = zip(keys, packed, strict=True)
@@ -172,18 +179,6 @@ def _packed(keys: Sequence[Any], values: Sequence[Stored] | None) -> Sequence[by
         value if type(key) in _EXACT else WITH_KEY + MSGPACK.encode(key) + value
         for key, value in pairs
     ]
-
-
-def _packed_values(values: Sequence[Stored]) -> Sequence[bytes]:
-    kinds = set(map(type, values))
-    if kinds == {bytes}:
-        return values
-    if kinds == {tuple}:  # The faster ways below would find that out for each.
-        return list(map(pack_atom, values))
-    if bytes not in kinds:
-        return atoms_packer()(values)
-    pack = atom_packer()
-    return [value if type(value) is bytes else pack(value) for value in values]
 
 
 class _Groups:
@@ -222,28 +217,24 @@ class _Groups:
     def _section(self, group: int) -> Section:
         body = self._bodies.pop(group)
         self._size -= body.size
-        return Section(group, body.as_map())
+        return Section(group, b"".join((_MAP.pack(_MAP_TAG, body.count), *body.pieces)))
 
 
 class _Body:
     """A msgpack map in pieces."""
 
-    __slots__ = ("_count", "_pieces", "size")
+    __slots__ = ("count", "pieces", "size")
 
     def __init__(self) -> None:
-        self.size = 0
-        self._count = 0
-        self._pieces: list[memoryview] = []
+        self.size = self.count = 0
+        self.pieces: list[memoryview] = []
 
     def add(self, flat: list[Any]) -> int:
         """Add keys and values, in turns; return the bytes that they take."""
         data = _ENCODER.encode(flat)
         # All but the header is the same in a list and in a map.
         header = next(size for most, size in _HEADERS if len(flat) <= most)
-        self._pieces.append(memoryview(data)[header:])
-        self._count += len(flat) // 2
+        self.pieces.append(memoryview(data)[header:])
+        self.count += len(flat) // 2
         self.size += len(data)
         return len(data)
-
-    def as_map(self) -> bytes:
-        return b"".join((_MAP.pack(_MAP_TAG, self._count), *self._pieces))

@@ -46,13 +46,9 @@ def _bytes_of(value: Any, depth: int) -> int:
     if isinstance(value, _COLLECTIONS):
         sizes = _sizes(value, depth - 1)
         return sum(sizes) * len(value) // len(sizes) if sizes else 0
-    parts = _parts(value)
-    return sum(_bytes_of(each, depth - 1) for each in parts) if parts else _ATOM_BYTES
-
-
-def _parts(value: Any) -> list[Any]:
-    """Return the attributes of an object; none of a number."""
+    # An object has attributes; a number has none.
     slots = chain.from_iterable(getattr(each, "__slots__", ()) for each in type(value).__mro__)
     named = dict.fromkeys([*getattr(type(value), "__struct_fields__", ()), *slots])
-    found = [getattr(value, name) for name in named if hasattr(value, name)]
-    return [*found, *(value.__dict__.values() if type(value).__dictoffset__ else ())]
+    parts = [getattr(value, name) for name in named if hasattr(value, name)]
+    parts += value.__dict__.values() if type(value).__dictoffset__ else ()
+    return sum(_bytes_of(each, depth - 1) for each in parts) if parts else _ATOM_BYTES

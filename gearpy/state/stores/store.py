@@ -33,7 +33,7 @@ class StateDelta(Protocol):
     """
 
     def sections(self) -> Iterator[Section]:
-        """Yield all changes, in portions that take a few ms each to make. May be called again."""
+        """Yield all changes, in parts that take a few ms each to make. May be called again."""
         ...
 
     def release(self) -> None:
@@ -41,8 +41,28 @@ class StateDelta(Protocol):
         ...
 
 
-class StateStore(Protocol):
-    """The cells of one task.
+class TimeQueue(Protocol):
+    """Cells in the order of a time, then of their bytes; it is made again from the cells."""
+
+    def add(self, time_ms: int, cell: bytes) -> None:
+        """Put a cell in; it may be there several times."""
+        ...
+
+    @property
+    def first_ms(self) -> int | None: ...
+
+    def pop(self) -> tuple[int, bytes]:
+        """Take the first cell out. Only if there is one."""
+        ...
+
+    def clear(self) -> None: ...
+
+
+class CellStore(Protocol):
+    """The cells of one task by table and key, see `cells`.
+
+    The name of a table tells its kind of content: in one of values a key has one value, in one of
+    collections it has entries.
 
     Runs on: the task's thread, except what `snapshot` returns.
     """
@@ -73,57 +93,17 @@ class StateStore(Protocol):
         """Release memory and files. Does nothing when called again."""
         ...
 
+    def get(self, table: bytes, key: bytes) -> Stored | None: ...
 
-class TimeQueue(Protocol):
-    """Cells in the order of a time. Holds no state: it is made again from the cells."""
+    def put(self, table: bytes, key: bytes, value: Stored) -> None: ...
 
-    def add(self, time_ms: int, cell: bytes) -> None:
-        """Put a cell in; it may be there several times."""
-        ...
+    def delete(self, table: bytes, key: bytes) -> None: ...
 
-    @property
-    def first_ms(self) -> int | None:
-        """The earliest time, or None if the queue is empty."""
-        ...
+    def get_entry(self, table: bytes, key: bytes, entry: bytes) -> Stored | None: ...
 
-    def pop(self) -> tuple[int, bytes]:
-        """Take the first cell out, by time and then by its bytes. Only if there is one."""
-        ...
+    def put_entry(self, table: bytes, key: bytes, entry: bytes, value: Stored) -> None: ...
 
-    def clear(self) -> None:
-        """Take all out."""
-        ...
-
-
-class CellStore(StateStore, Protocol):
-    """A store by table and key, see `cells`. The name of a table tells its kind of content.
-
-    In a table of values a key has one value, in a table of collections it has entries.
-    """
-
-    def get(self, table: bytes, key: bytes) -> Stored | None:
-        """Return the value of a key."""
-        ...
-
-    def put(self, table: bytes, key: bytes, value: Stored) -> None:
-        """Set the value of a key."""
-        ...
-
-    def delete(self, table: bytes, key: bytes) -> None:
-        """Take the value of a key away, if it has one."""
-        ...
-
-    def get_entry(self, table: bytes, key: bytes, entry: bytes) -> Stored | None:
-        """Return one entry of a collection."""
-        ...
-
-    def put_entry(self, table: bytes, key: bytes, entry: bytes, value: Stored) -> None:
-        """Set one entry of a collection."""
-        ...
-
-    def delete_entry(self, table: bytes, key: bytes, entry: bytes) -> None:
-        """Take one entry of a collection away, if it is there."""
-        ...
+    def delete_entry(self, table: bytes, key: bytes, entry: bytes) -> None: ...
 
     def has_entries(self, table: bytes, key: bytes, *, but: bytes | None = None) -> bool:
         """Tell whether a collection has any entry, apart from one."""
@@ -133,9 +113,7 @@ class CellStore(StateStore, Protocol):
         """Return a collection in the order of its entries."""
         ...
 
-    def clear_entries(self, table: bytes, key: bytes) -> None:
-        """Take a whole collection away."""
-        ...
+    def clear_entries(self, table: bytes, key: bytes) -> None: ...
 
     def keys(self, table: bytes) -> Iterator[bytes]:
         """Yield the keys of a table in the order of cells; it may change meanwhile.

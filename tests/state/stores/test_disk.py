@@ -85,7 +85,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     cells = DiskCells(tmp_path / "task" / "below", MAX_BYTES, Reads())
 
     with pytest.raises(OSError, match="task"):
-        cells.put(b"\x01cell", b"")
+        cells.put_all([(b"\x01cell", b"")])
     with pytest.raises(OSError, match="task"):
         cells.get(b"\x01cell")
 
@@ -94,7 +94,7 @@ def test_a_database_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     cells = DiskCells(tmp_path / "task", 1 << 62, Reads())
 
     with pytest.raises(OSError, match=r"state in .*task cannot be written"):
-        cells.put(b"\x01cell", b"")
+        cells.put_all([(b"\x01cell", b"")])
 
 
 def test_a_task_has_a_folder_below_that_of_all() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from gearpy.core.base.stable_hash import key_group
 from gearpy.state.encoding.coders import MSGPACK, pack_atom
 from gearpy.state.encoding.keys import TASK_GROUP, encode_key
-from gearpy.state.stores.cells import cell_of
 from gearpy.state.stores.many import (
     CHUNK,
     WITH_KEY,
@@ -54,7 +53,7 @@ def cells_in(chunks: list[Chunk], *, is_keyed: bool = True) -> dict[tuple[int, b
 
 @given(KEYS)
 def test_cells_are_those_of_each_key(keys: list[Any]) -> None:
-    assert cells_of(TABLE, keys) == [cell_of(TABLE, encode_key(key)) for key in keys]
+    assert cells_of(TABLE, keys) == [TABLE + encode_key(key) for key in keys]
 
 
 @given(KEYS)
