@@ -109,10 +109,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         ),
     },
     "What is stored": {
-        "state": (
-            "stored.state:commands",
-            "The state of the steps of an application, as tables.",
-        ),
+        "state": ("stored.state:commands", "The state of the steps of an application, as tables."),
         "savepoint": (
             "stored.savepoint:commands",
             "Savepoints: epochs under names, kept until they are dropped.",

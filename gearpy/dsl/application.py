@@ -47,6 +47,15 @@ class StreamApp:
     Every method of a stream adds a step and returns the stream behind it; nothing runs until the
     application is run or submitted.
 
+    Args:
+        name: letters, digits, ``_ - .``; unique among the running applications of a cluster.
+        parallelism: tasks of each operator that does not say otherwise.
+        localities: for the name of a step, the machines that its tasks may be on, such as
+            ``{"parse": ["machine1", "machine2"]}``; `application.localities` counts more.
+        hosts: the machines that all others may be on; `application.hosts` counts more.
+        priority: "high" gets slots before "normal", and that before "low"; likewise.
+        relaxation: "one-worker" has all executors on one worker, "any" has not; likewise.
+
     Example:
         >>> import gearpy as gp
         >>> app = gp.StreamApp("double")
@@ -103,7 +112,29 @@ class StreamApp:
         idle_after: Duration | None = None,
         when_idle: WhenIdle = "hold",
     ) -> Stream[T]:
-        """Return the stream of a source's records."""
+        """Return the stream of a source's records.
+
+        Args:
+            source: the source to read.
+            parallelism: number of tasks that share its partitions.
+            name: for people, and to find its state by when the program has changed.
+            late: the rule for a record that is older than its partition has promised by the
+                records before it: "keep" it, and let windows decide; "drop" it; "restamp" it with
+                the time that was promised; or "side", which puts it into `Stream.late`. All but
+                the first count it.
+            idle_after: a partition that has given nothing for so long holds event time back no
+                longer, until it gives again. Without it, the source alone decides.
+            when_idle: the rule for event time of idle partitions. "hold": it stands still when
+                all are, where the furthest one was: windows behind that stay open. "advance": it
+                follows the clock on the wall, ``idle_after`` behind it, so that windows close on
+                silent input. This is for event times of now: results then depend on when records
+                arrive, a replay may find other records late, and older records than that are late
+                when they come.
+
+        Raises:
+            ConfigError: ``source`` is none, or ``late``, ``idle_after`` or ``when_idle`` is not
+                understood; or ``when_idle="advance"`` has no ``idle_after``.
+        """
         if not isinstance(source, Source):
             raise ConfigError(f'read takes a source such as gp.files("*.txt"), not {source!r}')
         check_late(late, SOURCE_LATE)
@@ -133,11 +164,22 @@ class StreamApp:
         return tuple(self._program.steps)
 
     def build(self) -> StreamApplication:
-        """Return the graph that will run."""
+        """Return the graph that will run.
+
+        Raises:
+            ConfigError: it cannot run; all mistakes at once.
+        """
         return self.scaled({})
 
     def scaled(self, scale: Mapping[str, int]) -> StreamApplication:
-        """Return the graph that will run, with other numbers of tasks than the program says."""
+        """Return the graph that will run, with other numbers of tasks than the program says.
+
+        Args:
+            scale: the tasks of steps, by id or name.
+
+        Raises:
+            ConfigError: it cannot run, or there is no such step; all mistakes at once.
+        """
         application = lower(
             self.name,
             self._program.steps,
@@ -148,7 +190,12 @@ class StreamApp:
         )
         application.dag = with_hosts(application.dag, self.localities)
         application.wishes = self.wishes
-        application.of_no_use = self._of_no_use()
+        if not any(isinstance(each, _EFFECTS) or each.kind == "inspect" for each in self.plan):
+            application.of_no_use = (
+                f"nothing comes of application {self.name!r}: end its streams with .write(...), "
+                "such as .write(gp.console()); or with .inspect(...) of a function that is called "
+                "for what it does"
+            )
         _written[application] = self
         return application
 
@@ -162,22 +209,16 @@ class StreamApp:
         Only programs that go straight from one bounded source to the sink have one: by functions
         over records or batches, and windows of event time with aggregates. Spark's workers read
         the source, so they must see the same files; the program's functions are sent to them.
+
+        Args:
+            spark: a session, such as `gearpy.spark.session()` gives; of Spark Connect, too.
+            sink: name of the step that writes, or its number; not needed if there is only one.
+
+        Raises:
+            ConfigError: a step is not among these; names it, and says why. Or there is no record
+                to tell the columns.
         """
         from gearpy.dsl.plan.linear import linear_plan  # noqa: PLC0415 - only who has Spark needs it
         from gearpy.spark.query.frame import spark_table  # noqa: PLC0415 - the same
 
         return spark_table(spark, linear_plan(self.name, self.plan, sink))
-
-    def _of_no_use(self) -> str:
-        """Return the reason not to run it, if nothing comes of all the steps."""
-        if any(map(_has_effect, self.plan)):
-            return ""
-        return (
-            f"nothing comes of application {self.name!r}: end its streams with .write(...), such "
-            "as .write(gp.console()); or with .inspect(...) of a function that is called for what "
-            "it does"
-        )
-
-
-def _has_effect(step: Operator) -> bool:
-    return isinstance(step, _EFFECTS) or step.kind == "inspect"

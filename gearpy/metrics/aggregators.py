@@ -23,7 +23,20 @@ def aggregated(question: GetHistory, items: Iterable[HistoryItem]) -> Iterator[H
         case "":
             yield from items
         case "ProcessorAggregator":
-            yield from _of_processors(items)
+            # Meters add up; of histograms it is the mean.
+            groups: dict[tuple[int, str], list[HistoryItem]] = {}
+            for item in items:
+                if found := _TASK.fullmatch(item.name):
+                    key = item.at_ms, f"{found['of']}:{found['name']}"
+                    groups.setdefault(key, []).append(item)
+            for (at_ms, name), members in groups.items():
+                kind = members[0].kind
+                parts = len(members) if kind == "histogram" else 1
+                values = {
+                    field: sum(member.values[field] for member in members) / parts
+                    for field in members[0].values
+                }
+                yield HistoryItem(at_ms=at_ms, name=name, kind=kind, values=values)
         case "TaskFilterAggregator":
             for item in items:
                 found = _TASK.fullmatch(item.name)
@@ -35,21 +48,6 @@ def aggregated(question: GetHistory, items: Iterable[HistoryItem]) -> Iterator[H
                     and _is_within(found["task"], question.start_task, question.end_task)
                 ):
                     yield item
-
-
-def _of_processors(items: Iterable[HistoryItem]) -> Iterator[HistoryItem]:
-    """Yield for each processor and time the sum of meters, and the mean of histograms."""
-    groups: dict[tuple[int, str], list[HistoryItem]] = {}
-    for item in items:
-        if found := _TASK.fullmatch(item.name):
-            groups.setdefault((item.at_ms, f"{found['of']}:{found['name']}"), []).append(item)
-    for (at_ms, name), members in groups.items():
-        parts = len(members) if members[0].kind == "histogram" else 1
-        values = {
-            field: sum(member.values[field] for member in members) / parts
-            for field in members[0].values
-        }
-        yield HistoryItem(at_ms=at_ms, name=name, kind=members[0].kind, values=values)
 
 
 def _is_within(number: str, first: int, last: int) -> bool:

@@ -4,7 +4,6 @@
 """
 
 import json
-from collections.abc import Iterator
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -188,23 +187,19 @@ ALERT_RULES: Final = (
 
 
 def rule_file() -> str:
-    return "\n".join(_lines()) + "\n"
-
-
-def _lines() -> Iterator[str]:
-    yield "# Alerts of gearpy; made by: gear metrics rules"
-    yield "groups:"
-    yield "  - name: gearpy"
-    yield "    rules:"
+    lines = ["# Alerts of gearpy; made by: gear metrics rules", "groups:", "  - name: gearpy"]
+    lines.append("    rules:")
     for rule in (each for each in ALERT_RULES if each.value):
-        yield f"      - alert: {rule.alert}"
-        yield f"        expr: {json.dumps(rule.query)}"
-        if rule.for_s:
-            yield f"        for: {rule.for_s}s"
-        yield f"        labels: {{severity: {_SEVERITIES[rule.level]}}}"
-        yield "        annotations:"
-        yield f"          summary: {json.dumps(rule.text)}"
-        yield f"          description: {json.dumps(rule.advice)}"
+        lines += [
+            f"      - alert: {rule.alert}",
+            f"        expr: {json.dumps(rule.query)}",
+            *([f"        for: {rule.for_s}s"] if rule.for_s else []),
+            f"        labels: {{severity: {_SEVERITIES[rule.level]}}}",
+            "        annotations:",
+            f"          summary: {json.dumps(rule.text)}",
+            f"          description: {json.dumps(rule.advice)}",
+        ]
+    return "\n".join(lines) + "\n"
 
 
 _SEVERITIES: Final = {"warn": "warning", "bad": "critical"}

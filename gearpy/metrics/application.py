@@ -168,12 +168,14 @@ class ApplicationMetrics:
             for task, sample in latencies.items()
         )
         self._before = _Before(at_ms, marks, latencies)
+        watermarks = [known_ms(each.watermark_ms) for each in clocks.values() if not each.idle]
+        told = [each for each in watermarks if each is not None]
         self._newest = FinePoint(
             flows=flows,
             records_in_rate=_total(flows[pid].rate for pid in outline.sources),
             records_out_rate=_total(flows[pid].out_rate for pid in outline.sinks),
             latency=lately,
-            watermark_lag_ms=_lag_ms(at_ms, clocks.values()),
+            watermark_lag_ms=float(at_ms - min(told)) if told else None,
             epoch_ms=float(application.epoch_ms) if application.epoch else None,
             epoch_bytes=float(application.epoch_bytes) if application.epoch else None,
             state_bytes=float(sum(each.load.state_bytes for each in self._loads.values())),
@@ -227,6 +229,17 @@ class ApplicationMetrics:
         page = listed[question.first : question.first + _PROCESSORS_PER_PAGE]
         last = question.first + len(page)
         each = [point for _, point in points]
+        processors = []
+        for pid in page:
+            flows = [point.flows.get(pid, _UNKNOWN) for point in each]
+            processors.append(
+                ProcessorSeries(
+                    processor_id=pid,
+                    rate=tuple(flow.rate for flow in flows),
+                    busy=tuple(flow.busy for flow in flows),
+                    backpressured=tuple(flow.backpressured for flow in flows),
+                )
+            )
         return SeriesData(
             app_id=self.app_id,
             at_ms=tuple(at_ms for at_ms, _ in points),
@@ -238,7 +251,7 @@ class ApplicationMetrics:
             epoch_ms=tuple(point.epoch_ms for point in each),
             epoch_bytes=tuple(point.epoch_bytes for point in each),
             state_bytes=tuple(point.state_bytes for point in each),
-            processors=tuple(_series_of(pid, each) for pid in page),
+            processors=tuple(processors),
             events=tuple(event for event in self._events if event.at_ms > question.since_ms),
             more_from=last if last < len(listed) else 0,
         )
@@ -285,22 +298,6 @@ def _flow(pairs: list[tuple[_Marks, _Marks]], lasting_ms: int) -> Flow:
     return Flow(*rates, min(1.0, busy_ms / time_ms), min(1.0, blocked_ms / time_ms))
 
 
-def _series_of(pid: int, points: list[FinePoint]) -> ProcessorSeries:
-    flows = [point.flows.get(pid, _UNKNOWN) for point in points]
-    return ProcessorSeries(
-        processor_id=pid,
-        rate=tuple(flow.rate for flow in flows),
-        busy=tuple(flow.busy for flow in flows),
-        backpressured=tuple(flow.backpressured for flow in flows),
-    )
-
-
 def _total(rates: Iterable[float | None]) -> float | None:
     known = [rate for rate in rates if rate is not None]
     return sum(known) if known else None
-
-
-def _lag_ms(at_ms: int, clocks: Iterable[TaskClock]) -> float | None:
-    told = [known_ms(clock.watermark_ms) for clock in clocks if not clock.idle]
-    known = [watermark_ms for watermark_ms in told if watermark_ms is not None]
-    return float(at_ms - min(known)) if known else None

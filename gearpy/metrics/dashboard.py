@@ -145,14 +145,10 @@ CHARTS: Final = (
         lines=(("rate(python_gc_pause_seconds_total[1m])", "{{app}} {{process}}"),),
     ),
     Chart(
-        title="Slots",
-        unit="short",
-        lines=(("gearpy_slots", "all"), ("gearpy_free_slots", "free")),
+        title="Slots", unit="short", lines=(("gearpy_slots", "all"), ("gearpy_free_slots", "free"))
     ),
     Chart(
-        title="Applications by status",
-        unit="short",
-        lines=(("gearpy_applications", "{{status}}"),),
+        title="Applications by status", unit="short", lines=(("gearpy_applications", "{{status}}"),)
     ),
 )
 

@@ -21,12 +21,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.utils import floatToGoString
 
 from gearpy.ids import MASTER_EXECUTOR
-from gearpy.messages.metrics import (
-    HistogramSample,
-    MetricsData,
-    ProcessSample,
-    TaskSample,
-)
+from gearpy.messages.metrics import HistogramSample, MetricsData, ProcessSample, TaskSample
 from gearpy.metrics.catalogue import (
     APPLICATION_METRICS,
     CATALOGUE,
@@ -48,6 +43,11 @@ _BOUNDS: Final = tuple(2.0**power for power in range(-20, 11, 2))
 
 _Family: TypeAlias = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 _Families: TypeAlias = dict[str, _Family]
+_KINDS: Final[Mapping[str, Callable[..., _Family]]] = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+}
 
 
 class SampleCollector(Collector):
@@ -76,14 +76,29 @@ def page_of(sample: ClusterSample) -> bytes:
 def metrics_of(sample: ClusterSample) -> list[Metric]:
     families: _Families = {}
     for name, data in sample.applications:
-        _add_application(families, name, data)
+        for info, of_application in APPLICATION_METRICS.items():
+            _add(families, info, (name,), of_application(data.application))
+        _add(families, REFUSED_ORDERS, (name, "appmaster"), data.application.refused_orders)
+        for number, processor in data.processors.items():
+            _add(families, CATALOGUE["gearpy_processor_info"], (name, str(number), processor), 1)
         _add_tasks(families, name, data)
     for name, data in sample.executors:
         _add_tasks(families, name, data)
-    for info, labels, value in _process_values(sample):
-        _add(families, info, labels, value)
+    # Each process counts once: several roles may be in one.
+    seen = set[tuple[int, int]]()
+    for app, name, measured in _processes(sample):
+        if (known := (measured.pid, measured.started_ms)) in seen:
+            continue
+        seen.add(known)
+        for info, of_process in PROCESS_METRICS.items():
+            if (value := of_process(measured)) >= 0:
+                _add(families, info, (app, name), value)
     for process in sample.processes:
-        _add_gauges(families, process.gauges)
+        for info in (*CLUSTER_METRICS, *MASTER_METRICS):
+            for gauge, value in process.gauges.items():
+                plain, _, label = gauge.partition(".")
+                if plain == info.name:
+                    _add(families, info, (label,) if info.labels else (), value)
         _add(families, REFUSED_ORDERS, ("", process.name), process.gauges.get(REFUSED_ORDERS.name))
     return list(families.values())
 
@@ -91,40 +106,26 @@ def metrics_of(sample: ClusterSample) -> list[Metric]:
 # -- applications ------------------------------------------------------------------------------
 
 
-def _add_application(families: _Families, app: str, data: MetricsData) -> None:
-    for info, of_application in APPLICATION_METRICS.items():
-        _add(families, info, (app,), of_application(data.application))
-    refused = data.application.refused_orders
-    _add(families, REFUSED_ORDERS, (app, "appmaster"), refused)
-    for processor, name in data.processors.items():
-        _add(families, CATALOGUE["gearpy_processor_info"], (app, str(processor), name), 1)
-
-
 def _add_tasks(families: _Families, app: str, data: MetricsData) -> None:
     distributions: defaultdict[tuple[MetricInfo, int], list[HistogramSample]] = defaultdict(list)
     for task in data.tasks:
-        processor, labels = (
-            task.task_id.processor,
-            (app, str(task.task_id.processor), str(task.task_id)),
-        )
+        processor = task.task_id.processor
+        labels = (app, str(processor), str(task.task_id))
         for info, of_task in TASK_METRICS.items():
             value = of_task(task)
             if isinstance(value, HistogramSample):
                 distributions[info, processor].append(value)
             else:
                 _add(families, info, labels, value)
-        for name, derived in _derived(task, data.at_ms):
-            _add(families, CATALOGUE[name], labels, derived)
+        if task.watermark_ms is not None:
+            lag_s = (data.at_ms - task.watermark_ms) / 1000
+            _add(families, CATALOGUE["gearpy_watermark_lag_seconds"], labels, lag_s)
+        if task.total:
+            left = task.total - task.done
+            _add(families, CATALOGUE["gearpy_source_lag_records"], labels, left)
         _add_user_metrics(families, labels, task)
     for (info, processor), samples in distributions.items():
         _add(families, info, (app, str(processor)), merged(samples))
-
-
-def _derived(task: TaskSample, at_ms: int) -> Iterator[tuple[str, float]]:
-    if task.watermark_ms is not None:
-        yield "gearpy_watermark_lag_seconds", (at_ms - task.watermark_ms) / 1000
-    if task.total:
-        yield "gearpy_source_lag_records", task.total - task.done
 
 
 def _add_user_metrics(families: _Families, labels: tuple[str, ...], task: TaskSample) -> None:
@@ -148,22 +149,6 @@ def _add_user_metrics(families: _Families, labels: tuple[str, ...], task: TaskSa
 # -- processes ---------------------------------------------------------------------------------
 
 
-def _process_values(
-    sample: ClusterSample,
-) -> Iterator[tuple[MetricInfo, tuple[str, ...], float]]:
-    """Yield the measurements of processes, each once: several roles may be in one."""
-    seen = set[tuple[int, int]]()
-    for app, process, measured in _processes(sample):
-        known = (measured.pid, measured.started_ms)
-        if known in seen:
-            continue
-        seen.add(known)
-        for info, of_process in PROCESS_METRICS.items():
-            value = of_process(measured)
-            if value >= 0:
-                yield info, (app, process), value
-
-
 def _processes(sample: ClusterSample) -> Iterator[tuple[str, str, ProcessSample]]:
     for each in sample.processes:
         yield "", each.name, each.process
@@ -172,14 +157,6 @@ def _processes(sample: ClusterSample) -> Iterator[tuple[str, str, ProcessSample]
             is_master = executor.executor_id == MASTER_EXECUTOR
             name = "appmaster" if is_master else f"executor{executor.executor_id}"
             yield app, name, executor.process
-
-
-def _add_gauges(families: _Families, gauges: Mapping[str, float]) -> None:
-    for info in (*CLUSTER_METRICS, *MASTER_METRICS):
-        for name, value in gauges.items():
-            plain, _, label = name.partition(".")
-            if plain == info.name:
-                _add(families, info, (label,) if info.labels else (), value)
 
 
 # -- families ----------------------------------------------------------------------------------
@@ -193,7 +170,9 @@ def _add(
 ) -> None:
     if value is None:
         return
-    family = families.get(info.name) or families.setdefault(info.name, _family(info))
+    family = families.get(info.name)
+    if family is None:
+        family = families[info.name] = _KINDS[info.kind](info.name, info.help, labels=info.labels)
     if isinstance(family, HistogramMetricFamily):
         assert isinstance(value, HistogramSample), info.name
         counts = [*cumulative(value, _BOUNDS), count_of(value)]
@@ -203,12 +182,3 @@ def _add(
     else:
         assert not isinstance(value, HistogramSample), info.name
         family.add_metric(labels, value)
-
-
-def _family(info: MetricInfo) -> _Family:
-    labels = info.labels
-    if info.kind == "counter":
-        return CounterMetricFamily(info.name, info.help, labels=labels)
-    if info.kind == "gauge":
-        return GaugeMetricFamily(info.name, info.help, labels=labels)
-    return HistogramMetricFamily(info.name, info.help, labels=labels)

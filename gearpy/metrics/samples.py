@@ -14,7 +14,6 @@ from gearpy.messages.metrics import (
     ProcessMetricsData,
     TaskLoad,
     TaskSample,
-    UserMetric,
 )
 
 #: What one message holds of tasks; a control frame holds twice as much.
@@ -82,11 +81,9 @@ def page_of(
 def size_of(measured: TaskLoad) -> int:
     """Return an estimate of the bytes that a sample takes in a message, rather too many."""
     size = _TASK_BYTES + _buckets(measured.processing) + _buckets(measured.latency)
-    return size + sum(map(_user_size, measured.user))
-
-
-def _user_size(metric: UserMetric) -> int:
-    return _METRIC_BYTES + len(metric.name.encode()) + _buckets(metric.histogram)
+    for each in measured.user:
+        size += _METRIC_BYTES + len(each.name.encode()) + _buckets(each.histogram)
+    return size
 
 
 def _buckets(sample: HistogramSample) -> int:

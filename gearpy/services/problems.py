@@ -89,29 +89,25 @@ def _on_invalid(_: Request, error: Exception) -> JSONResponse:
 def answer_of(error: ProblemRaised | GearpyError) -> JSONResponse:
     if isinstance(error, ProblemRaised):
         return problem_answer(error.status_code, error.problem)
-    status, fix = _status_of(error), None
-    if status == _UNAVAILABLE:
-        fix = f"see whether the master runs ({program('master')}), and what its log says"
+    fix = None
+    match error:
+        case ChangeForbidden():
+            status = _FORBIDDEN
+        case SubmitRefused():
+            status = _NOT_FOUND if str(error).startswith(_NO_SUCH) else _CONFLICT
+        case GraphError() | ConfigError() | OperatorError():
+            status = _BAD_REQUEST
+        case ConnectionLost() | AskTimeout() | AuthenticationFailed():
+            status = _UNAVAILABLE
+            fix = f"see whether the master runs ({program('master')}), and what its log says"
+        case _:
+            status = _INTERNAL
     return problem_answer(status, Problem(error=str(error), fix=fix))
 
 
 def _on_gearpy(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, GearpyError)
     return answer_of(error)
-
-
-def _status_of(error: GearpyError) -> int:
-    match error:
-        case ChangeForbidden():
-            return _FORBIDDEN
-        case SubmitRefused():
-            return _NOT_FOUND if str(error).startswith(_NO_SUCH) else _CONFLICT
-        case GraphError() | ConfigError() | OperatorError():
-            return _BAD_REQUEST
-        case ConnectionLost() | AskTimeout() | AuthenticationFailed():
-            return _UNAVAILABLE
-        case _:
-            return _INTERNAL
 
 
 def _on_bug(request: Request, error: Exception) -> JSONResponse:

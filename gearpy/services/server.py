@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -33,13 +34,7 @@ from gearpy.services.security.sessions import Logins
 from gearpy.transport.security.credentials import is_loopback
 from gearpy.transport.security.start_token import StartToken, kept_for_others, start_tokens_of
 from gearpy.transport.security.tls import page_context
-from gearpy.transport.security.tokens import (
-    StoredToken,
-    TokenFile,
-    TokenScope,
-    hash_of,
-    new_token,
-)
+from gearpy.transport.security.tokens import StoredToken, TokenFile, TokenScope, hash_of, new_token
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +99,7 @@ class Services:
             else None,
             needs_login=needs_token,
             user=user,
-            names=_names_of(host, names),
+            names=frozenset(each.lower() for each in (host, socket.gethostname(), *names) if each),
             cookie=f"gearpy_login_{port}",
             limits=limits,
         )
@@ -125,7 +120,8 @@ class Services:
         if self.started is not None:
             self._opened.enter_context(_findable(self.started, tokens.path))
         self._server = _server(self._deps, limits, tls)
-        self._thread = threading.Thread(target=self._run, name="gearpy-services", daemon=True)
+        serve = partial(self._server.run, sockets=[self._socket])
+        self._thread = threading.Thread(target=serve, name="gearpy-services", daemon=True)
         self._thread.start()
 
     @property
@@ -149,9 +145,6 @@ class Services:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _run(self) -> None:
-        self._server.run(sockets=[self._socket])
 
 
 @contextmanager
@@ -205,11 +198,6 @@ def _listening(host: str, port: int) -> socket.socket:
             "with --port or services.port"
         ) from error
     return listening
-
-
-def _names_of(host: str, names: Sequence[str]) -> frozenset[str]:
-    own = socket.gethostname()
-    return frozenset(each.lower() for each in (host, own, *names) if each)
 
 
 def _in_url(host: str) -> str:

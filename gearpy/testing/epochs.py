@@ -112,7 +112,12 @@ class SimulatedEpochs:
             if self._cut_times is not None and cut.cut_time_ms is not None:
                 self._cut_times.on_aborted()
         self.asked_epoch += 1
-        self._cut = Cut(self.asked_epoch, self._next_cut_time_ms(list(clocks)))
+        times, cut_time_ms = list(clocks), None
+        if self._cut_times is not None and any(each.clock_ms != MAX_MS for each in times):
+            for each in times:
+                self._cut_times.on_clock(each)
+            cut_time_ms = self._cut_times.next_ms()
+        self._cut = Cut(self.asked_epoch, cut_time_ms)
         self._is_ended = False
         return self._cut
 
@@ -131,7 +136,16 @@ class SimulatedEpochs:
         """Encode the snapshots of an epoch, not before; False if it was given up meanwhile."""
         if self._cut is None or self._cut.epoch != epoch:
             return False
-        self._note_cut(self._cut)
+        if self._cut_times is not None and self._cut.cut_time_ms is not None:
+            has_missed = any(
+                each.has_missed_cut
+                for snapshots in self._waiting.values()
+                for each in snapshots
+                if each.epoch == epoch
+            )
+            self._cut_times.on_complete(has_missed=has_missed)
+            self.by_event_time += not has_missed
+            self.missed_cuts += has_missed
         resumes = {task: self._resume(task, epoch) for task in self._tasks}
         self._history = [*self._history, _Complete(epoch, resumes)][-_RETAINED:]
         self._cut = None
@@ -158,26 +172,6 @@ class SimulatedEpochs:
         return is_damaged
 
     # --------------------------------------------------------------------------------------
-
-    def _next_cut_time_ms(self, clocks: Sequence[TaskClock]) -> int | None:
-        if self._cut_times is None or all(each.clock_ms == MAX_MS for each in clocks):
-            return None
-        for each in clocks:
-            self._cut_times.on_clock(each)
-        return self._cut_times.next_ms()
-
-    def _note_cut(self, cut: Cut) -> None:
-        if self._cut_times is None or cut.cut_time_ms is None:
-            return
-        has_missed = any(
-            each.has_missed_cut
-            for snapshots in self._waiting.values()
-            for each in snapshots
-            if each.epoch == cut.epoch
-        )
-        self._cut_times.on_complete(has_missed=has_missed)
-        self.by_event_time += not has_missed
-        self.missed_cuts += has_missed
 
     def _resume(self, task: TaskId, epoch: int) -> TaskResume:
         due = [each for each in self._waiting[task] if each.epoch <= epoch]

@@ -218,13 +218,7 @@ def _check_application(
     crashes = [rng.randrange(1, _CRASHES_WITHIN_MS) for _ in range(3)]
     cut: EpochCut = "event-time" if seed % 2 else "position"
     simulation = Simulation(
-        app,
-        seed=seed,
-        cut_every_ms=5,
-        crash_at_ms=crashes,
-        may_miss=True,
-        faults=_FAULTS,
-        cut=cut,
+        app, seed=seed, cut_every_ms=5, crash_at_ms=crashes, may_miss=True, faults=_FAULTS, cut=cut
     )
     try:
         simulation.run()

@@ -36,11 +36,7 @@ class World:
     """
 
     def __init__(
-        self,
-        seed: int,
-        *,
-        start_ms: int = _START_MS,
-        readings_per_ms: int = _READINGS_PER_MS,
+        self, seed: int, *, start_ms: int = _START_MS, readings_per_ms: int = _READINGS_PER_MS
     ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)

@@ -8,12 +8,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from gearpy.messages.client import FiringAlert
-from gearpy.messages.summaries import (
-    STORE,
-    ApplicationDetail,
-    LongTurnSummary,
-    ProcessorSummary,
-)
+from gearpy.messages.summaries import STORE, ApplicationDetail, LongTurnSummary
 from gearpy.metrics.samples import known_ms
 from gearpy.views import text
 from gearpy.views.findings import HELD_BACK, SLOTS, findings_of, keeps_up, processor_of
@@ -182,57 +177,40 @@ def _processors(
     earlier = {each.processor_id: each for each in had}
     span_ms = look.at_ms - before.at_ms if before else 0
     holder = look.detail.why[-1].task if look.detail.why else ""
-    return tuple(
-        _processor(
-            each,
-            _counted(each, earlier.get(each.processor_id), span_ms),
-            measured,
-            role=_role(each.processor_id, look.detail),
-            holds_clock=processor_of(holder) == each.processor_id,
+    targets = {each.target for each in look.detail.edges}
+    sources = {each.source for each in look.detail.edges}
+    found = []
+    for now in look.detail.processors:
+        number = now.processor_id
+        role: Role = "step" if number in sources else "sink"
+        if number not in targets:
+            role = "source"
+        # The counts of an app master are there also where nothing is measured.
+        was = earlier.get(number)
+        counted: dict[str, Any] = {
+            "records_in": now.records_in,
+            "records_out": now.records_out,
+            "records_in_rate": _rate(now.records_in, was.records_in if was else None, span_ms),
+            "records_out_rate": _rate(now.records_out, was.records_out if was else None, span_ms),
+            "watermark_ms": now.clock_ms,
+            "late": now.late_records,
+            "skipped": now.skipped_records,
+            "quarantined": now.quarantined_records,
+        }
+        figures = measured.processor(number, is_source=role == "source")
+        counted |= {name: value for name, value in figures.items() if value is not None}
+        found.append(
+            ProcessorFigures(
+                id=number,
+                name=now.name,
+                role=role,
+                parallelism=now.parallelism,
+                steps=now.steps,
+                holds_clock=processor_of(holder) == number,
+                **counted,
+            )
         )
-        for each in look.detail.processors
-    )
-
-
-def _role(processor_id: int, detail: ApplicationDetail) -> Role:
-    if all(each.target != processor_id for each in detail.edges):
-        return "source"
-    return "step" if any(each.source == processor_id for each in detail.edges) else "sink"
-
-
-def _processor(
-    processor: ProcessorSummary,
-    counted: Mapping[str, Any],
-    measured: Measurements,
-    *,
-    role: Role,
-    holds_clock: bool,
-) -> ProcessorFigures:
-    figures = measured.processor(processor.processor_id, is_source=role == "source")
-    known = {name: value for name, value in figures.items() if value is not None}
-    return ProcessorFigures(
-        id=processor.processor_id,
-        name=processor.name,
-        role=role,
-        parallelism=processor.parallelism,
-        steps=processor.steps,
-        holds_clock=holds_clock,
-        **{**counted, **known},
-    )
-
-
-def _counted(now: ProcessorSummary, was: ProcessorSummary | None, span_ms: int) -> dict[str, Any]:
-    """Return the counts of an app master, which are there also where nothing is measured."""
-    return {
-        "records_in": now.records_in,
-        "records_out": now.records_out,
-        "records_in_rate": _rate(now.records_in, was.records_in if was else None, span_ms),
-        "records_out_rate": _rate(now.records_out, was.records_out if was else None, span_ms),
-        "watermark_ms": now.clock_ms,
-        "late": now.late_records,
-        "skipped": now.skipped_records,
-        "quarantined": now.quarantined_records,
-    }
+    return tuple(found)
 
 
 def _why(turn: LongTurnSummary | None, waits_for: str, unsaid: AbstractSet[str]) -> str | None:
@@ -252,12 +230,12 @@ def _slow_edges(
     for each in figures.values():
         targets = [edge.target for edge in detail.edges if edge.source == each.id]
         if (each.backpressured or 0.0) >= HELD_BACK and targets:
-            slow.add((each.id, max(targets, key=lambda target: _fullness(figures[target]))))
+            fullness = {
+                target: (figures[target].busy or 0.0) + (figures[target].backpressured or 0.0)
+                for target in targets
+            }
+            slow.add((each.id, max(targets, key=fullness.__getitem__)))
     return slow
-
-
-def _fullness(processor: ProcessorFigures) -> float:
-    return (processor.busy or 0.0) + (processor.backpressured or 0.0)
 
 
 def _rate(now: int, was: int | None, span_ms: int) -> float | None:

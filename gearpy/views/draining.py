@@ -26,11 +26,10 @@ class DrainNotice:
         self._due_ms = now_ms + _EVERY_MS
         waits_for = summary.progress.waits_for
         what = f"waits for {waits_for}" if waits_for else "what was read is still being shown"
-        parts = (f"{what}; {self._times(now_ms)}", self._way_out)
-        return text.printable("; ".join(each for each in parts if each))
-
-    def _times(self, now_ms: int) -> str:
-        so_far = f"stopping for {(now_ms - self._began_ms) // 1000} s"
+        times = f"stopping for {(now_ms - self._began_ms) // 1000} s"
         if self._timeout_ms is None:
-            return f"{so_far}; it ends as failed when that takes longer than {_TIMEOUT_KEY}"
-        return f"{so_far}, after {self._timeout_ms // 1000} s ({_TIMEOUT_KEY}) it ends as failed"
+            times += f"; it ends as failed when that takes longer than {_TIMEOUT_KEY}"
+        else:
+            times += f", after {self._timeout_ms // 1000} s ({_TIMEOUT_KEY}) it ends as failed"
+        parts = (f"{what}; {times}", self._way_out)
+        return text.printable("; ".join(each for each in parts if each))

@@ -27,10 +27,7 @@ from gearpy.views.model import Headline, Level, ProcessorFigures
 _LOUDNESS: Final[Sequence[Level]] = ("bad", "warn", "info", "ok")
 #: What to do about each thing that a task may wait for; `core.app.clock.WaitsFor` has them all.
 _ADVICE: Final = {
-    "idle": (
-        "{task} {idle} and holds nothing back",
-        "the clock goes on with its next record",
-    ),
+    "idle": ("{task} {idle} and holds nothing back", "the clock goes on with its next record"),
     "unacknowledged output": (
         "{task} has sent records that the tasks after it have not processed yet",
         "if this lasts, they are too slow or stuck; see their logs, or give them more parallelism",
@@ -334,10 +331,8 @@ def _nobody_to_blame(
             task=source.task,
             processor=processor_of(source.task),
         )
-    return _keeping_up(detail, holder) if keeps_up(detail) and not stall else None
-
-
-def _keeping_up(detail: ApplicationDetail, holder: ClockHolderSummary) -> Headline:
+    if stall or not keeps_up(detail):
+        return None
     lag = "it keeps up with the sources"
     if detail.lag_ms >= _BEHIND_MIN_MS:
         lag += f", {text.duration(detail.lag_ms)} behind what they have read"

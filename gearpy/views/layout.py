@@ -54,24 +54,31 @@ def layout_of(processors: Sequence[int], edges: Sequence[tuple[int, int]]) -> La
     for sweep in range(_SWEEPS):
         ordered, joined = (columns[1:], before) if sweep % 2 == 0 else (columns[-2::-1], behind)
         for column in ordered:
-            place = {slot: at / len(each) for each in columns for at, slot in enumerate(each)}
-            column.sort(key=lambda slot: _mean(slot, joined.get(slot, ()), place))
+            ranks = {slot: at / len(each) for each in columns for at, slot in enumerate(each)}
+            near = {slot: joined.get(slot) or [slot] for slot in column}
+            means = {slot: sum(ranks[e] for e in near[slot]) / len(near[slot]) for slot in column}
+            column.sort(key=means.__getitem__)
     height = max((_height(column) for column in columns), default=0.0)
-    places = {
-        slot: (_MARGIN + at * (WIDTH + _GAP_X), _MARGIN + top)
-        for at, column in enumerate(columns)
-        for slot, top in _tops(column, height)
-    }
+    places: dict[_Slot, Point] = {}
+    for at, column in enumerate(columns):
+        top = (height - _height(column)) / 2  # The column is in the middle.
+        for slot in column:
+            places[slot] = (_MARGIN + at * (WIDTH + _GAP_X), _MARGIN + top)
+            top += _height_of(slot) + _GAP_Y
+    lines: dict[tuple[int, int], list[Point]] = {}
+    for edge, chain in chains.items():
+        points = lines[edge] = []
+        for slot in chain:
+            x, top = places[slot]
+            middle = top + _height_of(slot) / 2
+            points += [(x, middle)] * (slot != chain[0])
+            points += [(x + WIDTH, middle)] * (slot != chain[-1])
     return Layout(
         boxes={slot: place for slot, place in places.items() if isinstance(slot, int)},
-        lines={edge: _points(chain, places) for edge, chain in chains.items()},
+        lines=lines,
         width=2 * _MARGIN + max(0, len(columns) * (WIDTH + _GAP_X) - _GAP_X),
         height=2 * _MARGIN + height,
     )
-
-
-def _mean(slot: _Slot, joined: Sequence[_Slot], place: Mapping[_Slot, float]) -> float:
-    return sum(place[each] for each in joined) / len(joined) if joined else place[slot]
 
 
 def _height(column: Sequence[_Slot]) -> float:
@@ -80,23 +87,3 @@ def _height(column: Sequence[_Slot]) -> float:
 
 def _height_of(slot: _Slot) -> float:
     return HEIGHT if isinstance(slot, int) else _BEND_HEIGHT
-
-
-def _tops(column: Sequence[_Slot], height: float) -> list[tuple[_Slot, float]]:
-    top, tops = (height - _height(column)) / 2, []
-    for slot in column:
-        tops.append((slot, top))
-        top += _height_of(slot) + _GAP_Y
-    return tops
-
-
-def _points(chain: Sequence[_Slot], places: Mapping[_Slot, Point]) -> list[Point]:
-    points: list[Point] = []
-    for slot in chain:
-        left, top = places[slot]
-        middle = top + _height_of(slot) / 2
-        if slot != chain[0]:
-            points.append((left, middle))
-        if slot != chain[-1]:
-            points.append((left + WIDTH, middle))
-    return points

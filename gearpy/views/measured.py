@@ -5,7 +5,6 @@ from typing import Any, Final, NamedTuple
 
 from gearpy.ids import TaskId
 from gearpy.messages.metrics import (
-    ExecutorSample,
     HistogramSample,
     MetricKind,
     MetricsData,
@@ -107,9 +106,13 @@ class Measurements:
         pairs = self._pairs(samples)
         told = [each.watermark_ms for each in samples if each.watermark_ms is not None]
         watermark_ms = min(told, default=None)
-        latency = merged(
-            since(each.latency, _latency_of(self._earlier.get(each.task_id), each))
+        earlier = {
+            was.task_id: was.latency
             for each in samples
+            if (was := self._earlier.get(each.task_id)) and was.session == each.session
+        }
+        latency = merged(
+            since(each.latency, earlier.get(each.task_id, HistogramSample())) for each in samples
         )
         return {
             "records_in": sum(each.records_in for each in samples),
@@ -202,21 +205,13 @@ class Measurements:
         now = next((each for each in known if each.executor_id == executor_id), None)
         if now is None:
             return {}
-        rss_bytes = now.process.rss_bytes
-        return {
-            "rss_bytes": rss_bytes if rss_bytes >= 0 else None,
-            **self._use(now, self._processes.get(now.executor_id)),
-        }
-
-    def _use(self, now: ExecutorSample, was: ExecutorSample | None) -> dict[str, float]:
-        is_same = was is not None and was.process.pid == now.process.pid
-        if was is None or not is_same or self._span_ms < SPAN_MIN_MS:
-            return {}
-        span_s = self._span_ms / 1000
-        return {
-            "cpu": max(0.0, (now.process.cpu_s - was.process.cpu_s) / span_s),
-            "gc_pause_share": max(0.0, (now.process.gc_pause_s - was.process.gc_pause_s) / span_s),
-        }
+        process, earlier = now.process, self._processes.get(now.executor_id)
+        use: dict[str, Any] = {"rss_bytes": process.rss_bytes if process.rss_bytes >= 0 else None}
+        if earlier and earlier.process.pid == process.pid and self._span_ms >= SPAN_MIN_MS:
+            was, span_s = earlier.process, self._span_ms / 1000
+            use["cpu"] = max(0.0, (process.cpu_s - was.cpu_s) / span_s)
+            use["gc_pause_share"] = max(0.0, (process.gc_pause_s - was.gc_pause_s) / span_s)
+        return use
 
 
 class ProcessUse(NamedTuple):
@@ -234,11 +229,6 @@ def use_of(now: ProcessMetricsData, was: ProcessMetricsData | None) -> ProcessUs
         return ProcessUse(rss_bytes)
     used_s = now.process.cpu_s - was.process.cpu_s
     return ProcessUse(rss_bytes, max(0.0, used_s * 1000 / span_ms))
-
-
-def _latency_of(was: TaskSample | None, now: TaskSample) -> HistogramSample:
-    is_same = was is not None and was.session == now.session
-    return was.latency if was is not None and is_same else HistogramSample()
 
 
 def _value_of(metric: UserMetric) -> float:

@@ -13,12 +13,7 @@ from gearpy.views import text
 from gearpy.views.drawing import AMBER, BLUE, RED, graph_svg
 from gearpy.views.model import AppView, Level
 
-_COLOURS: Final[Mapping[Level, str]] = {
-    "ok": BLUE,
-    "info": BLUE,
-    "warn": AMBER,
-    "bad": RED,
-}
+_COLOURS: Final[Mapping[Level, str]] = {"ok": BLUE, "info": BLUE, "warn": AMBER, "bad": RED}
 _WORDS: Final[Mapping[Level, str]] = {"ok": "", "info": "", "warn": "look: ", "bad": "bad: "}
 _ROWS_MAX: Final = 100
 _COLUMNS_MAX: Final = 20
@@ -60,7 +55,7 @@ def mistakes_html(name: str, mistakes: Sequence[str]) -> str:
 
 
 def records_html(records: Sequence[Any]) -> str:
-    shown = [_cells_of(each) for each in records[:_ROWS_MAX]]
+    shown = [*map(_cells_of, records[:_ROWS_MAX])]
     names = list(dict.fromkeys(name for row in shown for name in row))
     left_out = [
         f"{len(records) - len(shown):,} more records" if len(records) > len(shown) else "",
@@ -68,7 +63,10 @@ def records_html(records: Sequence[Any]) -> str:
     ]
     names = names[:_COLUMNS_MAX]
     head = "".join(f'<th style="text-align:left">{text.html(name)}</th>' for name in names)
-    body = "".join(_row(row, names) for row in shown)
+    body = "".join(
+        f"<tr>{''.join(_cell(row[n]) if n in row else '<td></td>' for n in names)}</tr>"
+        for row in shown
+    )
     note = ", ".join(each for each in left_out if each) or text.plural(len(records), "record")
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f"{_BOX}{_scrolling(table)}<div {_QUIET}>{text.html(note)}</div></div>"
@@ -109,20 +107,14 @@ def _cells_of(record: Any) -> Mapping[str, Any]:
     if isinstance(record, Mapping):
         return {str(name): value for name, value in record.items()}
     if names := getattr(record, "_fields", None):
-        return {name: _at(name, getattr(record, name)) for name in names}
+        cells = {name: getattr(record, name) for name in names}
+        for name in _TIMES & cells.keys():
+            if type(cells[name]) is int and cells[name] not in {MIN_MS, MAX_MS}:
+                cells[name] = text.time(cells[name])
+        return cells
     if is_dataclass(record) and not isinstance(record, type):
         return {each.name: getattr(record, each.name) for each in fields(record)}
     return {"value": record}
-
-
-def _at(name: str, value: Any) -> Any:
-    is_time = name in _TIMES and type(value) is int and value not in {MIN_MS, MAX_MS}
-    return text.time(value) if is_time else value
-
-
-def _row(row: Mapping[str, Any], names: Iterable[str]) -> str:
-    cells = (_cell(row[name]) if name in row else "<td></td>" for name in names)
-    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _cell(value: Any) -> str:

@@ -11,14 +11,7 @@ from gearpy.messages.client import FiringAlert
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
 from gearpy.views.findings import findings_of, sentence
 from gearpy.views.measured import ProcessUse
-from gearpy.views.model import (
-    AppRow,
-    AppView,
-    AttentionView,
-    MasterView,
-    OverviewView,
-    WorkerView,
-)
+from gearpy.views.model import AppRow, AppView, AttentionView, MasterView, OverviewView, WorkerView
 
 _UNKNOWN: Final = ProcessUse()
 _NO_USE: Final[Mapping[int, ProcessUse]] = MappingProxyType({})

@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from gearpy.cli.apps.describe import describe_application
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
-from gearpy.cli.terminal.options import AppRef, Given, asking
+from gearpy.cli.terminal.options import AppRef, Given, argument, asking, option
 from gearpy.cli.terminal.output import hint_if_cut_off, print_hints, print_json, table
 from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.cluster.client.client import ClusterClient
@@ -71,10 +71,7 @@ add_lazy(
 @asking
 def info(
     given: Given,
-    ref: Annotated[
-        str | None,
-        typer.Argument(metavar="[ID]", help="Only this application.", show_default=False),
-    ] = None,
+    ref: Annotated[str | None, argument(metavar="[ID]", help="Only this application.")] = None,
 ) -> None:
     """List the applications and workers of a cluster, or describe one application."""
     with given.client() as client:
@@ -154,9 +151,7 @@ def kill(given: Given, ref: AppRef) -> None:
 def ask(
     given: Given,
     ref: AppRef,
-    question: Annotated[
-        str, typer.Argument(help="JSON, or else a text.", metavar="QUESTION", show_default=False)
-    ],
+    question: Annotated[str, argument(help="JSON, or else a text.", metavar="QUESTION")],
     *,
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, metavar="S", help="Wait so many seconds.")
@@ -189,11 +184,10 @@ def stop(
     ] = False,
     savepoint: Annotated[
         str,
-        typer.Option(
+        option(
             "--savepoint",
             metavar="NAME",
             help="The same, and its last epoch is kept under this name until it is dropped.",
-            show_default=False,
         ),
     ] = "",
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="For its end.")] = True,
@@ -271,11 +265,10 @@ def restart(
     ] = False,
     checkpoint_folder: Annotated[
         str,
-        typer.Option(
+        option(
             "--checkpoint-folder",
             metavar="PLACE",
             help="The folder or URL that its checkpoints were moved to, on all machines.",
-            show_default=False,
         ),
     ] = "",
 ) -> None:
@@ -319,8 +312,7 @@ def logs(
     ref: AppRef,
     *,
     executor: Annotated[
-        int | None,
-        typer.Option("--executor", min=0, metavar="N", help="Of this one.", show_default=False),
+        int | None, option("--executor", min=0, metavar="N", help="Of this one.")
     ] = None,
     appmaster: Annotated[
         bool, typer.Option("--appmaster", help="Of its app master; that is the default.")
@@ -346,12 +338,7 @@ def logs(
 
 
 def _follow(
-    client: ClusterClient,
-    app_id: AppId,
-    executor_id: ExecutorId,
-    shown: LogText,
-    *,
-    as_json: bool,
+    client: ClusterClient, app_id: AppId, executor_id: ExecutorId, shown: LogText, *, as_json: bool
 ) -> None:
     """Ask again and again for new text; a new launch has a log of its own."""
     pause, has_ended = threading.Event(), False

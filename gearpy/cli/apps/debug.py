@@ -8,7 +8,7 @@ import typer
 from msgspec import to_builtins
 
 from gearpy.cli.terminal.exits import FAILED
-from gearpy.cli.terminal.options import AppRef, Given, asking
+from gearpy.cli.terminal.options import AppRef, Given, argument, asking, option
 from gearpy.cli.terminal.output import (
     card_lines,
     json_of_error,
@@ -26,42 +26,34 @@ from gearpy.views import text
 def debug(
     given: Given,
     ref: AppRef,
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="[TASK]", help="Such as 2.0: processor and index.", show_default=False
-        ),
-    ] = "",
+    task: Annotated[str, argument(metavar="[TASK]", help="Such as 2.0: processor and index.")] = "",
     *,
     epoch: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--epoch",
             min=0,
             metavar="N",
             help="Begin with the state at the end of this epoch, or of the newest stored before "
             "it. Default: what leads to the last failure.",
-            show_default=False,
         ),
     ] = None,
     until: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--until",
             min=1,
             metavar="N",
             help="End with this epoch. Default: the one in which it failed, or else the last.",
-            show_default=False,
         ),
     ] = None,
     record: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--record",
             min=1,
             metavar="N",
             help="Give it this record of 'gear quarantine list' instead.",
-            show_default=False,
         ),
     ] = None,
     stop: Annotated[

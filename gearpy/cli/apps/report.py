@@ -9,10 +9,9 @@ from posixpath import dirname, join, normpath
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
-import typer
 
 import gearpy
-from gearpy.cli.terminal.options import AppRef, Given, asking
+from gearpy.cli.terminal.options import AppRef, Given, asking, option
 from gearpy.cli.terminal.output import print_json
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.looking import alerts_about, look_at
@@ -64,12 +63,11 @@ def report(
     *,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--output",
             "-o",
             metavar="FILE",
             help="Where to write it; default: NAME-ID.html in this folder.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

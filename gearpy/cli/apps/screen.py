@@ -9,13 +9,7 @@ from rich.text import Text
 
 from gearpy.core.master.registry import TERMINAL
 from gearpy.views import text
-from gearpy.views.model import (
-    AppView,
-    Headline,
-    Level,
-    OverviewView,
-    ProcessorFigures,
-)
+from gearpy.views.model import AppView, Headline, Level, OverviewView, ProcessorFigures
 
 #: What processors can be sorted by; the first is the order in which data flows.
 ORDERS: Final = ("flow", "rate", "busy", "behind")
@@ -46,43 +40,26 @@ def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -
         + ("" if view.of_actors else f", {text.plural(tasks, 'task')}"),
     ]
     facts += [f"user {view.user}"] if view.user else []
-    head = _foreign(view.name, style="bold")
+    head, level = _foreign(view.name, style="bold"), view.headline.level
     parts: list[RenderableType] = [
         Text.assemble(head, f"  {view.status}  ", (text.printable(" · ".join(facts)), "dim")),
-        *_headline(view.headline),
+        _foreign(f"{_MARKS[level]} {view.headline.text}", style=_STYLES[level]),
     ]
+    parts += [_foreign(f"  {view.headline.advice}")] if view.headline.advice else []
     parts += [Text(text.past(view.known_ms), style="yellow")] if view.known_ms else []
     parts.append(Text())
     parts += [] if view.of_actors else [*_totals(view)]
     if view.processors:
-        is_wide = width >= _WIDE
-        has_shares = any(one.busy is not None for one in view.processors)
-        table = _table()
-        table.add_column("", width=1)
-        table.add_column("processor", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
-        for name in ("tasks", "records/s", "behind", "late"):
-            table.add_column(name, justify="right", no_wrap=True)
-        if has_shares:
-            table.add_column("busy", no_wrap=True, min_width=_BAR + 6)
-            table.add_column("held", justify="right", no_wrap=True)
-        if is_wide:
-            table.add_column("lately", no_wrap=True, min_width=_SPARK)
-            table.add_column("p99", justify="right", no_wrap=True)
-            table.add_column("state", justify="right", no_wrap=True)
-        read = [each.watermark_ms for each in view.processors if each.role == "source"]
-        newest = max((each for each in read if each is not None), default=None)
-        behind = {
-            each.id: None
-            if newest is None or each.watermark_ms is None
-            else max(0, newest - each.watermark_ms)
-            for each in view.processors
-        }
-        for one in _sorted(view.processors, order, behind):
-            cells = _row(one, behind[one.id], view.headline, has_shares=has_shares, is_wide=is_wide)
-            table.add_row(*cells)
-        parts += [Text(), table]
+        parts += [Text(), _processors(view, width, order)]
     for title, lines in (
-        ("metrics of the program", [*_metrics(view)]),
+        (
+            "metrics of the program",
+            [
+                f"{each.name}: {text.metric(each)} ({processor.name})"
+                for processor in view.processors
+                for each in processor.metrics
+            ],
+        ),
         ("alerts", [f"{each.rule}: {each.text}" for each in view.alerts]),
         (
             "latest",
@@ -140,13 +117,6 @@ def overview_screen(view: OverviewView, *, width: int) -> RenderableType:
 # -- an application ----------------------------------------------------------------------------
 
 
-def _headline(headline: Headline) -> Iterator[Text]:
-    style = _STYLES[headline.level]
-    yield _foreign(f"{_MARKS[headline.level]} {headline.text}", style=style)
-    if headline.advice:
-        yield _foreign(f"  {headline.advice}")
-
-
 def _totals(view: AppView) -> Iterator[Text]:
     totals = view.totals
     latency = [text.span(each) for each in (totals.latency_p50_ms, totals.latency_p99_ms)]
@@ -193,10 +163,41 @@ def _facts(facts: Mapping[str, str]) -> Text:
     return line
 
 
-def _metrics(view: AppView) -> Iterator[str]:
-    for processor in view.processors:
-        for each in processor.metrics:
-            yield f"{each.name}: {text.metric(each)} ({processor.name})"
+def _processors(view: AppView, width: int, order: Order) -> Table:
+    is_wide = width >= _WIDE
+    has_shares = any(one.busy is not None for one in view.processors)
+    table = _table()
+    table.add_column("", width=1)
+    table.add_column("processor", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
+    for name in ("tasks", "records/s", "behind", "late"):
+        table.add_column(name, justify="right", no_wrap=True)
+    if has_shares:
+        table.add_column("busy", no_wrap=True, min_width=_BAR + 6)
+        table.add_column("held", justify="right", no_wrap=True)
+    if is_wide:
+        table.add_column("lately", no_wrap=True, min_width=_SPARK)
+        table.add_column("p99", justify="right", no_wrap=True)
+        table.add_column("state", justify="right", no_wrap=True)
+    read = [each.watermark_ms for each in view.processors if each.role == "source"]
+    newest = max((each for each in read if each is not None), default=None)
+    behind = {
+        each.id: None
+        if newest is None or each.watermark_ms is None
+        else max(0, newest - each.watermark_ms)
+        for each in view.processors
+    }
+    keys: dict[str, Callable[[ProcessorFigures], float]] = {
+        "rate": lambda each: _rate_of(each) or 0,
+        "busy": lambda each: each.busy or 0,
+        "behind": lambda each: behind[each.id] or 0,
+    }
+    shown = list(view.processors)
+    if order in keys:
+        shown.sort(key=keys[order], reverse=True)
+    for one in shown:
+        cells = _row(one, behind[one.id], view.headline, has_shares=has_shares, is_wide=is_wide)
+        table.add_row(*cells)
+    return table
 
 
 def _row(
@@ -227,25 +228,8 @@ def _row(
         yield Text(text.size(each.state_bytes))
 
 
-def _sorted(
-    processors: Sequence[ProcessorFigures], order: Order, behind: Mapping[int, int | None]
-) -> list[ProcessorFigures]:
-    keys = {**_KEYS, "behind": lambda each: behind[each.id] or 0}
-    key = keys.get(order)
-    return list(processors) if key is None else sorted(processors, key=key, reverse=True)
-
-
 def _rate_of(each: ProcessorFigures) -> float | None:
     return each.records_out_rate if each.role == "source" else each.records_in_rate
-
-
-_KEYS: Final[Mapping[str, Callable[[ProcessorFigures], float]]] = {
-    "rate": lambda each: _rate_of(each) or 0,
-    "busy": lambda each: each.busy or 0,
-}
-
-
-# -- a cluster ---------------------------------------------------------------------------------
 
 
 # -- both --------------------------------------------------------------------------------------

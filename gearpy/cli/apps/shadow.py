@@ -10,7 +10,16 @@ from msgspec import to_builtins
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import FAILED, exit_code_of_signal
 from gearpy.cli.terminal.guard import noting_signals
-from gearpy.cli.terminal.options import AppRef, Given, NextArgs, NoArgs, Program, next_args, takes
+from gearpy.cli.terminal.options import (
+    AppRef,
+    Given,
+    NextArgs,
+    NoArgs,
+    Program,
+    argument,
+    next_args,
+    takes,
+)
 from gearpy.cli.terminal.output import (
     card_lines,
     json_of_error,
@@ -47,7 +56,7 @@ class ProgressNotice:
 def shadow(
     given: Given,
     ref: AppRef,
-    step: Annotated[str, typer.Argument(metavar="STEP", help="By id or name.", show_default=False)],
+    step: Annotated[str, argument(metavar="STEP", help="By id or name.")],
     target: Program,
     args: NextArgs = None,
     *,
@@ -111,17 +120,17 @@ def _print(found: ShadowReport, *, verbose: bool) -> None:
     print(
         f"{text.printable(found.step)}: {tasks}, {epochs}, {text.count(found.records)} records in"
     )
+    change = ""
+    if found.then.seconds and found.records:
+        change = f"{found.now.seconds / found.then.seconds - 1:+.0%}"
     rows = [
         [
             text.printable(side.program),
             text.count(number),
-            (f"{side.seconds * 1e6 / found.records:.1f}" if found.records else ""),
-            change,
+            f"{side.seconds * 1e6 / found.records:.1f}" if found.records else "",
+            by,
         ]
-        for side, number, change in (
-            (found.then, compared.then, ""),
-            (found.now, compared.now, _change(found)),
-        )
+        for side, number, by in ((found.then, compared.then, ""), (found.now, compared.now, change))
     ]
     table("versions", ("program", "#out", "#us a record", "#change"), rows)
     print_lines(_verdict(found, verbose=verbose))
@@ -170,12 +179,6 @@ def _are_alike(found: ShadowReport) -> bool:
     then, now = found.then, found.now
     causes = [each.rejected and each.rejected.cause for each in (then, now)]
     return then.rejects == now.rejects and causes[0] == causes[1]
-
-
-def _change(found: ShadowReport) -> str:
-    if not (found.then.seconds and found.records):
-        return ""
-    return f"{found.now.seconds / found.then.seconds - 1:+.0%}"
 
 
 def _short(cell: str) -> str:

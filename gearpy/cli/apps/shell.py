@@ -12,7 +12,7 @@ import typer
 
 import gearpy as gp
 from gearpy.cli.terminal.exits import FAILED
-from gearpy.cli.terminal.options import Given, takes
+from gearpy.cli.terminal.options import Given, option, takes
 from gearpy.cli.terminal.output import print_error
 from gearpy.errors import GearpyError
 from gearpy.messages import client as questions
@@ -28,10 +28,7 @@ def shell(
     given: Given,
     *,
     statements: Annotated[
-        str | None,
-        typer.Option(
-            "-c", metavar="CODE", help="Run this instead of asking for it.", show_default=False
-        ),
+        str | None, option("-c", metavar="CODE", help="Run this instead of asking for it.")
     ] = None,
 ) -> None:
     """A Python prompt with a connected client, to look at a cluster and to change it.

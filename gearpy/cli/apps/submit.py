@@ -11,7 +11,7 @@ import typer
 from msgspec.structs import replace
 
 from gearpy.cli.terminal.connect import connected
-from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Program, takes
+from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Program, option, takes
 from gearpy.cli.terminal.output import print_guarantee, print_hints, print_json
 from gearpy.cluster.app.config import application_overrides
 from gearpy.cluster.processes.trial import tried_here
@@ -41,13 +41,9 @@ def submit(
     target: Program,
     args: AppArgs = None,
     *,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", help="Instead of the application's own.", show_default=False),
-    ] = None,
+    name: Annotated[str | None, option("--name", help="Instead of the application's own.")] = None,
     name_prefix: Annotated[
-        str,
-        typer.Option("--namePrefix", "--name-prefix", help="Before the name.", show_default=False),
+        str, option("--namePrefix", "--name-prefix", help="Before the name.")
     ] = "",
     executors: Executors = None,
     requirements_check: Annotated[
@@ -60,13 +56,12 @@ def submit(
     ] = True,
     from_checkpoint: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--from-checkpoint",
             metavar="ID[@EPOCH]|NAME",
             help="Begin with what another application had stored, such as its earlier version: "
             "its number, or CLUSTER/appN of another cluster; without an epoch the newest. Or with "
             "the savepoint of this name.",
-            show_default=False,
         ),
     ] = None,
     allow_drop: Annotated[

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from gearpy.cli.apps.screen import ORDERS, application_screen, overview_screen
-from gearpy.cli.terminal.options import Given, asking
+from gearpy.cli.terminal.options import Given, argument, asking
 from gearpy.cluster.client.looking import ClusterWatch
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, ConnectionLost
@@ -33,10 +33,8 @@ def top(
     given: Given,
     ref: Annotated[
         str | None,
-        typer.Argument(
-            metavar="ID",
-            help="Number or name of an application; the whole cluster if not given.",
-            show_default=False,
+        argument(
+            metavar="ID", help="Number or name of an application; the whole cluster if not given."
         ),
     ] = None,
     *,
@@ -67,18 +65,14 @@ def top(
 def _twice(look: Callable[[], _View]) -> _View:
     """Look again after a moment if there would be no rates, as nobody has looked before."""
     view = look()
-    if not _lacks_rates(view):
+    if isinstance(view, AppView):
+        rates = [(view.status, view.totals.records_in_rate)]
+    else:
+        rates = [(each.status, each.records_in_rate) for each in view.applications]
+    if all(status in TERMINAL or rate is not None for status, rate in rates):
         return view
     time.sleep(_APART_S)
     return look()
-
-
-def _lacks_rates(view: _View) -> bool:
-    if isinstance(view, AppView):
-        return view.status not in TERMINAL and view.totals.records_in_rate is None
-    return any(
-        each.status not in TERMINAL and each.records_in_rate is None for each in view.applications
-    )
 
 
 def _screen(view: _View, width: int, order: str) -> RenderableType:

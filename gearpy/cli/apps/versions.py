@@ -18,8 +18,10 @@ from gearpy.cli.terminal.options import (
     NextArgs,
     NoArgs,
     Program,
+    argument,
     asking,
     next_args,
+    option,
     takes,
 )
 from gearpy.cli.terminal.output import hint_if_cut_off, print_json, print_lines, table
@@ -47,34 +49,30 @@ _GOES_ON: Final = (
 _MAY_GO_ON: Final = "the change may have begun: 'gear app history {0}' tells"
 _Executors = Annotated[
     int,
-    typer.Option(
+    option(
         "--executors",
         min=0,
         metavar="N",
         help="Executors that share the tasks; without it none gets more tasks than one has now.",
-        show_default=False,
     ),
 ]
 _AllowDrop = Annotated[
-    bool,
-    typer.Option("--allow-drop", help="Leave behind what the new version has no place for."),
+    bool, typer.Option("--allow-drop", help="Leave behind what the new version has no place for.")
 ]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")]
 _Wait = Annotated[
     bool | None,
-    typer.Option(
+    option(
         "--wait/--no-wait",
         help="Until it is known whether it stays; at an event time only if asked for.",
-        show_default=False,
     ),
 ]
 _At = Annotated[
     str,
-    typer.Option(
+    option(
         "--at",
         metavar="TIME",
         help="Records from this event time on are of the new version, older ones of the old one.",
-        show_default=False,
     ),
 ]
 
@@ -133,10 +131,9 @@ def scale(
     ref: AppRef,
     steps: Annotated[
         list[str],
-        typer.Argument(
+        argument(
             metavar="STEP=N...",
             help="Steps, by id or name, and their tasks; with 1..8 autoscale chooses.",
-            show_default=False,
         ),
     ],
     *,
@@ -179,8 +176,7 @@ def rollback(
     given: Given,
     ref: AppRef,
     version: Annotated[
-        int,
-        typer.Argument(metavar="VERSION", min=0, help="One of 'gear app history'."),
+        int, typer.Argument(metavar="VERSION", min=0, help="One of 'gear app history'.")
     ],
     *,
     allow_drop: _AllowDrop = False,

@@ -9,7 +9,7 @@ import typer
 
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import Given, configured
+from gearpy.cli.terminal.options import Given, configured, option
 from gearpy.cli.terminal.output import print_json
 from gearpy.config.schema import Config
 from gearpy.distribution import require
@@ -22,21 +22,15 @@ commands = group("Certificates of a cluster's own authority, for transport.tls =
 
 _Folder: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--folder",
-        metavar="FOLDER",
-        help="Where to put them; default: transport.tls-folder.",
-        show_default=False,
-    ),
+    option("--folder", metavar="FOLDER", help="Where to put them; default: transport.tls-folder."),
 ]
 _Hosts: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--host",
         metavar="NAME",
         help="Name or address of the machine as the others see it; may be given several times. "
         "localhost, 127.0.0.1 and ::1 are always in.",
-        show_default=False,
     ),
 ]
 _Days: TypeAlias = Annotated[
@@ -85,11 +79,10 @@ def node(
     *,
     authority: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--authority",
             metavar="FOLDER",
             help="Where 'gear certs init' made the authority; default: transport.tls-folder.",
-            show_default=False,
         ),
     ] = None,
     folder: _Folder = None,

@@ -14,7 +14,7 @@ from gearpy.cli.daemons.workers import workers
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_console, log_to_stderr
-from gearpy.cli.terminal.options import Given, MetricsPlace, configured, takes
+from gearpy.cli.terminal.options import Given, MetricsPlace, configured, option, takes
 from gearpy.cli.terminal.output import print_json
 from gearpy.cli.terminal.services import NoToken, addresses, open_services
 from gearpy.clocks import wall_ms
@@ -42,17 +42,14 @@ masters = group("Start a master, or list or change those of a cluster.", no_args
 add_commands(masters)
 
 
-_Host: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--host", metavar="HOST", help="Where to listen.", show_default=False),
-]
+_Host: TypeAlias = Annotated[str | None, option("--host", metavar="HOST", help="Where to listen.")]
 _LogFormat: TypeAlias = Annotated[
     Literal["text", "json"] | None,
-    typer.Option("--log-format", help="Of the log files; default: log.format.", show_default=False),
+    option("--log-format", help="Of the log files; default: log.format."),
 ]
 _LogLevel: TypeAlias = Annotated[
     Literal["debug", "info", "warning", "error"] | None,
-    typer.Option("--log-level", help="Default: log.level.", show_default=False),
+    option("--log-level", help="Default: log.level."),
 ]
 _Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", help="The log here, too.")]
 _as_daemon = takes("conf", "set_", "as_json", "verbose", verbose=_Verbose)
@@ -65,13 +62,7 @@ def local(
     workers: Annotated[int, typer.Option("--workers", min=1, max=1000, metavar="N")] = 2,
     slots: Annotated[
         int | None,
-        typer.Option(
-            "--slots",
-            min=1,
-            metavar="N",
-            help="Slots of each worker; default: worker.slots.",
-            show_default=False,
-        ),
+        option("--slots", min=1, metavar="N", help="Slots of each worker; default: worker.slots."),
     ] = None,
     executors: Annotated[
         Literal["thread", "process"],
@@ -99,12 +90,7 @@ def local(
     with (
         suppress(KeyboardInterrupt),
         LocalCluster(
-            config,
-            workers=workers,
-            slots=slots,
-            listen=True,
-            executors=executors,
-            durable=True,
+            config, workers=workers, slots=slots, listen=True, executors=executors, durable=True
         ) as cluster,
         _page(cluster.client, config, no_token=no_token) if ui else nullcontext() as page,
         _metrics_at(metrics, lambda: cluster_sample(cluster.client), config) as metrics_at,
@@ -207,15 +193,12 @@ def worker(
     context: typer.Context,
     *,
     slots: Annotated[
-        int | None,
-        typer.Option("--slots", min=1, metavar="N", help="Default: worker.slots."),
+        int | None, typer.Option("--slots", min=1, metavar="N", help="Default: worker.slots.")
     ] = None,
     master: Annotated[
         str | None,
         typer.Option(
-            "--master",
-            metavar="HOST:PORT",
-            help="Where the master is; default: cluster.masters.",
+            "--master", metavar="HOST:PORT", help="Where the master is; default: cluster.masters."
         ),
     ] = None,
     host: _Host = None,

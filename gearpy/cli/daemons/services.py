@@ -11,7 +11,7 @@ import typer
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_stderr
-from gearpy.cli.terminal.options import Given, asking, configured
+from gearpy.cli.terminal.options import Given, argument, asking, configured, option
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cli.terminal.services import NoToken, addresses, open_services
 from gearpy.clocks import wall_ms
@@ -32,31 +32,28 @@ def services(
     *,
     host: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--host",
             metavar="HOST",
             help="Where to listen; default: services.host. Beyond this machine it needs tokens.",
-            show_default=False,
         ),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--port",
             min=0,
             max=65_535,
             metavar="N",
             help="Default: services.port; 0 lets the system choose.",
-            show_default=False,
         ),
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--name",
             metavar="NAME",
             help="A name of this host in the address line of browsers; others are refused.",
-            show_default=False,
         ),
     ] = None,
     no_token: NoToken = False,
@@ -135,12 +132,7 @@ def list_(given: Given) -> None:
 def show(
     given: Given,
     address: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="URL",
-            help="Of services; then their token alone is printed.",
-            show_default=False,
-        ),
+        str | None, argument(metavar="URL", help="Of services; then their token alone is printed.")
     ] = None,
 ) -> None:
     """Print the addresses of services that you run on this machine, with the tokens they made."""

@@ -13,7 +13,7 @@ import typer
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_stderr
-from gearpy.cli.terminal.options import Given, takes
+from gearpy.cli.terminal.options import Given, option, takes
 from gearpy.cli.terminal.output import print_json
 from gearpy.cluster.boot.remote import connect
 from gearpy.config.load import as_overrides, load
@@ -31,11 +31,10 @@ commands = group("Run a cluster inside a Spark application, look at it, end it."
 
 _Folder: TypeAlias = Annotated[
     Path,
-    typer.Option(
+    option(
         "--folder",
         metavar="FOLDER",
         help="What the cluster goes on from: its applications and their checkpoints.",
-        show_default=False,
     ),
 ]
 
@@ -48,22 +47,20 @@ def start(
     folder: _Folder,
     spark: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--spark",
             metavar="URL",
             help="Spark's master, such as yarn; default: that of spark-defaults.conf, else here.",
-            show_default=False,
         ),
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, metavar="N")] = 2,
     max_workers: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--max-workers",
             min=1,
             metavar="N",
             help="As many while applications wait for slots; default: as --workers.",
-            show_default=False,
         ),
     ] = None,
     masters: Annotated[
@@ -76,12 +73,11 @@ def start(
     ] = 1,
     cores: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--cores",
             min=1,
             metavar="N",
             help="Of Spark, for each worker; default: spark.task.cpus.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -11,7 +11,6 @@ from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, asking
 from gearpy.cli.terminal.output import print_json, table
-from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.looking import detail_of
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError
@@ -94,14 +93,10 @@ def drain(
             when = f"when {runs} there have stopped" if waits_for else "nothing runs there"
             print(f"worker {worker_id} leaves, {when}", flush=True)
         if wait:
-            _wait_for_the_end(client, worker_id)
+            # The master kills what does not stop.
+            while any(each.worker_id == worker_id for each in client.ask(ListWorkers()).workers):
+                time.sleep(_POLL_S)
     if given.as_json:
         print_json({"worker_id": worker_id, "executors": waits_for, "has_ended": wait})
     elif wait:
         print(f"worker {worker_id} has ended")
-
-
-def _wait_for_the_end(client: ClusterClient, worker_id: int) -> None:
-    """Wait until the master does not know a worker any more; that kills what does not stop."""
-    while any(each.worker_id == worker_id for each in client.ask(ListWorkers()).workers):
-        time.sleep(_POLL_S)

@@ -10,7 +10,7 @@ import typer
 
 from gearpy.cli.programs.program import load_program
 from gearpy.cli.terminal.exits import FAILED
-from gearpy.cli.terminal.options import AppArgs, Given, Target, takes
+from gearpy.cli.terminal.options import AppArgs, Given, Records, Target, option, takes
 from gearpy.cli.terminal.output import print_json, print_lines
 from gearpy.messages.data import Message
 from gearpy.task.api.application import StreamApplication
@@ -30,28 +30,12 @@ def chaos(
         int, typer.Option("--seeds", min=1, metavar="N", help="Try the seeds from 1 to N.")
     ] = 20,
     seed: Annotated[
-        int | None,
-        typer.Option("--seed", min=1, metavar="K", help="Try this one alone.", show_default=False),
+        int | None, option("--seed", min=1, metavar="K", help="Try this one alone.")
     ] = None,
-    records: Annotated[
-        int | None,
-        typer.Option(
-            "--records",
-            min=1,
-            metavar="N",
-            help="Take so many records of each source; those without an end need it, or --seconds.",
-            show_default=False,
-        ),
-    ] = None,
+    records: Records = None,
     seconds: Annotated[
         float | None,
-        typer.Option(
-            "--seconds",
-            min=0.1,
-            metavar="S",
-            help="Read each source for so long at most.",
-            show_default=False,
-        ),
+        option("--seconds", min=0.1, metavar="S", help="Read each source for so long at most."),
     ] = None,
 ) -> None:
     """Run a program with crashes, in virtual time, and compare with a run without.

@@ -5,9 +5,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
-from gearpy.cli.terminal.options import Given, takes
+from gearpy.cli.terminal.options import Given, argument, takes
 from gearpy.cluster.programs.targets import split_path
 from gearpy.config.load import as_overrides, env_name
 
@@ -31,17 +29,13 @@ def main(
     given: Given,
     target: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="TARGET",
             help="FILE.py or MODULE, run as Python does; or either with :FUNCTION, which is "
             "called, with the list of arguments if it takes any.",
-            show_default=False,
         ),
     ],
-    args: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ARGS", help="For the program.", show_default=False),
-    ] = None,
+    args: Annotated[list[str] | None, argument(metavar="ARGS", help="For the program.")] = None,
 ) -> None:
     """Run a program of any kind that finds the cluster and its configuration.
 

@@ -36,11 +36,7 @@ class Page:
     def of(self, stop: StopSignals, running: RunningApplication) -> Iterator[None]:
         """Serve the page as long as the context lasts, and then until there is a signal."""
         with open_services(
-            running.client,
-            self._config,
-            port=self._port,
-            of_one_run=True,
-            no_token=self._no_token,
+            running.client, self._config, port=self._port, of_one_run=True, no_token=self._no_token
         ) as services:
             page = f"{services.page}#/app/{running.app_id}"
             self._say(f"the page of this run is at {page}")

@@ -13,17 +13,12 @@ from msgspec import to_builtins
 
 from gearpy.cli.programs.program import load_program
 from gearpy.cli.terminal.exits import FAILED
-from gearpy.cli.terminal.options import AppArgs, Given, Target, takes
+from gearpy.cli.terminal.options import AppArgs, Given, Target, option, takes
 from gearpy.cli.terminal.output import print_lines
 from gearpy.core.dag.graph import StepSpec
-from gearpy.core.dag.state_moves import StateMove, layout_of, lost, state_moves
+from gearpy.core.dag.state_moves import layout_of, lost, state_moves
 from gearpy.errors import ConfigError
-from gearpy.task.stages.plan import (
-    PhysicalPlan,
-    PlannedEdge,
-    PlannedProcessor,
-    physical_plan,
-)
+from gearpy.task.stages.plan import PhysicalPlan, PlannedEdge, PlannedProcessor, physical_plan
 from gearpy.views import text
 
 _COLUMNS: Final = 100
@@ -46,17 +41,15 @@ def plan(
     ] = "text",
     diff: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--diff",
             metavar="OTHER[:ATTR]",
             help="The program that is to take its place: tell what becomes of all that is kept. "
             "The exit code is 1 if something is dropped.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", metavar="FILE", help="Write it there.", show_default=False),
+        Path | None, option("--output", metavar="FILE", help="Write it there.")
     ] = None,
     svg: Annotated[bool, typer.Option("--svg", hidden=True)] = False,
 ) -> None:
@@ -75,17 +68,19 @@ def plan(
         return
     _, other = load_program(diff, args or ())
     moves = state_moves(layout_of(application.dag), layout_of(other.dag))
-    _put(_json(moves) if form == "json" else _text(_difference_lines(moves)), output)
-    if lost(moves):
+    gone = lost(moves)
+    if form == "json":
+        found = [
+            {"id": each.id, "name": each.name, "fate": each.fate, "lost": each.is_lost}
+            for each in moves
+        ]
+        _put(json.dumps(found) + "\n", output)
+    else:
+        lines = [line for move in moves for line in _wrapped(str(move), "    ")]
+        dropped = f"the state of {text.plural(len(gone), 'step')} is dropped"
+        _put(_text([*lines, "", dropped if gone else "no state is dropped"]), output)
+    if gone:
         raise typer.Exit(FAILED)
-
-
-def _json(moves: Iterable[StateMove]) -> str:
-    found = [
-        {"id": each.id, "name": each.name, "fate": each.fate, "lost": each.is_lost}
-        for each in moves
-    ]
-    return json.dumps(found) + "\n"
 
 
 def _text(lines: Iterable[str]) -> str:
@@ -151,18 +146,6 @@ def _order_text(step: StepSpec) -> str:
 
 def _form_of(step: StepSpec) -> str:
     return step.takes if step.takes == step.gives else f"{step.takes} to {step.gives}"
-
-
-def _difference_lines(moves: Iterable[StateMove]) -> Iterator[str]:
-    moves = list(moves)
-    for move in moves:
-        yield from _wrapped(str(move), "    ")
-    gone = lost(moves)
-    yield ""
-    if gone:
-        yield f"the state of {text.plural(len(gone), 'step')} is dropped"
-    else:
-        yield "no state is dropped"
 
 
 def _wrapped(line: str, indent: str) -> list[str]:

@@ -18,7 +18,13 @@ from gearpy.task.api.failure import operator_error
 
 def load_program(target: str, args: Sequence[str]) -> tuple[Artifact, StreamApplication]:
     """Return the program as others can find it, and the application in it."""
-    given = _artifact_of(target, args)
+    path, attr = split_target(target)
+    given, name = Artifact(kind="file", location=str(path), attr=attr, args=tuple(args)), str(path)
+    if not path.is_file() and all(part.isidentifier() for part in name.split(".")):
+        if (file := _file_of_module(name)) is not None:
+            given = replace(given, location=str(file), module=name)
+        elif not name.endswith(".py"):
+            raise ConfigError(f"no such file or module: {name}")
     with program_arguments(given), setting_up():
         application = stream_of(load(given), "this command")
     return replace(given, location=str(Path(given.location).resolve())), application
@@ -32,19 +38,6 @@ def program_arguments(program: Artifact) -> Iterator[None]:
         yield
     finally:
         sys.argv = before
-
-
-def _artifact_of(target: str, args: Sequence[str]) -> Artifact:
-    path, attr = split_target(target)
-    given = Artifact(kind="file", location=str(path), attr=attr, args=tuple(args))
-    name = str(path)
-    if path.is_file() or not all(part.isidentifier() for part in name.split(".")):
-        return given
-    if (file := _file_of_module(name)) is not None:
-        return replace(given, location=str(file), module=name)
-    if name.endswith(".py"):
-        return given
-    raise ConfigError(f"no such file or module: {name}")
 
 
 def _file_of_module(name: str) -> Path | None:

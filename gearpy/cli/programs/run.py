@@ -23,6 +23,7 @@ from gearpy.cli.terminal.options import (
     Given,
     MetricsPlace,
     Target,
+    option,
     takes,
 )
 from gearpy.cli.terminal.output import print_guarantee, print_hints
@@ -30,7 +31,7 @@ from gearpy.cli.terminal.services import NoToken
 from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.client.measured import cluster_sample
-from gearpy.cluster.embedded.run import EMBEDDED, Beside, run_until
+from gearpy.cluster.embedded.run import EMBEDDED, run_until
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.host.metrics_page import metrics_page
@@ -57,12 +58,11 @@ def run(
     executors: Executors = None,
     resume: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--resume",
             metavar="NAME",
             help="Go on where the run of this name has ended, however it did, or begin it; a name, "
             "or the path of a folder for the run.",
-            show_default=False,
         ),
     ] = None,
     metrics: MetricsPlace = None,
@@ -71,10 +71,7 @@ def run(
         bool, typer.Option("--ui", help="Serve the page of the run, at services.port.")
     ] = False,
     port: Annotated[
-        int | None,
-        typer.Option(
-            "--port", min=0, max=65_535, metavar="N", help="With --ui.", show_default=False
-        ),
+        int | None, option("--port", min=0, max=65_535, metavar="N", help="With --ui.")
     ] = None,
     keep: Annotated[
         bool, typer.Option("--keep", help="With --ui: go on serving behind the end of the run.")
@@ -114,10 +111,10 @@ def run(
                 config=config,
                 checkpoint=folder,
                 on_progress=view.on_progress,
-                say=_nothing if is_silent else _say,
+                say=(lambda _: None) if is_silent else _say,
                 beside=[
                     *([] if page is None else [partial(page.of, stop)]),
-                    *([_metrics_at(metrics)] if metrics else []),
+                    *([partial(_metrics_at, metrics)] if metrics else []),
                 ],
             )
     except GearpyError as error:
@@ -160,22 +157,15 @@ def _end_at_once(number: int, view: View, *, is_resumable: bool) -> None:
     os._exit(exit_code_of_signal(number))
 
 
-def _metrics_at(place: str) -> Beside:
-    @contextmanager
-    def beside(running: RunningApplication) -> Iterator[None]:
-        with metrics_page(place, lambda: cluster_sample(running.client)) as url:
-            _say(f"metrics at {url}")
-            yield
-
-    return beside
+@contextmanager
+def _metrics_at(place: str, running: RunningApplication) -> Iterator[None]:
+    with metrics_page(place, lambda: cluster_sample(running.client)) as url:
+        _say(f"metrics at {url}")
+        yield
 
 
 def _say(line: str) -> None:
     print(text.printable(line), file=sys.stderr, flush=True)
-
-
-def _nothing(_: str) -> None:
-    pass
 
 
 def _print_summary(summary: ApplicationSummary | None, *, as_json: bool, quiet: bool) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from gearpy.cli.programs.program import load_program
 from gearpy.cli.terminal.exits import FAILED
-from gearpy.cli.terminal.options import AppArgs, Given, Target, configured
+from gearpy.cli.terminal.options import AppArgs, Given, Records, Target, configured, option
 from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.cluster.embedded.run import run
 from gearpy.config.schema import Config
@@ -24,7 +24,6 @@ from gearpy.errors import ConfigError
 from gearpy.messages.data import Message
 from gearpy.spark.query.difference import Difference, difference
 from gearpy.spark.query.frame import twin_frame
-from gearpy.spark.query.plan import LinearPlan
 from gearpy.spark.query.recorded import HeldSource, record
 from gearpy.spark.sessions.driver import DRIVER
 from gearpy.spark.sessions.sessions import session, stop
@@ -75,16 +74,7 @@ def verify(
     against: Annotated[
         Literal["spark"], typer.Option("--against", help="What computes the same once more.")
     ] = "spark",
-    records: Annotated[
-        int | None,
-        typer.Option(
-            "--records",
-            min=1,
-            metavar="N",
-            help="Take so many records of each source; sources without an end need it.",
-            show_default=False,
-        ),
-    ] = None,
+    records: Records = None,
     show: Annotated[
         int, typer.Option("--show", min=0, metavar="N", help="Differences to print, of each kind.")
     ] = 5,
@@ -94,11 +84,10 @@ def verify(
     ] = False,
     spark: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--spark",
             metavar="URL",
             help="Which Spark: local[2], spark://HOST:PORT, or sc://HOST:PORT; default: one here.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -135,14 +124,24 @@ def verify(
                 text.count(each.spark),
                 f"{verdict.gearpy_s:.1f}",
                 f"{each.spark_s:.1f}",
-                _told(each.found),
+                _counts(each.found) or "equal",
             ]
             for each in verdict.answers
         ]
         columns = ["sink", "#gearpy", "#spark", "#gearpy s", "#spark s", "verdict"]
         table(f"{verdict.app}: gearpy and Spark on the same records", columns, rows)
-        print_lines(line for each in verdict.answers for line in _differences(each, show))
-        print_lines(_late_lines(verdict, show))
+        for each in verdict.answers:
+            found = each.found
+            lines = [f"  only gearpy: {_shown(one)}" for one in found.missing[:show]]
+            lines += [f"  only Spark:  {_shown(one)}" for one in found.extra[:show]]
+            for mine, theirs in found.different[:show]:
+                lines += [f"  gearpy: {_shown(mine)}", f"  Spark:  {_shown(theirs)}"]
+            print_lines([f"differences of {each.sink}:", *lines] if lines else [])
+        if verdict.late_records:
+            left_out = f"the stream leaves out {verdict.late_records} records that came late"
+            print_lines([f"late: {left_out}; {_LATE}"])
+            for step, late in verdict.late.items():
+                print_lines([f"  {step}: {len(late)}", *(f"    {_shown(m)}" for m in late[:show])])
     if not verdict.agrees or (verdict.late_records and not allow_late):
         raise typer.Exit(FAILED)
 
@@ -162,7 +161,13 @@ def verify_application(
     """
     plans = linear_plans(app.name, app.plan, endless=records is not None)
     with TemporaryDirectory(prefix="gear-verify-") as folder:
-        sources = _recorded([plan.source for plan in plans], Path(folder), records)
+        # Both sides read a source that is a file with an end, or else a recording of it.
+        sources: dict[Source, Source] = {
+            source: source
+            if records is None and source.bounded and isinstance(source, FileSource | RowFiles)
+            else record(source, Path(folder) / f"{at:03d}", limit=records)
+            for at, source in enumerate(dict.fromkeys(plan.source for plan in plans))
+        }
         begun = time.perf_counter()
         written, late_records = _gathered(app, sources, config, "as written")
         gearpy_s = time.perf_counter() - begun
@@ -172,23 +177,23 @@ def verify_application(
             late = {step: records for step, records in found.late.items() if records}
             held = {source: HeldSource(kept) for source, kept in sources.items()}
             written, _ = _gathered(app, held, config, "keep")
-        answers = [
-            _answer(replace(plan, source=sources[plan.source]), spark, mine)
-            for plan, mine in zip(plans, written.written, strict=True)
-        ]
+        answers = []
+        for plan, mine in zip(plans, written.written, strict=True):
+            begun = time.perf_counter()
+            frame = twin_frame(spark, replace(plan, source=sources[plan.source]))
+            theirs = [m for batch in frame.batches() for m in batch.messages()]
+            answers.append(
+                TwinAnswer(
+                    sink=plan.sink,
+                    gearpy=len(mine),
+                    spark=len(theirs),
+                    spark_s=time.perf_counter() - begun,
+                    found=difference(mine, theirs),
+                )
+            )
     return TwinVerdict(
         app=app.name, gearpy_s=gearpy_s, answers=answers, late=late, late_records=late_records
     )
-
-
-def _recorded(sources: Sequence[Source], folder: Path, records: int | None) -> dict[Source, Source]:
-    """Map each source to the one that both sides read: a file that ends, or a recording."""
-    return {
-        source: source
-        if records is None and source.bounded and isinstance(source, FileSource | RowFiles)
-        else record(source, folder / f"{at:03d}", limit=records)
-        for at, source in enumerate(dict.fromkeys(sources))
-    }
 
 
 def _gathered(
@@ -201,48 +206,14 @@ def _gathered(
     return gathered, summary.progress.late_records
 
 
-def _answer(plan: LinearPlan, spark: "SparkSession", mine: Sequence[Message]) -> TwinAnswer:
-    begun = time.perf_counter()
-    theirs = [m for batch in twin_frame(spark, plan).batches() for m in batch.messages()]
-    spark_s = time.perf_counter() - begun
-    return TwinAnswer(
-        sink=plan.sink,
-        gearpy=len(mine),
-        spark=len(theirs),
-        spark_s=spark_s,
-        found=difference(mine, theirs),
-    )
-
-
 # -- what is printed -------------------------------------------------------------------------------
 
 
-def _told(found: Difference) -> str:
-    if found.is_empty:
-        return "equal"
+def _counts(found: Difference) -> str:
     counts = {
         "missing": found.missing, "extra": found.extra, "different": found.different
     }  # fmt: skip
     return ", ".join(f"{len(of)} {name}" for name, of in counts.items() if of)
-
-
-def _differences(answer: TwinAnswer, show: int) -> list[str]:
-    found = answer.found
-    lines = [f"  only gearpy: {_shown(each)}" for each in found.missing[:show]]
-    lines += [f"  only Spark:  {_shown(each)}" for each in found.extra[:show]]
-    for mine, theirs in found.different[:show]:
-        lines += [f"  gearpy: {_shown(mine)}", f"  Spark:  {_shown(theirs)}"]
-    return [f"differences of {answer.sink}:", *lines] if lines else []
-
-
-def _late_lines(verdict: TwinVerdict, show: int) -> list[str]:
-    if not verdict.late_records:
-        return []
-    lines = [f"late: the stream leaves out {verdict.late_records} records that came late; {_LATE}"]
-    for step, records in verdict.late.items():
-        lines.append(f"  {step}: {len(records)}")
-        lines += [f"    {_shown(each)}" for each in records[:show]]
-    return lines
 
 
 def _shown(message: Message) -> str:

@@ -1,6 +1,7 @@
 """Applications as they are in the checkpoint store, whether or not there is a cluster."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -60,7 +61,13 @@ def refuse_while_running(
     The master knows. Where it does not answer, or is of another cluster, the application is taken
     to run if something was written a short time ago.
     """
-    status = _status(config, stored)
+    from gearpy.cli.terminal.connect import connected
+
+    status: str | None = None
+    quick = replace(config.masterclient, timeout_s=min(config.masterclient.timeout_s, _ANSWER_S))
+    with suppress(GearpyError), connected(replace(config, masterclient=quick)) as client:
+        if client.ask(GetCluster()).cluster_id == stored.prefix.rpartition("/")[0]:
+            status = client.ask(GetApplication(app_id=stored.app_id)).status
     if status in TERMINAL:
         return
     if status is not None:
@@ -72,16 +79,3 @@ def refuse_while_running(
             f"no master says whether application {stored.app_id} runs, and something was written "
             f"to its log {text.duration(age_ms)} ago: {advice}; or wait for a minute"
         )
-
-
-def _status(config: Config, stored: StoredApplication) -> str | None:
-    from gearpy.cli.terminal.connect import connected
-
-    quick = replace(config.masterclient, timeout_s=min(config.masterclient.timeout_s, _ANSWER_S))
-    try:
-        with connected(replace(config, masterclient=quick)) as client:
-            if client.ask(GetCluster()).cluster_id != stored.prefix.rpartition("/")[0]:
-                return None
-            return client.ask(GetApplication(app_id=stored.app_id)).status
-    except GearpyError:
-        return None

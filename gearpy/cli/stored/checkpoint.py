@@ -17,7 +17,7 @@ from gearpy.cli.stored.applications import (
 )
 from gearpy.cli.terminal.exits import FAILED, HELP
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import Given, StoredAppId, storing
+from gearpy.cli.terminal.options import Given, StoredAppId, argument, option, storing
 from gearpy.cli.terminal.output import print_hints, print_json, print_lines, table
 from gearpy.clocks import wall_ms
 from gearpy.cluster.checkpoints.changing import (
@@ -50,8 +50,7 @@ from gearpy.views import text
 commands = group("What is stored of applications; no cluster is needed.")
 
 _Epoch: TypeAlias = Annotated[
-    int | None,
-    typer.Argument(metavar="[EPOCH]", min=1, help="Default: the newest.", show_default=False),
+    int | None, argument(metavar="[EPOCH]", min=1, help="Default: the newest.")
 ]
 _Apply: TypeAlias = Annotated[
     bool, typer.Option("--apply", help="Do it; without this, only what would be done is told.")
@@ -64,10 +63,7 @@ _Places: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 @commands.command("list", epilog=HELP)
 @storing
-def list_(
-    given: Given,
-    app: StoredAppId,
-) -> None:
+def list_(given: Given, app: StoredAppId) -> None:
     """List the complete epochs of an application, the oldest first."""
     stored = find_stored(given, app)
     epochs = StoredEpochs(stored.checkpoints, stored.prefix)
@@ -99,11 +95,7 @@ def list_(
 
 @commands.command(epilog=HELP)
 @storing
-def show(
-    given: Given,
-    app: StoredAppId,
-    epoch: _Epoch = None,
-) -> None:
+def show(given: Given, app: StoredAppId, epoch: _Epoch = None) -> None:
     """Show what is in an epoch: where its sources are, its tasks with sizes, its files."""
     stored = find_stored(given, app)
     epochs = StoredEpochs(stored.checkpoints, stored.prefix)
@@ -157,10 +149,7 @@ def show(
 def verify(
     given: Given,
     app: StoredAppId,
-    epoch: Annotated[
-        int | None,
-        typer.Argument(metavar="[EPOCH]", min=1, help="Default: all.", show_default=False),
-    ] = None,
+    epoch: Annotated[int | None, argument(metavar="[EPOCH]", min=1, help="Default: all.")] = None,
 ) -> None:
     """Read all files of an application's epochs; exit code 1 if one is missing or damaged."""
     stored = find_stored(given, app)
@@ -192,8 +181,8 @@ def verify(
 def diff(
     given: Given,
     app: StoredAppId,
-    old: Annotated[int, typer.Argument(metavar="EPOCH", min=1, show_default=False)],
-    new: Annotated[int, typer.Argument(metavar="EPOCH", min=1, show_default=False)],
+    old: Annotated[int, argument(metavar="EPOCH", min=1)],
+    new: Annotated[int, argument(metavar="EPOCH", min=1)],
 ) -> None:
     """Tell in what two epochs differ: places of sources, sizes and cells of state."""
     stored = find_stored(given, app)
@@ -231,27 +220,22 @@ def diff(
 def set_offsets(
     given: Given,
     app: StoredAppId,
-    task: Annotated[
-        str | None,
-        typer.Argument(metavar="[TASK]", help="Such as 0.1; see 'show'.", show_default=False),
-    ] = None,
+    task: Annotated[str | None, argument(metavar="[TASK]", help="Such as 0.1; see 'show'.")] = None,
     places: Annotated[
         list[str] | None,
-        typer.Argument(
+        argument(
             metavar="[PARTITION=PLACE]...",
             help="A place is JSON, of the kind that 'show' has there.",
-            show_default=False,
         ),
     ] = None,
     *,
     file: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--from",
             metavar="FILE",
             help='Places of several tasks, as JSON: {"0.1": {"PARTITION": PLACE}}; or what '
             "'show --json' has printed, with other places in it.",
-            show_default=False,
         ),
     ] = None,
     apply: _Apply = False,
@@ -289,10 +273,7 @@ def set_offsets(
 @storing
 def clean(
     given: Given,
-    app: Annotated[
-        str | None,
-        typer.Argument(metavar="[ID]", help="Default: all stopped.", show_default=False),
-    ] = None,
+    app: Annotated[str | None, argument(metavar="[ID]", help="Default: all stopped.")] = None,
     *,
     apply: _Apply = False,
 ) -> None:
@@ -346,12 +327,7 @@ def clean(
 
 @commands.command(epilog=HELP)
 @storing
-def drop(
-    given: Given,
-    app: StoredAppId,
-    *,
-    apply: _Apply = False,
-) -> None:
+def drop(given: Given, app: StoredAppId, *, apply: _Apply = False) -> None:
     """Remove everything that is stored of a stopped application: nothing can go on from it."""
     config = given.config()
     stored = find_stored(given, app, config)
@@ -370,12 +346,7 @@ def drop(
 
 @commands.command(epilog=HELP)
 @storing
-def repair(
-    given: Given,
-    app: StoredAppId,
-    *,
-    apply: _Apply = False,
-) -> None:
+def repair(given: Given, app: StoredAppId, *, apply: _Apply = False) -> None:
     """Name the losses of a damaged coordinator log, and write it anew without them.
 
     Exit code 1 if it is damaged and stays so.
@@ -393,11 +364,7 @@ def repair(
         now_ms, messages = wall_ms(), found.state.messages()
         refuse_while_running(config, stored, messages, now_ms=now_ms, advice=STOP_FIRST)
         aside = repair_log(
-            stored.checkpoints,
-            stored.prefix,
-            found,
-            source=SOURCE,
-            wall_ms=lambda: now_ms,
+            stored.checkpoints, stored.prefix, found, source=SOURCE, wall_ms=lambda: now_ms
         )
     if given.as_json:
         _print_json(

@@ -11,14 +11,10 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from gearpy.cli.stored.applications import (
-    OR_FORCE,
-    find_stored,
-    refuse_while_running,
-)
+from gearpy.cli.stored.applications import OR_FORCE, find_stored, refuse_while_running
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import Given, StoredAppId, storing, takes
+from gearpy.cli.terminal.options import Given, StoredAppId, argument, option, storing, takes
 from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.clocks import wall_ms
 from gearpy.cluster.app.config import check_setting
@@ -81,28 +77,25 @@ def show(
     *,
     types: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--type",
             metavar="GLOB",
             help="Only messages of this type, such as epoch or 'set-*'; may be given several "
             "times.",
-            show_default=False,
         ),
     ] = None,
     keys: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--key",
             metavar="GLOB",
             help="Only messages with this key, such as '0/*'; may be given several times.",
-            show_default=False,
         ),
     ] = None,
     everything: Annotated[
         bool,
         typer.Option(
-            "--all",
-            help="Also what no longer counts, as far as it was not compacted away.",
+            "--all", help="Also what no longer counts, as far as it was not compacted away."
         ),
     ] = False,
 ) -> None:
@@ -160,16 +153,13 @@ def show(
 def append(
     given: Given,
     app: StoredAppId,
-    type_: Annotated[
-        str, typer.Argument(metavar="TYPE", help="Such as set-config.", show_default=False)
-    ],
-    key: Annotated[str, typer.Argument(metavar="KEY", show_default=False)],
+    type_: Annotated[str, argument(metavar="TYPE", help="Such as set-config.")],
+    key: Annotated[str, argument(metavar="KEY")],
     values: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="VALUES",
             help='A JSON object, in which {"base64": ...} stands for bytes; null deletes.',
-            show_default=False,
         ),
     ],
     *,
@@ -198,11 +188,7 @@ def append(
         if not force:
             refuse_while_running(config, stored, history, now_ms=now_ms, advice=OR_FORCE)
         log = CoordinatorLog(
-            stored.checkpoints,
-            stored.prefix,
-            launch=launch,
-            source=_SOURCE,
-            wall_ms=lambda: now_ms,
+            stored.checkpoints, stored.prefix, launch=launch, source=_SOURCE, wall_ms=lambda: now_ms
         )
         log.append([made])
     if given.as_json:

@@ -1,18 +1,16 @@
 """``gear quarantine ...``: lists, shows and replays records that were put aside."""
 
 import base64
-from collections.abc import Iterator
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
-import typer
 from msgspec import to_builtins
 
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import AppRef, Given, asking
+from gearpy.cli.terminal.options import AppRef, Given, argument, asking
 from gearpy.cli.terminal.output import card_lines, print_json, print_lines, table
 from gearpy.ids import AppId
-from gearpy.messages.client import ListQuarantined, QuarantinedRecord
+from gearpy.messages.client import ListQuarantined
 from gearpy.views import text
 
 commands = group(
@@ -20,8 +18,7 @@ commands = group(
 )
 
 _Numbers: TypeAlias = Annotated[
-    list[int] | None,
-    typer.Argument(metavar="[NUMBER]...", help="Of the list; default: all.", show_default=False),
+    list[int] | None, argument(metavar="[NUMBER]...", help="Of the list; default: all.")
 ]
 
 
@@ -33,13 +30,11 @@ def list_(given: Given, ref: AppRef) -> None:
         app_id = client.find(ref)
         listed = client.ask(ListQuarantined(app_id=app_id))
     if given.as_json:
-        print_json(
-            {
-                "app_id": app_id,
-                "total": listed.total or len(listed.records),
-                "records": [_brief_values(each) for each in listed.records],
-            }
-        )
+        records = [to_builtins(each) for each in listed.records]
+        for each in records:
+            del each["value"]
+            del each["error"]["traceback"]
+        print_json({"app_id": app_id, "total": listed.total or len(records), "records": records})
         return
     if not listed.records:
         print(_none(app_id))
@@ -96,7 +91,12 @@ def show(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
     for number, record in enumerate(found):
         if number:
             print()
-        print_lines(_lines(app_id, record))
+        again = text.run_again(app_id, record.error, record=record.number)
+        print_lines([f"record {record.number}, put aside {text.moment(record.at_ms)}"])
+        card = card_lines(record.error, verbose=True, again=again)
+        print_lines(f"  {line}" for line in card)
+        size = text.plural(len(record.value), "byte")
+        print_lines([f"  value: {size}; with --json in base64"])
 
 
 @commands.command(epilog=HELP)
@@ -116,17 +116,3 @@ def replay(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
 
 def _none(app_id: AppId) -> str:
     return f"application {app_id} has no record in quarantine"
-
-
-def _lines(app_id: AppId, record: QuarantinedRecord) -> Iterator[str]:
-    yield f"record {record.number}, put aside {text.moment(record.at_ms)}"
-    again = text.run_again(app_id, record.error, record=record.number)
-    yield from (f"  {line}" for line in card_lines(record.error, verbose=True, again=again))
-    yield f"  value: {text.plural(len(record.value), 'byte')}; with --json in base64"
-
-
-def _brief_values(record: QuarantinedRecord) -> dict[str, Any]:
-    values: dict[str, Any] = to_builtins(record)
-    del values["value"]
-    del values["error"]["traceback"]
-    return values

@@ -2,11 +2,9 @@
 
 from typing import Annotated, Any
 
-import typer
-
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import Given, storing
+from gearpy.cli.terminal.options import Given, argument, storing
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cluster.checkpoints.reading import open_store
 from gearpy.cluster.checkpoints.savepoints import (
@@ -35,7 +33,17 @@ def list_(given: Given) -> None:
         print_json({"savepoints": [_values(each) for each in found]})
     elif found:
         columns = ["name", "application", "stored as", "epoch", "made"]
-        table("savepoints", columns, [_row(each) for each in found])
+        rows = [
+            [
+                each.savepoint.name,
+                each.savepoint.application,
+                each.prefix,
+                ", ".join(dict.fromkeys(map(str, each.savepoint.epochs.values()))),
+                text.moment(each.savepoint.stored_ms),
+            ]
+            for each in found
+        ]
+        table("savepoints", columns, rows)
     else:
         print(f"no savepoint is in checkpoint store {store.place}")
 
@@ -45,10 +53,7 @@ def list_(given: Given) -> None:
 def drop(
     given: Given,
     name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME", help="Or CLUSTER/appN@NAME, if several have it.", show_default=False
-        ),
+        str, argument(metavar="NAME", help="Or CLUSTER/appN@NAME, if several have it.")
     ],
 ) -> None:
     """Drop a savepoint, and the files that only it needs. Its application may run."""
@@ -76,14 +81,3 @@ def _values(found: StoredSavepoint) -> dict[str, Any]:
         "epochs": {str(region): epoch for region, epoch in found.savepoint.epochs.items()},
         "stored_ms": found.savepoint.stored_ms,
     }
-
-
-def _row(found: StoredSavepoint) -> list[str]:
-    epochs = dict.fromkeys(map(str, found.savepoint.epochs.values()))
-    return [
-        found.savepoint.name,
-        found.savepoint.application,
-        found.prefix,
-        ", ".join(epochs),
-        text.moment(found.savepoint.stored_ms),
-    ]

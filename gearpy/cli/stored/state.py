@@ -15,16 +15,11 @@ from msgspec import to_builtins
 from gearpy.cli.stored.applications import find_stored
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import Given, storing
+from gearpy.cli.terminal.options import Given, argument, option, storing
 from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.states.query import query as queried
-from gearpy.cluster.states.stored import (
-    StateMoment,
-    StoredStates,
-    moment_of,
-    rows_of,
-)
+from gearpy.cluster.states.stored import StateMoment, StoredStates, moment_of, rows_of
 from gearpy.errors import ConfigError
 from gearpy.views import text
 
@@ -48,17 +43,13 @@ class Format(StrEnum):
 
 _App = Annotated[
     str,
-    typer.Argument(
+    argument(
         metavar="ID",
         help="Number or name of the application. With --checkpoints it is looked for in that "
         "store, without a cluster.",
-        show_default=False,
     ),
 ]
-_Epoch = Annotated[
-    int | None,
-    typer.Option("--epoch", min=1, metavar="N", help="Default: the newest.", show_default=False),
-]
+_Epoch = Annotated[int | None, option("--epoch", min=1, metavar="N", help="Default: the newest.")]
 
 
 @commands.command("list", epilog=HELP)
@@ -99,19 +90,17 @@ def query(
     app: _App,
     step: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="STEP",
             help="Its name or id in 'gear state list', or the number of its processor.",
-            show_default=False,
         ),
     ],
     sql: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="[SQL]",
             help='Such as "select key, value from state where value > 3"; needs the extra sql. '
             "Default: all.",
-            show_default=False,
         ),
     ] = "",
     *,
@@ -124,20 +113,16 @@ def query(
     ] = False,
     limit: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--limit",
             min=1,
             metavar="N",
             help=f"So many rows; default: {_ROWS_MAX} as a table, else all.",
-            show_default=False,
         ),
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="Of the result.")] = Format.table,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Default: standard output.", show_default=False
-        ),
+        Path | None, option("--output", "-o", metavar="FILE", help="Default: standard output.")
     ] = None,
 ) -> None:
     """Print the state of a step, exactly as at the end of an epoch, or the result of a query."""

@@ -7,7 +7,7 @@ import typer
 
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import Given, takes
+from gearpy.cli.terminal.options import Given, argument, option, takes
 from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.clocks import wall_ms
 from gearpy.core.base.times import duration_ms
@@ -65,13 +65,9 @@ def list_(given: Given, path: _Path) -> None:
 def show(
     given: Given,
     path: _Path,
-    lane: Annotated[
-        str | None,
-        typer.Argument(metavar="[LANE]", help="Default: the first one.", show_default=False),
-    ] = None,
+    lane: Annotated[str | None, argument(metavar="[LANE]", help="Default: the first one.")] = None,
     batch: Annotated[
-        int | None,
-        typer.Argument(metavar="[BATCH]", help="Its number; default: the last.", min=1),
+        int | None, typer.Argument(metavar="[BATCH]", help="Its number; default: the last.", min=1)
     ] = None,
     *,
     rows: Annotated[int, typer.Option("--rows", min=0, help="So many at most; 0 for all.")] = 20,
@@ -168,20 +164,18 @@ def purge(
     *,
     reader: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--reader",
             help="Remove what this reader has done with; may be given again: then what all have "
             "done with. Default: all readers.",
-            show_default=False,
         ),
     ] = None,
     older_than: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--older-than",
             metavar="TIME",
             help="Remove what was shown longer ago, such as 7d, even if readers lack it.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -84,39 +84,43 @@ def takes(*names: str, **instead: Any) -> Callable[[_Command], _Command]:
     return decorated
 
 
+def option(*names: str, **settings: Any) -> Any:
+    """An option of which no default is shown, as its help tells it, or there is none."""
+    return typer.Option(*names, show_default=False, **settings)
+
+
+def argument(**settings: Any) -> Any:
+    return typer.Argument(show_default=False, **settings)
+
+
 Target: TypeAlias = Annotated[
     str,
-    typer.Argument(
+    argument(
         metavar="FILE[:ATTR]",
         help="Python file or module, and the application (or function that makes one) in it; "
         "without ATTR it is 'app', 'main', or the only one.",
-        show_default=False,
     ),
 ]
 Program: TypeAlias = Annotated[
     str,
-    typer.Argument(
+    argument(
         metavar="PROGRAM",
         help="FILE.py[:ATTR]; or a package folder, a folder of modules, a .zip or a .whl, each "
         "with [:NAME] or [:MODULE:ATTR], where NAME is a module, an attribute, or both with a "
         "dot between. Without a name it is the module app, and in it 'app', 'main' or the only "
         "application. MODULE[:ATTR] is a module that can be imported here.",
-        show_default=False,
     ),
 ]
 AppArgs: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="ARGS", help="For main(args) of the file; write -- before them.", show_default=False
-    ),
+    argument(metavar="ARGS", help="For main(args) of the file; write -- before them."),
 ]
 NextArgs: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(
+    argument(
         metavar="ARGS",
         help="For main(args) of the file; write -- before them. Without any it gets those of the "
         "program that runs.",
-        show_default=False,
     ),
 ]
 NoArgs: TypeAlias = Annotated[
@@ -124,99 +128,93 @@ NoArgs: TypeAlias = Annotated[
 ]
 AppRef: TypeAlias = Annotated[
     str,
-    typer.Argument(
+    argument(
         metavar="ID",
         help="Number of the application in 'gear app list', or its name: living, or newest.",
-        show_default=False,
     ),
 ]
 Executors: TypeAlias = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--executors",
         min=1,
         metavar="N",
         help="Executors that share the tasks; default: application.executor-num.",
-        show_default=False,
+    ),
+]
+Records: TypeAlias = Annotated[
+    int | None,
+    option(
+        "--records",
+        min=1,
+        metavar="N",
+        help="Take so many records of each source; one without an end needs a limit.",
     ),
 ]
 MetricsPlace: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--metrics",
         metavar="[HOST:]PORT",
         help="Show what is measured to Prometheus, at /metrics; by default to this machine alone.",
-        show_default=False,
     ),
 ]
 _Conf: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--conf",
-        metavar="FILE",
-        help="Configuration file (TOML); the last of several wins.",
-        show_default=False,
-    ),
+    option("--conf", metavar="FILE", help="Configuration file (TOML); the last of several wins."),
 ]
 _Set: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--set",
         metavar="KEY=VALUE",
         help="One key of the configuration, such as worker.slots=8; see 'gear config show'.",
-        show_default=False,
     ),
 ]
 Override: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--set",
         "--config-override",
         "-c",
         metavar="KEY=VALUE",
         help="One key of the configuration, such as streaming.batch-max-records=100.",
-        show_default=False,
     ),
 ]
 ConfFiles: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Argument(metavar="FILE", help="Configuration files (TOML).", show_default=False),
+    list[Path] | None, argument(metavar="FILE", help="Configuration files (TOML).")
 ]
 _Master: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--master",
         metavar="HOST:PORT",
         envvar="GEARPY_MASTER",
         help="Where the cluster is; default: cluster.masters.",
-        show_default=False,
     ),
 ]
 StoredAppId: TypeAlias = Annotated[
     str,
-    typer.Argument(
+    argument(
         metavar="ID",
         help="Number of the application, or its name: then it is the newest of that name. It is "
         "looked for in the checkpoint store, without a cluster.",
-        show_default=False,
     ),
 ]
 _Checkpoints: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--checkpoints",
         metavar="FOLDER",
         help="Folder or URL of the checkpoint store; default: checkpoint.folder.",
-        show_default=False,
     ),
 ]
 _Cluster: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--cluster",
         metavar="CLUSTER",
         help="Its id, if several clusters with such an application use the store; see 'gear info'.",
-        show_default=False,
     ),
 ]
 _AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="For programs: JSON, one line.")]

@@ -92,7 +92,19 @@ def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
     if not isinstance(error, OperatorError):  # Its card has said it.
         for note in getattr(error, "__notes__", ()):
             yield from note.splitlines()
-    yield from (f"fix: {fix}" for fix in _fixes(error))
+    if isinstance(error, AuthenticationFailed):
+        yield (
+            "fix: use the cluster's secret file: copy it here, or name it with "
+            "--set transport.secret-file=FILE"
+        )
+    elif isinstance(error, ConnectionLost) and str(error).startswith("no cluster"):
+        start = program("local")
+        yield f"fix: start a cluster with {start}, or name another with --master host:port"
+    elif isinstance(error, ConnectionLost) and str(error).startswith("no master leads"):
+        yield (
+            "fix: start those that are away over their folders: of all masters more than half must "
+            "answer, and find a leader within seconds; what runs goes on"
+        )
 
 
 def card_lines(
@@ -105,7 +117,7 @@ def card_lines(
         if fact:
             yield f"  {label:<6}  {fact}" if label else f"            {fact}"
     if card.event_time_ms is not None:
-        yield f"  time    {_event_time(card.event_time_ms)}"
+        yield f"  time    {text.watermark(card.event_time_ms)} ({card.event_time_ms} ms)"
     if again:
         yield f"  again   {again}"
     if verbose and card.traceback:
@@ -143,22 +155,3 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 def errors_console() -> Console:
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
-
-
-def _event_time(time_ms: int) -> str:
-    return f"{text.watermark(time_ms)} ({time_ms} ms)"
-
-
-def _fixes(error: GearpyError) -> Iterator[str]:
-    if isinstance(error, AuthenticationFailed):
-        yield (
-            "use the cluster's secret file: copy it here, or name it with "
-            "--set transport.secret-file=FILE"
-        )
-    elif isinstance(error, ConnectionLost) and str(error).startswith("no cluster"):
-        yield f"start a cluster with {program('local')}, or name another with --master host:port"
-    elif isinstance(error, ConnectionLost) and str(error).startswith("no master leads"):
-        yield (
-            "start those that are away over their folders: of all masters more than half must "
-            "answer, and find a leader within seconds; what runs goes on"
-        )

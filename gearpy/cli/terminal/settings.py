@@ -19,7 +19,11 @@ def configure(
 
     ``defaults`` count where none of them says anything.
     """
-    overrides, mistakes = _split(assignments or ())
+    parts = [each.partition("=") for each in assignments or ()]
+    overrides = {key.strip(): value.strip() for key, equals, value in parts if equals}
+    mistakes = [
+        f"--set {key!r} has no value: write key=value" for key, equals, _ in parts if not equals
+    ]
     if master is not None:
         overrides["cluster.masters"] = master
     try:
@@ -29,12 +33,3 @@ def configure(
     if mistakes:
         raise ConfigError(*mistakes)
     return config
-
-
-def _split(assignments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    parts = [each.partition("=") for each in assignments]
-    overrides = {key.strip(): value.strip() for key, equals, value in parts if equals}
-    mistakes = [
-        f"--set {key!r} has no value: write key=value" for key, equals, _ in parts if not equals
-    ]
-    return overrides, mistakes

@@ -8,6 +8,7 @@ side output, or either is a user's own task, or it asks for a thread of its own.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
@@ -106,7 +107,14 @@ class _Edge:
     @property
     def partitioner(self) -> Partitioner:
         """Return the partitioner of the edge. A task without side outputs pays nothing for them."""
-        partitioner = _partitioner(self.source, self.target)
+        head, source = self.target.steps[0], self.source
+        partitioner: Partitioner = ShufflePartitioner()
+        if (key := _key_to_come(head)) is not None:
+            partitioner = GroupByPartitioner(key.function)
+        elif source.parallelism == self.target.parallelism and not isinstance(
+            head, RepartitionOperator
+        ):
+            partitioner = CoLocationPartitioner(by_chance=source.counts != self.target.counts)
         if self.source.may_set_aside:
             return SidePartitioner(partitioner, self.tags)
         return partitioner
@@ -208,21 +216,14 @@ def _counts(
     if own is not None:
         return (own,) * len(defaults)
     if isinstance(step, ReadOperator):
-        most = _useful_parallelism(step)
+        most = _MANY  # No more tasks than partitions are of use, if those are known.
+        if not step.source.discovers:
+            with suppress(ConfigError):  # Told with all others, when the application is made.
+                most = max(1, len(step.source.partitions()))
         return tuple(min(default, most) for default in defaults)
     if source is None or (step.key is not None and not isinstance(step, ProcessOperator)):
         return defaults
     return source.counts
-
-
-def _useful_parallelism(step: ReadOperator) -> int:
-    """Return the most tasks that a source has use for: its number of partitions."""
-    if step.source.discovers:
-        return _MANY
-    try:
-        return max(1, len(step.source.partitions()))
-    except ConfigError:
-        return _MANY  # Told with all other mistakes, when the application is made.
 
 
 def _joins(step: Operator, wanted: int, source: _Chain, readers: int) -> bool:
@@ -243,16 +244,6 @@ def _key_to_come(step: Operator) -> Key | None:
     if isinstance(before, ToRowsOperator) and before.key is step.key:
         return None  # They were, as columns.
     return step.key
-
-
-def _partitioner(source: _Chain, target: _Chain) -> Partitioner:
-    head = target.steps[0]
-    key = _key_to_come(head)
-    if key is not None:
-        return GroupByPartitioner(key.function)
-    if source.parallelism == target.parallelism and not isinstance(head, RepartitionOperator):
-        return CoLocationPartitioner(by_chance=source.counts != target.counts)
-    return ShufflePartitioner()
 
 
 def _processor(chain: _Chain, ids: Mapping[Operator, str]) -> Processor:

@@ -121,14 +121,23 @@ class _Maker:
 
     def place(self, step: Operator) -> Operator:
         """Copy a step whose inputs were copied; return the copy."""
-        changes: dict[str, Any] = {"inputs": tuple(self._of(each) for each in step.inputs)}
+        inputs = [
+            replace(each, inputs=(self._now[each.inputs[0]],))
+            if isinstance(each, SideOperator)
+            else self._now[each]
+            for each in step.inputs
+        ]
+        changes: dict[str, Any] = {"inputs": tuple(inputs)}
         if self._is_serial:
             changes["parallelism"] = None
         if isinstance(step, ReadOperator):
             changes["source"] = self._sources.get(step.source, step.source)
         elif isinstance(step, WriteOperator):
             changes |= {"sink": self._sink_of(step), "dispatcher": "default"}
-        gathers = self._policy == "gather" and _may_find_late(step)
+        may_find_late = isinstance(step, ReadOperator)
+        if isinstance(step, FoldOperator | AggregateOperator):
+            may_find_late = step.windows is not None
+        gathers = self._policy == "gather" and may_find_late
         if gathers:
             changes["late"] = "side"
         elif self._policy == "keep" and isinstance(step, ReadOperator):
@@ -142,14 +151,3 @@ class _Maker:
             sink = to_list(found, messages=True)
             self.steps.append(WriteOperator(name=f"late of {made.name}", inputs=(side,), sink=sink))
         return made
-
-    def _of(self, step: Operator) -> Operator:
-        if not isinstance(step, SideOperator):
-            return self._now[step]
-        return replace(step, inputs=(self._now[step.inputs[0]],))
-
-
-def _may_find_late(step: Operator) -> bool:
-    if isinstance(step, FoldOperator | AggregateOperator):
-        return step.windows is not None
-    return isinstance(step, ReadOperator)

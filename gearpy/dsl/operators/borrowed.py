@@ -1,6 +1,6 @@
 """Names of steps in other libraries, with what stands for them here."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 #: What to write, and the names by which pandas, Spark, Flink, Kafka Streams and others know it.
@@ -40,17 +40,10 @@ _ADVICE: Final = {name: advice for advice, names in _NAMES.items() for name in n
 
 def own_words(name: str, known: Collection[str]) -> str:
     """Return the words for a method of another library; empty if there are none."""
-    own = "".join(_snake(name))
+    own = "".join(f"_{letter.lower()}" if letter.isupper() else letter.lower() for letter in name)
     if own != name and own in known:
         return f"{own}(...)"
     advice = _ADVICE.get(own, "")
     method, call, _ = advice.partition("(")
     is_method = bool(call) and method.isidentifier()
     return advice if not is_method or method in known else ""
-
-
-def _snake(name: str) -> Iterator[str]:
-    for letter in name:
-        if letter.isupper():
-            yield "_"
-        yield letter.lower()

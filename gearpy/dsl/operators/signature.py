@@ -77,14 +77,10 @@ def by_text(key: Key | None) -> str:
 
 
 def aggregates_text(aggregates: Mapping[str, Aggregate]) -> str:
-    return ", ".join(
-        text if name == each.kind else f"{name}={text}"
-        for name, each in aggregates.items()
-        for text in [_aggregate(each)]
-    )
-
-
-def _aggregate(each: Aggregate) -> str:
-    of = each.of if isinstance(each.of, str) else "" if each.of is None else "a function"
-    option = str(each.option) if each.option else ""
-    return f"{each.kind}({', '.join(filter(None, (option, of)))})"
+    texts = []
+    for name, each in aggregates.items():
+        of = each.of if isinstance(each.of, str) else "" if each.of is None else "a function"
+        option = str(each.option) if each.option else ""
+        text = f"{each.kind}({', '.join(filter(None, (option, of)))})"
+        texts.append(text if name == each.kind else f"{name}={text}")
+    return ", ".join(texts)

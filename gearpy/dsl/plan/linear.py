@@ -5,7 +5,7 @@ event time; every other step is refused by name. What a step does beside, as log
 the stream: `inspect` and `log` are passed over.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gearpy.dsl.operators.groups import Grouping
@@ -13,7 +13,6 @@ from gearpy.dsl.operators.operator import Operator, ReadOperator, Refusal, TwinP
 from gearpy.dsl.operators.routes import BranchOperator, WriteOperator
 from gearpy.errors import ConfigError
 from gearpy.spark.query.plan import LinearPlan, RowsStep, Step
-from gearpy.task.chain.fused import RowOperator
 
 
 def linear_plans(app: str, steps: Sequence[Operator], *, endless: bool = False) -> list[LinearPlan]:
@@ -59,6 +58,10 @@ def _plan(app: str, sink: WriteOperator, *, endless: bool) -> LinearPlan:
         if isinstance(made, Refusal):
             what = f"{step.kind or 'step'} {step.name!r}{place_of(step)}"
             mistakes.append(f"{sink.name}: {what} has no Spark query: {made.reason}")
+        elif isinstance(made, RowsStep) and steps and isinstance(before := steps[-1], RowsStep):
+            # Functions over records that follow each other are one step.
+            operators = (*before.operators, *made.operators)
+            steps[-1] = RowsStep(operators=operators, takes=before.takes)
         elif made is not None:
             steps.append(made)
         is_grouped = is_grouped or isinstance(step, Grouping)
@@ -70,7 +73,7 @@ def _plan(app: str, sink: WriteOperator, *, endless: bool) -> LinearPlan:
         app=app,
         sink=sink.name,
         source=source.source,
-        steps=tuple(_fused(steps)),
+        steps=tuple(steps),
         gives=sink.inputs[0].schema_given(declared=False),
     )
 
@@ -92,20 +95,3 @@ def _function_of(step: Operator) -> Any:
     if isinstance(step, BranchOperator):
         return next(iter(step.predicates.values()))
     return None if step.key is None or step.key.columns else step.key.function
-
-
-def _fused(steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield the steps, functions over records that follow each other as one."""
-    rows: list[RowOperator] = []
-    first: RowsStep | None = None
-    for step in steps:
-        if isinstance(step, RowsStep):
-            first = first or step
-            rows += step.operators
-            continue
-        if first is not None:
-            yield RowsStep(operators=tuple(rows), takes=first.takes)
-        rows, first = [], None
-        yield step
-    if first is not None:
-        yield RowsStep(operators=tuple(rows), takes=first.takes)

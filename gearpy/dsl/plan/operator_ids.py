@@ -23,7 +23,15 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. ()<>=,:+*/-]*")
 
 
 def operator_ids(steps: Sequence[Operator]) -> dict[Operator, str]:
-    _check_given(steps)
+    given = Counter(step.given for step in steps if step.given)
+    twice = [
+        f"{count} steps have the name {name!r}: what they keep is found by it, "
+        "so give each a name of its own"
+        for name, count in given.items()
+        if count > 1
+    ]
+    if twice:
+        raise ConfigError(*twice)
     taken = {_of_name(step.given) for step in steps if step.given}
     ids: dict[Operator, str] = {}
     from_: dict[Operator, str] = {}  # The origin of the records of a step, as text.
@@ -34,8 +42,11 @@ def operator_ids(steps: Sequence[Operator]) -> dict[Operator, str]:
         else:
             text = "\n".join((step.kind, step.structure, *_origins(step, from_)))
             derived = f"{step.kind}-{sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]}"
-            times[derived] += 1
-            ids[step] = _numbered(derived, times, taken)
+            name = ""
+            while not name or name in taken:
+                times[derived] += 1
+                name = derived if times[derived] == 1 else f"{derived}-{times[derived]}"
+            ids[step] = name
         from_[step] = ids[step] if step.keeps else " ".join(sorted(set(_origins(step, from_))))
     return ids
 
@@ -45,55 +56,29 @@ def step_ids(placed: Sequence[Operator], ids: Mapping[Operator, str]) -> dict[Op
     found: dict[Operator, str] = {}
     times: Counter[str] = Counter()
     for step in placed:
-        name = _of_part(step, ids, found)
+        if step in ids:
+            name = ids[step]
+        elif step.origin is None:  # A conversion.
+            (source,) = step.inputs
+            name = f"{found[maker_of(source)]}.{step.kind}"
+        else:
+            name = ids[step.origin] + (f".{step.part}" if step.part else "")
         times[name] += 1
         found[step] = name if times[name] == 1 else f"{name}-{times[name]}"
     return found
 
 
-def _of_part(step: Operator, ids: Mapping[Operator, str], found: Mapping[Operator, str]) -> str:
-    if step in ids:
-        return ids[step]
-    if step.origin is None:  # A conversion.
-        (source,) = step.inputs
-        return f"{found[maker_of(source)]}.{step.kind}"
-    name = ids[step.origin]
-    return f"{name}.{step.part}" if step.part else name
-
-
-def _numbered(derived: str, times: Counter[str], taken: set[str]) -> str:
-    while True:
-        number = times[derived]
-        name = derived if number == 1 else f"{derived}-{number}"
-        if name not in taken:
-            return name
-        times[derived] += 1
-
-
 def _origins(step: Operator, from_: Mapping[Operator, str]) -> list[str]:
-    found = [_origin_of(source, from_) for source in step.inputs]
+    found = [
+        f"{from_[maker_of(source)]}@{source.tag}"
+        if isinstance(source, SideOperator)
+        else from_[source]
+        for source in step.inputs
+    ]
     return found if step.keeps else sorted(found)
-
-
-def _origin_of(step: Operator, from_: Mapping[Operator, str]) -> str:
-    if isinstance(step, SideOperator):
-        return f"{from_[maker_of(step)]}@{step.tag}"
-    return from_[step]
 
 
 def _of_name(given: str) -> str:
     if len(given) <= _CHARS_MAX and _PLAIN.fullmatch(given):
         return given
     return f"name-{sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-
-
-def _check_given(steps: Sequence[Operator]) -> None:
-    times = Counter(step.given for step in steps if step.given)
-    twice = [
-        f"{count} steps have the name {name!r}: what they keep is found by it, "
-        "so give each a name of its own"
-        for name, count in times.items()
-        if count > 1
-    ]
-    if twice:
-        raise ConfigError(*twice)

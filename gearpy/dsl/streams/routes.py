@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
-from gearpy.dsl.operators.names import (
-    check_count,
-    check_function,
-    check_name,
-    name_of,
-    step_name,
-)
+from gearpy.dsl.operators.names import check_count, check_function, check_name, name_of, step_name
 from gearpy.dsl.operators.operator import Dispatcher, ReadOperator
 from gearpy.dsl.operators.routes import (
     MergeOperator,

@@ -218,12 +218,7 @@ def _step(
         refresh_ms=refresh_ms,
     )
     return TableJoinOperator(
-        name=name or shown,
-        given=name,
-        inputs=(step,),
-        left_key=left,
-        right_key=right,
-        spec=spec,
+        name=name or shown, given=name, inputs=(step,), left_key=left, right_key=right, spec=spec
     )
 
 

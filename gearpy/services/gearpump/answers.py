@@ -139,7 +139,18 @@ def app_master_summary(
             vertex_list=[each.processor_id for each in detail.processors],
             edge_list=[(each.source, each.partitioner, each.target) for each in detail.edges],
         ),
-        executors=[*map(_executor_brief, detail.executors), own],
+        executors=[
+            *(
+                ExecutorBrief(
+                    executor_id=each.executor_id,
+                    executor=_executor_path(each),
+                    worker_id=str(each.worker_id),
+                    status=_status(each),
+                )
+                for each in detail.executors
+            ),
+            own,
+        ],
         processors=[
             (each.processor_id, _processor(each, detail, kinds[each.processor_id]))
             for each in detail.processors
@@ -213,15 +224,6 @@ def _processor(processor: ProcessorSummary, detail: ApplicationDetail, kind: str
         life=LifeTime(birth=MIN_MS if birth_ms is None else birth_ms, death=MAX_MS),
         executors=sorted(counts),
         task_count=[(each, TaskCount(count=counts[each])) for each in sorted(counts)],
-    )
-
-
-def _executor_brief(executor: ExecutorSummary) -> ExecutorBrief:
-    return ExecutorBrief(
-        executor_id=executor.executor_id,
-        executor=_executor_path(executor),
-        worker_id=str(executor.worker_id),
-        status=_status(executor),
     )
 
 

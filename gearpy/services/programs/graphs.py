@@ -98,7 +98,8 @@ def _mistakes(graph: SubmittedGraph) -> Iterator[str]:
 
 
 def _lines(graph: SubmittedGraph) -> Iterator[str]:
-    yield f'"""Made of the graph {_in_docstring(graph.app_name)}, which was submitted as JSON."""'
+    name = re.sub(r"[^\w .-]", "?", graph.app_name)
+    yield f'"""Made of the graph {name}, which was submitted as JSON."""'
     yield ""
     yield "import gearpy as gp"
     for number, each in graph.processors.items():
@@ -137,7 +138,3 @@ def _is_dotted(name: str) -> bool:
 
 def _id(number: int) -> str:
     return f"{number}" if number >= 0 else f"_{-number}"
-
-
-def _in_docstring(text: str) -> str:
-    return re.sub(r"[^\w .-]", "?", text)

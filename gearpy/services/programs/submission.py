@@ -70,10 +70,7 @@ class Submitting:
                     f"({error!r})"
                 ) from error
         place = f"{path}:{target}" if target else str(path)
-        with (
-            _told_without(path.parent),
-            packed(place, self._config, args=args) as program,
-        ):
+        with _told_without(path.parent), packed(place, self._config, args=args) as program:
             send(self._client.send, program)
             return program.artifact
 
@@ -83,7 +80,15 @@ class Submitting:
         settings = self.settings(lines, caller=caller)
         with self._uploads.work_folder() as folder:
             program = folder / "program"
-            self._merge([self._uploads.kept(each) for each in graph.handles], program, folder)
+            uploads = [self._uploads.kept(each) for each in graph.handles]
+            program.mkdir(mode=0o700)
+            for number, each in enumerate(uploads):
+                unpacked = folder / f"unpacked-{number}"
+                unpack(each, unpacked, each.name, ArtifactLimits.of(self._config.artifact))
+                for top in sorted(unpacked.iterdir()):
+                    if (program / top.name).exists():
+                        raise ConfigError(f"two uploads have {top.name}: rename one")
+                    shutil.move(top, program / top.name)
             (program / f"{_GRAPH}.py").write_text(text, encoding="utf-8")
             return self.program(
                 program, user=caller.name, name=graph.app_name, target=_GRAPH, settings=settings
@@ -111,16 +116,6 @@ class Submitting:
                 f"admin, and {caller.name} has {caller.scope.text}: leave it out"
             )
         return settings
-
-    def _merge(self, uploads: Sequence[Path], program: Path, folder: Path) -> None:
-        program.mkdir(mode=0o700)
-        for number, each in enumerate(uploads):
-            unpacked = folder / f"unpacked-{number}"
-            unpack(each, unpacked, each.name, ArtifactLimits.of(self._config.artifact))
-            for top in sorted(unpacked.iterdir()):
-                if (program / top.name).exists():
-                    raise ConfigError(f"two uploads have {top.name}: rename one")
-                shutil.move(top, program / top.name)
 
 
 def args_of(text: str) -> list[str]:

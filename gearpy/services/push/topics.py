@@ -69,9 +69,7 @@ class Topics:
         self._is_closed = False
 
     def watch(
-        self,
-        wanted: Sequence[tuple[Hashable, TopicLook, float, int]],
-        first: Sequence[bytes] = (),
+        self, wanted: Sequence[tuple[Hashable, TopicLook, float, int]], first: Sequence[bytes] = ()
     ) -> AsyncGenerator[bytes]:
         """Return the frames of a viewer, until it goes away or the services end."""
         if self._viewers >= self._viewers_max:
@@ -98,7 +96,12 @@ class Topics:
         self._loop = asyncio.get_running_loop()
         wake, seen = asyncio.Event(), dict[Hashable, int]()
         self._viewers += 1
-        topics = {key: self._joined(key, look, s, kept, wake) for key, look, s, kept in wanted}
+        topics = dict[Hashable, _Topic]()
+        for key, look, every_s, kept in wanted:
+            topic = topics[key] = self._topics.setdefault(key, _Topic(look, every_s, kept))
+            if topic.task is None:
+                topic.task = self._loop.create_task(self._ask(topic))
+            topic.viewers.add(wake)
         try:
             yield HELLO
             for each in first:
@@ -110,7 +113,10 @@ class Topics:
                         if number > seen.get(key, 0):
                             seen[key] = number
                             yield sent
-                if not await _woken(wake, self._heartbeat_s):
+                try:
+                    async with asyncio.timeout(self._heartbeat_s):
+                        await wake.wait()
+                except TimeoutError:
                     yield HEARTBEAT
         finally:
             self._viewers -= 1
@@ -120,16 +126,6 @@ class Topics:
                     del self._topics[key]
                     if topic.task is not None:
                         topic.task.cancel()
-
-    def _joined(
-        self, key: Hashable, look: TopicLook, every_s: float, kept: int, wake: asyncio.Event
-    ) -> _Topic:
-        topic = self._topics.get(key)
-        if topic is None:
-            topic = self._topics[key] = _Topic(look, every_s, kept)
-            topic.task = asyncio.get_running_loop().create_task(self._ask(topic))
-        topic.viewers.add(wake)
-        return topic
 
     async def _ask(self, topic: _Topic) -> None:
         loop = asyncio.get_running_loop()
@@ -156,12 +152,3 @@ def _tell_trouble(topic: _Topic, error: str) -> None:
         topic.trouble_since_ms = wall_ms()
     content = {"error": error, "since_ms": topic.trouble_since_ms}
     topic.put(frame("trouble", msgspec.json.encode(content)))
-
-
-async def _woken(wake: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            await wake.wait()
-    except TimeoutError:
-        return False
-    return True

@@ -23,11 +23,7 @@ class Watching:
     Runs on: any thread; blocks until the cluster answers.
     """
 
-    def __init__(
-        self,
-        client: ClusterClient,
-        now_s: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, client: ClusterClient, now_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._now_s = now_s
         self._lock = threading.Lock()
@@ -39,8 +35,7 @@ class Watching:
 
     def processor(self, app_id: AppId, processor_id: int) -> ProcessorView | None:
         view: ProcessorView | None = self._shared(
-            ("processor", app_id, processor_id),
-            lambda watch: watch.processor(app_id, processor_id),
+            ("processor", app_id, processor_id), lambda watch: watch.processor(app_id, processor_id)
         )
         return view
 

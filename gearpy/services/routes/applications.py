@@ -1,6 +1,7 @@
 """Routes of applications as Gearpump describes them; and to kill, restart and drain them."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -9,11 +10,10 @@ from fastapi import APIRouter, Body, Depends, Query
 from gearpy.clocks import wall_ms
 from gearpy.cluster.app.config import application_config
 from gearpy.cluster.checkpoints.reading import plain
-from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.states.columns import ShownClasses
 from gearpy.config.load import from_overrides
 from gearpy.errors import SubmitRefused
-from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
+from gearpy.ids import MASTER_EXECUTOR, WorkerId
 from gearpy.messages.client import (
     DescribeApplication,
     DescribeWorker,
@@ -146,7 +146,10 @@ def get_stalling_tasks(client: Client, app_id: AppIdInPath) -> StallingTasks:
 @router.get("/errors")
 def get_last_failure(client: Client, app_id: AppIdInPath) -> LastFailure:
     """Return the last failure, survived or not."""
-    return last_failure(client.ask(GetApplication(app_id=app_id)), _detail_if_there(client, app_id))
+    summary, detail = client.ask(GetApplication(app_id=app_id)), None
+    with suppress(SubmitRefused):
+        detail = client.ask(DescribeApplication(app_id=app_id))
+    return last_failure(summary, detail)
 
 
 @router.get("/config")
@@ -200,10 +203,3 @@ def _executor(detail: ApplicationDetail, executor_id: int) -> ExecutorSummary:
     raise ProblemRaised(
         404, f"application {detail.app_id} has no executor {executor_id}; there are: {known}"
     )
-
-
-def _detail_if_there(client: ClusterClient, app_id: AppId) -> ApplicationDetail | None:
-    try:
-        return client.ask(DescribeApplication(app_id=app_id))
-    except SubmitRefused:
-        return None

@@ -1,11 +1,11 @@
 """Routes of the master, of workers, of partitioners, and of the supervisor that is not there."""
 
+from contextlib import suppress
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, Path
 
 from gearpy.clocks import wall_ms
-from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.load import from_overrides
 from gearpy.core.flow.partition import (
     BroadcastPartitioner,
@@ -17,7 +17,6 @@ from gearpy.core.flow.partition import (
 from gearpy.errors import SubmitRefused
 from gearpy.ids import WorkerId
 from gearpy.messages.client import DescribeWorker, GetMaster, ListWorkers
-from gearpy.messages.summaries import WorkerSummary
 from gearpy.services.deps import Action, Client
 from gearpy.services.gearpump.answers import (
     app_master_data,
@@ -72,8 +71,12 @@ def list_applications(client: Client) -> AppMastersData:
 @router.get("/master/workerlist")
 def list_workers(client: Client) -> list[WorkerSummaryShape]:
     """Return all workers with their slots and what runs on them."""
-    found = [_worker_if_there(client, each) for each in client.ask(ListWorkers()).workers]
-    return [each for each in found if each is not None]
+    found = []
+    for each in client.ask(ListWorkers()).workers:
+        with suppress(SubmitRefused):  # It may have gone meanwhile.
+            detail = client.ask(DescribeWorker(worker_id=each.worker_id))
+            found.append(worker_data(each, detail, wall_ms()))
+    return found
 
 
 @router.get("/master/config")
@@ -129,13 +132,3 @@ def remove_worker(client: Client, _: _Drains, worker_id: WorkerIdInPath) -> Supe
     """Have a worker take nothing new, stop what runs there, which goes on elsewhere, and end."""
     client.drain_worker(worker_id)
     return SupervisorStatus(enabled=True)
-
-
-def _worker_if_there(client: ClusterClient, summary: WorkerSummary) -> WorkerSummaryShape | None:
-    """Return a worker of a list; None if it has gone meanwhile."""
-    try:
-        return worker_data(
-            summary, client.ask(DescribeWorker(worker_id=summary.worker_id)), wall_ms()
-        )
-    except SubmitRefused:
-        return None

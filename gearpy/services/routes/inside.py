@@ -18,11 +18,7 @@ from gearpy.messages.client import (
     ReadLog,
     StoredEpoch,
 )
-from gearpy.messages.summaries import (
-    ClockHolderSummary,
-    ConsumerSummary,
-    LongTurnSummary,
-)
+from gearpy.messages.summaries import ClockHolderSummary, ConsumerSummary, LongTurnSummary
 from gearpy.services.deps import Action, AppIdInPath, Client, ExecutorIdInPath
 from gearpy.transport.security.tokens import TokenScope
 from gearpy.views.app import findings_in

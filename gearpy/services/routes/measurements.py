@@ -6,13 +6,7 @@ from fastapi import APIRouter, Path, Query
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.ids import AppId
-from gearpy.messages.metrics import (
-    GetHistory,
-    HistoryData,
-    HistoryItem,
-    ReadOption,
-    SeriesData,
-)
+from gearpy.messages.metrics import GetHistory, HistoryData, ReadOption, SeriesData
 from gearpy.metrics.aggregators import AGGREGATORS
 from gearpy.services.deps import AppIdInPath, Client
 from gearpy.services.gearpump.shapes import MetricItem, MetricsShape, MetricValue
@@ -57,10 +51,7 @@ def get_master_metrics(
 
 @router.get("/worker/{worker_id}/metrics/{path}", response_model_exclude_none=True)
 def get_worker_metrics(
-    client: Client,
-    worker_id: WorkerIdInPath,
-    path: MetricPath,
-    option: MetricOption = "readLatest",
+    client: Client, worker_id: WorkerIdInPath, path: MetricPath, option: MetricOption = "readLatest"
 ) -> MetricsShape:
     """Return measurements of a worker's process."""
     return metrics_of(client, path, option, worker_id=worker_id)
@@ -110,13 +101,12 @@ def metrics_of(
 ) -> MetricsShape:
     question = GetHistory(path=path, read_option=option, app_id=app_id, **more)
     data: HistoryData = client.ask(question)
-    return MetricsShape(path=path, metrics=list(map(_item, data.items)))
-
-
-def _item(item: HistoryItem) -> MetricItem:
-    values: dict[str, Any] = {_SNAKE.get(key, key): value for key, value in item.values.items()}
-    if item.kind == "meter":
-        values["rate_unit"] = _EVENTS_PER_S
-    kind = f"org.apache.gearpump.metrics.Metrics.{_TYPES[item.kind]}"
-    value = MetricValue.model_validate({"$type": kind, "name": item.name, **values})
-    return MetricItem(time=item.at_ms, value=value)
+    found = []
+    for each in data.items:
+        values: dict[str, Any] = {_SNAKE.get(key, key): value for key, value in each.values.items()}
+        if each.kind == "meter":
+            values["rate_unit"] = _EVENTS_PER_S
+        kind = f"org.apache.gearpump.metrics.Metrics.{_TYPES[each.kind]}"
+        value = MetricValue.model_validate({"$type": kind, "name": each.name, **values})
+        found.append(MetricItem(time=each.at_ms, value=value))
+    return MetricsShape(path=path, metrics=found)

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
-from gearpy.cluster.client.measured import ProcessPage, cluster_sample, process_pages
+from gearpy.cluster.client.measured import cluster_sample, process_pages
 from gearpy.services.deps import Client, Given
 
 router: Final = APIRouter(tags=["metrics"])
@@ -48,15 +48,14 @@ def list_targets(request: Request, given: Given, client: Client) -> list[TargetG
     )
     # All processes of a cluster have TLS, or none: others could not speak with them.
     scheme = "https" if given.config.transport.tls == "on" else "http"
-    return [whole, *(_target(each, scheme) for each in process_pages(client))]
-
-
-def _target(page: ProcessPage, scheme: str) -> TargetGroup:
-    labels = {
-        "__scheme__": scheme,
-        "__meta_gearpy_process": page.process,
-        "__meta_gearpy_worker": str(page.worker_id),
-    }
-    if page.app_id is not None:
-        labels |= {"__meta_gearpy_app": page.app, "__meta_gearpy_app_id": str(page.app_id)}
-    return TargetGroup(targets=[page.address], labels=labels)
+    found = [whole]
+    for page in process_pages(client):
+        labels = {
+            "__scheme__": scheme,
+            "__meta_gearpy_process": page.process,
+            "__meta_gearpy_worker": str(page.worker_id),
+        }
+        if page.app_id is not None:
+            labels |= {"__meta_gearpy_app": page.app, "__meta_gearpy_app_id": str(page.app_id)}
+        found.append(TargetGroup(targets=[page.address], labels=labels))
+    return found

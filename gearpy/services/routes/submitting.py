@@ -43,11 +43,7 @@ def submit_app(
     settings = given.submitting.settings(_lines(configstring), toml, caller=caller)
     with given.uploads.file(name_of(jar.filename), jar.file) as path:
         app_id = given.submitting.program(
-            path,
-            user=caller.name,
-            args=args_of(args),
-            executors=executorcount,
-            settings=settings,
+            path, user=caller.name, args=args_of(args), executors=executorcount, settings=settings
         )
     return SubmitStatus(success=True, app_id=app_id)
 

@@ -35,9 +35,7 @@ def get_view(watching: _Looking, app_id: AppIdInPath) -> AppView:
 
 @router.get("/appmaster/{app_id}/processor/{processor_id}")
 def get_processor(
-    watching: _Looking,
-    app_id: AppIdInPath,
-    processor_id: Annotated[int, Path(ge=0, le=_ID_MAX)],
+    watching: _Looking, app_id: AppIdInPath, processor_id: Annotated[int, Path(ge=0, le=_ID_MAX)]
 ) -> ProcessorView:
     """Return a processor with its tasks."""
     view = watching.processor(app_id, processor_id)

@@ -186,22 +186,19 @@ class Guard:
         settings = self._settings
         header = request.headers.get("authorization")
         if header is not None:
-            return self._of_header(request, header)
+            kind, _, secret = header.partition(" ")
+            is_bearer = kind.lower() == "bearer"
+            found = settings.token_of(hash_of(secret.strip())) if is_bearer else None
+            if found is not None:
+                return _caller_of(found, request.client)
+            if wait_s := self._tries.wait_s(request.client, self._now_s()):
+                raise _too_often(wait_s)
+            raise ProblemRaised(401, "this token is not known", "ask for one: gear token add NAME")
         if not settings.needs_login and not settings.tokens.tokens():
             return Caller(name=settings.user, scope=TokenScope.ADMIN, address=request.client)
         shown = self._logins.token_of(login, wall_ms()) if login else None
         token = settings.token_of(shown) if shown else None
         return _caller_of(token, request.client) if token else None
-
-    def _of_header(self, request: "_Seen", header: str) -> Caller:
-        kind, _, secret = header.partition(" ")
-        is_bearer = kind.lower() == "bearer"
-        token = self._settings.token_of(hash_of(secret.strip())) if is_bearer else None
-        if token is None:
-            if wait_s := self._tries.wait_s(request.client, self._now_s()):
-                raise _too_often(wait_s)
-            raise ProblemRaised(401, "this token is not known", "ask for one: gear token add NAME")
-        return _caller_of(token, request.client)
 
 
 class _Seen:

@@ -28,7 +28,13 @@ def is_own_host(header: str, names: Collection[str]) -> bool:
     were ours. It cannot do so with an address or with a name that it does not own.
     """
     host = host_of(header)
-    return host in _LOCAL_NAMES or host in names or _is_address(host)
+    if host in _LOCAL_NAMES or host in names:
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def origin_problem(
@@ -45,11 +51,3 @@ def origin_problem(
     if is_unsafe and has_cookie and origin is None:
         return "a request with a cookie that changes something needs the header Origin"
     return ""
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -2,7 +2,7 @@
 // stream, and none while nobody looks at it.
 import { get } from "./api.js";
 import { report } from "./report.js";
-import { emptySeries, extend, isDue, pointOf } from "./series.js";
+import { emptySeries, extend, isDue, pointOf, received } from "./series.js";
 import { createStore } from "./store.js";
 import { learnTime } from "../words/time.js";
 
@@ -41,7 +41,7 @@ export function watch({ app = null, executor = null } = {}) {
 
 function showReport() {
   const { app_id: id, answers } = report;
-  const series = extend(emptySeries(), answers[`appmaster/${id}/series`]);
+  const series = extend(emptySeries(), received(answers[`appmaster/${id}/series`]));
   application.set({ id, view: answers[`appmaster/${id}/view`], series });
   link.set({ state: "saved", since: report.at_ms, why: "" });
 }
@@ -128,9 +128,9 @@ function takeSeries(id, said) {
   if (now.id !== id) return;
   hasPoints = true;
   // What came by views in the meantime goes behind the older points of the server.
-  const first = now.series.at_ms[0] ?? Infinity;
-  const isOlder = (said.at_ms?.[0] ?? Infinity) < first;
-  const series = isOlder ? extend(extend(emptySeries(), said), now.series) : extend(now.series, said);
+  const [more, first] = [received(said), now.series.at_ms[0] ?? Infinity];
+  const isOlder = (more.at_ms?.[0] ?? Infinity) < first;
+  const series = isOlder ? extend(extend(emptySeries(), more), now.series) : extend(now.series, more);
   application.set({ ...now, series });
 }
 

@@ -16,7 +16,13 @@ export const emptySeries = () => ({
 
 const lastOf = (list) => list[list.length - 1] ?? 0;
 
-/** Add the points that are newer than those that are there; they have a list of processors. */
+/** A series as the server sends it, with its processors by number. */
+export const received = (said) => ({
+  ...said,
+  processors: Object.fromEntries((said.processors ?? []).map((each) => [each.processor_id, each])),
+});
+
+/** Add the points that are newer than those that are there. */
 export function extend(series, more) {
   const from = more.at_ms.findIndex((at) => at > lastOf(series.at_ms));
   if (from < 0) return series;
@@ -28,9 +34,9 @@ export function extend(series, more) {
   };
   const next = { at_ms: longer(series.at_ms, more.at_ms), processors: {} };
   for (const name of COLUMNS) next[name] = longer(series[name], more[name]);
-  const parts = Object.fromEntries((more.processors ?? []).map((each) => [each.processor_id, each]));
-  for (const id of new Set([...Object.keys(series.processors), ...Object.keys(parts)])) {
-    const [old, part] = [series.processors[id] ?? {}, parts[id] ?? {}];
+  const ids = new Set([...Object.keys(series.processors), ...Object.keys(more.processors ?? {})]);
+  for (const id of ids) {
+    const [old, part] = [series.processors[id] ?? {}, more.processors?.[id] ?? {}];
     next.processors[id] = Object.fromEntries(
       OF_PROCESSORS.map((name) => [name, longer(old[name] ?? [], part[name])]),
     );
@@ -47,12 +53,16 @@ export function pointOf(view) {
   return {
     at_ms: [view.at_ms],
     ...Object.fromEntries(COLUMNS.map((name) => [name, [totals[name] ?? null]])),
-    processors: (view.processors ?? []).map((each) => ({
-      processor_id: each.id,
-      rate: [(each.role === "sink" ? each.records_in_rate : each.records_out_rate) ?? null],
-      busy: [each.busy ?? null],
-      backpressured: [each.backpressured ?? null],
-    })),
+    processors: Object.fromEntries(
+      (view.processors ?? []).map((each) => [
+        each.id,
+        {
+          rate: [(each.role === "sink" ? each.records_in_rate : each.records_out_rate) ?? null],
+          busy: [each.busy ?? null],
+          backpressured: [each.backpressured ?? null],
+        },
+      ]),
+    ),
   };
 }
 
