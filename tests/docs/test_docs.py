@@ -270,6 +270,16 @@ def _mermaid_names(arrow: str) -> str:
     return re.sub(r"(?<=\w)-(?=\w)", "_", states) + colon + event
 
 
+def test_folders_that_the_design_names_are_there() -> None:
+    """Who wants to change a capability opens them."""
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    table = page.partition("### Which folder to open")[2].partition("\n\nThe docstring")[0]
+    named = re.findall(r"`([a-z_/]+)`", table.partition("|\n")[2])
+
+    assert len(named) > 40
+    assert [each for each in named if not (ROOT / "gearpy" / each).is_dir()] == []
+
+
 def test_the_table_of_layers_is_the_contract() -> None:
     """`pyproject.toml` is what the check verifies; the page shows the same."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
