@@ -1,7 +1,7 @@
 """Files of a window log: Parquet or Arrow, with a note of the batches that are in them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
@@ -187,23 +187,39 @@ class BatchNotes:
 
     def add(self, batch: pa.RecordBatch) -> None:
         self.rows += batch.num_rows
-        if batch.num_rows and _has_windows(batch.schema):
-            names = list(_BOUNDS) + (
-                [_FIRING]
-                if _FIRING in batch.schema.names
-                and pa.types.is_integer(batch.schema.field(_FIRING).type)
-                else []
-            )
-            columns = [_numbers(batch.column(name)) for name in names]
-            bounds = [pc.min_max(column).as_py() for column in columns]
-            self._starts = _least(self._starts, _ms_of(bounds[0]["min"]))
-            self._ends = _greatest(self._ends, _ms_of(bounds[1]["max"]))
-            single = [_single(column, bound) for column, bound in zip(columns, bounds, strict=True)]
-            numbers = [number for number in single if number is not None]
-            if len(numbers) == len(single):
-                self._single.add(_mixed_one(numbers))
-            else:
-                self._windows.append(pc.unique(_mixed(columns)))
+        types = {each.name: each.type for each in batch.schema}
+        are_windows = all(name in types and pa.types.is_timestamp(types[name]) for name in _BOUNDS)
+        if not batch.num_rows or not are_windows:
+            return
+        columns = [batch.column(name).view(pa.int64()) for name in _BOUNDS]
+        if _FIRING in types and pa.types.is_integer(types[_FIRING]):
+            columns.append(batch.column(_FIRING).cast(pa.int64()))
+        bounds = [pc.min_max(column).as_py() for column in columns]
+        starts, ends = bounds[0]["min"], bounds[1]["max"]
+        if starts is not None:
+            starts //= _US_PER_MS
+            self._starts = starts if self._starts is None else min(self._starts, starts)
+        if ends is not None:
+            ends //= _US_PER_MS
+            self._ends = ends if self._ends is None else max(self._ends, ends)
+        numbers: list[int] = []
+        for column, bound in zip(columns, bounds, strict=True):
+            if column.null_count == len(column):
+                numbers.append(_NULL)
+            elif bound["min"] == bound["max"] and not column.null_count:
+                numbers.append(bound["min"])
+        # One number for each row that others than of one window hardly share.
+        if len(numbers) == len(columns):
+            one = 0
+            for number in numbers:  # Products overflow as those of Arrow do.
+                one = one * _PRIMES[0] ^ number * _PRIMES[1]
+            self._single.add((one + _SIGN & _BITS) - _SIGN)
+        else:
+            mixed: Any = pa.scalar(0, pa.int64())
+            for column in columns:
+                filled = pc.multiply(pc.fill_null(column, _NULL), _PRIMES[1])
+                mixed = pc.bit_wise_xor(pc.multiply(mixed, _PRIMES[0]), filled)
+            self._windows.append(pc.unique(mixed))
 
     def info(self, *, seq: int, epoch: int, watermark: int | None) -> BatchInfo:
         count = len(self._single)
@@ -211,52 +227,3 @@ class BatchNotes:
             parts = [*self._windows, pa.array(sorted(self._single), pa.int64())]
             count = pc.count_distinct(pa.chunked_array(parts)).as_py()
         return BatchInfo(seq, self.rows, epoch, self._starts, self._ends, count, watermark)
-
-
-def _numbers(column: pa.Array) -> pa.Array:
-    is_time = pa.types.is_timestamp(column.type)
-    return column.view(pa.int64()) if is_time else column.cast(pa.int64())
-
-
-def _single(column: pa.Array, bound: Mapping[str, int | None]) -> int | None:
-    if column.null_count == len(column):
-        return _NULL
-    return bound["min"] if bound["min"] == bound["max"] and not column.null_count else None
-
-
-def _mixed(columns: Sequence[pa.Array]) -> pa.Array:
-    mixed: Any = pa.scalar(0, pa.int64())
-    for column in columns:
-        filled = pc.fill_null(column, _NULL)
-        mixed = pc.bit_wise_xor(pc.multiply(mixed, _PRIMES[0]), pc.multiply(filled, _PRIMES[1]))
-    return mixed
-
-
-def _mixed_one(numbers: Sequence[int]) -> int:
-    """Return the same for the numbers of one row; products overflow as those of Arrow do."""
-    mixed = 0
-    for number in numbers:
-        mixed = _int64(_int64(mixed * _PRIMES[0]) ^ _int64(number * _PRIMES[1]))
-    return mixed
-
-
-def _int64(number: int) -> int:
-    return (number + _SIGN & _BITS) - _SIGN
-
-
-def _ms_of(time_us: int | None) -> int | None:
-    return None if time_us is None else time_us // _US_PER_MS
-
-
-def _has_windows(schema: pa.Schema) -> bool:
-    return all(
-        name in schema.names and pa.types.is_timestamp(schema.field(name).type) for name in _BOUNDS
-    )
-
-
-def _least(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else min(one, other)
-
-
-def _greatest(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else max(one, other)

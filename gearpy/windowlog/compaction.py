@@ -21,7 +21,7 @@ from gearpy.core.handover.window_log import (
     segment_name,
     segments_of,
 )
-from gearpy.windowlog.bodies import PARQUET, BatchInfo, SegmentInfo, write_body
+from gearpy.windowlog.bodies import PARQUET, BatchInfo, write_body
 from gearpy.windowlog.log import WindowLog
 
 #: Of the names of pending files, with the lane behind it.
@@ -59,25 +59,15 @@ def _compact(log: WindowLog, group: Sequence[LogPiece], compression: str) -> lis
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):  # A reader has purged them meanwhile, or another compacts.
         return []
-    table = pa.concat_tables(
-        [_cut(table, info, piece) for piece, (table, info) in zip(group, found, strict=True)]
-    )
-    batches = [
-        batch._replace(run=batch.run or info.run)
-        for piece, (_, info) in zip(group, found, strict=True)
-        for batch in _of(info.batches, piece)
-    ]
+    tables: list[pa.Table] = []
+    batches: list[BatchInfo] = []
+    for piece, (part, part_info) in zip(group, found, strict=True):
+        begin = sum(batch.rows for batch in part_info.batches if batch.seq < piece.first)
+        of_piece = [each for each in part_info.batches if piece.first <= each.seq <= piece.last]
+        tables.append(part.slice(begin, sum(batch.rows for batch in of_piece)))
+        batches += [batch._replace(run=batch.run or part_info.run) for batch in of_piece]
+    table = pa.concat_tables(tables)
     info = replace(found[-1][1], batches=tuple(batches))
-    segment = _write(log, group, table, info, compression)
-    if segment is None:
-        return []
-    _drop_hidden(log, [piece.segment for piece in group if _is_in(piece.segment, segment)])
-    return [segment]
-
-
-def _write(
-    log: WindowLog, group: Sequence[LogPiece], table: pa.Table, info: SegmentInfo, compression: str
-) -> LogSegment | None:
     store, newest = log.store, group[-1].segment
     name = segment_name(
         newest.lane,
@@ -94,25 +84,18 @@ def _write(
         store.sync(file)
     store.sync_names(PENDING)
     if not store.move(pending, to=name):
-        return None  # A new start of the writer has cleaned up.
+        return []  # A new start of the writer has cleaned up.
     store.sync_names()  # Before any other is removed.
     (segment,) = segments_of([name])
-    return segment
-
-
-def _cut(table: pa.Table, info: SegmentInfo, piece: LogPiece) -> pa.Table:
-    begin = sum(batch.rows for batch in info.batches if batch.seq < piece.first)
-    rows = sum(batch.rows for batch in _of(info.batches, piece))
-    return table.slice(begin, rows)
-
-
-def _of(batches: Iterable[BatchInfo], piece: LogPiece) -> list[BatchInfo]:
-    return [batch for batch in batches if piece.first <= batch.seq <= piece.last]
-
-
-def _is_in(segment: LogSegment, whole: LogSegment) -> bool:
-    is_other = segment.name != whole.name
-    return is_other and whole.first <= segment.first and segment.last <= whole.last
+    inside = [
+        piece.segment
+        for piece in group
+        if piece.segment.name != segment.name
+        and segment.first <= piece.segment.first
+        and piece.segment.last <= segment.last
+    ]
+    _drop_hidden(log, inside)
+    return [segment]
 
 
 def _drop_hidden(log: WindowLog, segments: Iterable[LogSegment]) -> None:

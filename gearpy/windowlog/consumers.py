@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from gearpy.core.handover.window_log import LogView
 from gearpy.messages.summaries import ConsumerReport
-from gearpy.windowlog.log import ReaderReport, WindowLog
+from gearpy.windowlog.log import WindowLog
 
 #: So often is looked, as a store may be far away.
 _LOOK_MS: Final = 5_000
@@ -54,22 +54,22 @@ class LogConsumers:
             view = self._log.view() if readers else LogView(())
         except OSError:
             return self._reports
-        self._reports = tuple(self._report(each, view, now_ms) for each in readers)
+        reports: list[ConsumerReport] = []
+        for reader in readers:
+            waiting = view.rows_between(reader.lanes, view.ends())
+            before = self._seen.get(reader.name)
+            since_ms = now_ms if waiting else 0
+            if waiting and before is not None and before.lanes == reader.lanes:
+                since_ms = before.waiting_since_ms or now_ms
+            self._seen[reader.name] = _Seen(reader.lanes, since_ms)
+            report = ConsumerReport(
+                name=reader.name,
+                batch_id=reader.batch_id or 0,
+                rows_per_s=reader.rows_per_s or 0.0,
+                waiting_rows=waiting,
+                waiting_since_ms=since_ms,
+                trouble=str(reader.more.get("trouble") or ""),
+            )
+            reports.append(report)
+        self._reports = tuple(reports)
         return self._reports
-
-    def _report(self, reader: ReaderReport, view: LogView, now_ms: int) -> ConsumerReport:
-        waiting = view.rows_between(reader.lanes, view.ends())
-        before = self._seen.get(reader.name)
-        since_ms = now_ms
-        if before is not None and before.lanes == reader.lanes and before.waiting_since_ms:
-            since_ms = before.waiting_since_ms
-        since_ms = since_ms if waiting else 0
-        self._seen[reader.name] = _Seen(reader.lanes, since_ms)
-        return ConsumerReport(
-            name=reader.name,
-            batch_id=reader.batch_id or 0,
-            rows_per_s=reader.rows_per_s or 0.0,
-            waiting_rows=waiting,
-            waiting_since_ms=since_ms,
-            trouble=str(reader.more.get("trouble") or ""),
-        )

@@ -79,7 +79,7 @@ class LaneWriter:
         self._task = task
         self._compression = compression
         self.lane = lane_name(writer, task)
-        self._owner = LaneOwner(run="", incarnation=0)
+        self.owner = LaneOwner(run="", incarnation=0)
         self._pending_number = 0
         self._next = 0  # Batch; 0 before `number_on`.
         self._waiting: list[pa.RecordBatch] = []
@@ -98,8 +98,8 @@ class LaneWriter:
         for each in LOG_FOLDERS:
             self._store.hold(each.rstrip("/"))
         owner = LaneOwner(run=run, incarnation=incarnation, id=uuid4().hex)
-        self._owner = owner.succeeds(self._read_owner(), lane=self.lane)
-        self._store.put(self._owner_file, self._owner.to_json())
+        self.owner = owner.succeeds(self._read_owner(), lane=self.lane)
+        self._store.put(self._owner_file, self.owner.to_json())
 
     def clean(self) -> None:
         for name in self._store.names(PENDING):
@@ -109,9 +109,6 @@ class LaneWriter:
 
     def number_on(self, *, behind: int = 0) -> LogView:
         """Look where the lane ends, and write on from there.
-
-        Args:
-            behind: a batch that was there once, so that no later one may have its number.
 
         Raises:
             ConfigError: Spark writes the lane.
@@ -124,18 +121,10 @@ class LaneWriter:
                 "sink another name, as in writer='results'"
             )
         self._next = max(view.ends().get(self.lane, 0), behind) + 1
-        if not self._owner.since:
-            self._owner = replace(self._owner, since=self._next)
-            self._store.put(self._owner_file, self._owner.to_json())
+        if not self.owner.since:
+            self.owner = replace(self.owner, since=self._next)
+            self._store.put(self._owner_file, self.owner.to_json())
         return view
-
-    @property
-    def lane_id(self) -> str:
-        return self._owner.id
-
-    @property
-    def since(self) -> int:
-        return self._owner.since
 
     @property
     def next_seq(self) -> int:
@@ -161,19 +150,14 @@ class LaneWriter:
         return self._notes.rows + self._waiting_rows
 
     def prepare(
-        self,
-        epoch: int,
-        *,
-        body: Body,
-        about: Mapping[str, Any],
-        watermark: int | None = None,
+        self, epoch: int, *, body: Body, about: Mapping[str, Any], watermark: int | None = None
     ) -> PreparedBatch | None:
         """Make the batch durable, so that showing it cannot fail; None if it has no rows."""
         if not self.rows:
             return None
         table = self._waiting_table() if self._waiting else None
         notes, self._notes = self._notes, BatchNotes()
-        seq, owner = self.next_seq, self._owner
+        seq, owner = self.next_seq, self.owner
         batch = notes.info(seq=seq, epoch=epoch, watermark=watermark)
         info = SegmentInfo(
             run=owner.run,
@@ -213,12 +197,27 @@ class LaneWriter:
                 "the log back"
             )
         who = f"window log {self._log.place}: lane {self.lane}"
-        if not self._owner.still_owns(found, writer=who):  # Both began at once.
-            self._store.put(self._owner_file, self._owner.to_json())
+        if not self.owner.still_owns(found, writer=who):  # Both began at once.
+            self._store.put(self._owner_file, self.owner.to_json())
         pending, name = PENDING + prepared["pending"], prepared["name"]
         size = prepared["size"]
         if not reveal(self._store, pending, to=name, written=size, who="window log"):
-            self._check_gone(prepared)
+            missing = (
+                f"window log {self._log.place}: batch {prepared['seq']} of lane {self.lane}, which "
+                f"was written before, is not there as {prepared['name']}"
+            )
+            is_elsewhere = prepared["lane"] != self.owner.id  # The program writes there no more.
+            pieces = [] if is_elsewhere else self._log.view().pieces(self.lane)
+            is_purged = bool(pieces) and pieces[0].first > prepared["seq"]
+            covering = [each for each in pieces if each.first <= prepared["seq"] <= each.last]
+            if is_elsewhere:
+                _log.warning("%s: it was written into another log", missing)
+            elif not is_purged and (not covering or covering[0].segment.batches == 1):
+                raise StoreAway(
+                    f"{missing}: it was removed, another run has begun to write the lane "
+                    "meanwhile, or this is not the same folder on all machines; go on from another "
+                    "checkpoint"
+                )
         self._store.sync_names()  # Also of a name that another start has given.
 
     def close(self) -> None:
@@ -262,9 +261,9 @@ class LaneWriter:
         return table
 
     def _pending_name(self, body: Body) -> str:
-        assert self._owner.run, "begin() comes first"
+        assert self.owner.run, "begin() comes first"
         self._pending_number += 1
-        owner = f"{self._owner.run}-{self._owner.incarnation:016x}"
+        owner = f"{self.owner.run}-{self.owner.incarnation:016x}"
         return f"{self.lane}-{owner}-{self._pending_number:06d}.{body}{_ENDING}"
 
     # -- whose it is -----------------------------------------------------------------------
@@ -276,23 +275,3 @@ class LaneWriter:
     def _read_owner(self) -> LaneOwner | None:
         file = self._owner_file
         return LaneOwner.parse(self._store.read(file), file=self._store.location(file))
-
-    def _check_gone(self, prepared: PreparedBatch) -> None:
-        """Refuse to go on without a prepared batch, unless it was shown elsewhere."""
-        missing = (
-            f"window log {self._log.place}: batch {prepared['seq']} of lane {self.lane}, which was "
-            f"written before, is not there as {prepared['name']}"
-        )
-        if prepared["lane"] != self.lane_id:
-            # The program that goes on writes elsewhere; what was written there is seen there.
-            _log.warning("%s: it was written into another log", missing)
-            return
-        pieces = self._log.view().pieces(self.lane)
-        if pieces and pieces[0].first > prepared["seq"]:
-            return  # It was seen, and is purged.
-        covering = [piece for piece in pieces if piece.first <= prepared["seq"] <= piece.last]
-        if not covering or covering[0].segment.batches == 1:
-            raise StoreAway(
-                f"{missing}: it was removed, another run has begun to write the lane meanwhile, or "
-                "this is not the same folder on all machines; go on from another checkpoint"
-            )

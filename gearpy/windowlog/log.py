@@ -212,10 +212,6 @@ class WindowLog:
         """Remove files that were shown before a time, oldest first; return them.
 
         The last file of a lane stays, and so does one whose age is unknown.
-
-        Args:
-            taken: the last batch of each lane that may go.
-            before_ms: ms since 1970.
         """
         view = self.view()
         expired: dict[str, int] = {}
@@ -248,13 +244,10 @@ class WindowLog:
             return None
         table, info = found
         if not piece.is_whole:
-            begin = _rows(info, before=piece.first)
-            table = table.slice(begin, _rows(info, before=piece.last + 1) - begin)
+            begin = sum(each.rows for each in info.batches if each.seq < piece.first)
+            end = sum(each.rows for each in info.batches if each.seq <= piece.last)
+            table = table.slice(begin, end - begin)
         return table
-
-
-def _rows(info: SegmentInfo, *, before: int) -> int:
-    return sum(batch.rows for batch in info.batches if batch.seq < before)
 
 
 def _report_of(text: bytes | None) -> ReaderReport | None:
@@ -265,16 +258,12 @@ def _report_of(text: bytes | None) -> ReaderReport | None:
             for name in ("name", "lanes", "at_ms", "rows_per_s", "batch_id")
             if name in found
         }
-        report = ReaderReport(**known, more=found)
+        report: Any = ReaderReport(**known, more=found)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return report if _is_sound(report) else None
-
-
-def _is_sound(report: Any) -> bool:
-    """Tell whether a report is complete: anybody may write into the folder."""
+    # Anybody may write into the folder, whatever the types say.
     lanes, speed, batch_id = report.lanes, report.rows_per_s, report.batch_id
-    return (
+    is_sound = (
         isinstance(report.name, str)
         and isinstance(lanes, dict)
         and all(type(seq) is int for seq in lanes.values())
@@ -282,6 +271,7 @@ def _is_sound(report: Any) -> bool:
         and (speed is None or type(speed) in {int, float})
         and (batch_id is None or type(batch_id) is int)
     )
+    return report if is_sound else None
 
 
 def positions_of(reports: Iterable[ReaderReport]) -> dict[str, int]:

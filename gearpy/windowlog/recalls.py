@@ -34,21 +34,18 @@ def recalled(
     """
     file = f"{OWNERS}{lane}{_ENDING}"
     begin = view.begins()[lane]
-    gone = [each for each in _parsed(log.store.read(file)) if since <= each.last < begin]
+    try:
+        listed = json.loads(log.store.read(file) or b"")["batches"]
+        known = [_Recall(int(first), int(last), b64decode(rows)) for first, last, rows in listed]
+    except (ValueError, KeyError, TypeError):
+        known = []
+    gone = [each for each in known if since <= each.last < begin]
     there = []
     for piece in view.between({lane: max(since, begin) - 1}, {lane: view.ends()[lane]}):
         replays = Replays(identity)
         replays.expect(log.read(piece))
         there.append(_Recall(piece.first, piece.last, replays.snapshot()))
     found = [*gone, *there]
-    listed = [[first, last, b64encode(rows).decode()] for first, last, rows in found]
-    log.store.put(file, json.dumps({"batches": listed}).encode())
+    written = [[first, last, b64encode(rows).decode()] for first, last, rows in found]
+    log.store.put(file, json.dumps({"batches": written}).encode())
     return [each.rows for each in found]
-
-
-def _parsed(text: bytes | None) -> list[_Recall]:
-    try:
-        listed = json.loads(text or b"")["batches"]
-        return [_Recall(int(first), int(last), b64decode(rows)) for first, last, rows in listed]
-    except (ValueError, KeyError, TypeError):
-        return []

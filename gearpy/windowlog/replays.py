@@ -19,9 +19,6 @@ class Replays:
     value is another this time is left out, too: readers have the first one. But streams that were
     merged may both have a row of one identity, and come in another order this time. So a row that
     is the same as a whole goes first: one that has the identity only waits until `settle`.
-
-    Args:
-        identity: names of columns; empty for all of them.
     """
 
     def __init__(self, identity: Sequence[str] = ()) -> None:

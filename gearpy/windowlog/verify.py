@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from gearpy.core.handover.window_log import LogPiece, LogView
+from gearpy.core.handover.window_log import LogPiece
 from gearpy.errors import WindowLogDamaged
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.replays import Replays
@@ -41,18 +41,14 @@ def verify(log: WindowLog) -> Checked:
     """
     view = log.view()
     checked = Checked()
-    checked.findings += _missing(view)
+    for lane, first, last in view.holes:
+        which = f"batch {first}" if first == last else f"batches {first} to {last}"
+        checked.findings.append(Finding(lane, f"{which} missing: a file was removed"))
     known: dict[str, Replays] = {}
     for lane in view.lanes:
         for piece in view.pieces(lane):
             checked.findings += _read(log, piece, checked, known)
     return checked
-
-
-def _missing(view: LogView) -> Iterator[Finding]:
-    for lane, first, last in view.holes:
-        which = f"batch {first}" if first == last else f"batches {first} to {last}"
-        yield Finding(lane, f"{which} missing: a file was removed")
 
 
 def _read(

@@ -24,7 +24,7 @@ from gearpy.core.consensus.actions import (
 from gearpy.core.consensus.limits import ReplicaLimits
 from gearpy.core.consensus.messages import CastVote, EntriesAppended, ReplicaMessage
 from gearpy.core.consensus.replica import Replica
-from gearpy.core.consensus.stored import DiskWrite, LogEntry, StateSnapshot, StoredLog
+from gearpy.core.consensus.stored import DiskWrite, LogEntry, StoredLog
 
 _FAULTS_UNTIL_MS: Final = 3000
 _HEALED_FOR_MS: Final = 12_000
@@ -200,7 +200,14 @@ class ConsensusWorld:
         """Go through it all, or heal after so many events; the result says what was broken."""
         try:
             self._run_until(_FAULTS_UNTIL_MS, events_max=events_max)
-            self._heal()
+            self._is_healed = True
+            self._loss, self._repeats, self._delay_ms, self._write_ms = 0, 0, 5, 1
+            self._cuts.clear()
+            for member in self.members.values():
+                member.paused_until_ms = 0
+                self._start(member)
+            self._goal = self._proposed
+            self._later(20, self._look_for_progress)
             self._run_until(self.now_ms + _HEALED_FOR_MS)
             self.result.problem = f"no progress after all has healed: {self._picture()}"
         except _Done:
@@ -222,9 +229,6 @@ class ConsensusWorld:
         self._number += 1
         heappush(self._heap, (self.now_ms + delay_ms, self._number, step, args))
 
-    def _clock(self, member: Member) -> int:
-        return member.offset_ms + int(self.now_ms * member.rate)
-
     # -- members ---------------------------------------------------------------------------
 
     def _start(self, member: Member) -> None:
@@ -232,7 +236,9 @@ class ConsensusWorld:
             return
         stored = member.disk.load()
         rng = random.Random(self.rng.random())
-        member.replica = Replica(member.name, stored, self.limits, rng, self._clock(member))
+        member.replica = Replica(
+            member.name, stored, self.limits, rng, member.offset_ms + int(self.now_ms * member.rate)
+        )
         member.commit_index = member.replica.commit_index
         member.state, member.reads = _State(), {}
         if member.replica.term < member.term:
@@ -262,13 +268,21 @@ class ConsensusWorld:
             delay_ms = member.paused_until_ms - self.now_ms
             self._later(delay_ms, self._act, member, act, member.life)
             return
-        actions = act(replica, self._clock(member))
+        actions = act(replica, member.offset_ms + int(self.now_ms * member.rate))
         for action in actions:
             self._do(member, replica, action)
-        self._check(member, replica)
-        self._schedule_tick(member, replica)
-
-    def _schedule_tick(self, member: Member, replica: Replica) -> None:
+        # Terms and commits never fall, and a majority has what is committed.
+        stored = member.disk.stored
+        if (
+            stored.vote
+            and self._votes.setdefault((member.name, stored.term), stored.vote) != stored.vote
+        ):
+            raise RuleBroken(f"{member.name} votes twice in term {stored.term}")
+        if replica.term < member.term or replica.commit_index < member.commit_index:
+            raise RuleBroken(f"the term or the commits of {member.name} fall")
+        for index in range(member.commit_index + 1, replica.commit_index + 1):
+            self._check_commit(member, replica, index)
+        member.term, member.commit_index = stored.term, replica.commit_index
         if replica.due_ms == member.tick_ms:
             return
         member.tick_ms = replica.due_ms
@@ -283,7 +297,18 @@ class ConsensusWorld:
     def _do(self, member: Member, replica: Replica, action: ReplicaAction) -> None:
         match action:
             case Transmit(to, message):
-                self._check_revealed(member, message)
+                # What is said is on disk; a member votes once in a term.
+                stored = member.disk.stored
+                is_told = stored.term == message.term  # Else a newer term has begun since.
+                if isinstance(message, CastVote):
+                    is_bound = message.is_granted and not message.is_trial
+                    if is_bound and (stored.term < message.term or (is_told and not stored.vote)):
+                        raise RuleBroken(f"{member.name} reveals a vote that is not on disk")
+                if isinstance(message, EntriesAppended):
+                    last = stored.base_index + len(stored.entries)
+                    is_short = message.is_match and last < message.index
+                    if stored.term < message.term or (is_told and is_short):
+                        raise RuleBroken(f"{member.name} reveals entries that are not on disk")
                 self._send(member.name, to, message)
             case Persist(write):
                 self._check_entries(member, write)
@@ -295,9 +320,20 @@ class ConsensusWorld:
             case ApplyEntry(index, entry):
                 self._on_apply(member, index, entry)
             case RestoreState(snapshot):
-                self._on_restore(member, snapshot)
+                member.state = _State.of(snapshot.state)
+                self.result.snapshots += 1
+                if (member.state.index, member.state.sum) != (
+                    snapshot.index,
+                    self._sums[snapshot.index],
+                ):
+                    raise RuleBroken(
+                        f"{member.name} restores another state than that of {snapshot.index}"
+                    )
             case Readable(number):
-                self._on_readable(member, number)
+                floor = member.reads.pop(number)
+                self.result.reads += 1
+                if member.state.index < floor:
+                    raise RuleBroken(f"{member.name} reads {member.state.index}, {floor} is known")
             case RoleChange(role, term, _):
                 self._check_leader(member, replica, term if role == "leader" else 0)
 
@@ -305,12 +341,6 @@ class ConsensusWorld:
         if life == member.life and member.replica is not None:
             member.disk.finish()  # Also of a member that stands still.
             self._act(member, lambda it, now_ms: it.on_written(now_ms), life)
-
-    def _on_readable(self, member: Member, number: int) -> None:
-        floor = member.reads.pop(number)
-        self.result.reads += 1
-        if member.state.index < floor:
-            raise RuleBroken(f"{member.name} reads {member.state.index}, {floor} is known")
 
     def _on_apply(self, member: Member, index: int, entry: LogEntry) -> None:
         if index != member.state.index + 1:
@@ -326,12 +356,6 @@ class ConsensusWorld:
             number, life = self._proposals.pop((member.name, index))
             if entry.command == str(number).encode() and life == member.life:
                 self._seen_index = max(self._seen_index, index)
-
-    def _on_restore(self, member: Member, snapshot: StateSnapshot) -> None:
-        member.state = _State.of(snapshot.state)
-        self.result.snapshots += 1
-        if (member.state.index, member.state.sum) != (snapshot.index, self._sums[snapshot.index]):
-            raise RuleBroken(f"{member.name} restores another state than that of {snapshot.index}")
 
     # -- the network -----------------------------------------------------------------------
 
@@ -483,16 +507,6 @@ class ConsensusWorld:
                 names = sorted(wanted)
                 self._act(member, lambda it, now_ms, n=names: it.change_members(n, now_ms)[1])  # type: ignore[misc]
 
-    def _heal(self) -> None:
-        self._is_healed = True
-        self._loss, self._repeats, self._delay_ms, self._write_ms = 0, 0, 5, 1
-        self._cuts.clear()
-        for member in self.members.values():
-            member.paused_until_ms = 0
-            self._start(member)
-        self._goal = self._proposed
-        self._later(20, self._look_for_progress)
-
     def _look_for_progress(self) -> None:
         """Be done when an entry that was proposed after the healing is at all members."""
         self._later(20, self._look_for_progress)
@@ -530,34 +544,6 @@ class ConsensusWorld:
             if known != (previous, entry):
                 raise RuleBroken(f"{member.name} has another entry {index} of term {entry.term}")
             previous = entry.term
-
-    def _check_revealed(self, member: Member, message: ReplicaMessage) -> None:
-        """What is said is on disk; a member votes once in a term."""
-        stored = member.disk.stored
-        is_told = stored.term == message.term  # Else a newer term has begun since.
-        if isinstance(message, CastVote):
-            is_bound = message.is_granted and not message.is_trial
-            if is_bound and (stored.term < message.term or (is_told and not stored.vote)):
-                raise RuleBroken(f"{member.name} reveals a vote that is not on disk")
-        if isinstance(message, EntriesAppended):
-            last = stored.base_index + len(stored.entries)
-            is_short = message.is_match and last < message.index
-            if stored.term < message.term or (is_told and is_short):
-                raise RuleBroken(f"{member.name} reveals entries that are not on disk")
-
-    def _check(self, member: Member, replica: Replica) -> None:
-        """Terms and commits never fall, and a majority has what is committed."""
-        stored = member.disk.stored
-        if (
-            stored.vote
-            and self._votes.setdefault((member.name, stored.term), stored.vote) != stored.vote
-        ):
-            raise RuleBroken(f"{member.name} votes twice in term {stored.term}")
-        if replica.term < member.term or replica.commit_index < member.commit_index:
-            raise RuleBroken(f"the term or the commits of {member.name} fall")
-        for index in range(member.commit_index + 1, replica.commit_index + 1):
-            self._check_commit(member, replica, index)
-        member.term, member.commit_index = stored.term, replica.commit_index
 
     def _check_commit(self, member: Member, replica: Replica, index: int) -> None:
         if index > replica.log.base_index:

@@ -1,7 +1,6 @@
 """Launches of an application that share the log, one step at a time, in every order."""
 
 from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -163,16 +162,13 @@ class World:
         openings = sorted(self.launches, key=lambda each: each.writer.opening)
         for at, each in enumerate(openings):
             assert set(each.acknowledged) <= found, "acknowledged is found"
-            self._check_later(each, openings[at + 1 :], found)
-
-    def _check_later(
-        self, launch: Launch, later: Sequence[Launch], found: AbstractSet[str]
-    ) -> None:
-        """All that have opened the log after a launch agree on what it has appended."""
-        views = [each.opened & set(launch.keys) for each in later if each.opened is not None]
-        if views:
-            assert set(launch.acknowledged) <= views[0], "acknowledged is in the bootstrap"
-            assert all(view == views[0] for view in [*views, found & set(launch.keys)])
+            # All that have opened the log after a launch agree on what it has appended.
+            launch = each
+            later = openings[at + 1 :]
+            views = [each.opened & set(launch.keys) for each in later if each.opened is not None]
+            if views:
+                assert set(launch.acknowledged) <= views[0], "acknowledged is in the bootstrap"
+                assert all(view == views[0] for view in [*views, found & set(launch.keys)])
 
 
 def explore(make: Callable[[], World]) -> int:

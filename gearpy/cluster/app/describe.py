@@ -53,7 +53,7 @@ def detail_of(
         return ApplicationDetail(app_id=app_id, failures=tuple(failures), guarantees=guarantees)
     return ApplicationDetail(
         app_id=app_id,
-        executors=tuple(core.executors.summaries(core.tasks_of_executors)),
+        executors=tuple(core.executors.summaries(core.regions.tasks_of_executors)),
         processors=tuple(_processor(core, pid, now_ms) for pid in core.dag.order),
         failures=tuple(failures),
         restarts=core.restarts,

@@ -113,7 +113,7 @@ class AppMetrics:
             yield option, self._kept.history_points(option, self._wall_ms(), core.reports)
 
     def _sample(self, core: ApplicationCore) -> ApplicationSample:
-        manifests: list[Manifest] = core.newest_manifests()
+        manifests: list[Manifest] = core.regions.newest_manifests
         return ApplicationSample(
             clock_ms=known_ms(core.clock.global_min_ms),
             epoch=core.epoch,

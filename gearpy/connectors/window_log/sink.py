@@ -310,11 +310,11 @@ class WindowLogWriter(TransactionalWriter):
 
     def _state_of_this_lane(self) -> Mapping[str, Any] | None:
         state = self._state
-        return state if state is not None and state["lane"] == self._lane.lane_id else None
+        return state if state is not None and state["lane"] == self._lane.owner.id else None
 
     def _expect_again(self, view: LogView, state: Mapping[str, Any] | None) -> None:
         """Remember the rows that were shown behind the checkpoint: they come again."""
-        since = self._lane.since if state is None else state["next"]
+        since = self._lane.owner.since if state is None else state["next"]
         if state is not None and state["again"]:
             self._replays.restore(state["again"])
         lane, end = self._lane.lane, view.ends().get(self._lane.lane, 0)
@@ -441,7 +441,7 @@ class WindowLogWriter(TransactionalWriter):
         """Return the place of the lane, and the rows that are still to come again."""
         again = self._replays.snapshot() if len(self._replays) else None
         return {
-            "lane": self._lane.lane_id,
+            "lane": self._lane.owner.id,
             "next": self._lane.next_seq,
             "again": again,
         }

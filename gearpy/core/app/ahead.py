@@ -29,12 +29,6 @@ class ReadingAhead:
     The first round reads all; each later one what an epoch that ends after it has changed, while
     the next epoch ends. The last round is read while the last epoch of the old version ends: so
     only what has changed while one epoch was stored is left for the pause.
-
-    Args:
-        dag: the graph of the next version.
-        placement: the executor of each task that begins with it.
-        old: the steps of the graph before, if its state goes to other tasks; None: they keep the
-            same.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Final
 from gearpy.core.app import causes
 from gearpy.core.app.ahead import ReadingAhead
 from gearpy.core.app.causes import Drain
-from gearpy.core.app.change import VersionChange, WaitingChange
+from gearpy.core.app.change import PREPARE_MS, VersionChange, WaitingChange
 from gearpy.core.app.clock import outside_of
 from gearpy.core.app.decisions import (
     Activated,
@@ -17,11 +17,12 @@ from gearpy.core.app.decisions import (
     StoreManifest,
     TrialPassed,
 )
+from gearpy.core.app.deployment import StepAnswer
 from gearpy.core.app.executors import Launch, Release
 from gearpy.core.app.incidents import BrokenLink, SilentExecutor
-from gearpy.core.app.recovery import Recovery
+from gearpy.core.app.recovery import BACK_MS, Recovery
 from gearpy.core.app.regions.at_time import TimedHalt
-from gearpy.core.app.regions.region import Region, StepAnswer
+from gearpy.core.app.regions.region import Region
 from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.epochs import Manifest
@@ -73,12 +74,8 @@ class ApplicationCore(Recovery):
 
     Args:
         executors: how many share its tasks; 0 for as many as it takes where there is room.
-        launch: how often the app master was launched; of two, the later one's tasks count.
-        has_run: whether it was active under an app master before. It waits for slots then.
-        manifests: the stored epochs of all regions, found by a relaunched app master.
         overrides: places of sources that count more than the newest of those epochs.
         owns: which files, by location, belong to this application; no other is ever deleted.
-        after: the core of the version before, in whose place this one is put.
         is_trial: going back is possible, until the first epochs are stored, which are so at once.
         untried: the regions that the change did not touch, of an app master launched again.
         place_text: says for people where a partition is; see `Deaths`.
@@ -115,13 +112,6 @@ class ApplicationCore(Recovery):
     def restarts(self) -> int:
         return self.incidents.count
 
-    @property
-    def tasks_of_executors(self) -> dict[ExecutorId, list[TaskId]]:
-        return self.regions.tasks_of_executors
-
-    def newest_manifests(self) -> list[Manifest]:
-        return self.regions.newest_manifests
-
     def last_manifests(self) -> list[Manifest]:
         kept = self.succession.kept_next
         return [each for each in self.regions.newest_manifests if each.region not in kept]
@@ -138,15 +128,18 @@ class ApplicationCore(Recovery):
     # -- executors -------------------------------------------------------------------------
 
     def on_start(self, now_ms: int) -> list[Command]:
-        return self._settled(self.succession.stop_before(), now_ms)
+        commands: list[Command] = []
+        for executor_id in sorted(self.succession.before):
+            commands += self.executors.stop(executor_id, kill=False, reason="a new version runs")
+        return self._settled(commands, now_ms)
 
     def on_master(self, *, is_there: bool, now_ms: int) -> list[Command]:
         """Note that the master is away or back; ask it again for the slots it has not granted."""
         self._is_master_away = not is_there
         if not is_there or self._ending is not None:
             return []
-        if self.succession.change is not None:
-            self.succession.change.wait_anew(now_ms)
+        if (change := self.succession.change) is not None:
+            change.drain_at_ms, change.free_slots = now_ms + PREPARE_MS, None
         return [*self.executors.request_again(now_ms)]
 
     def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[Command]:
@@ -213,11 +206,7 @@ class ApplicationCore(Recovery):
             if not is_up:  # It may never have heard of the launch.
                 commands += self.executors.release(executor_id)
             commands += self._lose(
-                executor_id,
-                launch,
-                "its worker is lost",
-                now_ms,
-                is_known=is_known and not is_up,
+                executor_id, launch, "its worker is lost", now_ms, is_known=is_known and not is_up
             )
         self.failing_workers.discard(worker)
         self.lost_workers = {
@@ -271,7 +260,7 @@ class ApplicationCore(Recovery):
         executor_id = message.executor_id
         if self._ending is not None or not self.executors.is_current(executor_id, message.launch):
             return []
-        is_final = not message.is_replaceable and not self.succession.is_for_next(executor_id)
+        is_final = not message.is_replaceable and executor_id not in self.succession.wanted
         commands = self._fail(message.error, now_ms) if is_final else []
         commands += self._kill(executor_id, message.error.cause, now_ms, error=message.error)
         return self._settled(commands, now_ms)
@@ -340,8 +329,8 @@ class ApplicationCore(Recovery):
             )
         else:
             halt = self._halt_at(at_ms, kept)
-            self.succession.wait(
-                WaitingChange(dag=dag, executors=executors, kept=kept, old=old, halt=halt)
+            self.succession.waiting = WaitingChange(
+                dag=dag, executors=executors, kept=kept, old=old, halt=halt
             )
         return self._settled([], now_ms)
 
@@ -361,7 +350,7 @@ class ApplicationCore(Recovery):
 
     def why_not_at(self, at_ms: int, kept: frozenset[int]) -> str:
         halt = self._halt_at(at_ms, kept)
-        if self.regions.but(kept) and not halt.has_sources:
+        if self.regions.but(kept) and not halt.names:
             return "nothing that it touches reads records"
         if passed := halt.has_passed(self._source_reports()):
             return f"{passed} has read records of that time: name a later one"
@@ -379,17 +368,33 @@ class ApplicationCore(Recovery):
         return self._settled(self._keep(reason, now_ms), now_ms)
 
     def _advance_change(self, now_ms: int) -> list[Command]:
-        commands = self._await_event_time(now_ms)
-        change = self.succession.change
-        if commands or change is None or change.is_told:
-            return commands
+        change, waiting = self.succession.change, self.succession.waiting
+        halt = self.succession.halt
+        if halt is not None and not (change is not None and change.is_draining):
+            halt.on_reports(self._source_reports(), now_ms)
+            if halt.refusal:
+                return self._keep(halt.refusal, now_ms)
+            is_free = self._is_active and not self._is_saving
+            if waiting is not None and halt.is_near and is_free:
+                self.succession.begin_waiting(now_ms, shares=self._shares_of(waiting.kept))
+                change = self.succession.change
+        if change is None or change.is_told:
+            return []
+        commands: list[Command] = []
         if reason := self._why_hopeless(change, now_ms):
             return self._keep(reason, now_ms)
         if change.is_there(self.executors.running):
             commands = self._read_ahead(change, change.ahead, now_ms)
-        missing = self.executors.missing_slots(change.seats)
+        missing = self.executors.missing_slots(change.executor_ids)
         lacks_slots = bool(missing) and not self._is_master_away  # It could give them to nobody.
-        if change.may_drain(self.executors.running, now_ms, lacks_slots=lacks_slots):
+        # The next version is there, or may need the slots of this one.
+        if change.is_there(self.executors.running):
+            may_drain = change.ahead.is_done
+        else:
+            may_drain = lacks_slots and now_ms >= change.drain_at_ms
+        if change.is_draining or (change.halt is not None and not change.halt.is_reached):
+            may_drain = False
+        if may_drain:
             change.drain(now_ms)
             for region in self.regions.but(change.kept):
                 region.drain(None if change.halt is None else change.halt.time_ms)
@@ -400,47 +405,34 @@ class ApplicationCore(Recovery):
             return f"its last epoch was not stored within {change.timeout_ms // 1000} s"
         if change.is_draining and self.regions.have_finished(but=change.kept):
             return "what it changes has come to its end"
-        if self._is_in_the_way(change, now_ms):
+        missing = [] if self._is_master_away else self.executors.missing_slots(change.executor_ids)
+        # The version that runs may have long waited for slots that the change has.
+        needed = self.regions.needed_executors - change.executor_ids
+        since_ms = self.executors.waiting_since_ms(needed)
+        is_long = since_ms is not None and now_ms - since_ms >= _HELD_UP_AFTER_MS
+        has_some = not change.executor_ids.isdisjoint(self.executors.running)
+        if is_long and has_some and not self._is_master_away:
             return (
                 "it has the slots that a lost process of the version that runs needs to start "
                 "again: add workers, or raise worker.slots"
             )
-        missing = self.executors.missing_slots(change.seats)
-        if not missing or self._is_master_away:
+        if not missing:
             return ""
-        return change.lacks(missing, self.executors.slots_by_worker(but=change.seats), now_ms)
-
-    def _is_in_the_way(self, change: VersionChange, now_ms: int) -> bool:
-        needed = self.regions.needed_executors - change.seats
-        since_ms = self.executors.waiting_since_ms(needed)
-        if since_ms is None or now_ms - since_ms < _HELD_UP_AFTER_MS or self._is_master_away:
-            return False
-        return not change.seats.isdisjoint(self.executors.running)
+        return change.lacks(
+            missing, self.executors.slots_by_worker(but=change.executor_ids), now_ms
+        )
 
     def asks_for_slots(self, now_ms: int) -> bool:
         change = self.succession.change
         return (
             change is not None
             and change.waits_for_slots(now_ms + _FREE_SLOTS_MS)
-            and bool(self.executors.missing_slots(change.seats))
+            and bool(self.executors.missing_slots(change.executor_ids))
         )
 
     def on_free_slots(self, free: Mapping[WorkerId, int] | None) -> None:
         if self.succession.change is not None:
             self.succession.change.free_slots = free
-
-    def _await_event_time(self, now_ms: int) -> list[Command]:
-        halt, change = self.succession.halt, self.succession.change
-        if halt is None or (change is not None and change.is_draining):
-            return []
-        halt.on_reports(self._source_reports(), now_ms)
-        if halt.refusal:
-            return self._keep(halt.refusal, now_ms)
-        waiting = self.succession.waiting
-        is_free = self._is_active and not self._is_saving
-        if waiting is not None and halt.is_near and is_free:
-            self.succession.begin_waiting(now_ms, shares=self._shares_of(waiting.kept))
-        return []
 
     def _read_ahead(self, change: VersionChange, ahead: ReadingAhead, now_ms: int) -> list[Command]:
         touched = self.regions.but(change.kept)
@@ -463,27 +455,19 @@ class ApplicationCore(Recovery):
         change = self.succession.change
         if change is None:
             return []
-        if not change.is_told and change.ahead.is_awaited(message) and self._is_damage(message):
-            reason = f"it cannot begin with what is stored: {self._damage(message)}"
-            return self.keep(reason, now_ms)
+        if not change.is_told and change.ahead.is_awaited(message):
+            told = [message.reason] if message.reason and not message.damaged else []
+            if message.damaged:  # Or it was only deleted since it was named.
+                for region in self.regions:
+                    if region.history.listing(message.damaged):
+                        told = told or [f"{message.damaged}: {message.reason}"]
+                        region.history.on_damage(message.damaged)
+                        told.append(causes.restart_after_damage(region.number, region.history))
+            if told:
+                reason = f"it cannot begin with what is stored: {'; '.join(told)}"
+                return self.keep(reason, now_ms)
         change.ahead.on_read(message, now_ms)
         return self._settled([], now_ms)
-
-    def _is_damage(self, message: StateReadAhead) -> bool:
-        if not message.damaged:
-            return bool(message.reason)
-        return any(each.history.listing(message.damaged) for each in self.regions)
-
-    def _damage(self, message: StateReadAhead) -> str:
-        """Note the damage for restarts of what runs; describe it, and what such a restart does."""
-        if not message.damaged:
-            return message.reason
-        told = [f"{message.damaged}: {message.reason}"]
-        for region in self.regions:
-            if region.history.listing(message.damaged):
-                region.history.on_damage(message.damaged)
-                told.append(causes.restart_after_damage(region.number, region.history))
-        return "; ".join(told)
 
     def _check_trial(self, now_ms: int) -> list[Command]:
         trial = self.succession.trial
@@ -590,9 +574,40 @@ class ApplicationCore(Recovery):
     def on_tick(self, now_ms: int) -> list[Command]:
         if self.is_ended:
             return []
-        commands = self._check_suspicions(now_ms) + self._check_executors(now_ms)
-        commands += self._check_drain(now_ms) + self._check_trial(now_ms)
-        self._note_stores(now_ms)
+        commands: list[Command] = []
+        for suspicion in self.suspicions.due(now_ms):
+            if not isinstance(suspicion, BrokenLink):
+                if self.executors.is_current(suspicion.executor_id, suspicion.launch):
+                    commands += self._kill(suspicion.executor_id, "it does not answer", now_ms)
+                continue
+            affected = [
+                region
+                for region in self.regions
+                if region.state == "deployed" and region.attempt in suspicion.attempts
+            ]
+            is_between_living = all(self.executors.is_current(*end) for end in suspicion.ends)
+            if affected and is_between_living and self._ending is None:
+                error, is_known = ErrorCard(cause=suspicion.cause), suspicion.is_known
+                commands += self._on_trouble(
+                    affected, suspicion.name, error, now_ms, is_known=is_known
+                )
+        commands += self._check_executors(now_ms)
+        drain = self._drain
+        if drain is not None and drain.is_late(now_ms):
+            cause = causes.drain_too_long(
+                self.clock.why(),
+                timeout_ms=drain.timeout_ms,
+                outside=self.store or outside_of(self.dag, self.reports),
+                call=self.call_of_drain(),
+            )
+            commands += self._fail(cause, now_ms)
+            if drain.has_had_grace(now_ms):
+                for executor_id in list(self.executors.running):
+                    commands += self._kill(executor_id, "the drain took too long", now_ms)
+        commands += self._check_trial(now_ms)
+        for number, away in [*self._away.items()]:
+            if self.regions[number].is_at_work and now_ms - away.at_ms >= BACK_MS:
+                del self._away[number]
         for region in self.regions:
             commands += self._after(region, region.on_tick(now_ms), now_ms)
         return self._settled(commands, now_ms)
@@ -613,14 +628,14 @@ class ApplicationCore(Recovery):
             return commands
         commands += self._make_room(now_ms)
         if self._has_run:  # Failures have their own budget; that others have its slots is none.
-            is_long = now_ms - since_ms >= _HELD_UP_AFTER_MS
-            return commands + (self._held_up() if is_long else [])
+            if self._is_active and now_ms - since_ms >= _HELD_UP_AFTER_MS:
+                self._is_active = False
+                commands.append(HeldUp())
+            return commands
         if now_ms - since_ms < timeout_ms:
             return commands
         cause = causes.too_few_slots(
-            wanted=self.dag.task_count,
-            missing=self.executors.waiting_slots,
-            timeout_ms=timeout_ms,
+            wanted=self.dag.task_count, missing=self.executors.waiting_slots, timeout_ms=timeout_ms
         )
         return commands + self._fail(cause, now_ms)
 
@@ -640,7 +655,7 @@ class ApplicationCore(Recovery):
 
         They were shared with what the change has ended, and so have more than they use.
         """
-        lasting, begun = self.succession.lasting, self.succession.seats
+        lasting, begun = self.succession.lasting, self.succession.executor_ids
         since_ms = self.executors.waiting_since_ms(self.regions.needed_executors & begun)
         if not lasting or since_ms is None or now_ms - since_ms < _MAKE_ROOM_MS:
             return []
@@ -655,43 +670,6 @@ class ApplicationCore(Recovery):
             if region.state != "done":
                 region.place(placement)
         return commands
-
-    def _check_drain(self, now_ms: int) -> list[Command]:
-        drain = self._drain
-        if drain is None or not drain.is_late(now_ms):
-            return []
-        cause = causes.drain_too_long(
-            self.clock.why(),
-            timeout_ms=drain.timeout_ms,
-            outside=self.store or outside_of(self.dag, self.reports),
-            call=self.call_of_drain(),
-        )
-        commands = self._fail(cause, now_ms)
-        if drain.has_had_grace(now_ms):
-            for executor_id in list(self.executors.running):
-                commands += self._kill(executor_id, "the drain took too long", now_ms)
-        return commands
-
-    def _check_suspicions(self, now_ms: int) -> list[Command]:
-        commands: list[Command] = []
-        for suspicion in self.suspicions.due(now_ms):
-            if isinstance(suspicion, BrokenLink):
-                commands += self._on_link_still_broken(suspicion, now_ms)
-            elif self.executors.is_current(suspicion.executor_id, suspicion.launch):
-                commands += self._kill(suspicion.executor_id, "it does not answer", now_ms)
-        return commands
-
-    def _on_link_still_broken(self, link: BrokenLink, now_ms: int) -> list[Command]:
-        affected = [
-            region
-            for region in self.regions
-            if region.state == "deployed" and region.attempt in link.attempts
-        ]
-        is_between_living = all(self.executors.is_current(*end) for end in link.ends)
-        if not affected or not is_between_living or self._ending is not None:
-            return []
-        error = ErrorCard(cause=link.cause)
-        return self._on_trouble(affected, link.name, error, now_ms, is_known=link.is_known)
 
     # -- starts, restarts, the end ---------------------------------------------------------
 
@@ -729,9 +707,3 @@ class ApplicationCore(Recovery):
             return [Activated()]
         pause.made = max(each.made_at_ms for each in self.regions.but(self.succession.kept))
         return [Activated(pause=pause.text(now_ms))]
-
-    def _held_up(self) -> list[Command]:
-        if not self._is_active:
-            return []
-        self._is_active = False
-        return [HeldUp()]

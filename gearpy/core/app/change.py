@@ -21,7 +21,7 @@ from gearpy.messages.summaries import ErrorCard
 
 #: So long the old version goes on while slots for the new one are waited for. What has none then
 #: may need those of the old one.
-_PREPARE_MS: Final = 10_000
+PREPARE_MS: Final = 10_000
 #: A process of a version on trial that gives no sign for so long may be frozen.
 _SILENT_MS: Final = 1_000
 
@@ -30,20 +30,12 @@ class VersionChange:
     """A change that is under way: processes start, then an epoch ends in the regions it touches.
 
     Until that epoch is stored the old version runs, so that giving up costs a restart at most.
-
-    Args:
-        dag: the graph of the new version.
-        kept: the numbers of the regions that it does not touch.
-        seats: the executors that its tasks will be in.
-        ahead: has state read there before the old version ends.
-        halt: the sources are to be at an event time before; None: wherever they are.
-        timeout_ms: the epoch must be stored so long after the sources were told to end it.
     """
 
     def __init__(
         self,
         dag: Dag,
-        seats: Iterable[ExecutorId],
+        executor_ids: Iterable[ExecutorId],
         *,
         kept: frozenset[int],
         ahead: ReadingAhead,
@@ -55,42 +47,26 @@ class VersionChange:
         self.ahead = ahead
         self.halt = halt
         self.kept = kept
-        self.seats = frozenset(seats)
+        self.executor_ids = frozenset(executor_ids)
         self.timeout_ms = timeout_ms
         #: Slots of each worker that nobody has; None: nobody has told yet, or workers are added.
         self.free_slots: Mapping[WorkerId, int] | None = None
         self.is_draining = False  #: The sources were told to end the last epoch of the old version.
         self.is_told = False  #: The app master was told to put the new version in its place.
         self.drained_ms = self.ended_ms = 0  #: When that was, and when all of it was stored.
-        self._drain_at_ms = now_ms + _PREPARE_MS
+        self.drain_at_ms = now_ms + PREPARE_MS  #: Until then it waits for slots of its own.
         self._until_ms = MAX_MS
 
     def is_there(self, running: Container[ExecutorId]) -> bool:
-        return all(each in running for each in self.seats)
-
-    def may_drain(self, running: Container[ExecutorId], now_ms: int, *, lacks_slots: bool) -> bool:
-        """Tell whether the old version may end: the new one is there, or waits for its slots."""
-        if self.halt is not None and not self.halt.is_reached:
-            return False
-        if self.is_there(running):
-            return not self.is_draining and self.ahead.is_done
-        return not self.is_draining and lacks_slots and now_ms >= self._drain_at_ms
-
-    def wait_anew(self, now_ms: int) -> None:
-        self._drain_at_ms, self.free_slots = now_ms + _PREPARE_MS, None
+        return all(each in running for each in self.executor_ids)
 
     def waits_for_slots(self, now_ms: int) -> bool:
-        return not self.is_draining and now_ms >= self._drain_at_ms
+        return not self.is_draining and now_ms >= self.drain_at_ms
 
     def lacks(self, missing: Sequence[int], before: Counter[WorkerId | None], now_ms: int) -> str:
         """Return the text that says which slots are missing also without the old version.
 
         Empty if they may be enough, or it is too early to tell.
-
-        Args:
-            missing: slots of each executor of the new version that waits for them.
-            before: those of the old version on each worker, also of what the change does not touch:
-                that gives them up, too, if it must. On None: of executors that wait for some.
         """
         free = self.free_slots
         if not self.waits_for_slots(now_ms) or free is None:
@@ -140,8 +116,6 @@ class PauseTimes(Struct):
     Attributes:
         drained: the last epoch of the old version began to end.
         ended: it was stored, all sinks knew, and the tasks had stopped.
-        begun: state had moved, and the next version was in the log.
-        made: the new tasks existed, with their state.
     """
 
     drained: int
@@ -229,21 +203,16 @@ class Succession:
     but for those that the regions are in which the change did not touch.
 
     Args:
-        executors: has the processes of all versions.
-        seats: the executors that were started for this version.
         kept: the numbers of the regions that go on from the version before.
         untried: those of other regions that the change did not touch: they begin with an app
             master that was launched again.
         lasting: the executors that these are in.
-        limits: the time limits of changes and trials.
-        now_ms: the time.
-        is_trial: the version before may have to take its place again.
     """
 
     def __init__(
         self,
-        executors: ExecutorManager,
-        seats: Iterable[ExecutorId],
+        manager: ExecutorManager,
+        executor_ids: Iterable[ExecutorId],
         *,
         kept: frozenset[int] = frozenset(),
         untried: Iterable[int] = (),
@@ -252,13 +221,13 @@ class Succession:
         now_ms: int,
         is_trial: bool,
     ) -> None:
-        self._executors = executors
+        self._manager = manager
         self._limits = limits
-        self.seats = frozenset(seats)
+        self.executor_ids = frozenset(executor_ids)
         self.kept = kept
         self.untried = kept.union(untried)  #: The regions that a trial is not about.
         self.lasting = frozenset(lasting)  #: The processes of versions before that still run.
-        self.before = frozenset(executors.slots) - self.seats - self.lasting
+        self.before = frozenset(manager.slots) - self.executor_ids - self.lasting
         #: By executor, the graph that its newest launch is to build. What goes on from the version
         #: before may have been launched again just then, with the program of that version.
         self.graphs: dict[ExecutorId, Dag] = {}
@@ -275,12 +244,12 @@ class Succession:
 
     @property
     def slots(self) -> dict[ExecutorId, int]:
-        slots = self._executors.slots
-        return {each: slots[each] for each in slots if each in self.seats}
+        slots = self._manager.slots
+        return {each: slots[each] for each in slots if each in self.executor_ids}
 
     @property
     def wanted(self) -> frozenset[ExecutorId]:
-        return frozenset() if self.change is None else self.change.seats
+        return frozenset() if self.change is None else self.change.executor_ids
 
     @property
     def kept_next(self) -> frozenset[int]:
@@ -316,7 +285,7 @@ class Succession:
             return "it is put in place"
         if change.is_draining:
             return "the last epoch of the version before ends"
-        if not change.is_there(self._executors.running):
+        if not change.is_there(self._manager.running):
             return "its processes are being started"
         return "it reads state" if not change.ahead.is_done else "it waits for its event time"
 
@@ -325,21 +294,19 @@ class Succession:
         return self.waiting is not None or (self.change is not None and not self.change.is_told)
 
     def placement(self, dag: Dag) -> dict[TaskId, ExecutorId]:
-        return self._placement_in(self.seats, dag)
+        return self._placement_in(self.executor_ids, dag)
 
-    def _placement_in(self, seats: Iterable[ExecutorId], dag: Dag) -> dict[TaskId, ExecutorId]:
-        slots = self._executors.slots
-        mine = {each: slots[each] for each in slots if each in frozenset(seats)}
-        return place(dag, mine, self._executors.hosts)
-
-    def is_for_next(self, executor_id: ExecutorId) -> bool:
-        return executor_id in self.wanted
+    def _placement_in(
+        self, executor_ids: frozenset[ExecutorId], dag: Dag
+    ) -> dict[TaskId, ExecutorId]:
+        mine = {each: slots for each, slots in self._manager.slots.items() if each in executor_ids}
+        return place(dag, mine, self._manager.hosts)
 
     def on_divided(self) -> None:
-        self.seats, self.before = frozenset(self._executors.slots), frozenset()
+        self.executor_ids, self.before = frozenset(self._manager.slots), frozenset()
 
     def follow(self, before: "Succession", now_ms: int) -> None:
-        known = self._executors.slots
+        known = self._manager.slots
         self.graphs = {each: dag for each, dag in before.graphs.items() if each in known}
         if (change := before.change) is not None:
             self.pause = PauseTimes(change.drained_ms, change.ended_ms, now_ms)
@@ -347,18 +314,8 @@ class Succession:
     def on_launched(self, launched: Iterable[ExecutorId], dag: Dag) -> None:
         change = self.change
         for executor_id in launched:
-            is_next = change is not None and executor_id in change.seats
+            is_next = change is not None and executor_id in change.executor_ids
             self.graphs[executor_id] = change.dag if change is not None and is_next else dag
-
-    def stop_before(self) -> list[Command]:
-        return [
-            stop
-            for executor_id in sorted(self.before)
-            for stop in self._executors.stop(executor_id, kill=False, reason="a new version runs")
-        ]
-
-    def wait(self, change: WaitingChange) -> None:
-        self.waiting = change
 
     def begin_waiting(self, now_ms: int, *, shares: Sequence[int]) -> None:
         self._waited, self.waiting = self.waiting, None
@@ -380,14 +337,14 @@ class Succession:
         if change is None or waited is None or change.halt is not waited.halt or waited.tries == 1:
             return None
         self.waiting, self.change = replace(waited, tries=waited.tries - 1), None
-        return self._withdraw(change.seats)
+        return self._withdraw(change.executor_ids)
 
-    def _withdraw(self, seats: frozenset[ExecutorId]) -> list[Command]:
-        self.before |= seats
+    def _withdraw(self, executor_ids: frozenset[ExecutorId]) -> list[Command]:
+        self.before |= executor_ids
         return [
             command
-            for executor_id in sorted(seats)
-            for command in self._executors.withdraw(executor_id, reason="the change was given up")
+            for executor_id in sorted(executor_ids)
+            for command in self._manager.withdraw(executor_id, reason="the change was given up")
         ]
 
     def begin(
@@ -402,12 +359,12 @@ class Succession:
         halt: TimedHalt | None = None,
     ) -> None:
         begins = without_regions(dag, kept)
-        seats = self._add_seats(begins, executors, shares)
+        executor_ids = self._add_executors(begins, executors, shares)
         self.change = VersionChange(
             dag,
-            seats,
+            executor_ids,
             kept=kept,
-            ahead=ReadingAhead(dag, self._placement_in(seats, begins), old=old),
+            ahead=ReadingAhead(dag, self._placement_in(executor_ids, begins), old=old),
             halt=halt,
             now_ms=now_ms,
             timeout_ms=self._limits.change_timeout_ms,
@@ -415,13 +372,13 @@ class Succession:
 
     def replace_lasting(self, dag: Dag) -> dict[TaskId, ExecutorId]:
         """Give ``dag``, whose tasks went on from versions before, executors of this one."""
-        seats = self._add_seats(dag, 0)
-        self.seats |= seats
+        executor_ids = self._add_executors(dag, 0)
+        self.executor_ids |= executor_ids
         self.before, self.lasting = self.before | self.lasting, frozenset()
-        return self._placement_in(seats, dag)
+        return self._placement_in(executor_ids, dag)
 
-    def seats_for(self, dag: Dag) -> frozenset[ExecutorId]:
-        return self._add_seats(dag, 0) if self.change is None else self.change.seats
+    def executors_for(self, dag: Dag) -> frozenset[ExecutorId]:
+        return self._add_executors(dag, 0) if self.change is None else self.change.executor_ids
 
     def give_up(self, reason: str) -> list[Command]:
         if self.waiting is not None:
@@ -430,7 +387,7 @@ class Succession:
         change, self.change = self.change, None
         if change is None:
             return []
-        return [ChangeGivenUp(reason=reason), *self._withdraw(change.seats)]
+        return [ChangeGivenUp(reason=reason), *self._withdraw(change.executor_ids)]
 
     def on_sign(self, executor_id: ExecutorId, now_ms: int) -> None:
         if self.trial is not None:
@@ -439,22 +396,22 @@ class Succession:
     def go_back(self, cause: ErrorCard) -> list[Command]:
         self.trial = None
         commands: list[Command] = []
-        for executor_id in sorted(self.seats):
-            commands += self._executors.withdraw(executor_id, reason="its version has failed")
+        for executor_id in sorted(self.executor_ids):
+            commands += self._manager.withdraw(executor_id, reason="its version has failed")
         return [*commands, GoBack(cause=cause)]
 
-    def _add_seats(
+    def _add_executors(
         self, dag: Dag, executors: int, shares: Sequence[int] = ()
     ) -> frozenset[ExecutorId]:
         """Add executors for a graph: so many, or as many as it takes with none of more tasks.
 
         Without ``shares`` that is: none is to be larger than the largest.
         """
-        bound, is_known = bound_slots(dag), self._executors.is_divided
-        added = {self._executors.add(each.slots, hosts=each.hosts) for each in bound}
+        bound, is_known = bound_slots(dag), self._manager.is_divided
+        added = {self._manager.add(each.slots, hosts=each.hosts) for each in bound}
         if free := dag.task_count - sum(each.slots for each in bound):
             if not shares:
                 shares = [*self.slots.values()] if is_known else [1]  # One slot fits everywhere.
             sizes = equal_parts(free, executors) if executors else fitting_parts(free, shares)
-            added |= {self._executors.add(size) for size in sizes}
+            added |= {self._manager.add(size) for size in sizes}
         return frozenset(added)

@@ -61,11 +61,7 @@ class _Task(Struct):
 
 
 class _ReadTimes:
-    """The times at which the sources had read so far, for as long as the clock is not there.
-
-    Args:
-        size: so many points are kept at most; then every second one is forgotten.
-    """
+    """The times at which the sources had read so far, for as long as the clock is not there."""
 
     def __init__(self, size: int = 512) -> None:
         self._size = size
@@ -95,9 +91,9 @@ class ClockService:
     A task that is idle or has finished (its clock has reached the end of time) holds no clock
     back. While no other task is left, the clocks stay where they are, until all have finished.
 
-    Invariant: processor clocks and the global clock never move backwards, not over a
-    restart or a new dag either; whenever the global clock moves, it is at most the clock
-    of every task that is neither idle nor finished.
+    Invariant: processor clocks and the global clock never move backwards, not over a restart
+    either; whenever the global clock moves, it is at most the clock of every task that is neither
+    idle nor finished.
     """
 
     def __init__(
@@ -111,10 +107,13 @@ class ClockService:
     ) -> None:
         self._stall_after_ms = stall_after_ms
         self.global_min_ms = start_ms  #: The application clock. Gearpump: `GetLatestMinClock`.
-        self._processor_ms: dict[ProcessorId, int] = {}
-        self._tasks: dict[TaskId, _Task] = {}
+        self._dag = dag
+        self._processor_ms = dict.fromkeys(dag.processors, start_ms)
+        self._tasks = {
+            task_id: _Task(sessions[task_id], start_ms, start_ms) for task_id in dag.tasks()
+        }
         self._read = _ReadTimes()
-        self.on_new_dag(dag, sessions, now_ms)
+        self._file_all(now_ms)
 
     # -- questions -------------------------------------------------------------------------
 
@@ -173,23 +172,6 @@ class ClockService:
             self._tasks[task_id] = _Task(session, start_ms, start_ms)
         self._file_all(now_ms)
 
-    def on_new_dag(self, dag: Dag, sessions: Mapping[TaskId, SessionId], now_ms: int) -> None:
-        """Go on with another dag: tasks whose session goes on keep their clocks.
-
-        All others begin at the global clock.
-        """
-        self._dag = dag
-        before, self._tasks = self._tasks, {}
-        for task_id in dag.tasks():
-            session, kept = sessions[task_id], before.get(task_id)
-            if kept is None or kept.session != session:
-                kept = _Task(session, self.global_min_ms, self.global_min_ms)
-            self._tasks[task_id] = kept
-        self._processor_ms = {
-            pid: self._processor_ms.get(pid, self.global_min_ms) for pid in dag.processors
-        }
-        self._file_all(now_ms)
-
     # -- stalls ----------------------------------------------------------------------------
 
     def check_stall(self, now_ms: int) -> Stall | None:
@@ -215,69 +197,61 @@ class ClockService:
 
         Empty when all tasks have finished.
         """
-        holder = self._holder()
+        if (pid := self._holding_processor()) is not None:
+            holder: TaskId | None = self._holding_tasks(pid)[0]
+        else:
+            ordered = self._dag.tasks_of(*self._dag.order)
+            holder = next(iter(self._unfinished_of(ordered)), None)
         chain: list[ClockHolder] = []
         while holder is not None:
-            chain.append(self._link(holder))
-            upstream = self._unfinished_of(self._dag.upstream_tasks(holder))
-            holder = min(upstream, key=self._slowness, default=None)
+            task, all_upstream = self._tasks[holder], self._dag.upstream_tasks(holder)
+            upstream = {each: self._tasks[each] for each in self._unfinished_of(all_upstream)}
+            promises = [each.watermark_ms for each in upstream.values() if not each.idle]
+            waits_for: WaitsFor = "upstream"
+            if task.idle:
+                waits_for = "idle"
+            elif task.hold_ms <= task.clock_ms:
+                waits_for = "open windows or state"
+            elif task.clock_ms < task.watermark_ms:
+                waits_for = "unacknowledged output"
+            elif not all_upstream:
+                waits_for = "source has not advanced"
+            elif task.watermark_ms < min(promises, default=MAX_MS):
+                waits_for = "unprocessed input"
+            chain.append(
+                ClockHolder(
+                    task_id=holder,
+                    name=self._dag.processors[ProcessorId(holder.processor)].name,
+                    clock_ms=task.clock_ms,
+                    watermark_ms=task.watermark_ms,
+                    waits_for=waits_for,
+                )
+            )
+            slowest = [
+                (each.idle, each.watermark_ms, task_id) for task_id, each in upstream.items()
+            ]
+            holder = min(slowest)[2] if slowest else None
         return tuple(reversed(chain))
-
-    def _holder(self) -> TaskId | None:
-        if (pid := self._holding_processor()) is not None:
-            return self._holding_tasks(pid)[0]
-        ordered = self._dag.tasks_of(*self._dag.order)
-        return next(iter(self._unfinished_of(ordered)), None)
 
     def _holding_processor(self) -> ProcessorId | None:
         if (least := self._live.least()) is None:
             return None
-        return next(pid for pid in self._dag.order if self._least_of(pid) == least[0])
+        clocks = self._clocks
+        return next(
+            pid
+            for pid in self._dag.order
+            if (own := clocks[pid].least()) is not None and own[0] == least[0]
+        )
 
     def _holding_tasks(self, pid: ProcessorId) -> list[TaskId]:
-        least_ms = self._least_of(pid)
+        least = self._clocks[pid].least()
         return [
             task_id
             for task_id in self._unfinished_of(self._dag.tasks_of(pid))
-            if not self._tasks[task_id].idle and self._tasks[task_id].clock_ms == least_ms
+            if least is not None
+            and not self._tasks[task_id].idle
+            and self._tasks[task_id].clock_ms == least[0]
         ]
-
-    def _least_of(self, pid: ProcessorId) -> int | None:
-        least = self._clocks[pid].least()
-        return None if least is None else least[0]
-
-    def _slowness(self, task_id: TaskId) -> tuple[bool, int, TaskId]:
-        task = self._tasks[task_id]
-        return task.idle, task.watermark_ms, task_id
-
-    def _link(self, task_id: TaskId) -> ClockHolder:
-        task = self._tasks[task_id]
-        return ClockHolder(
-            task_id=task_id,
-            name=self._dag.processors[ProcessorId(task_id.processor)].name,
-            clock_ms=task.clock_ms,
-            watermark_ms=task.watermark_ms,
-            waits_for=self._waits_for(task_id, task),
-        )
-
-    def _waits_for(self, task_id: TaskId, task: _Task) -> WaitsFor:
-        upstream = self._dag.upstream_tasks(task_id)
-        promises = [
-            self._tasks[other].watermark_ms
-            for other in self._unfinished_of(upstream)
-            if not self._tasks[other].idle
-        ]
-        if task.idle:
-            return "idle"
-        if task.hold_ms <= task.clock_ms:
-            return "open windows or state"
-        if task.clock_ms < task.watermark_ms:
-            return "unacknowledged output"
-        if not upstream:
-            return "source has not advanced"
-        if task.watermark_ms < min(promises, default=MAX_MS):
-            return "unprocessed input"
-        return "upstream"
 
     # -- bookkeeping -----------------------------------------------------------------------
 

@@ -33,12 +33,6 @@ class Crew:
 
     Invariant: an executor that was added has a process, waits for one, or was reported as finally
     lost; one that was dropped takes no slots once its process is gone.
-
-    Args:
-        restarts: the budget of each executor.
-        start_timeout_ms: an executor that has not registered after so long is killed.
-        rng: spreads pauses.
-        first_launch: launches count from here on.
     """
 
     def __init__(

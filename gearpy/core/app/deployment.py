@@ -4,7 +4,7 @@ The state machine of the app master's hand-shake with its executors. Gearpump: `
 whose steps have no time-out, so that one lost message stops an application for ever.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -31,14 +31,7 @@ from gearpy.messages.app import (
 from gearpy.messages.summaries import ErrorCard
 
 DeploymentState: TypeAlias = Literal[
-    "created",
-    "launching",
-    "locating",
-    "starting",
-    "running",
-    "stopping",
-    "stopped",
-    "failed",
+    "created", "launching", "locating", "starting", "running", "stopping", "stopped", "failed"
 ]
 _Event: TypeAlias = Literal["start", "all-answered", "stop", "fail"]
 
@@ -99,9 +92,16 @@ class AttemptStopped(Struct, frozen=True, kw_only=True):
 
 
 Command: TypeAlias = Send | Ready | AttemptFailed | AttemptStopped
-_Answer: TypeAlias = (
+StepAnswer: TypeAlias = (
     TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
 )
+_STEP_OF: Final[Mapping[type[StepAnswer], DeploymentState]] = {
+    TasksLaunched: "launching",
+    SnapshotsDamaged: "launching",
+    TaskLocationsReceived: "locating",
+    TasksStarted: "starting",
+    TasksStopped: "stopping",
+}
 
 
 class Deployment:
@@ -115,12 +115,7 @@ class Deployment:
     what `StartAllTasks` starts is known to everybody. Stopping always ends.
 
     Args:
-        region: the connected part of the dag that the tasks make up.
-        attempt: no other deployment of the application has the same.
-        placement: the executor of every task of the region.
-        addresses: the data listener of each executor that has a task.
         snapshots: what the tasks go on from, in the order in which it is read.
-        halt_ms: the event time at which sources halt.
     """
 
     def __init__(
@@ -168,48 +163,37 @@ class Deployment:
             task: SessionId(first_session + at) for at, task in enumerate(placement)
         }
 
-    # -- questions -------------------------------------------------------------------------
-
-    @property
-    def executors(self) -> tuple[ExecutorId, ...]:
-        return tuple(self._addresses)
-
     def awaits(self, executor_id: ExecutorId) -> bool:
         return executor_id in self._waiting_for
-
-    # -- the start -------------------------------------------------------------------------
 
     def on_start(self, now_ms: int) -> list[Command]:
         assert self.state == "created", self.state
         return self._go("start", now_ms)
 
-    def on_tasks_launched(self, message: TasksLaunched, now_ms: int) -> list[Command]:
-        return self._on_answer("launching", message, now_ms)
-
-    def on_snapshots_damaged(self, message: SnapshotsDamaged, now_ms: int) -> list[Command]:
-        if not self._is_awaited("launching", message):
-            return self._ignore()
-        what = message.location or "the snapshots"
-        cause = f"executor {message.executor_id} could not read {what}: {message.reason}"
-        return self._fail(cause, now_ms, damaged=message)
-
-    def on_task_locations_received(
-        self, message: TaskLocationsReceived, now_ms: int
-    ) -> list[Command]:
-        return self._on_answer("locating", message, now_ms)
-
-    def on_tasks_started(self, message: TasksStarted, now_ms: int) -> list[Command]:
-        return self._on_answer("starting", message, now_ms)
+    def on_answer(self, answer: StepAnswer, now_ms: int) -> list[Command]:
+        """Note that an executor has done a step; the next one follows when all have."""
+        executor_id = answer.executor_id
+        if (
+            _STEP_OF[type(answer)] != self.state
+            or (answer.version, answer.attempt) != (self._version, self.attempt)
+            or executor_id not in self._waiting_for
+        ):
+            self.ignored += 1
+            return []
+        if isinstance(answer, SnapshotsDamaged):
+            what = answer.location or "the snapshots"
+            cause = f"executor {executor_id} could not read {what}: {answer.reason}"
+            return self._fail(cause, now_ms, damaged=answer)
+        if isinstance(answer, TasksStopped):
+            self._errors += answer.errors
+        return self._done_by(executor_id, now_ms)
 
     def ask_again(self, executors: Collection[ExecutorId]) -> list[Send]:
         """Ask executors once more to start the tasks that run: one that is awake answers."""
         if self.state != "running":
             return []
-        make = self._makers()["starting"]
         asked = [each for each in self._addresses if each in executors]
-        return [Send(executor_id=each, message=make(each)) for each in asked]
-
-    # -- the end ---------------------------------------------------------------------------
+        return self._messages("starting", asked)
 
     def stop(self, *, completed: bool, now_ms: int) -> list[Command]:
         """Stop the tasks of all executors at once, from any step.
@@ -222,17 +206,11 @@ class Deployment:
         self._silent = ()  # Silent executors of the start were reported.
         return self._go("stop", now_ms)
 
-    def on_tasks_stopped(self, message: TasksStopped, now_ms: int) -> list[Command]:
-        if self._is_awaited("stopping", message):
-            self._errors += message.errors
-        return self._on_answer("stopping", message, now_ms)
-
-    # -- trouble ---------------------------------------------------------------------------
-
     def on_executor_lost(self, executor_id: ExecutorId, now_ms: int) -> list[Command]:
         """Forget an executor; a start-up without it fails."""
         if executor_id not in self._addresses:
-            return self._ignore()
+            self.ignored += 1
+            return []
         del self._addresses[executor_id]
         if self.state == "stopping":
             if executor_id not in self._waiting_for:
@@ -266,21 +244,7 @@ class Deployment:
         if self._is_repeated or passed_ms * 2 < self._step_timeout_ms:
             return []
         self._is_repeated = True
-        return self._step_messages()
-
-    # -- the machine -----------------------------------------------------------------------
-
-    def _on_answer(self, step: DeploymentState, answer: _Answer, now_ms: int) -> list[Command]:
-        if not self._is_awaited(step, answer):
-            return self._ignore()
-        return self._done_by(answer.executor_id, now_ms)
-
-    def _is_awaited(self, step: DeploymentState, answer: _Answer) -> bool:
-        return (
-            self.state == step
-            and (answer.version, answer.attempt) == (self._version, self.attempt)
-            and answer.executor_id in self._waiting_for
-        )
+        return [*self._messages(self.state, self._waiting_for)]
 
     def _done_by(self, executor_id: ExecutorId, now_ms: int) -> list[Command]:
         del self._waiting_for[executor_id]
@@ -292,14 +256,14 @@ class Deployment:
         if self.state == "locating":
             self.made_at_ms = now_ms
         self._is_repeated = False
-        self._waiting_for = dict.fromkeys(self.executors if self.state in _ASKING else ())
+        self._waiting_for = dict.fromkeys(self._addresses if self.state in _ASKING else ())
         if self.state == "stopping" and not self._waiting_for:
             return self._go("all-answered", now_ms)
         if self.state == "running":
             return [Ready()]
         if self.state == "stopped":
             return [AttemptStopped(errors=tuple(self._errors), silent=self._silent)]
-        return self._step_messages()
+        return [*self._messages(self.state, self._waiting_for)]
 
     def _fail(
         self, cause: str, now_ms: int, *, damaged: SnapshotsDamaged | None = None
@@ -307,63 +271,53 @@ class Deployment:
         self._go("fail", now_ms)
         return [AttemptFailed(cause=cause, silent=self._silent, damaged=damaged)]
 
-    def _ignore(self) -> list[Command]:
-        self.ignored += 1
-        return []
-
-    # -- what each step asks for -----------------------------------------------------------
-
-    def _step_messages(self) -> list[Command]:
-        make = self._makers().get(self.state)
-        if make is None:
-            return []
-        return [Send(executor_id=each, message=make(each)) for each in self._waiting_for]
-
-    def _makers(self) -> Mapping[DeploymentState, Callable[[ExecutorId], ExecutorMessage]]:
+    def _messages(self, step: DeploymentState, executors: Iterable[ExecutorId]) -> list[Send]:
+        """Return the messages that ask these executors for a step; none where none is asked."""
         version, attempt = self._version, self.attempt
-        return {
-            "launching": self._launch_tasks,
-            "locating": lambda _: self._locations(),
-            "starting": lambda _: StartAllTasks(
-                version=version,
-                attempt=attempt,
-                start_time_ms=self._start_time_ms,
-                halt_ms=self._halt_ms,
-            ),
-            "stopping": lambda _: StopAllTasks(
-                version=version, attempt=attempt, completed=self._completed
-            ),
-        }
-
-    def _tasks_on(self, executor_id: ExecutorId) -> list[TaskId]:
-        return [task for task in self.sessions if self._placement[task] == executor_id]
-
-    def _launch_tasks(self, executor_id: ExecutorId) -> LaunchTasks:
-        tasks = self._tasks_on(executor_id)
-        wanted = set(tasks)
-        return LaunchTasks(
-            region=self._region,
-            version=self._version,
-            attempt=self.attempt,
-            tasks=tuple(TaskLaunch(task_id=each, session=self.sessions[each]) for each in tasks),
-            epoch=self._epoch,
-            snapshots=tuple(
-                replace(file, tasks=own)
-                for file in self._snapshots
-                if (own := tuple(task for task in file.tasks if task in wanted))
-            ),
-            overrides=tuple(each for each in self._overrides if each.task_id in wanted),
-            first_session=self._first_session,
-            probes=tuple(each for each in self._probes if each.task_id in wanted),
-        )
-
-    def _locations(self) -> TaskLocationsReady:
-        locations = [
-            TaskLocation(
-                executor_id=executor, data_address=address, tasks=tuple(self._tasks_on(executor))
-            )
-            for executor, address in self._addresses.items()
-        ]
-        return TaskLocationsReady(
-            version=self._version, attempt=self.attempt, locations=tuple(locations)
-        )
+        tasks_on: dict[ExecutorId, list[TaskId]] = {each: [] for each in self._addresses}
+        for task in self.sessions:
+            tasks_on.setdefault(self._placement[task], []).append(task)
+        messages: list[Send] = []
+        for executor_id in executors:
+            message: ExecutorMessage
+            if step == "launching":
+                tasks = tasks_on[executor_id]
+                wanted = set(tasks)
+                message = LaunchTasks(
+                    region=self._region,
+                    version=version,
+                    attempt=attempt,
+                    tasks=tuple(
+                        TaskLaunch(task_id=each, session=self.sessions[each]) for each in tasks
+                    ),
+                    epoch=self._epoch,
+                    snapshots=tuple(
+                        replace(file, tasks=own)
+                        for file in self._snapshots
+                        if (own := tuple(task for task in file.tasks if task in wanted))
+                    ),
+                    overrides=tuple(each for each in self._overrides if each.task_id in wanted),
+                    first_session=self._first_session,
+                    probes=tuple(each for each in self._probes if each.task_id in wanted),
+                )
+            elif step == "locating":
+                locations = tuple(
+                    TaskLocation(
+                        executor_id=each, data_address=address, tasks=tuple(tasks_on[each])
+                    )
+                    for each, address in self._addresses.items()
+                )
+                message = TaskLocationsReady(version=version, attempt=attempt, locations=locations)
+            elif step == "starting":
+                message = StartAllTasks(
+                    version=version,
+                    attempt=attempt,
+                    start_time_ms=self._start_time_ms,
+                    halt_ms=self._halt_ms,
+                )
+            elif step == "stopping":
+                message = StopAllTasks(version=version, attempt=attempt, completed=self._completed)
+            else:
+                break
+            messages.append(Send(executor_id=executor_id, message=message))
+        return messages

@@ -72,7 +72,7 @@ ExecutorCommand: TypeAlias = RequestSlots | Release | Launch | Stop
 _Status: TypeAlias = Literal["waiting", "launching", "running"]
 
 
-class _Seat(Struct):
+class _Executor(Struct):
     """One executor of the application; its process may change."""
 
     slots: int
@@ -98,71 +98,66 @@ class ExecutorManager:
     Args:
         slots: all of them together; 0 if executors are added one by one.
         executors: how many share them; 0 until `divide` says it.
-        bound: further executors, which are bound to machines.
     """
 
     def __init__(
-        self,
-        *,
-        slots: int,
-        executors: int,
-        first_launch: int = 1,
-        bound: Sequence[BoundSlots] = (),
+        self, *, slots: int, executors: int, first_launch: int = 1, bound: Sequence[BoundSlots] = ()
     ) -> None:
         assert slots >= executors >= 0, (slots, executors)
         sizes = equal_parts(slots, executors or 1) if slots else []
         self._bound = len(bound)
-        seats = [*(_Seat(size, hosts=hosts) for size, hosts in bound), *map(_Seat, sizes)]
-        self._seats = {ExecutorId(at): seat for at, seat in enumerate(seats)}
+        first = [_Executor(size, hosts=hosts) for size, hosts in bound]
+        together = enumerate([*first, *map(_Executor, sizes)])
+        self._executors = {ExecutorId(at): each for at, each in together}
         #: Whether it is known how many share the slots.
         self.is_divided = executors > 0 or not slots
-        self._next_id = len(self._seats)
+        self._next_id = len(self._executors)
         self._next_launch = first_launch
         self._has_withdrawn = False  # What is asked for; the master does not know.
         self.stale = 0
 
     @property
     def slots(self) -> Mapping[ExecutorId, int]:
-        return {executor_id: seat.slots for executor_id, seat in self._seats.items()}
+        return {executor_id: each.slots for executor_id, each in self._executors.items()}
 
     @property
     def hosts(self) -> Mapping[ExecutorId, tuple[str, ...]]:
-        return {executor_id: seat.hosts for executor_id, seat in self._seats.items()}
+        return {executor_id: each.hosts for executor_id, each in self._executors.items()}
 
     @property
     def running(self) -> Mapping[ExecutorId, RegisterExecutor]:
         return {
-            executor_id: seat.registered
-            for executor_id, seat in self._seats.items()
-            if seat.registered is not None
+            executor_id: each.registered
+            for executor_id, each in self._executors.items()
+            if each.registered is not None
         }
 
     @property
     def waiting_slots(self) -> int:
-        return sum(seat.slots for seat in self._asked())
+        return sum(executor.slots for executor in self._asked())
 
     def missing_slots(self, wanted: Container[ExecutorId]) -> list[int]:
         return [
-            seat.slots
-            for executor_id, seat in self._seats.items()
-            if seat.is_asked and executor_id in wanted
+            each.slots
+            for executor_id, each in self._executors.items()
+            if each.is_asked and executor_id in wanted
         ]
 
     def slots_by_worker(self, *, but: Container[ExecutorId]) -> Counter[WorkerId | None]:
         slots: Counter[WorkerId | None] = Counter()
-        for executor_id, seat in self._seats.items():
+        for executor_id, each in self._executors.items():
             if executor_id not in but:
-                worker_id = None if seat.allocation is None else seat.allocation.worker_id
-                slots[worker_id] += seat.slots
+                worker_id = None if each.allocation is None else each.allocation.worker_id
+                slots[worker_id] += each.slots
         return slots
 
     @property
     def undivided_slots(self) -> int:
-        return sum(seat.slots for seat in self._asked() if not seat.hosts)
+        return sum(executor.slots for executor in self._asked() if not executor.hosts)
 
     def is_current(self, executor_id: ExecutorId, launch: int) -> bool:
-        seat = self._seats.get(executor_id)
-        return seat is not None and seat.status != "waiting" and seat.launch == launch
+        executor = self._executors.get(executor_id)
+        return executor is not None and executor.status != "waiting" and executor.launch == launch
 
     def ends_of(self, message: LinkBroken) -> tuple[tuple[ExecutorId, int], ...]:
         return tuple(
@@ -174,9 +169,9 @@ class ExecutorManager:
     def waiting_since_ms(self, wanted: Container[ExecutorId]) -> int | None:
         return min(
             (
-                seat.since_ms
-                for executor_id, seat in self._seats.items()
-                if seat.is_asked and executor_id in wanted
+                each.since_ms
+                for executor_id, each in self._executors.items()
+                if each.is_asked and executor_id in wanted
             ),
             default=None,
         )
@@ -184,36 +179,36 @@ class ExecutorManager:
     def late(self, now_ms: int, timeout_ms: int) -> list[ExecutorId]:
         return [
             executor_id
-            for executor_id, seat in self._seats.items()
-            if seat.status == "launching" and now_ms - seat.since_ms >= timeout_ms
+            for executor_id, each in self._executors.items()
+            if each.status == "launching" and now_ms - each.since_ms >= timeout_ms
         ]
 
     def worker_of(self, executor_id: ExecutorId) -> ActorPath | None:
-        allocation = self._seats[executor_id].allocation
+        allocation = self._executors[executor_id].allocation
         return None if allocation is None else allocation.worker
 
     def on_worker(self, worker: ActorPath) -> list[tuple[ExecutorId, int]]:
         return [
-            (executor_id, seat.launch)
-            for executor_id, seat in self._seats.items()
-            if seat.allocation is not None and seat.allocation.worker == worker
+            (executor_id, each.launch)
+            for executor_id, each in self._executors.items()
+            if each.allocation is not None and each.allocation.worker == worker
         ]
 
     def summaries(self, tasks: Mapping[ExecutorId, Iterable[object]]) -> list[ExecutorSummary]:
         return [
             ExecutorSummary(
                 executor_id=executor_id,
-                launch=seat.launch,
-                worker_id=seat.allocation.worker_id,
-                slots=seat.slots,
-                status="running" if seat.registered else "launching",
-                pid=seat.registered.pid if seat.registered else 0,
-                data_address=seat.registered.data_address if seat.registered else "",
+                launch=each.launch,
+                worker_id=each.allocation.worker_id,
+                slots=each.slots,
+                status="running" if each.registered else "launching",
+                pid=each.registered.pid if each.registered else 0,
+                data_address=each.registered.data_address if each.registered else "",
                 tasks=tuple(map(str, tasks.get(executor_id, ()))),
-                metrics_address=seat.registered.metrics_address if seat.registered else "",
+                metrics_address=each.registered.metrics_address if each.registered else "",
             )
-            for executor_id, seat in self._seats.items()
-            if seat.allocation is not None
+            for executor_id, each in self._executors.items()
+            if each.allocation is not None
         ]
 
     def add(
@@ -226,40 +221,42 @@ class ExecutorManager:
         self.is_divided = True
         executor_id = ExecutorId(self._next_id)
         self._next_id += 1
-        self._seats[executor_id] = _Seat(slots, worker_id, hosts)
+        self._executors[executor_id] = _Executor(slots, worker_id, hosts)
         return executor_id
 
     def remove(self, executor_id: ExecutorId) -> None:
-        self._has_withdrawn |= self._seats.pop(executor_id).is_asked
+        self._has_withdrawn |= self._executors.pop(executor_id).is_asked
 
     def request(self, wanted: Container[ExecutorId], now_ms: int) -> list[ExecutorCommand]:
         new = [
-            seat
-            for executor_id, seat in self._seats.items()
-            if seat.status == "waiting" and not seat.is_asked and executor_id in wanted
-            if now_ms >= seat.pause_until_ms
+            each
+            for executor_id, each in self._executors.items()
+            if each.status == "waiting" and not each.is_asked and executor_id in wanted
+            if now_ms >= each.pause_until_ms
         ]
-        for seat in new:
-            seat.is_asked, seat.since_ms = True, now_ms
+        for executor in new:
+            executor.is_asked, executor.since_ms = True, now_ms
         return self._requests() if new or self._has_withdrawn else []
 
     def request_again(self, now_ms: int) -> list[ExecutorCommand]:
-        for seat in self._asked():
-            seat.since_ms = now_ms
+        for executor in self._asked():
+            executor.since_ms = now_ms
         return self._requests()
 
     def divide(self, sizes: Iterable[int], now_ms: int) -> None:
         """Have the executors of these sizes, which have been asked for, share the slots."""
         assert not self.is_divided, "that is decided once"
         self.is_divided = True
-        del self._seats[ExecutorId(self._bound)]
+        del self._executors[ExecutorId(self._bound)]
         self._next_id = self._bound
         for size in sizes:
-            self._seats[ExecutorId(self._next_id)] = _Seat(size, is_asked=True, since_ms=now_ms)
+            self._executors[ExecutorId(self._next_id)] = _Executor(
+                size, is_asked=True, since_ms=now_ms
+            )
             self._next_id += 1
 
     def pause(self, executor_id: ExecutorId, until_ms: int) -> None:
-        self._seats[executor_id].pause_until_ms = until_ms
+        self._executors[executor_id].pause_until_ms = until_ms
 
     def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[ExecutorCommand]:
         commands: list[ExecutorCommand] = []
@@ -268,12 +265,13 @@ class ExecutorManager:
             if executor_id is None:
                 commands.append(Release(worker_id=allocation.worker_id, slots=allocation.slots))
             else:
-                seat = self._seats[executor_id]
-                seat.status, seat.allocation, seat.since_ms = "launching", allocation, now_ms
-                seat.is_asked = False
-                seat.launch, self._next_launch = self._next_launch, self._next_launch + 1
+                executor = self._executors[executor_id]
+                executor.status, executor.allocation = "launching", allocation
+                executor.since_ms = now_ms
+                executor.is_asked = False
+                executor.launch, self._next_launch = self._next_launch, self._next_launch + 1
                 commands.append(
-                    Launch(executor_id=executor_id, launch=seat.launch, allocation=allocation)
+                    Launch(executor_id=executor_id, launch=executor.launch, allocation=allocation)
                 )
         return commands
 
@@ -283,8 +281,8 @@ class ExecutorManager:
         for allocation in allocations:
             executor_id = self._waiting_for(allocation)
             if executor_id is not None:
-                seat = self._seats[executor_id]
-                seat.is_asked, seat.pause_until_ms = False, until_ms
+                executor = self._executors[executor_id]
+                executor.is_asked, executor.pause_until_ms = False, until_ms
             commands.append(Release(worker_id=allocation.worker_id, slots=allocation.slots))
         return commands
 
@@ -293,7 +291,7 @@ class ExecutorManager:
 
         To a worker that runs it all the same this means nothing.
         """
-        allocation = self._seats[executor_id].allocation
+        allocation = self._executors[executor_id].allocation
         if allocation is None:
             return []
         return [Release(worker_id=allocation.worker_id, slots=allocation.slots)]
@@ -302,47 +300,49 @@ class ExecutorManager:
         if not self.is_current(message.executor_id, message.launch):
             self.stale += 1
             return False
-        seat = self._seats[message.executor_id]
-        seat.status, seat.registered = "running", message
+        executor = self._executors[message.executor_id]
+        executor.status, executor.registered = "running", message
         return True
 
     def on_gone(self, executor_id: ExecutorId, launch: int) -> bool:
         if not self.is_current(executor_id, launch):
             self.stale += 1
             return False
-        seat = self._seats[executor_id]
-        self._seats[executor_id] = _Seat(seat.slots, seat.worker_id, seat.hosts, launch=launch)
+        executor = self._executors[executor_id]
+        self._executors[executor_id] = _Executor(
+            executor.slots, executor.worker_id, executor.hosts, launch=launch
+        )
         return True
 
     def stop(self, executor_id: ExecutorId, *, kill: bool, reason: str) -> list[Stop]:
-        seat = self._seats[executor_id]
-        if seat.allocation is None:
+        executor = self._executors[executor_id]
+        if executor.allocation is None:
             return []
         return [
             Stop(
                 executor_id=executor_id,
-                launch=seat.launch,
-                worker=seat.allocation.worker,
+                launch=executor.launch,
+                worker=executor.allocation.worker,
                 kill=kill,
                 reason=reason,
             )
         ]
 
     def withdraw(self, executor_id: ExecutorId, *, reason: str) -> list[Stop]:
-        seat = self._seats[executor_id]
-        self._has_withdrawn |= seat.is_asked
-        seat.is_asked = False
+        executor = self._executors[executor_id]
+        self._has_withdrawn |= executor.is_asked
+        executor.is_asked = False
         return self.stop(executor_id, kill=True, reason=reason)
 
     def stop_all(self, reason: str) -> list[Stop]:
         return [
             command
-            for executor_id in self._seats
+            for executor_id in self._executors
             for command in self.stop(executor_id, kill=False, reason=reason)
         ]
 
-    def _asked(self) -> list[_Seat]:
-        return [seat for seat in self._seats.values() if seat.is_asked]
+    def _asked(self) -> list[_Executor]:
+        return [executor for executor in self._executors.values() if executor.is_asked]
 
     def _requests(self) -> list[ExecutorCommand]:
         self._has_withdrawn = False
@@ -353,10 +353,10 @@ class ExecutorManager:
         for hosts in sorted({each.hosts for each in asked if each.worker_id is None}):
             sizes = [each.slots for each in asked if each.worker_id is None and each.hosts == hosts]
             requests.append(self._request_for(sorted(sizes, reverse=True), hosts))
-        for seat in asked:
-            if seat.worker_id is not None:
-                only = self._request_for([seat.slots], seat.hosts)
-                requests.append(replace(only, worker_id=seat.worker_id))
+        for executor in asked:
+            if executor.worker_id is not None:
+                only = self._request_for([executor.slots], executor.hosts)
+                requests.append(replace(only, worker_id=executor.worker_id))
         return [replace(each, adds=at > 0) for at, each in enumerate(requests)]
 
     def _request_for(self, sizes: list[int], hosts: tuple[str, ...]) -> RequestSlots:
@@ -370,12 +370,12 @@ class ExecutorManager:
         """Return the executor for an allocation: one of exactly that size if there is one."""
         asked = [
             executor_id
-            for executor_id, seat in self._seats.items()
-            if seat.is_asked and seat.worker_id in {None, allocation.worker_id}
-            if seat.hosts == allocation.hosts
+            for executor_id, each in self._executors.items()
+            if each.is_asked and each.worker_id in {None, allocation.worker_id}
+            if each.hosts == allocation.hosts
         ]
         asked.sort(
-            key=lambda each: self._seats[each].worker_id is None
+            key=lambda each: self._executors[each].worker_id is None
         )  # Some can be nowhere else.
-        exact = (each for each in asked if self._seats[each].slots == allocation.slots)
+        exact = (each for each in asked if self._executors[each].slots == allocation.slots)
         return next(exact, next(iter(asked), None))

@@ -41,9 +41,6 @@ def with_hosts(dag: Dag, localities: Mapping[str, tuple[str, ...]]) -> Dag:
 
     A processor is found by its name, or by the name or id of one of its steps. Gearpump:
     `TaskLocator`.
-
-    Raises:
-        ConfigError: a name is nobody's, or a processor would be bound to different machines.
     """
     bound: dict[ProcessorSpec, str] = {}
     if not localities:

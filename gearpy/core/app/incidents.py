@@ -36,9 +36,6 @@ class Incidents:
 
     Invariant: as many restarts were spent as there were incidents, and an incident pays for each
     thing that it hits once.
-
-    Args:
-        poison_attempts: a record may fail so often.
     """
 
     def __init__(self, restarts: RestartPolicy, *, poison_attempts: int, rng: "Random") -> None:

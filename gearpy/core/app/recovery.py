@@ -13,13 +13,7 @@ from gearpy.core.app.change import Succession
 from gearpy.core.app.clock import ClockService
 from gearpy.core.app.deadly.deaths import Deaths, died_by_itself
 from gearpy.core.app.deadly.probing import Verdict
-from gearpy.core.app.decisions import (
-    Command,
-    Ended,
-    PutInPlace,
-    RecoveryLimits,
-    Survived,
-)
+from gearpy.core.app.decisions import Command, Ended, PutInPlace, RecoveryLimits, Survived
 from gearpy.core.app.executors import ExecutorManager, first_launch
 from gearpy.core.app.hosts import bound_slots
 from gearpy.core.app.incidents import Incidents, Suspicions
@@ -39,7 +33,7 @@ if TYPE_CHECKING:
 #: Sessions and attempts of one launch of an app master; those of the next one begin behind them.
 _LAUNCH_SHIFT: Final = 32
 #: A store is back when a region that has waited for it has been at work for so long.
-_BACK_MS: Final = 6_000
+BACK_MS: Final = 6_000
 
 
 class AwayRegion(NamedTuple):
@@ -55,8 +49,6 @@ class Recovery:
 
     Invariant: of a region one attempt runs at a time. A failure costs one restart, however it
     shows; that an epoch is damaged costs none.
-
-    Args: those of `ApplicationCore`.
     """
 
     store = ""  #: Why no epoch can be stored at present, as the shell knows.
@@ -99,7 +91,7 @@ class Recovery:
             first_launch=first_launch(launch),
             bound=bound,
         )
-        seats, first_epoch = frozenset(self.executors.slots), 1
+        executor_ids, first_epoch = frozenset(self.executors.slots), 1
         carried: dict[int, Region] = {}
         begins = dag  # Without what goes on.
         if after is not None:
@@ -107,10 +99,10 @@ class Recovery:
             self.executors, first_epoch = after.executors, after.regions.unused_epoch
             carried = {each: after.regions[each] for each in after.succession.kept_next}
             begins = without_regions(dag, carried)
-            seats = after.succession.seats_for(begins)
+            executor_ids = after.succession.executors_for(begins)
         self.succession: Succession = Succession(
             self.executors,
-            seats,
+            executor_ids,
             kept=frozenset(carried),
             untried=untried,
             lasting=[e for r in carried.values() if r.state != "done" for e in r.executors],
@@ -157,12 +149,11 @@ class Recovery:
 
     def _take_over(self, before: "Recovery", now_ms: int) -> None:
         self.succession.follow(before.succession, now_ms)
-        if not self.succession.kept:
-            return
-        self.incidents, self.suspicions = before.incidents, before.suspicions
-        self.failing_workers, self.lost_workers = before.failing_workers, before.lost_workers
-        for clock in before.reports.values():
-            self._note_clock(clock, now_ms)
+        if self.succession.kept:
+            self.incidents, self.suspicions = before.incidents, before.suspicions
+            self.failing_workers, self.lost_workers = before.failing_workers, before.lost_workers
+            for clock in before.reports.values():
+                self._note_clock(clock, now_ms)
 
     def _note_clock(self, clock: TaskClock, now_ms: int) -> Region | None:
         region = self.regions.of_task(clock.task_id)
@@ -262,11 +253,6 @@ class Recovery:
             commands.append(Survived(what=what, error=error, delay_ms=pause_ms))
         return commands + self._after(region, region.restart(now_ms + pause_ms, now_ms), now_ms)
 
-    def _note_stores(self, now_ms: int) -> None:
-        for number, each in [*self._away.items()]:
-            if self.regions[number].is_at_work and now_ms - each.at_ms >= _BACK_MS:
-                del self._away[number]
-
     def _on_stopped(
         self, region: Region, stopped: deployment.AttemptStopped, now_ms: int
     ) -> list[Command]:
@@ -311,7 +297,9 @@ class Recovery:
             self.failing_workers.add(worker)
         needing = [region for region in self.regions if region.needs(executor_id)]
         hurt = [region for region in needing if region.may_fail]
-        is_known |= any(region.was_hurt_with(executor_id, launch) for region in self.regions)
+        is_known |= any(
+            region.is_hurt and region.launches.get(executor_id) == launch for region in self.regions
+        )
         for region in hurt:
             region.is_completed = False
         commands: list[Command] = []
@@ -401,10 +389,7 @@ class Recovery:
         if process is None or self._ending is not None:
             return []
         if not self.incidents.is_in_process(
-            executor_id,
-            process.launch,
-            region=region.number,
-            epoch=newest.epoch if newest else 0,
+            executor_id, process.launch, region=region.number, epoch=newest.epoch if newest else 0
         ):
             return []
         return self._kill(executor_id, "a restart in place did not help", now_ms, is_known=True)
@@ -546,7 +531,7 @@ class Recovery:
 
     def _lose_next(self, executor_id: ExecutorId, cause: str, now_ms: int) -> list[Command]:
         change = self.succession.change
-        if change is None or executor_id not in change.seats or change.is_draining:
+        if change is None or executor_id not in change.executor_ids or change.is_draining:
             return []
         again = self.succession.wait_again()
         if again is not None:

@@ -8,12 +8,7 @@ from gearpy.messages.client import QuarantinedRecord
 
 
 class ReplayNews(NamedTuple):
-    """The steps to take for the records of one region.
-
-    Args:
-        again: these are to be given once more, to the present attempt.
-        done: an epoch has what these have led to.
-    """
+    """The steps to take for the records of one region."""
 
     again: tuple[QuarantinedRecord, ...] = ()
     done: tuple[int, ...] = ()

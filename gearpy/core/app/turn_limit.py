@@ -20,9 +20,6 @@ class TurnLimit:
     """Finds the turn for which a whole process is given up.
 
     Invariant: it is found once, and there is no second one, as one is reason enough.
-
-    Args:
-        limit_ms: a turn that has lasted so long is overdue; 0: none ever is.
     """
 
     def __init__(self, limit_ms: int) -> None:

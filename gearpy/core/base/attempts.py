@@ -17,7 +17,6 @@ class CallLimits(Struct, frozen=True, kw_only=True):
     """The limits of calls.
 
     Attributes:
-        concurrency: the number of calls at once.
         timeout_ms: of each attempt; None: as long as it takes.
         retries: attempts after the first one that failed.
         backoff_ms: before the first retry; twice as long before each further one, ...

@@ -184,32 +184,27 @@ def _deep(value: Any) -> Any:
         ) from error
 
 
-def _copier_of(kind: type) -> _Copier:
-    if issubclass(kind, _ATOM_BASES) or _is_of_atoms(kind):
+def _copier_of(kind: Any) -> _Copier:
+    module = kind.__module__
+    is_atom = issubclass(kind, _ATOM_BASES)
+    is_atom = is_atom or not _ATOM_PACKAGES.isdisjoint((module, module.partition(".")[0]))
+    # Numbers of numpy, which need not be installed.
+    if is_atom or (module == "numpy" and any(e.__name__ == "generic" for e in kind.__mro__)):
         ATOMS.add(kind)
         return _itself
-    copier = _COPIERS[kind] = _new_copier(kind)
-    return copier
-
-
-def _new_copier(kind: Any) -> _Copier:
     config = getattr(kind, "__struct_config__", None)  # A struct of msgspec has one.
     if getattr(config, "frozen", False) and not kind.__dictoffset__:
-        return _frozen_struct_copier(kind)
-    if hasattr(kind, "__deepcopy__") or kind.__reduce_ex__ is not object.__reduce_ex__:
-        return _deep  # It knows best.
-    if _is_tuple(kind):
-        return _own_tuple
-    if kind.__bases__ == (object,) and dataclasses.is_dataclass(kind):
-        return _dataclass_copier(kind)
-    return _EXACT.get(kind, _deep)
-
-
-def _is_of_atoms(kind: type) -> bool:
-    if kind.__module__ in _ATOM_PACKAGES or kind.__module__.partition(".")[0] in _ATOM_PACKAGES:
-        return True
-    # Numbers of numpy, which need not be installed.
-    return kind.__module__ == "numpy" and any(each.__name__ == "generic" for each in kind.__mro__)
+        copier = _frozen_struct_copier(kind)
+    elif hasattr(kind, "__deepcopy__") or kind.__reduce_ex__ is not object.__reduce_ex__:
+        copier = _deep  # It knows best.
+    elif _is_tuple(kind):
+        copier = _own_tuple
+    elif kind.__bases__ == (object,) and dataclasses.is_dataclass(kind):
+        copier = _dataclass_copier(kind)
+    else:
+        copier = _EXACT.get(kind, _deep)
+    _COPIERS[kind] = copier
+    return copier
 
 
 def _is_tuple(kind: Any) -> bool:

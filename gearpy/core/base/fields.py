@@ -86,33 +86,30 @@ def value_getter(of: Field) -> Callable[[Any], Any]:
     return of
 
 
-def _field(record: Any, name: str) -> Any:
-    try:
-        read = getattr if type(record) in _WITH_ATTRIBUTES else _learned
-        value = read(record, name)
-    except (KeyError, AttributeError):
-        raise LookupError(_missing(name, record)) from None
-    return NAN if type(value) is float and value != value else value  # noqa: PLR0124
-
-
-def _learned(record: Any, name: str) -> Any:
-    if type(record) is dict or isinstance(record, Mapping):
-        return record[name]
-    _WITH_ATTRIBUTES.add(type(record))
-    return getattr(record, name)
-
-
 def _itself(record: Any) -> Any:
     return record
 
 
-def _missing(name: str, record: Any) -> str:
-    kind = type(record).__name__
-    if isinstance(record, Mapping):
-        there = [str(each) for each in record]
-    else:
-        found: Any = getattr(record, "__dataclass_fields__", None) or getattr(record, "_fields", ())
-        there = list(found or getattr(record, "__dict__", None) or ())
-    if not there:
-        return f"there is no field {name!r}: the record is a {kind} and has no fields"
-    return f"there is no field {name!r}: the record, a {kind}, has {', '.join(sorted(there))}"
+def _field(record: Any, name: str) -> Any:
+    kind = type(record)
+    try:
+        if kind in _WITH_ATTRIBUTES:
+            value = getattr(record, name)
+        elif kind is dict or isinstance(record, Mapping):
+            value = record[name]
+        else:
+            _WITH_ATTRIBUTES.add(kind)
+            value = getattr(record, name)
+    except (KeyError, AttributeError):
+        if isinstance(record, Mapping):
+            there = [str(each) for each in record]
+        else:
+            found: Any = getattr(record, "__dataclass_fields__", None)
+            found = found or getattr(record, "_fields", ()) or getattr(record, "__dict__", None)
+            there = list(found or ())
+        missing = f"there is no field {name!r}: the record"
+        if not there:
+            raise LookupError(f"{missing} is a {kind.__name__} and has no fields") from None
+        known = ", ".join(sorted(there))
+        raise LookupError(f"{missing}, a {kind.__name__}, has {known}") from None
+    return NAN if type(value) is float and value != value else value  # noqa: PLR0124

@@ -27,11 +27,7 @@ def emptied(kept: dict[Any, Any]) -> Iterator[None]:
 
 
 def in_order(things: list[ThingT], key: Callable[[ThingT], Any]) -> Iterator[ThingT | None]:
-    """Yield things in the order of their keys, equal ones as they are; None between pieces.
-
-    Args:
-        things: taken out of the list, so that they are not freed in one go.
-    """
+    """Yield things in the order of their keys, equal ones as they are; None between pieces."""
     runs: list[list[ThingT]] = []  # The last one first.
     while things:
         run = things[-SORTED_AT_ONCE:]

@@ -15,10 +15,6 @@ class KeyCopy:
 
     Its owner adds each key here before it changes. Where nothing is copied it adds them to a plain
     set, at the speed of that.
-
-    Args:
-        left: the keys. Taken.
-        copy: copies what some of them have now.
     """
 
     __slots__ = ("_copy", "_error", "_left", "fresh")

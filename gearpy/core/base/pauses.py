@@ -14,12 +14,6 @@ def pause_after(failures: int, first_ms: int, most_ms: int, rng: "Random") -> in
 
     So many that have failed at one moment do not come back all at once.
 
-    Args:
-        failures: how many there were in a row; 1 or more.
-        first_ms: the longest pause after the first one.
-        most_ms: the longest pause of all.
-        rng: draws half of it.
-
     Example:
         >>> from random import Random
         >>> [pause_after(failures, 100, 1000, Random(1)) for failures in (1, 2, 10)]

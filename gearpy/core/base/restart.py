@@ -1,7 +1,6 @@
 """Restart budgets: how often, and after which pause, a failed thing may start again."""
 
 from collections import deque
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
@@ -32,22 +31,20 @@ class RestartPolicy(Struct, frozen=True, kw_only=True):
     jitter: float = 0.2
 
     def __post_init__(self) -> None:
-        mistakes = tuple(self._mistakes())
-        if mistakes:
-            raise ConfigError(*mistakes)
-
-    def _mistakes(self) -> Iterator[str]:
+        mistakes = []
         if self.window_ms <= 0:
-            yield f"restart policy: window_ms is {self.window_ms}, must be above 0"
+            mistakes.append(f"window_ms is {self.window_ms}, must be above 0")
         if not 0 <= self.backoff_ms <= self.backoff_max_ms:
-            yield (
-                f"restart policy: backoff_ms is {self.backoff_ms}, "
-                f"must be between 0 and backoff_max_ms, {self.backoff_max_ms}"
+            mistakes.append(
+                f"backoff_ms is {self.backoff_ms}, must be between 0 and backoff_max_ms, "
+                f"{self.backoff_max_ms}"
             )
         if self.factor < 1:
-            yield f"restart policy: factor is {self.factor}, must be at least 1"
+            mistakes.append(f"factor is {self.factor}, must be at least 1")
         if not 0 <= self.jitter <= 1:
-            yield f"restart policy: jitter is {self.jitter}, must be between 0 and 1"
+            mistakes.append(f"jitter is {self.jitter}, must be between 0 and 1")
+        if mistakes:
+            raise ConfigError(*(f"restart policy: {each}" for each in mistakes))
 
 
 #: What is spawned without a policy: the first failure is the last.

@@ -36,7 +36,18 @@ def duration_ms(value: Duration) -> int:
         >>> duration_ms(timedelta(seconds=2))
         2000
     """
-    exact = _exact_ms(value)
+    given: Any = value
+    if isinstance(given, str) and (match := _TEXT.fullmatch(given)):
+        exact = Fraction(match[1]) * _UNIT_MS[match[2]]
+    elif isinstance(given, timedelta):
+        exact = Fraction(given // timedelta.resolution, 1000)
+    elif isinstance(given, int) and not isinstance(given, bool):
+        exact = Fraction(given)
+    else:
+        raise ConfigError(
+            f"duration {value!r} is not understood: "
+            f"write a number and a unit ({_UNITS}) such as '10s', a timedelta, or an int of ms"
+        )
     if exact < 0:
         raise ConfigError(f"duration {value!r} is negative")
     if exact.denominator != 1:
@@ -56,7 +67,21 @@ def event_time_ms(value: EventTime) -> int:
         >>> event_time_ms(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
         1000
     """
-    time_ms = _from_datetime(value) if isinstance(value, datetime) else _from_whole(value)
+    given: Any = value
+    if isinstance(given, datetime):
+        if given.utcoffset() is None:
+            raise ConfigError(
+                f"event time {value!r} has no time zone: "
+                "say which, for example time.replace(tzinfo=datetime.UTC)"
+            )
+        time_ms = (given - _EPOCH) // _MILLISECOND
+    elif isinstance(given, SupportsIndex) and not isinstance(given, bool):
+        time_ms = given.__index__()
+    else:
+        fix = "give int ms since the epoch or a datetime with a time zone"
+        if isinstance(given, float):
+            fix = "give an int, for seconds int(seconds * 1000)"
+        raise ConfigError(f"event time {value!r} is a {type(value).__name__}: {fix}")
     if not MIN_MS < time_ms < MAX_MS:
         raise ConfigError(f"event time {value!r} does not fit 64-bit milliseconds")
     return time_ms
@@ -86,34 +111,3 @@ def event_time_in(text: str) -> int:
             "2026-01-01T12:00:00Z, or as milliseconds since 1970"
         )
     return event_time_ms(moment)
-
-
-def _exact_ms(value: Any) -> Fraction:
-    if isinstance(value, str) and (match := _TEXT.fullmatch(value)):
-        return Fraction(match[1]) * _UNIT_MS[match[2]]
-    if isinstance(value, timedelta):
-        return Fraction(value // timedelta.resolution, 1000)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Fraction(value)
-    raise ConfigError(
-        f"duration {value!r} is not understood: "
-        f"write a number and a unit ({_UNITS}) such as '10s', a timedelta, or an int of ms"
-    )
-
-
-def _from_datetime(value: datetime) -> int:
-    if value.utcoffset() is None:
-        raise ConfigError(
-            f"event time {value!r} has no time zone: "
-            "say which, for example time.replace(tzinfo=datetime.UTC)"
-        )
-    return (value - _EPOCH) // _MILLISECOND
-
-
-def _from_whole(value: Any) -> int:
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        return value.__index__()
-    fix = "give int ms since the epoch or a datetime with a time zone"
-    if isinstance(value, float):
-        fix = "give an int, for seconds int(seconds * 1000)"
-    raise ConfigError(f"event time {value!r} is a {type(value).__name__}: {fix}")

@@ -18,13 +18,7 @@ _ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
 
 
 class Envelopes(Generic[_T]):
-    """Makes objects into bytes, with a version and the name of their class, and back.
-
-    Args:
-        kinds: the union of the classes.
-        kind: what the objects are, for people.
-        place: where they come from, for people.
-    """
+    """Makes objects into bytes, with a version and the name of their class, and back."""
 
     def __init__(self, kinds: Any, kind: str, place: str) -> None:
         self._decoders: dict[str, msgspec.msgpack.Decoder[_T]] = {

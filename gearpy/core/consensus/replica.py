@@ -63,11 +63,6 @@ class Replica:
     Invariant: a term has one leader at most; two logs with an entry of the same index and term are
     the same up to it; a leader has all entries that were ever applied anywhere.
 
-    Args:
-        me: the name of this member.
-        stored: the content of its disk.
-        rng: spreads the times at which members want to be elected.
-
     Raft: `Replica` is a server. Leases are not used: no promise depends on a clock.
     """
 
@@ -362,11 +357,7 @@ class Replica:
         else:
             last = min(self.log.last_index, self.log.before_term_of(asked))
         self._answer(
-            sender,
-            is_match=is_match,
-            index=last,
-            previous_index=asked,
-            round_=message.round,
+            sender, is_match=is_match, index=last, previous_index=asked, round_=message.round
         )
 
     def _take_entries(self, first: int, entries: Sequence[LogEntry]) -> None:

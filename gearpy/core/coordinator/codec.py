@@ -63,7 +63,22 @@ def check_message(message: CoordinatorMessage) -> None:
 
 
 def encode_segment(messages: Iterable[CoordinatorMessage], *, name: str) -> bytes:
-    records = [msgspec.msgpack.encode(_record_of(each)) for each in messages]
+    records = [
+        msgspec.msgpack.encode(
+            (
+                (each.version, each.type, each.key),
+                {
+                    **each.extras,
+                    "host": each.host,
+                    "username": each.username,
+                    "source": each.source,
+                    "timestamp": each.timestamp_ms,
+                    "values": None if each.values is None else dict(each.values),
+                },
+            )
+        )
+        for each in messages
+    ]
     table = b"".join(_ENTRY.pack(len(each), crc32(each)) for each in records)
     return b"".join([_SEGMENT.header(len(records), table, name=name), table, *records])
 
@@ -97,28 +112,42 @@ def salvage_segment(data: bytes, *, name: str, log: str) -> Salvaged:
         _SEGMENT.check(data, damaged, table, name=name)
     except LogDamaged as damage:
         return Salvaged((), damage, None)
-    return _salvaged(data, table, damaged)
-
-
-def _salvaged(data: bytes, table: bytes, damaged: _Damaged) -> Salvaged:
-    messages, damage, at = list[CoordinatorMessage](), None, HEADER_BYTES + len(table)
-    count = len(table) // _ENTRY.size
+    messages, first, at = list[CoordinatorMessage](), None, HEADER_BYTES + len(table)
     for number, (size, checksum) in enumerate(_ENTRY.iter_unpack(table), 1):
         record = data[at : at + size]
         which = f"message {number} of {count}"
         if len(record) < size:
-            damage = damage or damaged(len(data), f"it ends within {which}")
+            first = first or damaged(len(data), f"it ends within {which}")
         elif crc32(record) != checksum:
-            damage = damage or damaged(at, f"the checksum of {which} does not match")
+            first = first or damaged(at, f"the checksum of {which} does not match")
         else:
             try:
-                messages.append(_message_of(*_RECORD.decode(record)))
+                messages.append(_message_in(record))
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
-                damage = damage or damaged(at, f"{which} is malformed: {error}")
+                first = first or damaged(at, f"{which} is malformed: {error}")
         at += size
     if len(data) > at:
-        damage = damage or damaged(at, f"{len(data) - at} bytes follow its last message")
-    return Salvaged(messages, damage, count - len(messages))
+        first = first or damaged(at, f"{len(data) - at} bytes follow its last message")
+    return Salvaged(messages, first, count - len(messages))
+
+
+def _message_in(record: bytes) -> CoordinatorMessage:
+    (version, type_, key), value = _RECORD.decode(record)
+    texts = {name: value.pop(name, "") for name in _TEXTS}
+    timestamp, values = value.pop("timestamp", 0), value.pop("values", None)
+    if not all(isinstance(each, str) for each in texts.values()) or not isinstance(timestamp, int):
+        raise ValueError(f"message {type_} {key} does not say where it is from")
+    if values is not None and not isinstance(values, dict):
+        raise ValueError(f"message {type_} {key} has {type(values).__name__} for values")
+    return CoordinatorMessage(
+        type=type_,
+        key=key,
+        values=values,
+        timestamp_ms=timestamp,
+        version=version,
+        extras=value,
+        **texts,
+    )
 
 
 class CommitMark(NamedTuple):
@@ -151,36 +180,6 @@ def _damaged(file: str) -> _Damaged:
         return LogDamaged(file=file, offset=offset, reason=reason, fix=fix)
 
     return damaged
-
-
-def _record_of(message: CoordinatorMessage) -> tuple[tuple[int, str, str], dict[str, Any]]:
-    return (message.version, message.type, message.key), {
-        **message.extras,
-        "host": message.host,
-        "username": message.username,
-        "source": message.source,
-        "timestamp": message.timestamp_ms,
-        "values": None if message.values is None else dict(message.values),
-    }
-
-
-def _message_of(place: tuple[int, str, str], value: dict[str, Any]) -> CoordinatorMessage:
-    version, type_, key = place
-    texts = {name: value.pop(name, "") for name in _TEXTS}
-    timestamp, values = value.pop("timestamp", 0), value.pop("values", None)
-    if not all(isinstance(each, str) for each in texts.values()) or not isinstance(timestamp, int):
-        raise ValueError(f"message {type_} {key} does not say where it is from")
-    if values is not None and not isinstance(values, dict):
-        raise ValueError(f"message {type_} {key} has {type(values).__name__} for values")
-    return CoordinatorMessage(
-        type=type_,
-        key=key,
-        values=values,
-        timestamp_ms=timestamp,
-        version=version,
-        extras=value,
-        **texts,
-    )
 
 
 def _check_plain(value: Any, where: str, levels: int) -> None:

@@ -5,12 +5,12 @@ a lost message has deleted must not come back, as sinks may have gone back befor
 the log says which epochs count.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from gearpy.core.coordinator.codec import ADVICE, CommitMark, Salvaged, decode_mark, salvage_segment
-from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
+from gearpy.core.coordinator.log import EPOCH, CoordinatorState, draft
 from gearpy.core.coordinator.segments import (
     CoordinatorLogFile,
     ListNames,
@@ -27,11 +27,8 @@ class SalvagedLog(Struct, frozen=True, kw_only=True):
     """The readable part of a log.
 
     Attributes:
-        damage: the damage of each file; nothing if the log is whole.
-        state: the state of the log, without damaged messages.
         lost_epochs: keys, such as ``0/17``, of epochs that count and cannot be read.
         lost_messages: how many messages were in the damaged files; None if that cannot be told.
-        files: all that there are, to be kept aside.
     """
 
     damage: tuple[LogDamaged, ...]
@@ -71,30 +68,6 @@ def salvage_log(log: str) -> Steps[SalvagedLog]:
     foreign = [each for each in damage.values() if each.fix != ADVICE]
     if foreign and len(foreign) == len(files):
         raise foreign[0]
-    counting = _counting(found, marks)
-    missing = list(_missing(counting, marks, files, log))
-    begin = min(counting).opening if counting else None
-    state = CoordinatorState(each for file in counting.values() for each in file.messages)
-    counts = _epochs_that_count(counting, marks, state)
-    for message in state.messages(EPOCH):
-        if message.key not in counts:
-            state.on_message(draft(EPOCH, message.key, None))
-    readable = {each.key for each in state.messages(EPOCH)}
-    return SalvagedLog(
-        damage=(
-            *(error for file, error in damage.items() if begin is None or file.opening >= begin),
-            *missing,
-        ),
-        state=state,
-        lost_epochs=tuple(each for each in counts if each not in readable),
-        lost_messages=None if missing else _lost(counting.values()),
-        files=tuple(each.name for each in files),
-    )
-
-
-def _counting(
-    found: Mapping[CoordinatorLogFile, Salvaged], marks: Mapping[Opening, CommitMark]
-) -> dict[CoordinatorLogFile, Salvaged]:
     newest = max((opening for opening, mark in marks.items() if mark.serial), default=None)
     whole = [
         each
@@ -103,8 +76,27 @@ def _counting(
         and found[each].damage is None
         and (newest is None or each.opening == newest)
     ]
-    begin = max(whole, default=None)
-    return {each: found[each] for each in sorted(found) if begin is None or each >= begin}
+    first = max(whole, default=None)
+    counting = {each: found[each] for each in sorted(found) if first is None or each >= first}
+    missing = list(_missing(counting, marks, files, log))
+    begin = min(counting).opening if counting else None
+    state = CoordinatorState(each for file in counting.values() for each in file.messages)
+    counts = _epochs_that_count(counting, marks, state)
+    for message in state.messages(EPOCH):
+        if message.key not in counts:
+            state.on_message(draft(EPOCH, message.key, None))
+    readable = {each.key for each in state.messages(EPOCH)}
+    lost = [each.lost for each in counting.values()]
+    return SalvagedLog(
+        damage=(
+            *(error for file, error in damage.items() if begin is None or file.opening >= begin),
+            *missing,
+        ),
+        state=state,
+        lost_epochs=tuple(each for each in counts if each not in readable),
+        lost_messages=None if missing or None in lost else sum(filter(None, lost)),
+        files=tuple(each.name for each in files),
+    )
 
 
 def _missing(
@@ -145,21 +137,12 @@ def _epochs_that_count(
     keys = dict.fromkeys(mark.epochs)
     for file, salvaged in counting.items():
         if file.opening == newest and file.serial > mark.serial:
-            _apply(keys, salvaged.messages)
+            for each in salvaged.messages:
+                if each.type == EPOCH and each.values is None:
+                    keys.pop(each.key, None)
+                elif each.type == EPOCH:
+                    keys[each.key] = None
     return tuple(keys)
-
-
-def _apply(keys: dict[str, None], messages: Iterable[CoordinatorMessage]) -> None:
-    for each in messages:
-        if each.type == EPOCH and each.values is None:
-            keys.pop(each.key, None)
-        elif each.type == EPOCH:
-            keys[each.key] = None
-
-
-def _lost(found: Iterable[Salvaged]) -> int | None:
-    numbers = [each.lost for each in found]
-    return None if None in numbers else sum(filter(None, numbers))
 
 
 def _region(key: str) -> int:

@@ -56,9 +56,6 @@ class Savepoint(Struct, frozen=True, kw_only=True):
     """An epoch of each region under a name, and all that an application needs to begin with it.
 
     Attributes:
-        application: the name of the application that it is of.
-        graph: that of its tasks.
-        manifests: the epochs.
         stored_ms: when it was made, as wall time.
     """
 

@@ -35,7 +35,7 @@ throws what they raised. So tests can put the steps of two launches in every ord
 """
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -217,44 +217,34 @@ def read_log(log: str) -> Steps[LogContents]:
 
 
 def _contents(names: Sequence[str], log: str) -> Steps[LogContents]:
-    marks = yield from _marks(names, log)
-    if marks:
-        names = yield ListNames()
-    files = files_that_count(names, log=log)
-    _check_marks(files, marks, log)
-    history: list[CoordinatorMessage] = []
-    for file in files:
-        data: bytes = yield Load(file.name)
-        history += decode_segment(data, name=file.name, log=log)
-    return LogContents(names, files, history, CoordinatorState(history))
-
-
-def _marks(names: Sequence[str], log: str) -> Steps[dict[CoordinatorLogFile, CommitMark]]:
-    """Load the marks of the opening whose base is the newest, and of later ones."""
+    data: bytes
+    # Older openings than that of the newest base say nothing more.
     bases = [each.opening for each in files_of(names) if each.kind == "base"]
     marks = dict[CoordinatorLogFile, CommitMark]()
     for file in files_of(names):
         if file.kind == "open" and (not bases or file.opening >= max(bases)):
-            data: bytes = yield Load(file.name)
+            data = yield Load(file.name)
             marks[file] = decode_mark(data, name=file.name, log=log)
-    return marks
-
-
-def _check_marks(
-    files: Sequence[CoordinatorLogFile], marks: Mapping[CoordinatorLogFile, CommitMark], log: str
-) -> None:
+    if marks:
+        names = yield ListNames()
+    files = files_that_count(names, log=log)
+    # Less than was acknowledged must not be read.
     newest = files[-1] if files else None
     if newest is not None and CoordinatorLogFile(newest.opening, 0, "open") not in marks:
         raise missing_file(CoordinatorLogFile(newest.opening, 0, "open"), log, because=newest)
     for file, mark in marks.items():
         if newest is None or newest.opening < file.opening:
             if mark.serial:
-                raise missing_file(
-                    CoordinatorLogFile(file.opening, mark.base, "base"), log, because=file
-                )
+                base = CoordinatorLogFile(file.opening, mark.base, "base")
+                raise missing_file(base, log, because=file)
         elif newest.opening == file.opening and newest.serial < mark.serial:
             missing = CoordinatorLogFile(file.opening, mark.serial, "segment")
             raise missing_file(missing, log, because=file)
+    history: list[CoordinatorMessage] = []
+    for file in files:
+        data = yield Load(file.name)
+        history += decode_segment(data, name=file.name, log=log)
+    return LogContents(names, files, history, CoordinatorState(history))
 
 
 class CoordinatorLogWriter:
@@ -266,7 +256,6 @@ class CoordinatorLogWriter:
     Invariant: `state` is what a reader finds, if nobody else has opened the log.
 
     Args:
-        segments_max: after so many the log is compacted.
         known_launch: the newest one that is known to have opened the log; 0: none is.
     """
 
@@ -339,14 +328,10 @@ class CoordinatorLogWriter:
             self._write("segment", waiting)
             yield from self._settle()
         if self._segments >= self._segments_max:
-            yield from self._compact_later()
-
-    def _compact_later(self) -> Steps[None]:
-        """Compact; an error says nothing about the append, so that it is left to the next one."""
-        try:
-            yield from self._compact()
-        except (OSError, LogSuperseded):
-            return
+            try:  # An error says nothing about the append: it is left to the next one.
+                yield from self._compact()
+            except (OSError, LogSuperseded):
+                return
 
     def _compact(self) -> Steps[None]:
         self._write("base", self.state.messages())
@@ -363,32 +348,26 @@ class CoordinatorLogWriter:
         names: Sequence[str] = yield ListNames()
         self._check(names)
         base = file.serial if file.kind == "base" else file.serial - self._segments - 1
-        yield self._save_mark(CommitMark(file.serial, base, self._epochs_with(messages)))
+        epochs = dict.fromkeys(each.key for each in self.state.messages(EPOCH))
+        for each in messages:
+            if each.type == EPOCH:
+                epochs.pop(each.key, None)
+                if each.values is not None:
+                    epochs[each.key] = None
+        yield self._save_mark(CommitMark(file.serial, base, tuple(epochs)))
         self._unsettled, self._last = None, file
         if file.kind == "base":
             self._segments = 0
-            yield from self._drop_before(file, names)
+            for old in files_of(names):
+                if old < file and old != self._marker:
+                    try:
+                        yield Drop(old.name)
+                    except OSError:
+                        return  # The next base will replace them, too.
         else:
             self._segments += 1
             for each in messages:
                 self.state.on_message(each)
-
-    def _epochs_with(self, messages: Sequence[CoordinatorMessage]) -> tuple[str, ...]:
-        keys = dict.fromkeys(each.key for each in self.state.messages(EPOCH))
-        for each in messages:
-            if each.type == EPOCH:
-                keys.pop(each.key, None)
-                if each.values is not None:
-                    keys[each.key] = None
-        return tuple(keys)
-
-    def _drop_before(self, base: CoordinatorLogFile, names: Sequence[str]) -> Steps[None]:
-        for file in files_of(names):
-            if file < base and file != self._marker:
-                try:
-                    yield Drop(file.name)
-                except OSError:
-                    return  # The next base will replace them, too.
 
     def _check(self, names: Sequence[str], *, is_listed: bool = True) -> None:
         """Refuse to go on if there is a later opening, or what was stored before is away."""

@@ -25,10 +25,6 @@ class ProgramVersion(Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: 0 as it was submitted.
-        artifact: the program.
-        change: the kind of the change that made it, for people.
-        by: the user who asked for it.
-        at_ms: when it was asked for, as wall time.
         state: what became of it.
         reason: why it was asked for, or has failed.
         epoch: the newest epoch that it has begun with; 0: it began from the beginning.

@@ -1,4 +1,7 @@
-"""Views of the coordinator log: they read and write the messages of each type."""
+"""Views of the coordinator log: they read and write the messages of each type.
+
+A message that cannot be understood raises `ProtocolError`.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -6,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, Values, draft
+from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
 from gearpy.core.dag.graph import StepSpec
 from gearpy.core.dag.state_moves import Layout, StepPlace
 from gearpy.core.epoch.epochs import Manifest, decode_manifest, encode_manifest
@@ -33,11 +36,24 @@ class EpochManifests:
         self._state = state
 
     def regions(self) -> list[int]:
-        return sorted({self._place(each)[0] for each in self._state.messages(EPOCH)})
+        return sorted({_two_numbers(each, "/")[0] for each in self._state.messages(EPOCH)})
 
     def manifests(self, region: int) -> list[Manifest]:
-        found = [each for each in self._state.messages(EPOCH) if self._place(each)[0] == region]
-        return [self._manifest(each) for each in sorted(found, key=self._place)]
+        found: list[Manifest] = []
+        for message in self._state.messages(EPOCH):
+            place = _two_numbers(message, "/")
+            if place[0] != region:
+                continue
+            data = message.understood().get("manifest")
+            if not isinstance(data, bytes):
+                raise _malformed(message, "it has no manifest")
+            manifest = decode_manifest(data)
+            if (manifest.region, manifest.epoch) != place:
+                raise _malformed(
+                    message, f"its manifest is of region {manifest.region}, epoch {manifest.epoch}"
+                )
+            found.append(manifest)
+        return sorted(found, key=lambda each: each.epoch)
 
     def messages_for(
         self, manifest: Manifest, offsets: Iterable[TaskOffsets] = ()
@@ -56,20 +72,6 @@ class EpochManifests:
         if not self.has(region, epoch):
             return []
         return [draft(EPOCH, _epoch_key(region, epoch), None)]
-
-    def _manifest(self, message: CoordinatorMessage) -> Manifest:
-        data = message.understood().get("manifest")
-        if not isinstance(data, bytes):
-            raise _malformed(message, "it has no manifest")
-        manifest = decode_manifest(data)
-        if (manifest.region, manifest.epoch) != self._place(message):
-            raise _malformed(
-                message, f"its manifest is of region {manifest.region}, epoch {manifest.epoch}"
-            )
-        return manifest
-
-    def _place(self, message: CoordinatorMessage) -> tuple[int, int]:
-        return _two_numbers(message, "/")
 
 
 class TaskPlaces(Struct, frozen=True, kw_only=True):
@@ -95,11 +97,7 @@ class SourcePlaces:
         self._state = state
 
     def read(self, task: TaskId) -> TaskPlaces | None:
-        """Return the places of a source; None if none were stored. Samza: `readLastCheckpoint`.
-
-        Raises:
-            ProtocolError: the message cannot be understood.
-        """
+        """Return the places of a source; None if none were stored. Samza: `readLastCheckpoint`."""
         message = self._state.find(SET_CHECKPOINT, str(task))
         return None if message is None else _checkpoint_of(message)
 
@@ -153,11 +151,7 @@ class ChangelogPartitions:
         self._state = state
 
     def read(self) -> dict[TaskId, int]:
-        """Return the partition of each task. Samza: `readChangeLogPartitionMapping`.
-
-        Raises:
-            ProtocolError: a message cannot be understood.
-        """
+        """Return the partition of each task. Samza: `readChangeLogPartitionMapping`."""
         found = self._state.messages(SET_CHANGELOG)
         mapping = {task_of(each.key, each): _number(each, "partition") for each in found}
         return dict(sorted(mapping.items()))
@@ -187,11 +181,6 @@ class ConfigView:
         self._state = state
 
     def read(self) -> dict[str, str]:
-        """Return the value of each key.
-
-        Raises:
-            ProtocolError: a message cannot be understood.
-        """
         return {each.key: _text(each, "value") for each in self._state.messages(SET_CONFIG)}
 
     def write(self, config: Mapping[str, str]) -> list[CoordinatorMessage]:
@@ -252,73 +241,57 @@ class DagVersions:
         self._state = state
 
     def read(self) -> list[DagVersion]:
-        """Return the versions, the oldest first.
-
-        Raises:
-            ProtocolError: a message cannot be understood.
-        """
-        return sorted(self._version(each) for each in self._state.messages(DAG))
+        """Return the versions, the oldest first."""
+        found: list[DagVersion] = []
+        for message in self._state.messages(DAG):
+            lines = message.understood().get("description")
+            if not message.key.isdecimal() or not isinstance(lines, list):
+                raise _malformed(message, "it has no version or description")
+            text, layout = tuple(map(str, lines)), None
+            if (steps := message.understood().get(_STEPS)) is not None:
+                try:
+                    places = [
+                        StepPlace(
+                            ProcessorId(int(values["processor"])),
+                            int(values["parallelism"]),
+                            int(values["place"]),
+                            StepSpec(
+                                id=str(values["id"]),
+                                name=str(values["name"]),
+                                kind=str(values["kind"]),
+                                keeps=str(values["keeps"]),
+                                is_whole=bool(values["whole"]),
+                            ),
+                        )
+                        for values in steps
+                    ]
+                except (KeyError, TypeError, ValueError) as error:
+                    raise _malformed(message, f"its steps are none: {error!r}") from error
+                layout = {place.step.id: place for place in places}
+            found.append(DagVersion(int(message.key), _text(message, "hash"), text, layout))
+        return sorted(found)
 
     def write(self, dag: DagVersion) -> list[CoordinatorMessage]:
         """Return the messages to append when a version begins to run; none if it is known."""
-        values: dict[str, Any] = {
-            "hash": dag.structural_hash,
-            "description": list(dag.description),
-        }
+        values: dict[str, Any] = {"hash": dag.structural_hash, "description": list(dag.description)}
         if dag.layout is not None:
-            values[_STEPS] = [_step_values(place) for place in dag.layout.values()]
+            values[_STEPS] = [
+                {
+                    "processor": place.processor,
+                    "parallelism": place.parallelism,
+                    "place": place.place,
+                    "id": place.step.id,
+                    "name": place.step.name,
+                    "kind": place.step.kind,
+                    "keeps": place.step.keeps,
+                    "whole": place.step.is_whole,
+                }
+                for place in dag.layout.values()
+            ]
         known = self._state.find(DAG, str(dag.version))
         if known is not None and known.values == values:
             return []
         return [draft(DAG, str(dag.version), values)]
-
-    def _version(self, message: CoordinatorMessage) -> DagVersion:
-        lines = message.understood().get("description")
-        if not message.key.isdecimal() or not isinstance(lines, list):
-            raise _malformed(message, "it has no version or description")
-        return DagVersion(
-            int(message.key), _text(message, "hash"), tuple(map(str, lines)), _layout(message)
-        )
-
-
-def _step_values(place: StepPlace) -> dict[str, Any]:
-    return {
-        "processor": place.processor,
-        "parallelism": place.parallelism,
-        "place": place.place,
-        "id": place.step.id,
-        "name": place.step.name,
-        "kind": place.step.kind,
-        "keeps": place.step.keeps,
-        "whole": place.step.is_whole,
-    }
-
-
-def _layout(message: CoordinatorMessage) -> Layout | None:
-    steps = message.understood().get(_STEPS)
-    if steps is None:
-        return None
-    try:
-        places = [_step_place(each) for each in steps]
-    except (KeyError, TypeError, ValueError) as error:
-        raise _malformed(message, f"its steps are none: {error!r}") from error
-    return {place.step.id: place for place in places}
-
-
-def _step_place(values: Values) -> StepPlace:
-    step = StepSpec(
-        id=str(values["id"]),
-        name=str(values["name"]),
-        kind=str(values["kind"]),
-        keeps=str(values["keeps"]),
-        is_whole=bool(values["whole"]),
-    )
-    return StepPlace(
-        ProcessorId(int(values["processor"])),
-        int(values["parallelism"]),
-        int(values["place"]),
-        step,
-    )
 
 
 def task_of(key: str, message: CoordinatorMessage | None = None) -> TaskId:
@@ -350,25 +323,16 @@ def _checkpoint_of(message: CoordinatorMessage) -> TaskPlaces:
     offsets = message.understood().get("offsets")
     if not isinstance(offsets, dict) or not all(isinstance(v, bytes) for v in offsets.values()):
         raise _malformed(message, "its offsets are not bytes by partition")
-    return TaskPlaces(
-        task=task_of(message.key, message),
-        epoch=_number(message, "epoch"),
-        offsets=offsets,
-        overridden=_overridden(message, offsets),
-    )
-
-
-def _overridden(message: CoordinatorMessage, offsets: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return the overridden partitions; a message has a list of them, true for all, or nothing."""
+    task, epoch = task_of(message.key, message), _number(message, "epoch")
+    # A message has a list of overridden partitions, true for all, or nothing.
     named = message.understood().get("override") or []
     if named is True:
-        return tuple(sorted(offsets))
-    is_known = isinstance(named, list) and all(
+        named = sorted(offsets)
+    if not isinstance(named, list) or not all(
         isinstance(each, str) and each in offsets for each in named
-    )
-    if not is_known:
+    ):
         raise _malformed(message, "it overrides partitions that it has no offsets of")
-    return tuple(named)
+    return TaskPlaces(task=task, epoch=epoch, offsets=offsets, overridden=tuple(named))
 
 
 def _number(message: CoordinatorMessage, name: str) -> int:

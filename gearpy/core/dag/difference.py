@@ -20,36 +20,34 @@ def graph_difference(
     ``expected`` belongs to ``ours``. Lines that begin with the same numbers are about the same
     processor or edge.
     """
-    one, other = {_subject(line): line for line in expected}, {_subject(line): line for line in got}
-    found = [
-        _told(one.get(subject), other.get(subject), ours, theirs)
-        for subject in sorted(one.keys() | other.keys(), key=_place)
-        if one.get(subject) != other.get(subject)
-    ]
+    by_subject: dict[str, list[str | None]] = {}
+    for at, given in enumerate((expected, got)):
+        for line in given:
+            words = line.split(" ", 3)
+            subject = " ".join(words[:3]) if words[1:2] == ["->"] else words[0]
+            by_subject.setdefault(subject, [None, None])[at] = line
+
+    def by_number(subject: str) -> tuple[bool, list[int], str]:
+        words = subject.split(" -> ")
+        numbers = [int(word) for word in words if word.isascii() and word.isdigit()]
+        return len(words) > 1 or not numbers, numbers, subject  # Processors come first.
+
+    found: list[str] = []
+    for subject in sorted(by_subject, key=by_number):
+        our, their = by_subject[subject]
+        if our == their:
+            continue
+        if their is None:
+            found.append(f"{theirs} has no {_shown(our or '')}")
+        elif our is None:
+            found.append(f"{theirs} has {_shown(their)}, which {ours} has not")
+        else:
+            pairs = enumerate(zip(our, their, strict=False))
+            begin = next((at for at, (a, b) in pairs if a != b), min(len(our), len(their)))
+            found.append(f"{theirs} has {_shown(their, begin)}, {ours} {_shown(our, begin)}")
     if more := len(found) - _SHOWN_MAX:
         found[_SHOWN_MAX:] = [f"and {more} more"] if more > 0 else []
     return "; ".join(found)
-
-
-def _subject(line: str) -> str:
-    words = line.split(" ", 3)
-    return " ".join(words[:3]) if words[1:2] == ["->"] else words[0]
-
-
-def _place(subject: str) -> tuple[bool, list[int], str]:
-    words = subject.split(" -> ")
-    numbers = [int(word) for word in words if word.isascii() and word.isdigit()]
-    return len(words) > 1 or not numbers, numbers, subject
-
-
-def _told(expected: str | None, got: str | None, ours: str, theirs: str) -> str:
-    if got is None:
-        return f"{theirs} has no {_shown(expected or '')}"
-    if expected is None:
-        return f"{theirs} has {_shown(got)}, which {ours} has not"
-    pairs = enumerate(zip(expected, got, strict=False))
-    begin = next((place for place, (a, b) in pairs if a != b), min(len(expected), len(got)))
-    return f"{theirs} has {_shown(got, begin)}, {ours} {_shown(expected, begin)}"
 
 
 def _shown(line: str, place: int = 0) -> str:

@@ -138,8 +138,36 @@ class Dag:
     def __post_init__(self) -> None:
         object.__setattr__(self, "processors", MappingProxyType(dict(self.processors)))
         object.__setattr__(self, "edges", tuple(self.edges))
-        if mistakes := [*self._processor_mistakes(), *self._edge_mistakes()]:
+        mistakes = [
+            f"processor {spec.name!r} has id {spec.id} but is filed under {pid}"
+            for pid, spec in self.processors.items()
+            if spec.id != pid
+        ]
+        mistakes += [
+            f"processor {spec.name!r} has parallelism {spec.parallelism}: give it at least 1"
+            for spec in self.processors.values()
+            if spec.parallelism < 1
+        ]
+        if not self.processors:
+            mistakes.append("the graph is empty: add at least one processor")
+        ends = [edge.ends for edge in self.edges]
+        mistakes += [
+            f"an edge names processor {pid}, which is not in the graph: add the processor first"
+            for pid in graph.unknown_vertices(self.processors, ends)
+        ]
+        mistakes += [
+            f"there is more than one edge {self._names(pair)}: keep one"
+            for pair in graph.duplicate_edges(ends)
+        ]
+        known = [pair for pair in ends if all(end in self.processors for end in pair)]
+        if cycle := graph.find_cycle(list(self.processors), known):
+            mistakes.append(f"the graph has a cycle: {self._names(cycle)}: remove one of its edges")
+        if mistakes:
             raise GraphError(*mistakes)
+
+    def _names(self, pids: Iterable[ProcessorId]) -> str:
+        named = (self.processors[pid].name if pid in self.processors else str(pid) for pid in pids)
+        return " -> ".join(named)
 
     @classmethod
     def build(
@@ -155,17 +183,26 @@ class Dag:
         given = tuple(processors)
         by_id = {spec.id: spec for spec in given}
         if len(by_id) < len(given):
-            raise GraphError(*_twice(given))
+            names: dict[ProcessorId, list[str]] = {}
+            for spec in given:
+                names.setdefault(spec.id, []).append(spec.name)
+            raise GraphError(
+                *(
+                    f"processor id {pid} is used by {' and '.join(map(repr, users))}: give each "
+                    "its own"
+                    for pid, users in names.items()
+                    if len(users) > 1
+                )
+            )
         return cls(version, by_id, tuple(edges)).renumbered()
 
     def __hash__(self) -> int:
         return hash((self.version, self.edges))
 
-    # -- the shape -------------------------------------------------------------------------
-
     @cached_property
     def order(self) -> tuple[ProcessorId, ...]:
-        return tuple(graph.topological_order(list(self.processors), self._ends()))
+        ends = [edge.ends for edge in self.edges]
+        return tuple(graph.topological_order(list(self.processors), ends))
 
     @cached_property
     def renumbering(self) -> Mapping[ProcessorId, ProcessorId]:
@@ -180,11 +217,9 @@ class Dag:
         return Dag(self.version, processors, tuple(sorted(edges, key=lambda edge: edge.ends)))
 
     @cached_property
-    def _levels(self) -> Mapping[ProcessorId, int]:
-        return MappingProxyType(graph.levels(list(self.processors), self._ends()))
-
     def levels(self) -> Mapping[ProcessorId, int]:
-        return self._levels
+        ends = [edge.ends for edge in self.edges]
+        return MappingProxyType(graph.levels(list(self.processors), ends))
 
     @cached_property
     def _incoming(self) -> Mapping[ProcessorId, tuple[EdgeSpec, ...]]:
@@ -232,8 +267,6 @@ class Dag:
     def sinks(self) -> tuple[ProcessorId, ...]:
         return tuple(pid for pid in self.order if not self._outgoing[pid])
 
-    # -- the tasks -------------------------------------------------------------------------
-
     def tasks(self) -> tuple[TaskId, ...]:
         return tuple(task for pid in sorted(self.processors) for task in self.tasks_of(pid))
 
@@ -252,15 +285,20 @@ class Dag:
         edges = [edge for edge in self.edges if not {*edge.ends} & {*pids}]
         return Dag(self.version, processors, tuple(edges))
 
-    # -- proof of sameness -----------------------------------------------------------------
-
     def structural_hash(self) -> str:
         """Return a digest of processors and edges, alike in every process that built them.
 
         The version and the order in which things were given do not count.
         """
         content = {
-            "processors": [_fields(self.processors[pid]) for pid in sorted(self.processors)],
+            "processors": [
+                [
+                    *(spec.id, spec.name, spec.parallelism, spec.kind),
+                    *(spec.life.birth_ms, spec.life.death_ms),
+                    *([spec.partitions] if spec.partitions else []),
+                ]
+                for _, spec in sorted(self.processors.items())
+            ],
             "edges": sorted([edge.source, edge.target, edge.partitioner] for edge in self.edges),
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -272,84 +310,21 @@ class Dag:
         A line begins with the number of the processor, or the numbers that the edge joins; see
         `core.dag.difference`.
         """
-        processors = (_line(self.processors[pid]) for pid in sorted(self.processors))
+        lines: list[str] = []
+        for _, spec in sorted(self.processors.items()):
+            born, dead = spec.life.birth_ms, spec.life.death_ms
+            life = "" if spec.life == IMMORTAL else f" life {born}..{dead}"
+            kind = f" ({spec.kind})" if spec.kind else ""
+            reads = f" reads {spec.partitions}" if spec.partitions else ""
+            lines.append(f"{spec.id} {spec.name} x{spec.parallelism}{kind}{life}{reads}")
         edges = sorted((*edge.ends, edge.partitioner) for edge in self.edges)
-        return (*processors, *(f"{source} -> {target} {name}" for source, target, name in edges))
-
-    # -- mistakes --------------------------------------------------------------------------
-
-    def _ends(self) -> list[tuple[ProcessorId, ProcessorId]]:
-        return [edge.ends for edge in self.edges]
-
-    def _processor_mistakes(self) -> list[str]:
-        if not self.processors:
-            return ["the graph is empty: add at least one processor"]
-        mistakes = [
-            f"processor {spec.name!r} has id {spec.id} but is filed under {pid}"
-            for pid, spec in self.processors.items()
-            if spec.id != pid
-        ]
-        return mistakes + [
-            f"processor {spec.name!r} has parallelism {spec.parallelism}: give it at least 1"
-            for spec in self.processors.values()
-            if spec.parallelism < 1
-        ]
-
-    def _edge_mistakes(self) -> list[str]:
-        ends = self._ends()
-        mistakes = [
-            f"an edge names processor {pid}, which is not in the graph: add the processor first"
-            for pid in graph.unknown_vertices(self.processors, ends)
-        ]
-        mistakes += [
-            f"there is more than one edge {self._names(pair)}: keep one"
-            for pair in graph.duplicate_edges(ends)
-        ]
-        known = [pair for pair in ends if all(end in self.processors for end in pair)]
-        if cycle := graph.find_cycle(list(self.processors), known):
-            mistakes.append(f"the graph has a cycle: {self._names(cycle)}: remove one of its edges")
-        return mistakes
-
-    def _names(self, pids: Iterable[ProcessorId]) -> str:
-        named = (self.processors[pid].name if pid in self.processors else str(pid) for pid in pids)
-        return " -> ".join(named)
-
-
-def _fields(spec: ProcessorSpec) -> list[str | int]:
-    life = spec.life
-    fields: list[str | int] = [spec.id, spec.name, spec.parallelism, spec.kind]
-    fields += [life.birth_ms, life.death_ms]
-    return [*fields, spec.partitions] if spec.partitions else fields
-
-
-def _line(spec: ProcessorSpec) -> str:
-    life = "" if spec.life == IMMORTAL else f" life {spec.life.birth_ms}..{spec.life.death_ms}"
-    kind = f" ({spec.kind})" if spec.kind else ""
-    reads = f" reads {spec.partitions}" if spec.partitions else ""
-    return f"{spec.id} {spec.name} x{spec.parallelism}{kind}{life}{reads}"
-
-
-def _twice(specs: tuple[ProcessorSpec, ...]) -> list[str]:
-    names: dict[ProcessorId, list[str]] = {}
-    for spec in specs:
-        names.setdefault(spec.id, []).append(spec.name)
-    return [
-        f"processor id {pid} is used by {' and '.join(map(repr, users))}: give each its own"
-        for pid, users in names.items()
-        if len(users) > 1
-    ]
+        return (*lines, *(f"{source} -> {target} {name}" for source, target, name in edges))
 
 
 def birth_of_change(old: Dag, new: Dag) -> int | None:
     """Find the event time, in ms, at which a graph says itself that it takes another one's place.
 
     It is the birth of the processors that are born at a time at which none of the old graph was.
-
-    Returns:
-        None: as soon as it can.
-
-    Raises:
-        ConfigError: there are several such times.
     """
     known = {MIN_MS, *(each.life.birth_ms for each in old.processors.values())}
     births = {each.life.birth_ms for each in new.processors.values()} - known
@@ -371,24 +346,20 @@ def regions_of(dag: Dag) -> tuple[tuple[ProcessorId, ...], ...]:
     parts: list[set[ProcessorId]] = []
     for start in dag.order:
         if not any(start in part for part in parts):
-            parts.append(_connected_to(start, dag))
+            found: set[ProcessorId] = set()
+            waiting = [start]
+            while waiting:
+                pid = waiting.pop()
+                if pid not in found:
+                    found.add(pid)
+                    waiting += [*dag.upstream(pid), *dag.downstream(pid)]
+            parts.append(found)
     return tuple(tuple(pid for pid in dag.order if pid in part) for part in parts)
 
 
 def without_regions(dag: Dag, numbers: Collection[int]) -> Dag:
     parts = regions_of(dag)
     return dag.without(*(pid for number in numbers for pid in parts[number]))
-
-
-def _connected_to(start: ProcessorId, dag: Dag) -> set[ProcessorId]:
-    found: set[ProcessorId] = set()
-    waiting = [start]
-    while waiting:
-        pid = waiting.pop()
-        if pid not in found:
-            found.add(pid)
-            waiting += [*dag.upstream(pid), *dag.downstream(pid)]
-    return found
 
 
 def place(
@@ -409,24 +380,17 @@ def place(
         executors_of.setdefault(hosts.get(executor_id, ()), {})[executor_id] = slots
     bound_to = {pid: spec.hosts for pid, spec in dag.processors.items()}
     placement: dict[TaskId, ExecutorId] = {}
+
+    def turn(task: TaskId) -> tuple[Fraction, int]:
+        # As far along as it is among those of its processor. By index alone the last tasks
+        # would all be of the processor that has most, and so would be its records and state.
+        parallelism = dag.processors[ProcessorId(task.processor)].parallelism
+        return Fraction(2 * task.task_index + 1, 2 * parallelism), task.processor
+
     for machines in sorted(set(bound_to.values())):
         tasks = dag.tasks_of(*(pid for pid in sorted(bound_to) if bound_to[pid] == machines))
-        placement |= _shared_out(_dealt(dag, tasks), executors_of.get(machines, {}))
+        placement |= _shared_out(sorted(tasks, key=turn), executors_of.get(machines, {}))
     return placement
-
-
-def _dealt(dag: Dag, tasks: Iterable[TaskId]) -> list[TaskId]:
-    """Order tasks so that any part of them in a row has its share of every processor.
-
-    Each stands as far along as it does among those of its processor. By index alone the last ones
-    would all be of the processor that has most, and so would be its records, and its state.
-    """
-
-    def far(task: TaskId) -> Fraction:
-        parallelism = dag.processors[ProcessorId(task.processor)].parallelism
-        return Fraction(2 * task.task_index + 1, 2 * parallelism)
-
-    return sorted(tasks, key=lambda task: (far(task), task.processor))
 
 
 def _shared_out(

@@ -65,27 +65,18 @@ class StateMove(Struct, frozen=True, kw_only=True):
         )
 
     def __str__(self) -> str:
-        return f"{self.fate} {self.name} [{self.id}]{self._where}{self._what}"
-
-    @property
-    def _where(self) -> str:
-        if self.old is None or self.new is None:
-            return ""
-        where = ""
-        if self.fate == "moved":
-            where = f": processor {self.old.processor} to {self.new.processor}"
-        if self.old.parallelism != self.new.parallelism:
-            where += f": x{self.old.parallelism} to x{self.new.parallelism}"
-        return where
-
-    @property
-    def _what(self) -> str:
+        where = keeps = ""
+        if self.old is not None and self.new is not None:
+            if self.fate == "moved":
+                where = f": processor {self.old.processor} to {self.new.processor}"
+            if self.old.parallelism != self.new.parallelism:
+                where += f": x{self.old.parallelism} to x{self.new.parallelism}"
         if self.fate == "changed" and self.old is not None and self.new is not None:
             was, now = self.old.step.keeps or "nothing", self.new.step.keeps or "nothing"
-            return f": kept {was}; now {now}"
-        place = self.old or self.new
-        keeps = "" if place is None else place.step.keeps
-        return f": {keeps}" if keeps else ""
+            keeps = f": kept {was}; now {now}"
+        elif (place := self.old or self.new) is not None and place.step.keeps:
+            keeps = f": {place.step.keeps}"
+        return f"{self.fate} {self.name} [{self.id}]{where}{keeps}"
 
 
 def layout_of(dag: Dag) -> Layout:
@@ -98,11 +89,23 @@ def layout_of(dag: Dag) -> Layout:
 
 def state_moves(old: Layout, new: Layout) -> list[StateMove]:
     """Return the move of each step, in the order of the new graph; dropped steps are last."""
-    same = _same_processors(old, new)
-    found = [
-        StateMove(id=name, fate=_fate(old.get(name), place, same), old=old.get(name), new=place)
-        for name, place in new.items()
-    ]
+    # A processor is the same whose first step that both graphs have is in both.
+    same: dict[ProcessorId, ProcessorId] = {}
+    for name, place in new.items():
+        before = old.get(name)
+        taken = before is None or before.processor in same or place.processor in same.values()
+        if before is not None and not taken:
+            same[before.processor] = place.processor
+    found: list[StateMove] = []
+    for name, place in new.items():
+        fate: Fate = "new"
+        if (before := old.get(name)) is not None:
+            was, now = before.step, place.step
+            if (was.keeps, was.is_whole) != (now.keeps, now.is_whole):
+                fate = "changed"
+            else:
+                fate = "kept" if same.get(before.processor) == place.processor else "moved"
+        found.append(StateMove(id=name, fate=fate, old=before, new=place))
     gone = [
         StateMove(id=name, fate="dropped", old=place)
         for name, place in old.items()
@@ -131,28 +134,6 @@ def lost(moves: Iterable[StateMove]) -> list[StateMove]:
     return [each for each in moves if each.is_lost]
 
 
-def _fate(old: StepPlace | None, new: StepPlace, same: Mapping[ProcessorId, ProcessorId]) -> Fate:
-    if old is None:
-        return "new"
-    if (old.step.keeps, old.step.is_whole) != (new.step.keeps, new.step.is_whole):
-        return "changed"
-    return "kept" if same.get(old.processor) == new.processor else "moved"
-
-
 def _part(dag: Dag, pids: tuple[ProcessorId, ...]) -> tuple[list[ProcessorSpec], list[EdgeSpec]]:
     edges = [each for each in dag.edges if each.source in pids]
     return [dag.processors[pid] for pid in pids], sorted(edges, key=lambda each: each.ends)
-
-
-def _same_processors(old: Layout, new: Layout) -> dict[ProcessorId, ProcessorId]:
-    """Return the new number of each old processor: numbers change as others come and go.
-
-    Those are the same whose first step that both have is in both.
-    """
-    same: dict[ProcessorId, ProcessorId] = {}
-    for name, place in new.items():
-        before = old.get(name)
-        if before is None or before.processor in same or place.processor in same.values():
-            continue
-        same[before.processor] = place.processor
-    return same

@@ -46,14 +46,7 @@ class StateSource(NamedTuple):
 
 
 class TakenState:
-    """Tells which task of a graph goes on from the state of which tasks of the graph before.
-
-    Args:
-        manifests: an epoch of each region of the graph before; tasks that are in none have no
-            state.
-        old: the steps of that graph.
-        dag: the graph that follows.
-    """
+    """Tells which task of a graph goes on from the state of which tasks of the graph before."""
 
     def __init__(self, manifests: Iterable[Manifest], old: Layout, dag: Dag) -> None:
         self.manifests: Sequence[Manifest] = sorted(manifests, key=lambda each: each.region)
@@ -71,7 +64,12 @@ class TakenState:
             for move in state_moves(old, layout_of(dag))
             if move.fate in {"kept", "moved"} and move.old and self.tasks(move.old.processor)
         }
-        self._regions_of_old = self._takers()
+        #: A file belongs to one region, which deletes it when it needs it no more.
+        self._takers: dict[int, set[int]] = {each.region: set() for each in self.manifests}
+        for number, pids in enumerate(regions_of(dag)):
+            for pid in pids:
+                for task in self.old_tasks(pid):
+                    self._takers[self._manifest_of[task].region].add(number)
 
     def tasks(self, pid: ProcessorId) -> list[TaskId]:
         tasks = [TaskId(pid, index) for index in range(self._parallelism[pid])]
@@ -97,7 +95,7 @@ class TakenState:
     def sources(self, task: TaskId) -> Iterator[StateSource]:
         spec = self._dag.processors[ProcessorId(task.processor)]
         for each in self.old_tasks(spec.id):
-            takers = self._regions_of_old[self._manifest_of[each].region]
+            takers = self._takers[self._manifest_of[each].region]
             as_stored = self._keeps_all(each, spec) and len(takers) == 1
             if not self.is_one_to_one(each, spec):
                 yield StateSource(each, _groups(task, spec.parallelism), as_stored)
@@ -112,31 +110,29 @@ class TakenState:
         """Return the files that tasks of some processors take over, in an order to read them in.
 
         Args:
-            pids: the processors.
             groups_of: returns the key groups that a task of before has stored; None: those that
                 keys are dealt to it by.
         """
         wanted: dict[TaskId, list[TakenGroups]] = {}
         for task in self._dag.tasks_of(*pids):
             for source, groups, as_stored in self.sources(task):
-                if as_stored and self._has_some(source, groups, groups_of):
-                    each = _taken(task, source, groups)
-                    wanted.setdefault(source, []).append(each)
-        files = _by_depth([file for manifest in self.manifests for file in manifest.chain])
-        taken = (_taken_from(file, wanted) for file in files)
+                if groups_of is not None:
+                    has_some = any(group in groups for group in groups_of(source))
+                else:
+                    parallelism = self._parallelism[ProcessorId(source.processor)]
+                    both = groups.both(_groups(source, parallelism))
+                    has_some = groups == _ALL or both.first <= both.last
+                if as_stored and has_some:
+                    wanted.setdefault(source, []).append(_taken(task, source, groups))
+        # The first files of all tasks are large: what is at the beginning is seldom written anew.
+        depth_of: dict[TaskId, int] = {}
+        found: list[tuple[int, SnapshotFile]] = []
+        for file in (file for manifest in self.manifests for file in manifest.chain):
+            depth = 1 + max((depth_of.get(task, 0) for task in file.tasks), default=0)
+            depth_of |= dict.fromkeys(file.tasks, depth)
+            found.append((depth, file))
+        taken = (_taken_from(file, wanted) for _, file in sorted(found, key=lambda each: each[0]))
         return tuple(file for file in taken if file is not None)
-
-    def _has_some(
-        self,
-        source: TaskId,
-        groups: KeyGroups,
-        groups_of: Callable[[TaskId], Collection[int]] | None,
-    ) -> bool:
-        if groups_of is not None:
-            return any(group in groups for group in groups_of(source))
-        parallelism = self._parallelism[ProcessorId(source.processor)]
-        both = groups.both(_groups(source, parallelism))
-        return groups == _ALL or both.first <= both.last
 
     def _keeps_all(self, task: TaskId, spec: ProcessorSpec) -> bool:
         if spec.steps[0].is_whole:
@@ -147,18 +143,6 @@ class TakenState:
             if place.processor == task.processor and place.step.keeps
         }
         return kept <= {name for name, _ in self.steps(spec.id)}
-
-    def _takers(self) -> Mapping[int, set[int]]:
-        """Return which regions of now go on from each region of before.
-
-        A file belongs to one region, which deletes it when it needs it no more.
-        """
-        found: dict[int, set[int]] = {each.region: set() for each in self.manifests}
-        for number, pids in enumerate(regions_of(self._dag)):
-            for pid in pids:
-                for task in self.old_tasks(pid):
-                    found[self._manifest_of[task].region].add(number)
-        return found
 
 
 def _groups(task: TaskId, parallelism: int) -> KeyGroups:
@@ -188,17 +172,3 @@ def _taken_from(
 
 def _taken(task: TaskId, source: TaskId, groups: KeyGroups) -> TakenGroups:
     return TakenGroups(task=task, source=source, via=source, first=groups.first, last=groups.last)
-
-
-def _by_depth(files: Iterable[SnapshotFile]) -> list[SnapshotFile]:
-    """Return files with the first ones of all tasks before the second ones, and so on.
-
-    So the large ones are at the beginning: what is there is seldom written anew.
-    """
-    depth_of: dict[TaskId, int] = {}
-    found: list[tuple[int, SnapshotFile]] = []
-    for file in files:
-        depth = 1 + max((depth_of.get(task, 0) for task in file.tasks), default=0)
-        depth_of |= dict.fromkeys(file.tasks, depth)
-        found.append((depth, file))
-    return [file for _, file in sorted(found, key=lambda each: each[0])]

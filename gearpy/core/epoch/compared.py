@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from typing import Any, Final, NamedTuple
 
 #: Keys that differ are counted up to this; an endless stream may have very many.
@@ -36,15 +37,9 @@ class OutputComparison:
     Within an epoch it does not matter in which order records come. Of one key the records that
     only one side has are told in pairs.
 
-    Args:
-        examples: so many are kept.
-
     Attributes:
-        epochs: so many were compared.
         then, now: records of the version that runs, and of the other one.
         missing, added: records that only the first has, or only the second.
-        keys: keys of these records.
-        examples: the first of them.
     """
 
     def __init__(self, *, examples: int) -> None:
@@ -63,27 +58,22 @@ class OutputComparison:
         lacking, surplus = _only_in(then, now), _only_in(now, then)
         self.missing += len(lacking)
         self.added += len(surplus)
-        if lacking or surplus:
-            self._note(epoch, lacking, surplus)
-
-    def _note(self, epoch: int, lacking: list[PutOut], surplus: list[PutOut]) -> None:
         sides: dict[str, tuple[list[PutOut], list[PutOut]]] = defaultdict(lambda: ([], []))
         for each in lacking:
             sides[each.key][0].append(each)
         for each in surplus:
             sides[each.key][1].append(each)
-        for key, (then, now) in sides.items():
+        for key, (only_then, only_now) in sides.items():
             if len(self.keys) < _KEYS_MAX:
                 self.keys.add(key)
-            for place in range(max(len(then), len(now))):
-                if len(self.examples) == self._examples_max:
-                    break
+            left = self._examples_max - len(self.examples)
+            for before, after in islice(zip_longest(only_then, only_now), left):
                 self.examples.append(
                     DifferentOutput(
                         epoch=epoch,
                         key=key,
-                        then=repr(then[place].value) if place < len(then) else "",
-                        now=repr(now[place].value) if place < len(now) else "",
+                        then="" if before is None else repr(before.value),
+                        now="" if after is None else repr(after.value),
                     )
                 )
 

@@ -89,8 +89,6 @@ class EpochCoordinator:
     comes twice.
 
     Args:
-        base: the files that the tasks have gone on from.
-        pace: when the next epoch may begin to end.
         timeout_ms: an epoch that is not complete by then is given up; see `timeout_ms`.
     """
 
@@ -171,9 +169,7 @@ class EpochCoordinator:
             attempt=self._attempt,
             clock_ms=self._clock_ms,
             snapshots=merged(
-                self._base,
-                {each.executor_id: each.snapshots for each in stored},
-                self._placement,
+                self._base, {each.executor_id: each.snapshots for each in stored}, self._placement
             ),
             offsets=tuple(offsets for each in stored for offsets in each.offsets),
             cut_time_ms=None if has_missed_cut else self.cut_time_ms,

@@ -112,9 +112,6 @@ class AttemptFiles:
     when the attempt is over.
 
     Invariant: each file that was told of is listed by an epoch, awaits one, or is given out once.
-
-    Args:
-        base: the files that the tasks have gone on from.
     """
 
     def __init__(self, base: Iterable[SnapshotFile]) -> None:

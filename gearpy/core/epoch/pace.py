@@ -60,9 +60,6 @@ class CutTimes:
     that tasks that have read up to different times never agree, and an idle one holds up all.
 
     Invariant: cut times rise, and each is later than every event time that was reported.
-
-    Args:
-        newest_ms: the latest cut time of the region so far.
     """
 
     def __init__(self, *, newest_ms: int = MIN_MS) -> None:
@@ -99,7 +96,14 @@ class CutTimes:
         if self._positions_left:
             self._positions_left -= 1
             return None
-        if not is_new or (cut_time_ms := self._ahead_of(newest_ms)) >= MAX_MS:
+        if not is_new:
+            return None
+        lead_ms = max(1, self._advance_ms) * self._lead_factor
+        self._advance_ms //= 2  # Recent progress counts more than old progress.
+        # A power of two: a multiple of a longer interval is one of all shorter ones.
+        interval_ms = 1 << max(self._span.values(), default=0).bit_length()
+        cut_time_ms = (max(newest_ms + lead_ms, self._last_ms) // interval_ms + 1) * interval_ms
+        if cut_time_ms >= MAX_MS:
             return None
         self._last_ms = cut_time_ms
         return cut_time_ms
@@ -121,10 +125,3 @@ class CutTimes:
         """
         self._positions = min(max(1, 2 * self._positions), _POSITIONS_MAX)
         self._positions_left = self._positions
-
-    def _ahead_of(self, newest_ms: int) -> int:
-        lead_ms = max(1, self._advance_ms) * self._lead_factor
-        self._advance_ms //= 2  # Recent progress counts more than old progress.
-        # A power of two: a multiple of a longer interval is one of all shorter ones.
-        interval_ms = 1 << max(self._span.values(), default=0).bit_length()
-        return (max(newest_ms + lead_ms, self._last_ms) // interval_ms + 1) * interval_ms

@@ -83,8 +83,6 @@ def rerun_path(
     all recordings behind a stored epoch only those of one attempt go together.
 
     Args:
-        recorded: all of one task.
-        complete: the stored epochs of its region.
         after: begin with the newest stored epoch that is not later than this; None: any.
         until: the epoch to end in; None: the one in which the task failed last, or else the last.
 
@@ -98,9 +96,32 @@ def rerun_path(
         if until is not None and not end.first <= until <= end.epoch:
             continue
         for start in [wanted] if wanted is not None else reversed(starts):
-            if (path := _path(known, starts, start, end)) is not None:
-                return path
-    raise ConfigError(_nothing(known, complete, after=after, until=until))
+            of_attempt = sorted(
+                (e for e in known if e.attempt == end.attempt and start < e.first <= end.first),
+                key=lambda each: each.first,
+            )
+            if not of_attempt:
+                continue
+            head = of_attempt[0]
+            base = max(each for each in starts if each < head.first)
+            is_joined = head.first == start + 1 or (head.starts and base == start)
+            pairs = itertools.pairwise(of_attempt)
+            if is_joined and all(b.first == a.epoch + 1 for a, b in pairs):
+                return RerunPath(after=start, recorded=tuple(of_attempt))
+    if not known:
+        raise ConfigError(
+            "nothing of the input of this task is recorded: application.record-input-bytes says "
+            "how much is kept of each epoch, from the next start on; where it is set, only some "
+            "epochs are, unless application.record-input-epochs is 1: ask again in a moment"
+        )
+    stored = ", ".join(map(str, sorted(complete))) or "none"
+    epochs = ", ".join(map(str, sorted(each.epoch for each in known)))
+    behind = "" if after is None else f" behind epoch {after}"
+    up_to = "" if until is None else f" up to epoch {until}"
+    raise ConfigError(
+        f"no recording leads{behind}{up_to} from a stored epoch: stored are {stored}; recorded is "
+        f"the input of {epochs}; with application.record-input-epochs=1 it is that of all"
+    )
 
 
 def following(
@@ -111,8 +132,6 @@ def following(
     Recordings that end with a failure are left out.
 
     Args:
-        recorded: all of one task.
-        complete: the stored epochs of its region.
         at: the newest that is known; None for none.
 
     Returns:
@@ -147,12 +166,7 @@ def following(
 def superfluous(
     names: Iterable[str], kept: Sequence[int], failure: BeforeFailure | None = None
 ) -> list[str]:
-    """Return the names of recordings that lead from no epoch to another.
-
-    Args:
-        kept: the epochs that are kept in their turn, without those that have names.
-        failure: what leads to it stays, too.
-    """
+    """Return the names of recordings that lead from no epoch to another."""
     if not kept:
         return []
     parsed = ((name, RecordedName.parse(name)) for name in names)
@@ -163,45 +177,3 @@ def superfluous(
         and each.epoch <= min(kept)
         and (failure is None or not failure.after < each.epoch <= failure.epoch)
     ]
-
-
-def _path(
-    known: Sequence[RecordedName], starts: Sequence[int], start: int, end: RecordedName
-) -> RerunPath | None:
-    """Return the recordings from a stored epoch to the end of one; None if they have a gap."""
-    of_attempt = sorted(
-        (each for each in known if each.attempt == end.attempt and start < each.first <= end.first),
-        key=lambda each: each.first,
-    )
-    if not of_attempt:
-        return None
-    head = of_attempt[0]
-    base = max(each for each in starts if each < head.first)
-    is_joined = head.first == start + 1 or (head.starts and base == start)
-    follows = all(b.first == a.epoch + 1 for a, b in itertools.pairwise(of_attempt))
-    if not (is_joined and follows):
-        return None
-    return RerunPath(after=start, recorded=tuple(of_attempt))
-
-
-def _nothing(
-    known: Sequence[RecordedName],
-    complete: Sequence[int],
-    *,
-    after: int | None,
-    until: int | None,
-) -> str:
-    stored = ", ".join(map(str, sorted(complete))) or "none"
-    if not known:
-        return (
-            "nothing of the input of this task is recorded: application.record-input-bytes says "
-            "how much is kept of each epoch, from the next start on; where it is set, only some "
-            "epochs are, unless application.record-input-epochs is 1: ask again in a moment"
-        )
-    epochs = ", ".join(str(each.epoch) for each in sorted(known, key=lambda each: each.epoch))
-    behind = "" if after is None else f" behind epoch {after}"
-    up_to = "" if until is None else f" up to epoch {until}"
-    return (
-        f"no recording leads{behind}{up_to} from a stored epoch: stored are {stored}; recorded is "
-        f"the input of {epochs}; with application.record-input-epochs=1 it is that of all"
-    )

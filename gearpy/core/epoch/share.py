@@ -21,9 +21,6 @@ class RecordingShare:
 
     It is one of 1, 2, 4 or more epochs, by their numbers: so tasks that choose alike, or for which
     it costs more, have epochs in common.
-
-    Args:
-        now_ms: wall time of the start.
     """
 
     def __init__(self, now_ms: int) -> None:

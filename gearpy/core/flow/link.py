@@ -219,10 +219,6 @@ class ReceiverCounts:
 
     Invariant: an accepted data message is the successor of the one accepted before it on the
     same link and session. Gearpump: `TaskActor.SecurityChecker`.
-
-    Args:
-        first_session: what tasks of earlier attempts sent is stale, also if it is here before
-            anything of this attempt: it may have waited on its way.
     """
 
     def __init__(self, first_session: SessionId = FIRST_SESSION) -> None:

@@ -19,10 +19,6 @@ class LookupCache(Generic[T]):
 
     Invariant: at most ``size`` answers are kept, none for longer than ``ttl_ms`` after it came;
     between `ask` that returned False and `answer` or `give_up`, no second `ask` for the key does.
-
-    Args:
-        size: answers kept; 0: none, but callers at the same time still share one.
-        ttl_ms: how long one counts; None: for ever.
     """
 
     def __init__(self, size: int, ttl_ms: int | None) -> None:

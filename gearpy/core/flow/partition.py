@@ -23,12 +23,7 @@ from uuid import UUID
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
 from gearpy.core.base.one_key import is_one_key
 from gearpy.core.base.stable_hash import KEY_GROUPS, key_group, task_of_group
-from gearpy.core.flow.table_partition import (
-    deal_table,
-    distinct_keys,
-    pick_rows,
-    split_table,
-)
+from gearpy.core.flow.table_partition import deal_table, distinct_keys, pick_rows, split_table
 from gearpy.errors import OperatorError
 from gearpy.messages.table import Table
 
@@ -91,6 +86,7 @@ class GroupByPartitioner(Partitioner):
     Gearpump: `GroupByPartitioner`.
     """
 
+    name = "group-by"
     is_unicast = True
     is_whole_for_one = True
 
@@ -99,11 +95,6 @@ class GroupByPartitioner(Partitioner):
         self._fields = key_fn if isinstance(key_fn, FieldGetter | FieldsGetter) else None
         self._key_groups = key_groups
         self._target_of = _TargetOfKey(parallelism=1, key_groups=key_groups)
-
-    @property
-    def name(self) -> str:
-        """Always ``group-by``."""
-        return "group-by"
 
     def check(self, *, source_parallelism: int, target_parallelism: int) -> str | None:
         """Refuse more tasks than key groups: some would never get a record."""
@@ -146,8 +137,13 @@ class GroupByPartitioner(Partitioner):
             return [key_fn(value) for value in pending]
         except Exception as error:
             at = len(values) - length_hint(pending) - 1
+            if isinstance(key_fn, FieldGetter | FieldsGetter):
+                name = ", ".join(map(repr, key_fn.names))
+            else:
+                qualified: str = getattr(key_fn, "__qualname__", type(key_fn).__name__)
+                name = qualified.rpartition("<locals>.")[2].strip("<>")
             raise OperatorError(
-                operator=f"key_by({_shown(key_fn)})",
+                operator=f"key_by({name})",
                 cause=f"{type(error).__name__}: {error}",
                 record=short_repr(values[at]),
                 event_time_ms=timestamps[at],
@@ -168,13 +164,10 @@ class HashPartitioner(GroupByPartitioner):
     Gearpump: `HashPartitioner`, which uses the object's hash.
     """
 
+    name = "hash"
+
     def __init__(self, *, key_groups: int = KEY_GROUPS) -> None:
         super().__init__(_itself, key_groups=key_groups)
-
-    @property
-    def name(self) -> str:
-        """Always ``hash``."""
-        return "hash"
 
     def fork(self, rng: Random) -> HashPartitioner:
         """Return an instance with its own memory of values."""
@@ -228,17 +221,13 @@ class ShufflePartitioner(Partitioner):
     Invariant: over all batches of one sender the targets' counts differ by at most one.
     """
 
+    name = "shuffle"
     is_unicast = True
     is_whole_for_one = True
 
     def __init__(self, start: float = 0.0) -> None:
         self._start = start  # 0 <= start < 1: where in the circle of tasks to begin.
         self._next: int | None = None
-
-    @property
-    def name(self) -> str:
-        """Always ``shuffle``."""
-        return "shuffle"
 
     def fork(self, rng: Random) -> ShufflePartitioner:
         """Return an instance that begins at a random task."""
@@ -272,6 +261,7 @@ class ShuffleGroupingPartitioner(Partitioner):
     Gearpump: `ShuffleGroupingPartitioner`.
     """
 
+    name = "shuffle-grouping"
     is_unicast = True
     is_whole_for_one = True
 
@@ -279,11 +269,6 @@ class ShuffleGroupingPartitioner(Partitioner):
         self._rng = rng
         self._round: list[int] = []  # The rest of the current round, last one first.
         self._parallelism = 0
-
-    @property
-    def name(self) -> str:
-        """Always ``shuffle-grouping``."""
-        return "shuffle-grouping"
 
     def fork(self, rng: Random) -> ShuffleGroupingPartitioner:
         """Return an instance with its own random orders."""
@@ -323,10 +308,7 @@ class ShuffleGroupingPartitioner(Partitioner):
 class BroadcastPartitioner(Partitioner):
     """Sends every record to every task. Gearpump: `BroadcastPartitioner`."""
 
-    @property
-    def name(self) -> str:
-        """Always ``broadcast``."""
-        return "broadcast"
+    name = "broadcast"
 
     def fork(self, rng: Random) -> BroadcastPartitioner:
         """Return itself; it has no state."""
@@ -348,16 +330,12 @@ class CoLocationPartitioner(Partitioner):
         by_chance: with other numbers of tasks the edge would need another partitioner.
     """
 
+    name = "co-location"
     is_unicast = True
     keeps_whole = True
 
     def __init__(self, *, by_chance: bool = False) -> None:
         self.by_chance = by_chance
-
-    @property
-    def name(self) -> str:
-        """Always ``co-location``."""
-        return "co-location"
 
     def check(self, *, source_parallelism: int, target_parallelism: int) -> str | None:
         """Refuse processors of different parallelism."""
@@ -443,7 +421,12 @@ class MulticastPartitioner(_UserPartitioner):
                 target = self._checked(chosen, value, parallelism)
                 places.setdefault(target, []).append(place)
         places.pop(DROP, None)
-        return [(target, *_picked(at, values, timestamps)) for target, at in places.items()]
+        if type(values) is Table:
+            return [(to, *pick_rows(at, values, timestamps)) for to, at in places.items()]
+        return [
+            (target, [values[at] for at in chosen], [timestamps[at] for at in chosen])
+            for target, chosen in places.items()
+        ]
 
 
 def _itself(value: Any) -> Any:
@@ -461,13 +444,6 @@ def _fields_of_dicts(key_fn: FieldGetter | FieldsGetter, values: list[Any]) -> l
         return None  # Which record it is, is found by looking at each.
 
 
-def _shown(key_fn: Any) -> str:
-    if isinstance(key_fn, FieldGetter | FieldsGetter):
-        return ", ".join(map(repr, key_fn.names))
-    name: str = getattr(key_fn, "__qualname__", type(key_fn).__name__)
-    return name.rpartition("<locals>.")[2].strip("<>")
-
-
 def _split(targets: list[int], values: list[Any], timestamps: list[int]) -> list[Part]:
     """Split records by their targets; leave out the ones of `DROP`."""
     if type(values) is Table:
@@ -482,11 +458,3 @@ def _split(targets: list[int], values: list[Any], timestamps: list[int]) -> list
         keep_timestamp(timestamp)
     parts.pop(DROP, None)
     return list(parts.values())
-
-
-def _picked(
-    places: list[int], values: list[Any], timestamps: list[int]
-) -> tuple[list[Any], list[int]]:
-    if type(values) is Table:
-        return pick_rows(places, values, timestamps)
-    return [values[at] for at in places], [timestamps[at] for at in places]

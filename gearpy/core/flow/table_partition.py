@@ -48,10 +48,7 @@ def distinct_keys(table: Table, key: FieldGetter | FieldsGetter) -> _Keys | None
 
 
 def split_table(
-    targets: Sequence[int],
-    table: Table,
-    timestamps: list[int],
-    places: "pa.Array | None" = None,
+    targets: Sequence[int], table: Table, timestamps: list[int], places: "pa.Array | None" = None
 ) -> list[TablePart]:
     """Return the rows for each target, in their order; leave out target -1.
 

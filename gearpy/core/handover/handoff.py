@@ -32,8 +32,6 @@ class HandoffLimits:
     Attributes:
         batch_rows: of one call, unless a single piece of the log has more.
         attempts: calls of the function with one batch, when it raises.
-        pause_ms: after the first failure; twice as long after each further one.
-        pause_max_ms: it grows no longer than that.
         outage_ms: Spark may be away, or end in the middle of calls, for so long.
     """
 
@@ -115,7 +113,6 @@ class Handoff:
     Ask `next` what to do, do it, tell what came of it, and ask again.
 
     Args:
-        done: the newest batch that was taken; None if there is none.
         begin: where the first batch begins; None: with the oldest that is kept by then.
 
     Raises:

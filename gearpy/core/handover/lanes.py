@@ -40,7 +40,6 @@ class Lanes:
     but for one that was silent before.
 
     Args:
-        places: where each lane was left; of others all is read.
         until: nothing behind this is read; None: there is no end.
         idle_ms: a lane that has had nothing for so long holds no other back.
     """

@@ -54,9 +54,6 @@ class LedgerClaim(NamedTuple):
         """Return the transaction that takes over, if need be, and commits an epoch, if given one.
 
         None: all of that was done before.
-
-        Raises:
-            GearpyError: a later start has the entry.
         """
         if found.owner > self.owner:
             raise given_up(self.writer, owner=found.owner, mine=self.owner)
@@ -82,24 +79,13 @@ class LedgerClaim(NamedTuple):
 def claims(
     writer: str, runs: Iterable[str], run: str, *, incarnation: int, epoch: int
 ) -> dict[str, LedgerClaim]:
-    """Return the claims of a start by run: of earlier ones that it goes on from, then of its own.
-
-    Args:
-        runs: of what was prepared.
-        run: its own.
-        epoch: that it goes on from.
-    """
+    """Return the claims of a start by run: of earlier runs that it goes on from, and its own."""
     earlier = {each: LedgerClaim(LATEST, LATEST, writer) for each in sorted({*runs} - {run})}
     return earlier | {run: LedgerClaim(incarnation, epoch, writer)}
 
 
 def given_up(writer: str, *, owner: int, mine: int, run: str = "", by: str = "") -> GearpyError:
-    """Return the error of a start that finds a later owner.
-
-    Args:
-        owner, mine: the incarnations of both.
-        run, by: the runs of this one and of the owner, if they are known.
-    """
+    """Return the error of a start that finds a later owner."""
     later = "a run that goes on from this one" if owner >= LATEST else f"start {owner}"
     of_run, by_run = (f" of run {each}" if each else "" for each in (run, by))
     return GearpyError(

@@ -5,7 +5,7 @@ refuses a transaction that would change an entry which another one has changed s
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gearpy.core.handover.ledger import LedgerClaim, LedgerEntry, Step
@@ -84,21 +84,14 @@ def rewritten(
         return []
     there = Counter(part.begun for part in parts if part.begun > since)
     entries = list(history)
-    expected = {
-        entry.begun: entry.files
-        for entry in _not_undone(entries)
-        if entry.epoch > since and entry.files
-    }
+    expected: dict[int, int] = {}
+    upto: int | None = None  # Later epochs were undone by an entry before.
+    for entry in entries:
+        if (upto is None or entry.epoch <= upto) and entry.epoch > since and entry.files:
+            expected[entry.begun] = entry.files
+        if entry.undid is not None:
+            upto = entry.undid if upto is None else min(upto, entry.undid)
     lost = [begun for begun, files in expected.items() if there[begun] < files]
     if not entries and not there:  # The log does not go back so far.
         lost = [found.committed]
     return sorted(lost)
-
-
-def _not_undone(history: Iterable[Shown]) -> Iterator[Shown]:
-    upto: int | None = None
-    for entry in history:
-        if upto is None or entry.epoch <= upto:
-            yield entry
-        if entry.undid is not None:
-            upto = entry.undid if upto is None else min(upto, entry.undid)

@@ -38,12 +38,7 @@ _NAME: Final = re.compile(
 
 
 class LogSegment(NamedTuple):
-    """A file of a log.
-
-    Attributes:
-        run: that wrote its last batch, as in names of files.
-        incarnation: of the task that wrote its last batch.
-    """
+    """A file of a log."""
 
     name: str
     lane: str
@@ -79,6 +74,9 @@ class LogPiece(NamedTuple):
         if self.is_whole:
             return self.segment.rows
         return -(-self.segment.rows * self.batches // self.segment.batches)
+
+    def cut(self, batches: int) -> "LogPiece":
+        return self._replace(last=min(self.last, self.first + batches - 1))
 
 
 def is_writer_name(text: str) -> bool:
@@ -138,7 +136,23 @@ class LogView:
         by_lane: dict[str, list[LogSegment]] = {}
         for segment in segments:
             by_lane.setdefault(segment.lane, []).append(segment)
-        self._pieces = {lane: _cover(by_lane[lane]) for lane in sorted(by_lane)}
+        self._pieces: dict[str, list[LogPiece]] = {}
+        for lane in sorted(by_lane):
+            ordered = sorted(by_lane[lane], key=lambda each: each.first)
+            self._pieces[lane] = pieces = []
+            at, wanted = 0, ordered[0].first
+            while at < len(ordered):
+                best = ordered[at]
+                wanted = max(wanted, best.first)  # Behind a hole.
+                # Of two files with the same batches that of the later incarnation is taken.
+                while at < len(ordered) and ordered[at].first <= wanted:
+                    best = max(
+                        best, ordered[at], key=lambda each: (each.last, each.incarnation, each.name)
+                    )
+                    at += 1
+                if best.last >= wanted:
+                    pieces.append(LogPiece(best, wanted, best.last))
+                    wanted = best.last + 1
         taken = {piece.segment for pieces in self._pieces.values() for piece in pieces}
         self._hidden = [each for lane in sorted(by_lane) for each in set(by_lane[lane]) - taken]
 
@@ -209,21 +223,36 @@ class LogView:
         waits for ever.
 
         Args:
-            start: how far the reader has come.
-            max_rows: read no more rows; None for all there are.
-            max_batches: read no more batches.
             until: read nothing behind this position.
         """
         limits = self.ends() if until is None else until
         found = {lane: start[lane] for lane in start}
         found |= {lane: start.get(lane, 0) for lane in self._pieces if limits.get(lane, 0) > 0}
-        budget = _Budget(max_rows, max_batches)
-        for piece in self._in_turns(start, limits):
-            last = budget.take(piece)
-            if last is not None:
-                found[piece.segment.lane] = last
-            if last != piece.last:
+        waiting: list[tuple[int, int, str, LogPiece, Iterator[LogPiece]]] = []
+        for lane in self._pieces:
+            pieces = self._from(lane, start.get(lane, 0), until=limits.get(lane, 0))
+            if (piece := next(pieces, None)) is not None:
+                waiting.append((0, piece.segment.epoch, lane, piece, pieces))
+        heapify(waiting)
+        is_used = False
+        while waiting:  # The lane that has given the fewest rows comes next, then the oldest.
+            given, _, lane, piece, pieces = heappop(waiting)
+            part = piece.cut(piece.batches if max_batches is None else max_batches)
+            if max_rows is not None and part.rows > max_rows:
+                # A file is cut only when it comes first: others are better read whole, later.
+                part = part.cut(0 if is_used else max_rows * part.batches // part.rows)
+            if not is_used:
+                part = piece.cut(max(part.batches, 1))
+            if part.batches <= 0:
                 break
+            is_used, found[lane] = True, part.last
+            max_rows = None if max_rows is None else max_rows - part.rows
+            max_batches = None if max_batches is None else max_batches - part.batches
+            if part.last != piece.last:
+                break
+            if (after := next(pieces, None)) is not None:
+                entry = (given + piece.rows, after.segment.epoch, lane, after, pieces)
+                heappush(waiting, entry)
         return found
 
     def removable(self, position: Position) -> list[LogSegment]:
@@ -244,52 +273,6 @@ class LogView:
             if last > begin and first <= until:
                 yield LogPiece(segment, max(first, begin + 1), min(last, until))
 
-    def _in_turns(self, start: Position, limits: Position) -> Iterator[LogPiece]:
-        """Yield pieces: always of the lane that has given the fewest rows, then the oldest."""
-        waiting: list[tuple[int, int, str, LogPiece, Iterator[LogPiece]]] = []
-        for lane in self._pieces:
-            pieces = self._from(lane, start.get(lane, 0), until=limits.get(lane, 0))
-            if (piece := next(pieces, None)) is not None:
-                waiting.append((0, piece.segment.epoch, lane, piece, pieces))
-        heapify(waiting)
-        while waiting:
-            rows, _, lane, piece, pieces = heappop(waiting)
-            yield piece
-            if (after := next(pieces, None)) is not None:
-                entry = (rows + piece.rows, after.segment.epoch, lane, after, pieces)
-                heappush(waiting, entry)
-
-
-class _Budget:
-    """The number of rows and batches that may still be read in one go."""
-
-    def __init__(self, rows: int | None, batches: int | None) -> None:
-        self._rows = rows
-        self._batches = batches
-        self._is_used = False
-
-    def take(self, piece: LogPiece) -> int | None:
-        """Return the last batch of the piece that may be read; None for none of it.
-
-        For the sake of rows a file is cut only when it comes first: others are better read whole,
-        the next time.
-        """
-        part = piece if self._batches is None else _cut(piece, self._batches)
-        if self._rows is not None and part.rows > self._rows:
-            part = _cut(part, 0 if self._is_used else self._rows * part.batches // part.rows)
-        if not self._is_used:
-            part = _cut(piece, max(part.batches, 1))
-        if part.batches <= 0:
-            return None
-        self._is_used = True
-        self._rows = None if self._rows is None else self._rows - part.rows
-        self._batches = None if self._batches is None else self._batches - part.batches
-        return part.last
-
-
-def _cut(piece: LogPiece, batches: int) -> LogPiece:
-    return LogPiece(piece.segment, piece.first, min(piece.last, piece.first + batches - 1))
-
 
 def is_tiny(rows: int, *, since_ms: float) -> bool:
     return rows <= TINY_ROWS_MAX and since_ms <= TINY_EVERY_MS
@@ -307,9 +290,16 @@ def newest_to_compact(
     copied a number of times that grows with the logarithm of all rows.
     """
     rows, begin = 0, len(pieces)
-    while begin and _can_join(pieces, begin, rows=rows, rows_max=rows_max):
+    while begin:
+        older = pieces[begin - 1].segment
+        if rows + older.rows > rows_max:
+            break
+        if begin < len(pieces):
+            is_next = pieces[begin - 1].last + 1 == pieces[begin].first
+            if not is_next or not (older.batches == 1 or older.rows <= rows):
+                break
         begin -= 1
-        rows += pieces[begin].segment.rows
+        rows += older.rows
     group = pieces[begin:]
     return group if len(group) >= max(files_min, 2) else ()
 
@@ -325,41 +315,4 @@ def groups_to_compact(pieces: Sequence[LogPiece], *, rows_max: int) -> list[Sequ
     return [group for group in groups if len(group) > 1]
 
 
-def _can_join(pieces: Sequence[LogPiece], begin: int, *, rows: int, rows_max: int) -> bool:
-    older = pieces[begin - 1]
-    if begin == len(pieces):
-        return older.segment.rows <= rows_max
-    if older.last + 1 != pieces[begin].first or rows + older.segment.rows > rows_max:
-        return False
-    return older.segment.batches == 1 or older.segment.rows <= rows
-
-
 # -- one lane ----------------------------------------------------------------------------------
-
-
-def _cover(segments: Iterable[LogSegment]) -> list[LogPiece]:
-    """Return the fewest files that have all batches of a lane, in order.
-
-    Of two files with the same batches that of the later incarnation is taken.
-    """
-    ordered = sorted(segments, key=_beginning)
-    pieces: list[LogPiece] = []
-    place, wanted = 0, ordered[0].first
-    while place < len(ordered):
-        best = ordered[place]
-        wanted = max(wanted, best.first)  # Behind a hole.
-        while place < len(ordered) and ordered[place].first <= wanted:
-            best = max(best, ordered[place], key=_reach)
-            place += 1
-        if best.last >= wanted:
-            pieces.append(LogPiece(best, wanted, best.last))
-            wanted = best.last + 1
-    return pieces
-
-
-def _beginning(segment: LogSegment) -> int:
-    return segment.first
-
-
-def _reach(segment: LogSegment) -> tuple[int, int, str]:
-    return segment.last, segment.incarnation, segment.name

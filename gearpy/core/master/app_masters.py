@@ -258,27 +258,25 @@ class AppMasters:
         while (due_ms := self.next_due_ms) is not None and due_ms <= now.now_ms:
             due.add(heappop(self._dues)[1])
         for app_id in sorted(due):
-            actions += self._on_due(app_id, self._kept[app_id], now)
+            kept, newest = self._kept[app_id], self._state.newest_launch(app_id)
+            if kept.phase == "pausing":
+                actions += self._request(app_id, kept.avoid)
+                continue
+            assert newest is not None, kept
+            if kept.cause:
+                cause = kept.cause
+            elif kept.phase == "launching":
+                cause = f"it did not register within {self._times.start_timeout_ms} ms"
+            elif not self._times.return_timeout_ms:
+                cause = "it has ended with the master"
+            else:
+                cause = (
+                    f"it did not register within {self._times.return_timeout_ms} ms after the "
+                    "master had come back"
+                )
+            kill = Kill(app_id, newest.worker_id, newest.number, cause)
+            actions += [kill, *self._lose(app_id, cause, now)]
         return actions
-
-    def _on_due(self, app_id: AppId, kept: _Kept, now: LaunchTimes) -> list[KeeperAction]:
-        if kept.phase == "pausing":
-            return self._request(app_id, kept.avoid)
-        newest = self._state.newest_launch(app_id)
-        assert newest is not None, kept
-        cause = kept.cause or self._overdue(kept.phase)
-        kill = Kill(app_id, newest.worker_id, newest.number, cause)
-        return [kill, *self._lose(app_id, cause, now)]
-
-    def _overdue(self, phase: Phase) -> str:
-        if phase == "launching":
-            return f"it did not register within {self._times.start_timeout_ms} ms"
-        if not self._times.return_timeout_ms:
-            return "it has ended with the master"
-        return (
-            f"it did not register within {self._times.return_timeout_ms} ms after the master "
-            "had come back"
-        )
 
     def _lose(self, app_id: AppId, cause: str, now: LaunchTimes) -> list[KeeperAction]:
         if self._kept[app_id].phase not in _LAUNCHED:
@@ -295,7 +293,13 @@ class AppMasters:
         if not is_planned:
             decision = budget.on_failure(max(time_ms, now.wall_ms), self._rng)
         if isinstance(decision, GiveUp):
-            return [EndApplication(app_id, _spent(cause, policy))]
+            text = f"the app master is gone: {cause}"
+            if policy.max_restarts:
+                text += (
+                    f" (it was launched again {policy.max_restarts} times within "
+                    f"{policy.window_ms // 1000} s, as often as application.total-retries allows)"
+                )
+            return [EndApplication(app_id, text)]
         due_ms = now.now_ms + decision.delay_ms
         self._keep(app_id, _Kept("pausing", due_ms, avoid=newest.worker_id))
         return [RecordLoss(app_id, newest.number, cause, is_planned)]
@@ -325,12 +329,3 @@ class AppMasters:
             and (newest := self._state.newest_launch(app_id)) is not None
             and newest.worker_id == worker_id
         ]
-
-
-def _spent(cause: str, policy: RestartPolicy) -> str:
-    if not policy.max_restarts:
-        return f"the app master is gone: {cause}"
-    return (
-        f"the app master is gone: {cause} (it was launched again {policy.max_restarts} times "
-        f"within {policy.window_ms // 1000} s, as often as application.total-retries allows)"
-    )

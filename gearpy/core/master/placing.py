@@ -14,7 +14,6 @@ class Offer(NamedTuple):
         room: slots there that the application may get.
         used: slots there that others have.
         on_host: executors that the request has got on the same machine already.
-        on_worker: those on the worker itself.
     """
 
     worker_id: WorkerId

@@ -1,7 +1,6 @@
 """Requests for slots, and the workers that have them. Gearpump: `PriorityScheduler`."""
 
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from gearpy.core.master.placing import Offer, PlacingPolicy, SpreadPolicy
 from gearpy.core.master.quotas import NO_QUOTAS, Quotas
@@ -75,18 +74,19 @@ class SlotScheduler:
         They cannot help a request for certain workers, one that waits for a quota, or an executor
         that is bigger than they are.
         """
-        return sum(self._brought(each, worker_slots) for each in self._lines)
-
-    def _brought(self, waiting: Waiting, worker_slots: int) -> int:
-        request, wanted = waiting.request, sum(waiting.parts)
-        if request.worker_id is not None or request.hosts or self._lacks_quota(waiting):
-            return 0
-        if request.is_divisible:
-            return wanted
-        if _is_whole(request):
-            is_elsewhere = bool(self._ledger.workers_of(request.app_id))
-            return 0 if is_elsewhere or wanted > worker_slots else wanted
-        return sum(part for part in waiting.parts if part <= worker_slots)
+        missing = 0
+        for waiting in self._lines:
+            request, wanted = waiting.request, sum(waiting.parts)
+            if request.worker_id is not None or request.hosts or self._lacks_quota(waiting):
+                continue
+            if request.is_divisible:
+                missing += wanted
+            elif _is_whole(request):
+                if wanted <= worker_slots and not self._ledger.workers_of(request.app_id):
+                    missing += wanted
+            else:
+                missing += sum(part for part in waiting.parts if part <= worker_slots)
+        return missing
 
     def why_waiting(self, app_id: AppId) -> str | None:
         """Return the reason why an application's oldest request waits; None if it has all."""
@@ -110,7 +110,12 @@ class SlotScheduler:
         most = max((worker.free for worker in candidates.values()), default=0)
         if not request.is_divisible and most < part <= free:
             text += f"; {part} of them it needs on one worker, where {most} at most are free"
-        if kept := self._kept_from(request, candidates):
+        workers = self._ledger.workers
+        kept = sum(workers[each].free for each in candidates)
+        if not self._expected or request.is_restart:
+            held = self._held(is_restart=request.is_restart)
+            kept -= sum(held.room(each, request.app_id) for each in candidates)
+        if kept:
             text += f", {kept} of them kept for applications that have lost theirs"
         if aside := [each for each, worker in candidates.items() if worker.is_aside]:
             names = ", ".join(f"worker {each}" for each in sorted(aside))
@@ -130,12 +135,6 @@ class SlotScheduler:
             f"{user or 'its user'} may have (master.quotas)"
         )
 
-    def _kept_from(self, request: ResourceRequest, candidates: Iterable[WorkerId]) -> int:
-        if self._expected and not request.is_restart:
-            return sum(self._ledger.workers[worker].free for worker in candidates)
-        held, free = self._held(is_restart=request.is_restart), self._ledger.workers
-        return sum(free[worker].free - held.room(worker, request.app_id) for worker in candidates)
-
     def on_lost(self, had: Grant, now_ms: int) -> None:
         """Keep the slots of an executor that has ended, or was not begun, for its application.
 
@@ -143,23 +142,17 @@ class SlotScheduler:
         """
         self._changes += 1
         self._lines.set_apart(had.app_id)
-        slots = had.slots if had.is_for_app_master else min(had.slots, self._lacks(had.app_id))
+        slots = had.slots
+        if not had.is_for_app_master and had.app_id in self._totals:
+            # It may have got others for an executor that it could not reach before that has
+            # ended. Its own app master might find no room beside what it does not need.
+            has = self._ledger.taken()[had.app_id] + self._reservations.of_executors(had.app_id)
+            slots = min(slots, max(0, self._totals[had.app_id] - has))
         if slots:
             self._reservations.on_lost(had._replace(slots=slots), now_ms)
 
     def on_total(self, app_id: AppId, slots: int) -> None:
         self._totals[app_id] = slots
-
-    def _lacks(self, app_id: AppId) -> int:
-        """Return how many slots more an application can need than it has, or are kept for it.
-
-        It may have got others for an executor that it could not reach before that has ended. If
-        more were kept than it needs, its own app master might find no room beside that.
-        """
-        if app_id not in self._totals:
-            return sys.maxsize
-        has = self._ledger.taken()[app_id] + self._reservations.of_executors(app_id)
-        return max(0, self._totals[app_id] - has)
 
     def kept_slots(self, app_id: AppId) -> int:
         return self._reservations.slots_of(app_id)
@@ -198,19 +191,16 @@ class SlotScheduler:
             is_restart = waiting.request.is_restart
             if self._expected and not is_restart:
                 break  # These come last.
-            if self._has_turn(waiting, stopped):
+            left = self._quota_left(waiting.request)
+            is_first = True
+            if left is not None:
+                user = self._quotas.user_of(waiting.request.app_id)
+                is_first = user not in stopped
+                if sum(waiting.parts) > left:
+                    stopped.add(user)
+            if is_first:
                 grants += self._serve(waiting, self._held(is_restart=is_restart), now_ms)
         return grants
-
-    def _has_turn(self, waiting: Waiting, stopped: set[str]) -> bool:
-        left = self._quota_left(waiting.request)
-        if left is None:
-            return True
-        user = self._quotas.user_of(waiting.request.app_id)
-        is_first = user not in stopped
-        if sum(waiting.parts) > left:
-            stopped.add(user)
-        return is_first
 
     def _quota_left(self, request: ResourceRequest) -> int | None:
         if request.is_restart or request.is_for_app_master or not self._quotas:

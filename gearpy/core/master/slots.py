@@ -70,16 +70,12 @@ class Grant(NamedTuple):
     is_for_app_master: bool = False
     named: tuple[str, ...] = ()
 
-    def is_like(self, other: "Grant") -> bool:
-        return self._replace(named=()) == other._replace(named=())
-
 
 class RunningChange(NamedTuple):
     """The changes that a worker's report of its executors has led to.
 
     Args:
         unasked: executors that had no grant any more, as if just granted.
-        ended: slots that are free again, as if just granted to their holder.
     """
 
     begun: Sequence[RunningExecutor] = ()
@@ -139,18 +135,6 @@ class _Account(Struct):
     is_leaving: bool = False
     running: dict[_Key, RunningExecutor] = field(default_factory=dict)
     grants: list[_Outstanding] = field(default_factory=list)
-
-    def summary(self) -> WorkerSlots:
-        granted = sum(each.grant.slots for each in self.grants)
-        running = sum(each.slots for each in self.running.values())
-        return WorkerSlots(
-            total=self.total,
-            used=granted + running,
-            executors=len(self.grants) + len(self.running),
-            place=self.place,
-            is_aside=self.is_aside,
-            is_leaving=self.is_leaving,
-        )
 
     def holders(self) -> Iterator[tuple[AppId, int]]:
         for grant in (each.grant for each in self.grants):
@@ -297,7 +281,8 @@ class SlotLedger:
     def _end_one(self, grant: Grant) -> bool:
         account = self._accounts.get(grant.worker_id)
         grants = account.grants if account is not None else []
-        found = next((each for each in grants if each.grant.is_like(grant)), None)
+        like = grant._replace(named=())
+        found = next((each for each in grants if each.grant._replace(named=()) == like), None)
         if found is None:
             return False
         grants.remove(found)
@@ -315,7 +300,17 @@ class SlotLedger:
 
     def _count(self, worker_id: WorkerId) -> None:
         self.changes += 1
-        self._summaries[worker_id] = self._accounts[worker_id].summary()
+        account = self._accounts[worker_id]
+        granted = sum(each.grant.slots for each in account.grants)
+        running = sum(each.slots for each in account.running.values())
+        self._summaries[worker_id] = WorkerSlots(
+            total=account.total,
+            used=granted + running,
+            executors=len(account.grants) + len(account.running),
+            place=account.place,
+            is_aside=account.is_aside,
+            is_leaving=account.is_leaving,
+        )
 
 
 class _Reservation(Struct):

@@ -44,7 +44,8 @@ class WaitingLines:
 
     def restarts(self) -> list[Waiting]:
         lines = (line for line in self._lines.values() if _first(line).request.is_restart)
-        return sorted((each for line in lines for each in line.values()), key=_rank)
+        waiting = (each for line in lines for each in line.values())
+        return sorted(waiting, key=lambda each: each.rank)
 
     def in_turn(self) -> Iterator[Waiting]:
         """Yield the first request of each line, in order, and the next one of it if that got all.
@@ -65,7 +66,11 @@ class WaitingLines:
     def add(self, request: ResourceRequest, order: tuple[int, ...], *, is_alone: bool) -> None:
         self._number += 1
         rank = (not request.is_restart, order, self._number)
-        line = self._number if is_alone else _likeness(request, order)
+        line: Hashable = self._number
+        if not is_alone:
+            place = request.relaxation, request.worker_id, request.hosts
+            what = request.slots, request.is_for_app_master
+            line = (request.is_restart, order, *what, place)
         self._put(Waiting(request, rank, line, request.parts()))
 
     def set_apart(self, app_id: AppId) -> None:
@@ -95,12 +100,3 @@ class WaitingLines:
 
 def _first(line: "OrderedDict[int, Waiting]") -> Waiting:
     return next(iter(line.values()))
-
-
-def _rank(waiting: Waiting) -> Rank:
-    return waiting.rank
-
-
-def _likeness(request: ResourceRequest, order: tuple[int, ...]) -> Hashable:
-    place = request.relaxation, request.worker_id, request.hosts
-    return request.is_restart, order, request.slots, request.is_for_app_master, place

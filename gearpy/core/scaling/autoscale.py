@@ -77,12 +77,6 @@ class Autoscale:
 
     Tasks of an executor share one thread, as Python does. So there must also be enough executors
     for the work of all tasks; there are never fewer than the application was started with.
-
-    Args:
-        dag: the graph that runs; its steps have the bounds.
-        executors: there are never fewer.
-        cooldown_ms: from one change to the next one, at least.
-        now_ms: the time.
     """
 
     def __init__(self, dag: Dag, *, executors: int, cooldown_ms: int, now_ms: int) -> None:
@@ -132,7 +126,25 @@ class Autoscale:
         ``wall_ms`` is wall time, for people.
         """
         self._executors = load.executors
-        works = self._works(load.steps, self._falling_behind(load.lag_ms, now_ms))
+        # The work of each processor if nothing held the sources back, in tasks that would be busy
+        # all the time; processors without a measurement are left out.
+        behind = self._falling_behind(load.lag_ms, now_ms)
+        growth: dict[ProcessorId, float] = {}
+        works: dict[ProcessorId, float] = {}
+        for pid in self._dag.order:
+            step, before = load.steps.get(pid), self._dag.upstream(pid)
+            rates = [(load.steps[e].out_rate if e in load.steps else None) or 0.0 for e in before]
+            if not before:
+                held_back = (step.backpressured if step else None) or 0.0
+                most = 1 / max(1 - held_back, 1 / _GROWTH_MAX)
+                growth[pid] = min(most, behind) if held_back else 1.0
+            elif total := sum(rates):
+                shares = zip(before, rates, strict=True)
+                growth[pid] = sum(growth[each] * rate for each, rate in shares) / total
+            else:
+                growth[pid] = max(growth[each] for each in before)
+            if step is not None and step.busy is not None:
+                works[pid] = step.busy * self._dag.processors[pid].parallelism * growth[pid]
         for pid in self._scaled:
             if (work := works.get(pid)) is not None:
                 self._demands[pid].add(work, now_ms)
@@ -188,41 +200,6 @@ class Autoscale:
             return 1 / min(max(speed, 1 / _GROWTH_MAX), 1.0)
         return max(1 / speed, _CATCHING_UP)
 
-    def _works(
-        self, loads: Mapping[ProcessorId, StepLoad], behind: float
-    ) -> dict[ProcessorId, float]:
-        """Return the work of each processor if nothing held the sources back.
-
-        It is in tasks that would be busy all the time; processors without a measurement are left
-        out.
-        """
-        growth: dict[ProcessorId, float] = {}
-        works: dict[ProcessorId, float] = {}
-        for pid in self._dag.order:
-            load = loads.get(pid)
-            growth[pid] = self._growth(pid, loads, growth, behind)
-            if load is not None and load.busy is not None:
-                works[pid] = load.busy * self._dag.processors[pid].parallelism * growth[pid]
-        return works
-
-    def _growth(
-        self,
-        pid: ProcessorId,
-        loads: Mapping[ProcessorId, StepLoad],
-        growth: Mapping[ProcessorId, float],
-        behind: float,
-    ) -> float:
-        before = self._dag.upstream(pid)
-        load = loads.get(pid)
-        if not before:
-            held_back = (load.backpressured if load else None) or 0.0
-            return min(1 / max(1 - held_back, 1 / _GROWTH_MAX), behind) if held_back else 1.0
-        rates = [(loads[each].out_rate if each in loads else None) or 0.0 for each in before]
-        if total := sum(rates):
-            shares = zip(before, rates, strict=True)
-            return sum(growth[each] * rate for each, rate in shares) / total
-        return max(growth[each] for each in before)
-
     def _decision(self, wall_ms: int, free_slots: float | None) -> ScaleDecision | None:
         tasks: dict[str, int] = {}
         reasons: list[str] = []
@@ -238,7 +215,13 @@ class Autoscale:
             free = (free_slots or 0) + self._dag.task_count - count
             wanted = min(wants[pid], each.tasks + int(min(free, each.bounds.most)))
             if wanted < wants[pid]:
-                self._note_lack(each, wants[pid], free, wall_ms)
+                name, change = (
+                    each.steps[0],
+                    f"{each.steps[0]} x{each.tasks} would be x{wants[pid]}",
+                )
+                only = "no free slot" if free < 1 else f"{free:.0f} free slots only"
+                if self._texts.get(name, ("", 0))[0] != f"{only}: {change}":
+                    self._texts[name] = f"{only}: {change}", wall_ms
             if wanted != each.tasks:
                 tasks |= dict.fromkeys(each.steps, wanted)
                 count += wanted - each.tasks
@@ -254,13 +237,6 @@ class Autoscale:
         if not reasons:
             return None
         return ScaleDecision(tasks=tasks, executors=executors, reason="; ".join(reasons))
-
-    def _note_lack(self, step: _Scaled, wanted: int, free: float, wall_ms: int) -> None:
-        name = step.steps[0]
-        change = f"{name} x{step.tasks} would be x{wanted}"
-        text = f"no free slot: {change}" if free < 1 else f"{free:.0f} free slots only: {change}"
-        if self._texts.get(name, ("", 0))[0] != text:
-            self._texts[name] = text, wall_ms
 
     def _reason(
         self, pid: ProcessorId, step: str, tasks: int, wanted: int, bounds: ScaleBounds

@@ -19,9 +19,6 @@ class Demand:
     Growing is quick and shrinking slow, so that noise does not make tasks come and go: more tasks
     if the last two slices would keep tasks busier than the middle between their aim and all of
     their time; fewer only if all slices would be content with fewer.
-
-    Args:
-        slice_ms: a slice lasts so long.
     """
 
     def __init__(self, slice_ms: int) -> None:

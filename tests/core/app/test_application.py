@@ -161,7 +161,7 @@ def test_without_a_number_of_executors_the_application_is_cut_as_there_was_room(
 
     assert bench.states == ["running", "running"]
     assert bench.manager.executors.slots == {0: 4, 1: 1, 2: 1}
-    assert {len(tasks) for tasks in bench.manager.tasks_of_executors.values()} == {4, 1}
+    assert {len(tasks) for tasks in bench.manager.regions.tasks_of_executors.values()} == {4, 1}
     bench.lose(ExecutorId(0))
     assert only(bench.lose(ExecutorId(1)), RequestSlots) == [
         RequestSlots(slots=5, executors=2, sizes=(4, 1))

@@ -87,7 +87,7 @@ def test_the_next_core_takes_over_executors_and_numbers() -> None:
     stopped = {each.executor_id for each in only(bench.done, Stop)}
     epochs = {attempt: message.epoch for message in launched for attempt in [message.attempt]}
     first, second = sorted(epochs)
-    assert set(after.tasks_of_executors) == {*_NEXT}
+    assert set(after.regions.tasks_of_executors) == {*_NEXT}
     assert stopped == {A, B}
     assert epochs[second] > epochs[first] + 1
     assert min(after.regions[0].sessions.values()) > max(before.regions[0].sessions.values())
@@ -549,7 +549,7 @@ def test_the_version_before_follows_a_failed_one() -> None:
     bench.begin()
 
     assert bench.states == ["running"]
-    assert set(bench.manager.tasks_of_executors).isdisjoint({A, B, *_NEXT})
+    assert set(bench.manager.regions.tasks_of_executors).isdisjoint({A, B, *_NEXT})
     assert bench.manager.why_unchangeable() == ""
 
 

@@ -273,7 +273,7 @@ class Known:
 clock_values = st.integers(0, 20) | st.just(MAX_MS)
 events = st.lists(
     st.tuples(
-        st.sampled_from(["report", "report", "report", "restart", "new-dag"]),
+        st.sampled_from(["report", "report", "report", "restart"]),
         st.integers(0, 4),
         clock_values,
         st.booleans(),
@@ -299,13 +299,11 @@ def test_clocks_never_go_back_and_pass_no_living_task(
             task = known[tasks[which]]
             known[tasks[which]] = Known(max(task.clock_ms, value_ms), idle)
             report(clock, tasks[which], value_ms, idle=idle, session=session, now_ms=now_ms)
-        elif kind == "restart":
+        else:
             session += 1
             start_ms = min(value_ms, before_ms)
             known = {task: Known(start_ms) for task in tasks}
             clock.on_restart(sessions(dag, session), start_ms=start_ms, now_ms=now_ms)
-        else:
-            clock.on_new_dag(dag, sessions(dag, session), now_ms)
 
         living = [each.clock_ms for each in known.values() if each.clock_ms < MAX_MS]
         awake = [

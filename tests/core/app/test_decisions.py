@@ -64,7 +64,7 @@ def test_snapshots_are_deleted_when_a_newer_epoch_is_stored() -> None:
         EpochsRetired(region=0, epochs=(1,)),
         DropSnapshots(files=manifests[0].snapshots),
     ]
-    assert bench.manager.newest_manifests() == [manifests[2]]
+    assert bench.manager.regions.newest_manifests == [manifests[2]]
 
 
 def test_overrides_reach_the_executors() -> None:

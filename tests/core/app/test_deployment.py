@@ -59,19 +59,13 @@ def a_deployment(
 def answer(
     deployment: Deployment, executor: ExecutorId, *, attempt: int = 0, now_ms: int = 0
 ) -> list[Command]:
-    match deployment.state:
-        case "launching":
-            launched = TasksLaunched(executor_id=executor, version=0, attempt=attempt)
-            return deployment.on_tasks_launched(launched, now_ms)
-        case "locating":
-            received = TaskLocationsReceived(executor_id=executor, version=0, attempt=attempt)
-            return deployment.on_task_locations_received(received, now_ms)
-        case "starting":
-            started = TasksStarted(executor_id=executor, version=0, attempt=attempt)
-            return deployment.on_tasks_started(started, now_ms)
-        case _:
-            stopped = TasksStopped(executor_id=executor, version=0, attempt=attempt)
-            return deployment.on_tasks_stopped(stopped, now_ms)
+    kinds: dict[str, type[TasksLaunched | TaskLocationsReceived | TasksStarted]] = {
+        "launching": TasksLaunched,
+        "locating": TaskLocationsReceived,
+        "starting": TasksStarted,
+    }
+    kind = kinds.get(deployment.state) or TasksStopped
+    return deployment.on_answer(kind(executor_id=executor, version=0, attempt=attempt), now_ms)
 
 
 def a_deployment_in(state: DeploymentState) -> Deployment:
@@ -117,7 +111,7 @@ def damaged(executor: ExecutorId, *, attempt: int = 0, location: str = "a") -> S
 def test_an_answer_to_another_step_is_ignored() -> None:
     deployment = a_deployment_in("locating")
 
-    commands = deployment.on_tasks_started(TasksStarted(executor_id=ONE, version=0, attempt=0), 0)
+    commands = deployment.on_answer(TasksStarted(executor_id=ONE, version=0, attempt=0), 0)
 
     assert commands == []
     assert deployment.ignored == 1
@@ -148,7 +142,7 @@ def test_stopped_when_all_have_stopped_with_their_errors() -> None:
     deployment.stop(completed=True, now_ms=0)
     card = ErrorCard(cause="disk full")
 
-    first = deployment.on_tasks_stopped(
+    first = deployment.on_answer(
         TasksStopped(executor_id=ONE, version=0, attempt=0, errors=(card,)), 0
     )
     second = answer(deployment, TWO)
@@ -203,7 +197,7 @@ def test_any_order_of_events_comes_to_an_end(steps: list[tuple[str, ExecutorId, 
         if kind == "answer":
             commands += answer(deployment, executor, attempt=attempt, now_ms=now_ms)
         elif kind == "damaged":
-            commands += deployment.on_snapshots_damaged(damaged(executor, attempt=attempt), now_ms)
+            commands += deployment.on_answer(damaged(executor, attempt=attempt), now_ms)
         elif kind == "lost":
             commands += deployment.on_executor_lost(executor, now_ms)
         elif kind == "tick":

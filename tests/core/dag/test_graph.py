@@ -174,7 +174,7 @@ def test_built_edges_always_go_up(pairs: list[tuple[int, int]]) -> None:
 
     dag = Dag.build(shuffled, edges)
 
-    levels = dag.levels()
+    levels = dag.levels
     assert list(dag.processors) == list(range(6))
     assert all(edge.source < edge.target for edge in dag.edges)
     assert all(levels[edge.source] < levels[edge.target] for edge in dag.edges)

@@ -221,20 +221,17 @@ class World:
             case Call(batch, attempt) if event != "crash-before":
                 self.calls.append(batch)
                 self.attempts.append((batch.batch_id, attempt))
-                self._call(handoff, event)
+                if event == "lost":
+                    handoff.on_spark_lost(self.now_ms)
+                elif event == "raises":
+                    handoff.on_call_failed(self.now_ms)
+                else:
+                    handoff.on_called()
             case WriteDone(batch) if event != "crash-before":
                 self.done = batch
                 handoff.on_done_written()
             case Pause(until_ms) if until_ms is not None:
                 self.now_ms = until_ms
-
-    def _call(self, handoff: Handoff, event: str) -> None:
-        if event == "lost":
-            handoff.on_spark_lost(self.now_ms)
-        elif event == "raises":
-            handoff.on_call_failed(self.now_ms)
-        else:
-            handoff.on_called()
 
 
 EVENTS = st.sampled_from(

@@ -5,7 +5,7 @@ from random import Random
 from typing import Final
 
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, StepSpec
-from gearpy.core.scaling.autoscale import AppLoad, Autoscale, ScaleDecision, StepLoad
+from gearpy.core.scaling.autoscale import AppLoad, Autoscale, StepLoad
 from gearpy.ids import ProcessorId
 from gearpy.messages.summaries import ScaleBounds
 
@@ -80,12 +80,9 @@ class Pipeline:
         load = AppLoad(steps, self.executors, lag_ms)
         decision = self.scaler.on_load(load, self.now_ms, wall_ms=self.now_ms)
         if decision is not None:
-            self._change(decision, rate)
-
-    def _change(self, decision: ScaleDecision, rate: float) -> None:
-        self.tasks = decision.tasks.get("count-1", self.tasks)
-        self.executors = decision.executors
-        self.changes.append((self.now_ms, self.tasks))
-        self.now_ms += POINT_MS
-        self.waiting += rate * POINT_MS / 1000
-        self.scaler.on_version(a_dag(self.tasks), self.now_ms)
+            self.tasks = decision.tasks.get("count-1", self.tasks)
+            self.executors = decision.executors
+            self.changes.append((self.now_ms, self.tasks))
+            self.now_ms += POINT_MS
+            self.waiting += rate * POINT_MS / 1000
+            self.scaler.on_version(a_dag(self.tasks), self.now_ms)

@@ -32,12 +32,7 @@ def died_by_itself(cause: str) -> bool:
 
 
 class Deaths:
-    """Tells `Probing` of the deaths and epochs of the regions that it is about.
-
-    Args:
-        steps_over: the application goes on without a record that kills.
-        place_text: says for people where a partition is, from its name and its encoded place.
-    """
+    """Tells `Probing` of the deaths and epochs of the regions that it is about."""
 
     def __init__(
         self, dag: Dag, *, steps_over: bool, place_text: Callable[[str, bytes], str]

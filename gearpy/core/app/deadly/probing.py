@@ -62,9 +62,6 @@ class Probing:
 
     Invariant: only that is left out which was the only one read when a process died, twice, and
     before it was read the tasks had lived long enough to store an epoch.
-
-    Args:
-        steps_over: a record is left out; else the second death at a place is the last.
     """
 
     def __init__(self, *, steps_over: bool) -> None:
@@ -104,7 +101,6 @@ class Probing:
         Args:
             place: where the partitions are that have not finished, at the newest epoch.
             epochs: complete since its tasks were started.
-            lived_ms: how long ago that was.
         """
         self.cause = cause
         search, self._begun_ms = self._search, now_ms

@@ -27,8 +27,6 @@ class TimedHalt:
     promised the time, and one has.
 
     Args:
-        time_ms: the event time.
-        names: the name of each source task.
         timeout_ms: all must be there so long after the first one.
     """
 
@@ -37,46 +35,37 @@ class TimedHalt:
         self.is_reached = False  #: All sources are there.
         self.is_near = False  #: One will be there soon, or is.
         self.refusal = ""  #: Why the change cannot be; empty if it can.
-        self._names = dict(names)
+        self.names = dict(names)
         self._timeout_ms = timeout_ms
         self._first_ms: int | None = None  # Since when one is there, and others are not.
         self._progress: deque[tuple[int, int]] = deque()  # When event time was where.
 
-    def is_for(self, task: TaskId) -> bool:
-        return task in self._names
-
-    @property
-    def has_sources(self) -> bool:
-        return bool(self._names)
-
     def has_passed(self, reports: Mapping[TaskId, TaskClock]) -> str:
-        for clock in [reports[task] for task in self._names if task in reports]:
+        for clock in [reports[task] for task in self.names if task in reports]:
             if max(clock.newest_ms, self._watermark_ms(clock)) >= self.time_ms:
                 return self._name(clock)
         return ""
 
     def on_reports(self, reports: Mapping[TaskId, TaskClock], now_ms: int) -> None:
-        clocks = [reports[task] for task in self._names if task in reports]
-        there = [
-            each for each in clocks if self._state(each) == "reached" and each.clock_ms < MAX_MS
-        ]
-        waited_for = [each for each in clocks if self._is_waited_for(each)]
-        self.is_reached = bool(there) and not waited_for and len(clocks) == len(self._names)
+        clocks = [reports[task] for task in self.names if task in reports]
+        there: list[TaskClock] = []
+        waited_for: list[TaskClock] = []
+        for each in clocks:
+            state = self._state(each)
+            if state == "reached" and each.clock_ms < MAX_MS:
+                there.append(each)
+            elif state is None or not (each.idle or each.clock_ms == MAX_MS):
+                waited_for.append(each)
+        self.is_reached = bool(there) and not waited_for and len(clocks) == len(self.names)
         if not (there and waited_for):
             self._first_ms = None
         elif self._first_ms is None:
             self._first_ms = now_ms
         self.is_near = self.is_near or bool(there) or self._comes_soon(clocks, now_ms)
-        self.refusal = self._wrong(clocks) or self._late(waited_for, now_ms)
+        self.refusal = self._why_never(clocks, waited_for, now_ms)
 
     def _state(self, clock: TaskClock) -> HaltState | None:
         return clock.halt.state if halt_ms_of(clock) == self.time_ms and clock.halt else None
-
-    def _is_waited_for(self, clock: TaskClock) -> bool:
-        is_silent = clock.idle or clock.clock_ms == MAX_MS
-        return not (self._state(clock) == "reached" and clock.clock_ms < MAX_MS) and (
-            self._state(clock) is None or not is_silent
-        )
 
     def _watermark_ms(self, clock: TaskClock) -> int:
         return clock.watermark_ms if clock.watermark_ms < MAX_MS else MIN_MS
@@ -92,40 +81,36 @@ class TimedHalt:
         passed_ms, moved_ms = now_ms - then_ms, max(0, furthest_ms - was_ms)
         return passed_ms > 0 and (self.time_ms - furthest_ms) * passed_ms <= moved_ms * _LEAD_MS
 
-    def _wrong(self, clocks: Iterable[TaskClock]) -> str:
+    def _why_never(
+        self, clocks: Iterable[TaskClock], waited_for: Iterable[TaskClock], now_ms: int
+    ) -> str:
         for each in clocks:
+            name = self._name(each)
             match self._state(each):
                 case "passed":
-                    return f"{self._name(each)} had sent records of that time before it was told"
+                    return f"{name} had sent records of that time before it was told"
                 case "full":
-                    return (
-                        f"too many records of that time wait in {self._name(each)} for older ones"
-                    )
+                    return f"too many records of that time wait in {name} for older ones"
                 case "unable":
                     return (
-                        f"{self._name(each)} is no Source, and has no begin_cut, by which it "
-                        "could hold records of that time back"
+                        f"{name} is no Source, and has no begin_cut, by which it could hold "
+                        "records of that time back"
                     )
-        return ""
-
-    def _late(self, waited_for: Iterable[TaskClock], now_ms: int) -> str:
         last = min(waited_for, key=self._watermark_ms, default=None)
         if last is None or self._first_ms is None or now_ms < self._first_ms + self._timeout_ms:
             return ""
-        seconds = self._timeout_ms // 1000
-        late = f"{self._name(last)} is not there {seconds} s after the first source was"
-        return f"{late}: {self._lack(last)}"
-
-    def _lack(self, clock: TaskClock) -> str:
-        watermark_ms = self._watermark_ms(clock)
+        watermark_ms = self._watermark_ms(last)
         if watermark_ms == MIN_MS:
-            return "it has promised no event time yet"
-        if watermark_ms >= self.time_ms:
-            return "it has not sent all older records"
-        return f"its watermark is {self.time_ms - watermark_ms} ms before that time"
+            lack = "it has promised no event time yet"
+        elif watermark_ms >= self.time_ms:
+            lack = "it has not sent all older records"
+        else:
+            lack = f"its watermark is {self.time_ms - watermark_ms} ms before that time"
+        seconds = self._timeout_ms // 1000
+        return f"{self._name(last)} is not there {seconds} s after the first source was: {lack}"
 
     def _name(self, clock: TaskClock) -> str:
-        return f"{self._names[clock.task_id]} (task {clock.task_id})"
+        return f"{self.names[clock.task_id]} (task {clock.task_id})"
 
 
 class HaltOrders:
@@ -157,7 +142,7 @@ class HaltOrders:
                 if task in reports
                 and halt_ms_of(reports[task])
                 != time_ms
-                == (halt.time_ms if halt is not None and halt.is_for(task) else MAX_MS)
+                == (halt.time_ms if halt is not None and task in halt.names else MAX_MS)
             }
             if wrong and now_ms >= self._again_ms.get((attempt, time_ms), MIN_MS):
                 self._again_ms[attempt, time_ms] = now_ms + _REPEAT_MS

@@ -4,26 +4,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from gearpy.core.app.decisions import RecoveryLimits
-from gearpy.core.app.deployment import Command, Deployment, Send
+from gearpy.core.app.deployment import Command, Deployment, Send, StepAnswer
 from gearpy.core.app.regions.region_epochs import RegionEpochs
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.history import EpochHistory
 from gearpy.ids import MIN_MS, ExecutorId, SessionId, TaskId
-from gearpy.messages.app import (
-    RegisterExecutor,
-    SnapshotsDamaged,
-    SourceProbe,
-    TaskLocationsReceived,
-    TaskOffsets,
-    TasksLaunched,
-    TasksStarted,
-    TasksStopped,
-)
+from gearpy.messages.app import RegisterExecutor, SourceProbe, TaskOffsets
 
 RegionState: TypeAlias = Literal["waiting", "deployed", "stopping", "done"]
-StepAnswer: TypeAlias = (
-    TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
-)
 
 
 class Region:
@@ -33,13 +21,6 @@ class Region:
     starting, running, or closing; ``stopping``, to start again or to end; ``done``.
 
     Invariant: an attempt goes on from the newest complete epoch that is not damaged.
-
-    Args:
-        number: its place among the regions of the dag.
-        manifests: the epochs that are stored, oldest first; the first attempt goes on from the
-            newest one.
-        overrides: places of its sources that count more, until another epoch is complete.
-        first_epoch: lower numbers than this are used already.
     """
 
     def __init__(
@@ -71,13 +52,13 @@ class Region:
         self.resume_at_ms = 0
         self.is_completed = False  #: The stop that is under way is the good end.
         self.is_drained = False  #: It is the end of a drain, before the end of the streams.
-        self._is_hurt = False  # It was stopped by a failure, and has not begun again.
+        self.is_hurt = False  # It was stopped by a failure, and has not begun again.
         self._version = version
         self._step_timeout_ms = limits.step_timeout_ms
         self._overrides = tuple(each for each in overrides if each.task_id in self.placement)
         self._overridden = self.history.newest  # The manifest whose places they replace.
         self._deployment: Deployment | None = None
-        self._launches: Mapping[ExecutorId, int] = {}
+        self.launches: Mapping[ExecutorId, int] = {}
 
     @property
     def history(self) -> EpochHistory:
@@ -130,11 +111,8 @@ class Region:
             return self._deployment.awaits(executor_id)
         return self.state != "done" and executor_id in self.executors
 
-    def was_hurt_with(self, executor_id: ExecutorId, launch: int) -> bool:
-        return self._is_hurt and self._launches.get(executor_id) == launch
-
     def ran_in(self, executor_id: ExecutorId, launch: int) -> bool:
-        return self._launches.get(executor_id) == launch and self.made_at_ms > 0
+        return self.launches.get(executor_id) == launch and self.made_at_ms > 0
 
     def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
         assert self.state == "waiting", self.state
@@ -171,8 +149,8 @@ class Region:
             halt_ms=self.epochs.halt_ms,
             probes=probes,
         )
-        self._launches = {each: executors[each].launch for each in self.executors}
-        self.state, self.is_completed, self._is_hurt = "deployed", False, False
+        self.launches = {each: executors[each].launch for each in self.executors}
+        self.state, self.is_completed, self.is_hurt = "deployed", False, False
         return self._deployment.on_start(now_ms)
 
     def stop(self, *, completed: bool, now_ms: int) -> list[Command]:
@@ -212,7 +190,7 @@ class Region:
         self.epochs.on_over()
 
     def restart(self, resume_at_ms: int, now_ms: int) -> list[Command]:
-        self.resume_at_ms, self._is_hurt = resume_at_ms, True
+        self.resume_at_ms, self.is_hurt = resume_at_ms, True
         self.is_completed = False
         return self.stop(completed=False, now_ms=now_ms)
 
@@ -223,17 +201,7 @@ class Region:
 
     def on_answer(self, answer: StepAnswer, now_ms: int) -> list[Command]:
         assert self._deployment is not None
-        match answer:
-            case TasksLaunched():
-                return self._deployment.on_tasks_launched(answer, now_ms)
-            case SnapshotsDamaged():
-                return self._deployment.on_snapshots_damaged(answer, now_ms)
-            case TaskLocationsReceived():
-                return self._deployment.on_task_locations_received(answer, now_ms)
-            case TasksStarted():
-                return self._deployment.on_tasks_started(answer, now_ms)
-            case TasksStopped():
-                return self._deployment.on_tasks_stopped(answer, now_ms)
+        return self._deployment.on_answer(answer, now_ms)
 
     def ask_again(self, executors: Collection[ExecutorId]) -> list[Send]:
         return self._deployment.ask_again(executors) if self._deployment else []

@@ -51,10 +51,6 @@ class RegionEpochs:
     No epoch number comes twice. Each file that was stored for the region is needed by its
     history, awaits an epoch that lists it, or is given out once to be deleted.
 
-    Args:
-        owns: which files, by location, belong to this application; no other is ever deleted.
-        first_epoch: lower numbers than this are used already.
-
     Attributes:
         first_end_ms: no epoch begins to end before this time.
         is_held: what is complete is not stored before `release`, and is lost with its attempt.
@@ -84,8 +80,7 @@ class RegionEpochs:
         self.first_end_ms, self.halt_ms = MIN_MS, MAX_MS
         self.is_held = False
         self._pace = EpochPace(
-            interval_ms=limits.epoch_interval_ms,
-            max_overhead_percent=limits.max_overhead_percent,
+            interval_ms=limits.epoch_interval_ms, max_overhead_percent=limits.max_overhead_percent
         )
         self._cut_times: CutTimes | None = None
         if limits.epoch_cut == "event-time":
@@ -270,8 +265,29 @@ class RegionEpochs:
             names = ", ".join(map(str, coordinator.missing))
             reason = f"not stored within {coordinator.timeout_ms} ms by executor {names}"
             commands += self._abort(coordinator, now_ms, reason)
-        if self._may_begin(coordinator, now_ms):
-            self._begin(coordinator, now_ms)
+        is_at_end = self.is_finished or self._is_draining
+        if coordinator.is_ending or self.history.unstored is not None or now_ms < self.first_end_ms:
+            may_begin = False
+        elif is_at_end:
+            may_begin = self._final_epoch is None and now_ms >= self._last_at_ms
+        else:
+            may_begin = self.is_wanted or coordinator.is_due(now_ms)
+        if may_begin:
+            self.is_wanted = False
+            cut_time_ms = None
+            if is_at_end:
+                self._final_epoch, cut_time_ms = coordinator.epoch, self._last_cut_ms
+                self._is_whole = self.is_finished
+            elif self._cut_times is not None:
+                cut_time_ms = self._cut_times.next_ms()
+                if cut_time_ms is not None and cut_time_ms >= self.halt_ms:
+                    cut_time_ms = None
+            # The application clock would not do: it does not go back when tasks do.
+            start_ms = self.history.clock_ms
+            busy = [task for task in self._placement if task not in self._finished | self._idle]
+            lowest_ms = min((self._clocks.get(task, start_ms) for task in busy), default=start_ms)
+            clock_ms = max(start_ms, lowest_ms)
+            coordinator.begin(now_ms, clock_ms=clock_ms, cut_time_ms=cut_time_ms)
         if (cut := coordinator.to_announce(now_ms)) is not None:
             commands += self._send(
                 BeginEpoch(
@@ -350,27 +366,6 @@ class RegionEpochs:
         garbage, self._garbage = tuple(self._garbage.values()), {}
         return garbage
 
-    def _may_begin(self, coordinator: EpochCoordinator, now_ms: int) -> bool:
-        if coordinator.is_ending or self.history.unstored is not None:
-            return False
-        if now_ms < self.first_end_ms:
-            return False
-        if self.is_finished or self._is_draining:
-            return self._final_epoch is None and now_ms >= self._last_at_ms
-        return self.is_wanted or coordinator.is_due(now_ms)
-
-    def _begin(self, coordinator: EpochCoordinator, now_ms: int) -> None:
-        self.is_wanted = False
-        cut_time_ms = None
-        if self.is_finished or self._is_draining:
-            self._final_epoch, cut_time_ms = coordinator.epoch, self._last_cut_ms
-            self._is_whole = self.is_finished
-        elif self._cut_times is not None:
-            cut_time_ms = self._cut_times.next_ms()
-            if cut_time_ms is not None and cut_time_ms >= self.halt_ms:
-                cut_time_ms = None
-        coordinator.begin(now_ms, clock_ms=self._clock_ms(), cut_time_ms=cut_time_ms)
-
     def _abort(self, coordinator: EpochCoordinator, now_ms: int, reason: str) -> list[Command]:
         epoch = coordinator.epoch
         self.aborted += 1
@@ -405,14 +400,3 @@ class RegionEpochs:
         for file in files:
             if self._owns(file.location) and not self.history.needs(file):
                 self._garbage[file.location] = file
-
-    def _clock_ms(self) -> int:
-        """Return the lowest reported clock of tasks that are neither idle nor finished.
-
-        Not the application clock: that one does not go back when tasks do.
-        """
-        start_ms = self.history.clock_ms
-        busy = [task for task in self._placement if task not in self._finished | self._idle]
-        return max(
-            start_ms, min((self._clocks.get(task, start_ms) for task in busy), default=start_ms)
-        )
