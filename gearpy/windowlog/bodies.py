@@ -140,10 +140,10 @@ def read_body(file: BinaryIO, *, body: Body, name: str) -> tuple[pa.Table, Segme
         if body == ARROW:
             reader = pa_ipc.open_file(file)
             table = reader.read_all()
-            table.validate(full=True)  # To use offsets that lie outside ends the process.
+            table.validate(full=True)  # Offsets that lie outside would end the process.
             return table.replace_schema_metadata(None), _info(reader.schema.metadata)
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
-        # To wake other threads takes longer than to read a few rows.
+        # A few rows are read before other threads are awake.
         table = parquet.read(use_threads=parquet.metadata.num_rows >= _THREADS_ROWS_MIN)
         return table.replace_schema_metadata(None), _info(parquet.metadata.metadata)
     except OSError as error:

@@ -24,7 +24,7 @@ from gearpy.core.handover.window_log import (
 from gearpy.windowlog.bodies import PARQUET, BatchInfo, write_body
 from gearpy.windowlog.log import WindowLog
 
-#: Of the names of pending files, with the lane behind it.
+#: Names of pending files begin with it, and the lane.
 COMPACTION_PREFIX: Final = "compact-"
 #: So many rows a compacted file has at most.
 GROUP_ROWS_MAX: Final = 1_000_000

@@ -7,7 +7,7 @@ from gearpy.core.handover.window_log import LogView
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.windowlog.log import WindowLog
 
-#: So often is looked, as a store may be far away.
+#: The store may be far away, so it is asked no more often.
 _LOOK_MS: Final = 5_000
 
 

@@ -218,7 +218,7 @@ class LaneWriter:
                     "meanwhile, or this is not the same folder on all machines; go on from another "
                     "checkpoint"
                 )
-        self._store.sync_names()  # Also of a name that another start has given.
+        self._store.sync_names()  # Another start may have given the name.
 
     def close(self) -> None:
         """Remove unfinished files; a successor may need the prepared ones."""

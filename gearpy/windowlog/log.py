@@ -74,7 +74,7 @@ class WindowLog:
             else path
         )
         self._schema: LogSchema | None = None
-        self._names: frozenset[str] | None = None  # Of the last listing.
+        self._names: frozenset[str] | None = None  # The last listing has given these.
 
     @property
     def place(self) -> str:

@@ -13,17 +13,16 @@ _ENTRY_BYTES: Final = 2 * _DIGEST_BYTES
 
 
 class Replays:
-    """The rows that are still expected to come again; each is left out as often as it was shown.
+    """The rows that are still expected to come again; each is left out as often as it was there.
 
-    A row is known by the columns of its identity, or by all of them. So the row of a window whose
-    value is another this time is left out, too: readers have the first one. But streams that were
-    merged may both have a row of one identity, and come in another order this time. So a row that
-    is the same as a whole goes first: one that has the identity only waits until `settle`.
+    A row is known by the columns of its ``identity``, or by all. One that is the same as a whole
+    goes first; one that only has the identity waits until `settle`, as merged streams may both have
+    it.
     """
 
     def __init__(self, identity: Sequence[str] = ()) -> None:
         self._identity = list(identity)
-        # Of rows that are expected: what is of the whole row, by what is of its identity.
+        # Expected rows: the mark of the whole row, by that of its identity.
         self._expected: dict[bytes, list[bytes]] = {}
         self._rows = 0
         self._waiting: list[pa.RecordBatch] = []

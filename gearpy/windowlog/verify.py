@@ -73,7 +73,7 @@ def _read(
         return
     begin = 0
     for batch in info.batches:
-        # Of the same run, wherever it is: after a change of parallelism a key has another lane.
+        # All lanes of a run count: after a change of parallelism a key has another one.
         before = known.setdefault(batch.run or info.run, Replays(identity))
         twice = before.seen(table.slice(begin, batch.rows))
         begin += batch.rows

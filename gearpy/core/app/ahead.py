@@ -1,6 +1,6 @@
 """State that the processes of the next version read before the version that runs has ended."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import MAX_MS, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import ReadAhead, StateReadAhead
 
-#: What is stored, or read, within this time is so as soon in the pause.
+#: State that is stored or read within this time may as well be so in the pause.
 _SHORT_MS: Final = 200
 #: Epochs end one after the other while each is stored in so much less time than the one before:
 #: state may change as fast as it is stored.
@@ -26,9 +26,8 @@ _WITHIN_MS: Final = 300_000
 class ReadingAhead:
     """Lets executors read stored epochs, in rounds, where the tasks of the next version will be.
 
-    The first round reads all; each later one what an epoch that ends after it has changed, while
-    the next epoch ends. The last round is read while the last epoch of the old version ends: so
-    only what has changed while one epoch was stored is left for the pause.
+    The first round reads all, each later one what has changed since, so that only what changes
+    while one epoch is stored is left for the pause. ``old`` is None where tasks keep their state.
     """
 
     def __init__(
@@ -41,10 +40,10 @@ class ReadingAhead:
         self._regions = {pid: number for number, pids in enumerate(regions_of(dag)) for pid in pids}
         self._epochs: dict[int, int] = {}  # The newest of each region of the old version.
         self._read: dict[int, int] = {}  # The epoch that is read, by region of the next version.
-        self._waiting: set[tuple[ExecutorId, int]] = set()  # And regions.
+        self._waiting: set[tuple[ExecutorId, int]] = set()  # These have not answered.
         self._round = 0
         self._round_began_ms = self._wanted_ms = 0
-        self._took_ms = MAX_MS  # To store the epoch of the round before.
+        self._took_ms = MAX_MS  # The epoch of the round before was stored in this time.
         self._until_ms: int | None = None
         self.is_done = not placement
         self.wants_epochs = False  #: An epoch of each region should end soon.
@@ -68,7 +67,7 @@ class ReadingAhead:
             before_ms, self._took_ms = self._took_ms, took_ms
             gains = _SHORT_MS <= took_ms < _GAIN * before_ms
             self.is_done = self.is_done or not gains or self._round == _ROUNDS_MAX
-            self._want_epochs(now_ms)
+            self.wants_epochs, self._wanted_ms = not self.is_done, now_ms
         return sends
 
     def is_awaited(self, message: StateReadAhead) -> bool:
@@ -87,11 +86,9 @@ class ReadingAhead:
         if not self.is_awaited(message):
             return
         self._waiting.discard((message.executor_id, message.region))
-        if self._waiting:
-            return
-        if self._round == 1:
+        if not self._waiting and self._round == 1:
             self.is_done = now_ms - self._round_began_ms < _SHORT_MS
-            self._want_epochs(now_ms)
+            self.wants_epochs, self._wanted_ms = not self.is_done, now_ms
 
     def _is_new(self, newest: Mapping[int, Manifest]) -> bool:
         return all(each.epoch > self._epochs.get(number, 0) for number, each in newest.items())
@@ -99,44 +96,33 @@ class ReadingAhead:
     def _next_round(self, newest: Mapping[int, Manifest]) -> list[Send]:
         self._epochs = {number: each.epoch for number, each in newest.items()}
         self._round += 1
-        return [*self._sends(newest)]
-
-    def _want_epochs(self, now_ms: int) -> None:
-        self.wants_epochs, self._wanted_ms = not self.is_done, now_ms
-
-    def _sends(self, newest: Mapping[int, Manifest]) -> Iterator[Send]:
-        if self._old is not None:
-            newest = self._taken(newest.values(), self._old)
+        if self._old is not None:  # The files of each region that its tasks take over.
+            taken = TakenState(newest.values(), self._old, self._dag)
+            found: dict[int, Manifest] = {}
+            for number, pids in enumerate(regions_of(self._dag)):
+                sources = [taken.manifest(task) for pid in pids for task in taken.old_tasks(pid)]
+                if files := taken.files(pids):
+                    last = max(sources, key=lambda each: each.epoch)
+                    found[number] = replace(last, region=number, snapshots=files)
+            newest = found
         self._read = {number: each.epoch for number, each in newest.items()}
+        sends: list[Send] = []
         for executor_id in sorted({*self._placement.values()}):
-            for number, manifest in sorted(newest.items()):
-                if (send := self._send(executor_id, number, manifest)) is not None:
-                    self._waiting.add((executor_id, number))
-                    yield send
-
-    def _taken(self, newest: Iterable[Manifest], old: Layout) -> dict[int, Manifest]:
-        taken = TakenState(newest, old, self._dag)
-        found: dict[int, Manifest] = {}
-        for number, pids in enumerate(regions_of(self._dag)):
-            sources = [taken.manifest(task) for pid in pids for task in taken.old_tasks(pid)]
-            if files := taken.files(pids):
-                last = max(sources, key=lambda each: each.epoch)
-                found[number] = replace(last, region=number, snapshots=files)
-        return found
-
-    def _send(self, executor_id: ExecutorId, region: int, manifest: Manifest) -> Send | None:
-        tasks = {
-            task
-            for task, place in self._placement.items()
-            if place == executor_id and self._regions[ProcessorId(task.processor)] == region
-        }
-        if not tasks:
-            return None
-        message = ReadAhead(
-            version=self._version,
-            region=region,
-            epoch=manifest.epoch,
-            tasks=tuple(sorted(tasks)),
-            snapshots=tuple(file for file in manifest.chain if tasks & {*file.tasks}),
-        )
-        return Send(executor_id=executor_id, message=message)
+            for region, manifest in sorted(newest.items()):
+                tasks = {
+                    task
+                    for task, place in self._placement.items()
+                    if place == executor_id and self._regions[ProcessorId(task.processor)] == region
+                }
+                if not tasks:
+                    continue
+                self._waiting.add((executor_id, region))
+                message = ReadAhead(
+                    version=self._version,
+                    region=region,
+                    epoch=manifest.epoch,
+                    tasks=tuple(sorted(tasks)),
+                    snapshots=tuple(file for file in manifest.chain if tasks & {*file.tasks}),
+                )
+                sends.append(Send(executor_id=executor_id, message=message))
+        return sends

@@ -45,7 +45,7 @@ from gearpy.messages.summaries import ErrorCard
 #: So long the master may give out slots of a worker that is lost. What it gives out later is there:
 #: it was only this application that could not reach the worker.
 _LATE_SLOTS_MS: Final = 2_000
-#: Until other slots are asked for in their place.
+#: Other slots are asked for in their place after so long.
 _ASK_AGAIN_MS: Final = 250
 #: So long an executor waits for slots, before those in which all is done give up their own.
 _FREE_DONE_MS: Final = 1_000
@@ -58,27 +58,16 @@ _FREE_SLOTS_MS: Final = 3_000
 
 
 class ApplicationCore(Recovery):
-    """Starts the tasks of an application, and restarts a region after a failure.
+    """Starts the tasks of an application, restarts a region after a failure, ends the application.
 
-    Every event returns commands to carry out. A failure stops only its own region, in place;
-    it starts again from its newest complete epoch when its executors are there and the pause
-    of the restart budget is over. When all tasks of a region have come to their end, or
-    it is drained, it is stopped as soon as one last epoch is stored and all sinks know.
+    Invariant: of a region one attempt runs at a time. A failure costs one restart, however it
+    shows; that an epoch is damaged costs none. `Ended` comes once, after it only `Release`,
+    `EpochsRetired` and `DropSnapshots`; `GoBack` is the end of the core, too.
 
-    Invariant: of a region one attempt runs at a time, and what runs or is sent to is there.
-    A failure costs one restart, however it shows; that an epoch is damaged costs none. What time
-    can bring about happens at the next tick at the latest. `Ended` comes once, after it only
-    `Release`, `EpochsRetired` and `DropSnapshots`; `GoBack` is the end of the core, too.
-
-    It is of one version of the graph. A change makes another core, with the executors there are.
-
-    Args:
-        executors: how many share its tasks; 0 for as many as it takes where there is room.
-        overrides: places of sources that count more than the newest of those epochs.
-        owns: which files, by location, belong to this application; no other is ever deleted.
-        is_trial: going back is possible, until the first epochs are stored, which are so at once.
-        untried: the regions that the change did not touch, of an app master launched again.
-        place_text: says for people where a partition is; see `Deaths`.
+    It is of one version of the graph: a change makes another core, with the executors there are.
+    With 0 ``executors`` there are as many as it takes; ``overrides`` are positions of sources that
+    count more than the newest epochs; ``owns`` tells which files may be deleted; ``untried``
+    regions were not touched by the change that is on trial.
     """
 
     # -- questions -------------------------------------------------------------------------
@@ -270,8 +259,17 @@ class ApplicationCore(Recovery):
 
     def on_link_broken(self, message: LinkBroken, now_ms: int) -> list[Command]:
         """Remember a broken link, if both ends are there; one may be reported gone in a moment."""
-        ends = self.executors.ends_of(message)
-        attempts = self.regions.linked_attempts(executor_id for executor_id, _ in ends)
+        ends = tuple(
+            (executor_id, each.launch)
+            for executor_id, each in self.executors.running.items()
+            if executor_id == message.executor_id or each.data_address == message.address
+        )
+        attempts = frozenset(
+            each.attempt
+            for each in self.regions
+            if each.attempt is not None and each.is_linked
+            if each.executors.issuperset(executor_id for executor_id, _ in ends)
+        )
         if len(ends) > 1 and attempts:
             self.suspicions.on_link_broken(message, ends, attempts, now_ms)
         return []
@@ -314,11 +312,10 @@ class ApplicationCore(Recovery):
     ) -> list[Command]:
         """Start processes for another version of the graph, then end this one at an epoch.
 
-        `PutInPlace` follows, or `ChangeGivenUp`. With 0 ``executors`` none gets more tasks of what
-        is touched than one has now. The regions that are ``kept`` go on all the time; the next core
-        takes them over as they are. With ``moves`` state goes to other tasks. With ``at_ms`` that
-        epoch ends at this event time, and nothing is started before that is near; then not all
-        tasks need run now.
+        `PutInPlace` follows, or `ChangeGivenUp`. With 0 ``executors`` none gets more tasks than one
+        has now. Regions that are ``kept`` go on all the time. With ``moves`` state goes to other
+        tasks. With ``at_ms`` the epoch ends at this event time, and nothing starts before that is
+        near.
         """
         assert not self.succession.busy_with, self.succession.busy_with
         old = layout_of(self.dag) if moves else None
@@ -374,7 +371,14 @@ class ApplicationCore(Recovery):
             halt.on_reports(self._source_reports(), now_ms)
             if halt.refusal:
                 return self._keep(halt.refusal, now_ms)
-            is_free = self._is_active and not self._is_saving
+            stored = {each.number: each.history.newest for each in self.regions}
+            # An epoch that a savepoint waits for is stored first.
+            is_saving = any(
+                self.regions[number].state != "done"
+                and ((newest := stored[number]) is None or newest.epoch < epoch)
+                for number, epoch in self.succession.saving.items()
+            )
+            is_free = self._is_active and not is_saving
             if waiting is not None and halt.is_near and is_free:
                 self.succession.begin_waiting(now_ms, shares=self._shares_of(waiting.kept))
                 change = self.succession.change
@@ -457,7 +461,7 @@ class ApplicationCore(Recovery):
             return []
         if not change.is_told and change.ahead.is_awaited(message):
             told = [message.reason] if message.reason and not message.damaged else []
-            if message.damaged:  # Or it was only deleted since it was named.
+            if message.damaged:  # It may only have been deleted since it was named.
                 for region in self.regions:
                     if region.history.listing(message.damaged):
                         told = told or [f"{message.damaged}: {message.reason}"]
@@ -504,17 +508,6 @@ class ApplicationCore(Recovery):
         return (
             {**self.succession.saving},
             {number: each.epoch for number, each in newest.items() if each is not None},
-        )
-
-    @property
-    def _is_saving(self) -> bool:
-        stored = {
-            each.number: each.history.newest.epoch if each.history.newest else 0
-            for each in self.regions
-            if each.state != "done"
-        }
-        return any(
-            stored.get(number, epoch) < epoch for number, epoch in self.succession.saving.items()
         )
 
     def on_epoch_stored(self, message: EpochStored, now_ms: int) -> list[Command]:

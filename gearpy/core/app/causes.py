@@ -18,7 +18,7 @@ from gearpy.messages.app import (
 )
 from gearpy.messages.summaries import ErrorCard
 
-#: What is stopped since it took too long has so long to stop.
+#: Tasks that took too long have so long to stop.
 _GRACE_MS: Final = 2_000
 
 

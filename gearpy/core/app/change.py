@@ -27,7 +27,7 @@ _SILENT_MS: Final = 1_000
 
 
 class VersionChange:
-    """A change that is under way: processes start, then an epoch ends in the regions it touches.
+    """A change under way: processes start, then an epoch ends in the regions that it touches.
 
     Until that epoch is stored the old version runs, so that giving up costs a restart at most.
     """
@@ -107,7 +107,7 @@ class WaitingChange(Struct, frozen=True, kw_only=True):
     kept: frozenset[int]
     old: Layout | None
     halt: TimedHalt
-    tries: int = 3  # To start its processes: one that is lost is no reason to give it up.
+    tries: int = 3  # One lost process is no reason to give it up.
 
 
 class PauseTimes(Struct):
@@ -135,17 +135,9 @@ class PauseTimes(Struct):
 class Trial:
     """The trial of a version that has just begun; it passes when its first epochs are stored.
 
-    They are stored together, of all regions that the change has touched. Until then sinks show
-    nothing of it, so the version before can take its place again, from the epoch at which the
-    change was made, without a record lost or shown twice.
-
-    While a process is silent, the time does not count: it may be frozen, and try nothing. One that
-    reports nothing is asked for a sign.
-
-    Args:
-        lasts_ms: the first epoch ends no sooner than this after all its tasks are at work, the last
-            time that they were started: each runs, and has reported.
-        timeout_ms: it must be stored so long after that, and all must be at work within this time.
+    Until then sinks commit nothing of it, so the version before can take its place again. Time in
+    which a process is silent does not count: it may be frozen, and try nothing. The first epoch
+    ends no sooner than ``lasts_ms`` after all tasks are at work.
     """
 
     def __init__(self, *, lasts_ms: int, timeout_ms: int, now_ms: int) -> None:
@@ -200,13 +192,7 @@ class Succession:
     """The executors of a version, of the one before it and of the next one; a change, a trial.
 
     Invariant: an executor belongs to one version; those of the version before are being stopped,
-    but for those that the regions are in which the change did not touch.
-
-    Args:
-        kept: the numbers of the regions that go on from the version before.
-        untried: those of other regions that the change did not touch: they begin with an app
-            master that was launched again.
-        lasting: the executors that these are in.
+    but for the ``lasting`` ones, in which regions are that the change did not touch.
     """
 
     def __init__(
@@ -232,11 +218,11 @@ class Succession:
         #: before may have been launched again just then, with the program of that version.
         self.graphs: dict[ExecutorId, Dag] = {}
         self.halt_orders = HaltOrders()
-        self.saving: dict[int, int] = {}  #: By region, the epoch that a savepoint waits for.
+        self.saving: dict[int, int] = {}  #: A savepoint waits for these epochs, by region.
         self.waiting: WaitingChange | None = None
         self._waited: WaitingChange | None = None  # The change that is under way, as it waited.
         self.change: VersionChange | None = None
-        self.pause: PauseTimes | None = None  #: Of the change to this version, until it is over.
+        self.pause: PauseTimes | None = None  #: The change to this version has it until it is over.
         self.trial: Trial | None = None
         if is_trial:
             timeout_ms = limits.change_timeout_ms

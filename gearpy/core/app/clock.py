@@ -88,12 +88,10 @@ class _ReadTimes:
 class ClockService:
     """Makes processor clocks and one global clock of the clocks that tasks report.
 
-    A task that is idle or has finished (its clock has reached the end of time) holds no clock
-    back. While no other task is left, the clocks stay where they are, until all have finished.
+    Idle and finished tasks hold no clock back; while there are no others, the clocks stay.
 
-    Invariant: processor clocks and the global clock never move backwards, not over a restart
-    either; whenever the global clock moves, it is at most the clock of every task that is neither
-    idle nor finished.
+    Invariant: no clock moves backwards; whenever the global clock moves, it is at most the clock of
+    every task that is neither idle nor finished.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class Crew:
         self._restarts = restarts
         self._start_timeout_ms = start_timeout_ms
         self._rng = rng
-        self._budgets: dict[ExecutorId, RestartBudget] = {}  # Of those that are wanted.
+        self._budgets: dict[ExecutorId, RestartBudget] = {}  # Only wanted executors have one.
         self._on_each: int | None = None
         self._pinned: dict[WorkerId, ExecutorId] = {}
 

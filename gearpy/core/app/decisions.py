@@ -29,7 +29,7 @@ class RecoveryLimits(Struct, frozen=True, kw_only=True):
     stall_after_ms: int
     trial_ms: int = 0
     change_timeout_ms: int = 300_000
-    steps_over: bool = False  #: What ends a process is left out, if it can be found.
+    steps_over: bool = False  #: A record that ends a process is left out, if it can be found.
 
 
 class Activated(Struct, frozen=True, kw_only=True):

@@ -107,15 +107,11 @@ _STEP_OF: Final[Mapping[type[StepAnswer], DeploymentState]] = {
 class Deployment:
     """One attempt to start the tasks of one region, and their end.
 
-    Every event returns what to send or to tell. A step that is not done half way through
-    its time is sent once more to executors that have not answered, and fails at the end of its
-    time. Answers of other versions, attempts and steps, and repeated ones, change nothing.
+    A step is sent once more half way through its time, and fails at the end of it. Replies of other
+    versions, attempts and steps, and repeated ones, change nothing.
 
-    Invariant: no executor is asked for a step before all have answered the one before, and
-    what `StartAllTasks` starts is known to everybody. Stopping always ends.
-
-    Args:
-        snapshots: what the tasks go on from, in the order in which it is read.
+    Invariant: no executor is asked for a step before all have done the one before. Stopping always
+    ends.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gearpy.core.app.hosts import BoundSlots
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
-from gearpy.messages.app import LinkBroken, RegisterExecutor
+from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.cluster import Allocation
 from gearpy.messages.summaries import ExecutorSummary
 
@@ -21,10 +21,8 @@ from gearpy.messages.summaries import ExecutorSummary
 class RequestSlots(Struct, frozen=True, kw_only=True):
     """Ask the master for slots; replaces the request before, and with 0 slots withdraws it.
 
-    ``sizes`` of the executors, if they are not as equal as can be. With 0 executors the slots
-    are divided as there is room; `ExecutorManager.divide` takes the result. With a worker it is
-    for one executor, there; with ``hosts`` for workers on these machines. A request that ``adds``
-    leaves those before in place.
+    With 0 executors the slots are divided as there is room; `ExecutorManager.divide` takes the
+    result. A request that ``adds`` leaves those before in place.
     """
 
     slots: int
@@ -80,7 +78,7 @@ class _Executor(Struct):
     hosts: tuple[str, ...] = ()  #: The only machines that will do; empty for all.
     status: _Status = "waiting"
     is_asked: bool = False  #: Slots for it were requested.
-    since_ms: int = 0  #: Of the request, or of the launch.
+    since_ms: int = 0  #: The time of the request, or of the launch.
     pause_until_ms: int = 0
     launch: int = 0
     allocation: Allocation | None = None
@@ -90,14 +88,8 @@ class _Executor(Struct):
 class ExecutorManager:
     """Keeps a process for each executor of an application; launches another when one is lost.
 
-    An executor keeps its id; its ``launch`` number tells one process from the one before.
-
-    Invariant: at most one launch of an executor counts; slots that were granted are either in
-    use by a launch or given back. Nothing is launched that was not asked for.
-
-    Args:
-        slots: all of them together; 0 if executors are added one by one.
-        executors: how many share them; 0 until `divide` says it.
+    Invariant: at most one launch of an executor counts; slots that were granted are either in use
+    by a launch or given back. Nothing is launched that was not asked for.
     """
 
     def __init__(
@@ -113,7 +105,7 @@ class ExecutorManager:
         self.is_divided = executors > 0 or not slots
         self._next_id = len(self._executors)
         self._next_launch = first_launch
-        self._has_withdrawn = False  # What is asked for; the master does not know.
+        self._has_withdrawn = False  # The master does not know that a request is void.
         self.stale = 0
 
     @property
@@ -158,13 +150,6 @@ class ExecutorManager:
     def is_current(self, executor_id: ExecutorId, launch: int) -> bool:
         executor = self._executors.get(executor_id)
         return executor is not None and executor.status != "waiting" and executor.launch == launch
-
-    def ends_of(self, message: LinkBroken) -> tuple[tuple[ExecutorId, int], ...]:
-        return tuple(
-            (executor_id, each.launch)
-            for executor_id, each in self.running.items()
-            if executor_id == message.executor_id or each.data_address == message.address
-        )
 
     def waiting_since_ms(self, wanted: Container[ExecutorId]) -> int | None:
         return min(

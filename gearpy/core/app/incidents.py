@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: A broken link, or an executor that does not answer, may have died: its worker tells why in a
 #: moment, and that is the better cause.
 _GRACE_MS: Final = 500
-#: What one failure brings about comes within this time of its first sign.
+#: All signs of one failure come within this time of the first.
 _SAME_MS: Final = 2_000
 _AWAY_FIRST_MS: Final = 500
 _AWAY_MAX_MS: Final = 4_000
@@ -30,9 +30,6 @@ _AWAY_MAX_MS: Final = 4_000
 
 class Incidents:
     """Spends a restart budget, one restart for each failure.
-
-    What is hit within a moment of the first sign of a failure belongs to it; what is hit once
-    more has failed once more.
 
     Invariant: as many restarts were spent as there were incidents, and an incident pays for each
     thing that it hits once.
@@ -42,7 +39,7 @@ class Incidents:
         self._budget = RestartBudget(restarts)
         self._poison_attempts = poison_attempts
         self._rng = rng
-        self._hit: set[str] = set()  # By the present incident.
+        self._hit: set[str] = set()  # The present incident has hit these.
         self._began_ms = 0
         self._poison: Counter[tuple[str, str]] = Counter()
         #: By process: from which epochs of which regions something of it has gone on, and failed.
@@ -76,7 +73,7 @@ class Incidents:
         """Tell whether one record has made its operator raise too often; counts this time."""
         if not error.record:
             return False
-        # Without its event time: the same record, read again, may have been stamped again.
+        # The event time does not count: a record may be stamped anew when it is read again.
         record = (error.operator, error.record)
         self._poison[record] += 1
         return self._poison[record] >= self._poison_attempts
@@ -86,9 +83,8 @@ class Incidents:
     ) -> bool:
         """Tell whether a failure seems to lie in the process itself; counts this time.
 
-        It does when the restart in place has not helped: the same process has failed in this
-        region before, and no epoch was completed since. It may have used up its files, its
-        memory, or its threads; a new process has not.
+        The same process has failed in this region before, and no epoch was completed since: it may
+        have used up its files, memory or threads.
         """
         known, failed = self._failed_in.get(executor_id, (launch, set()))
         if known != launch:

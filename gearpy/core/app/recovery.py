@@ -52,7 +52,7 @@ class Recovery:
     """
 
     store = ""  #: Why no epoch can be stored at present, as the shell knows.
-    may_be_followed = True  #: By another version; not if it has failed for good.
+    may_be_followed = True  #: Another version may follow, unless it has failed for good.
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Recovery:
         )
         executor_ids, first_epoch = frozenset(self.executors.slots), 1
         carried: dict[int, Region] = {}
-        begins = dag  # Without what goes on.
+        begins = dag  # This part begins, the rest goes on.
         if after is not None:
             self.next_attempt, self.next_session = after.next_attempt, after.next_session
             self.executors, first_epoch = after.executors, after.regions.unused_epoch
@@ -340,7 +340,7 @@ class Recovery:
         if changes or not died_by_itself(cause):
             return []
         verdict = self.deaths.judge(self.regions, executor_id, launch, cause, now_ms)
-        if verdict != "stop":  # What follows has begun.
+        if verdict != "stop":  # The next attempt has begun.
             return []
         error = ErrorCard(cause=f"executor {executor_id} lost: {cause}")
         error = self.deaths.told(error, verdict, self.reports)
@@ -514,7 +514,7 @@ class Recovery:
 
     def _tell_halts(self, now_ms: int) -> list[Command]:
         halt, orders = self.succession.halt, self.succession.halt_orders
-        if self._drain is not None:  # Also while no epoch can be stored.
+        if self._drain is not None:  # It holds also while no epoch can be stored.
             halt = TimedHalt(MIN_MS, dict.fromkeys(self.regions.sources, ""), timeout_ms=0)
         for region in self.regions:
             region.epochs.halt_ms = self._halt_ms_of(region)

@@ -39,7 +39,7 @@ class GivenBack:
 
     def __init__(self) -> None:
         self._given: dict[int, _Given] = {}
-        self._done: dict[int, None] = {}  # In order; numbers are not used again.
+        self._done: dict[int, None] = {}  # Numbers are in order, and not used again.
 
     @property
     def done(self) -> tuple[int, ...]:
@@ -67,7 +67,12 @@ class GivenBack:
             stored: attempt and number of the newest epoch of its region that is stored.
         """
         mine = {n: each for n, each in self._given.items() if each.task == task}
-        done = tuple(number for number, each in mine.items() if _is_in(each, stored))
+        attempt, epoch = stored
+        done = tuple(
+            number
+            for number, each in mine.items()
+            if each.from_epoch is not None and each.attempt == attempt and each.from_epoch <= epoch
+        )
         for number in done:
             del self._given[number]
             self._done[number] = None
@@ -78,8 +83,3 @@ class GivenBack:
                 each.attempt, each.from_epoch = running, None
                 again.append(each.record)
         return ReplayNews(tuple(sorted(again, key=lambda each: each.number)), done)
-
-
-def _is_in(given: _Given, stored: tuple[int, int]) -> bool:
-    attempt, epoch = stored
-    return given.from_epoch is not None and attempt == given.attempt and epoch >= given.from_epoch

@@ -58,7 +58,7 @@ class Attempts:
         self._limits = limits
         self._rng = rng
         self._waiting: deque[tuple[int, Any]] = deque()  # Number and what the call gets.
-        self._running: OrderedDict[int, tuple[Any, int]] = OrderedDict()  # By number; oldest first.
+        self._running: OrderedDict[int, tuple[Any, int]] = OrderedDict()  # The oldest comes first.
         self._again: list[tuple[int, int, Any]] = []  # Heap: when, number, what it gets.
         self._failed: dict[int, int] = {}  # How often, by number.
 

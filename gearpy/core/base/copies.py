@@ -52,7 +52,7 @@ def own_each(values: list[Any]) -> list[Any]:
     kinds = set(map(type, values))
     if kinds <= ATOMS:
         return values
-    if len(kinds) == 1:  # As they are most often; then all are looked at in one go.
+    if len(kinds) == 1:  # Most often they are; then all are read in one go.
         kind = kinds.pop()
         if kind is dict and _are_atoms(chain.from_iterable(map(dict.values, values))):
             return list(map(dict.copy, values))
@@ -121,7 +121,7 @@ def _own_tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
 def _dataclass_copier(kind: Any) -> _Copier:
     is_frozen = kind.__dataclass_params__.frozen
     names = [field.name for field in dataclasses.fields(kind)]
-    get = attrgetter(*names, "__class__")  # With one name more it always returns a tuple.
+    get = attrgetter(*names, "__class__")  # One name more makes it return a tuple always.
 
     def own_instance(value: Any) -> Any:
         state = value.__dict__

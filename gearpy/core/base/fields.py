@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gearpy.errors import ConfigError
 
-#: What a field gives for any NaN, so that, as a key, all are one: other NaNs equal nothing.
+#: A field gives it for any NaN, so that all are one key: other NaNs equal nothing.
 NAN: Final = math.nan
 
 #: Types of records that are no mappings; to ask takes longer than to read a field.

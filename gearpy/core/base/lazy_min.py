@@ -7,12 +7,9 @@ K = TypeVar("K", bound=int)
 
 
 class LazyMin(Generic[K]):
-    """Values by key, and the least of them.
+    """Values by key, and the least of them, at one dictionary write for each growing value.
 
-    A heap may hold an older, lower value of a key, which is put right only when it comes to
-    the top. So a growing value costs one dictionary write, and later at most one heap step;
-    recomputing the minimum of all at every report is what made Gearpump's clock fall behind
-    with a thousand tasks.
+    A heap may hold an older, lower value of a key, which is put right when it comes to the top.
 
     Invariant: ``least()`` is the minimum of what was last `set`, the lowest key among equals.
     """

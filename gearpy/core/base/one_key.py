@@ -29,7 +29,7 @@ PLAIN: Final = frozenset({str, int, bool, bytes, type(None), date, UUID})
 _SOUND: Final = frozenset(
     {Enum.__hash__, Fraction.__eq__, Fraction.__hash__, UUID.__eq__, UUID.__hash__}
 )
-#: Of these types Python may compare two values by the clock of one zone, not by the instant.
+#: Python may compare values of these types by the clock of one zone, not by the instant.
 ORDERED_BY_ZONE: Final = frozenset({datetime, tuple})
 #: Keys are stored as whole numbers, which would take as many digits.
 _EXPONENT_MAX: Final = 10_000

@@ -47,7 +47,7 @@ class RestartPolicy(Struct, frozen=True, kw_only=True):
             raise ConfigError(*(f"restart policy: {each}" for each in mistakes))
 
 
-#: What is spawned without a policy: the first failure is the last.
+#: Actors without a policy have it: the first failure is the last.
 NO_RESTART: Final = RestartPolicy(max_restarts=0)
 
 

@@ -20,7 +20,9 @@ class EntryLog:
         self.base_index, self.base_term = stored.base_index, stored.base_term
         self._entries = list(stored.entries)
         self.durable_index = self.last_index
-        self._dirty_from: int | None = None  # Of the entries; None if the disk has all.
+        self._dirty_from: int | None = (
+            None  # The first entry that the disk lacks; None if it has all.
+        )
         self._snapshot_due = False
         #: Whether there are changes in no write yet of what others may be told: a term, a vote, or
         #: entries. A snapshot of one's own is none.

@@ -14,7 +14,7 @@ from gearpy.core.consensus.stored import LogEntry
 @dataclass(slots=True)
 class _Read:
     number: int
-    index: int  # Of the commits that it must see.
+    index: int  # It must see all commits up to this one.
     round: int  # Once a majority has answered this one, no other leader had begun before it.
 
 
@@ -32,7 +32,7 @@ class Leadership:
     """
 
     def __init__(self, me: str, log: EntryLog, limits: ReplicaLimits, now_ms: int) -> None:
-        self.commit_index = 0  #: By what this leader has counted; 0 at first.
+        self.commit_index = 0  #: This leader has counted up to here; 0 at first.
         self._me, self._log, self._limits = me, log, limits
         self._first_index = log.last_index + 1
         self._progress: dict[str, MemberProgress] = {}

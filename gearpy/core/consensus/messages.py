@@ -104,7 +104,7 @@ ReplicaMessage: TypeAlias = (
     | SnapshotPartTaken
     | TakeOver
 )
-#: What only the leader of a term says.
+#: Only the leader of a term says these.
 LeaderMessage: TypeAlias = AppendEntries | SendSnapshotPart | TakeOver
 
 _MESSAGES: Final = Envelopes[ReplicaMessage](ReplicaMessage, "message", "another master")

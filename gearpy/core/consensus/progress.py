@@ -29,7 +29,7 @@ class MemberProgress:
         self.heard_ms = now_ms
         self._limits = limits
         self._mode: _Mode = "probe"
-        self._is_waiting = False  # For the answer of a probe.
+        self._is_waiting = False  # A probe has no answer yet.
         self._unanswered = deque[int]()  # The last index of each message in the stream.
         self._snapshot: StateSnapshot | None = None
         self._offset = 0

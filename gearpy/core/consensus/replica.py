@@ -70,7 +70,7 @@ class Replica:
         self, me: str, stored: StoredLog, limits: ReplicaLimits, rng: "Random", now_ms: int
     ) -> None:
         self._me, self._limits, self._rng, self._now_ms = me, limits, rng, now_ms
-        self.log = EntryLog(stored)  #: To be looked at only.
+        self.log = EntryLog(stored)  #: Others only read it.
         self.leader = ""
         self._heard_ms = now_ms - limits.election_ms  # The leader.
         self._campaign: _Campaign | None = None
@@ -81,7 +81,7 @@ class Replica:
         self._parts: _Parts | None = None
         self._actions: list[ReplicaAction] = []
         self._after_write: list[Transmit] = []  # Messages that reveal what the write makes durable.
-        self._after_next: list[Transmit] = []  # And the one that begins then.
+        self._after_next: list[Transmit] = []  # Those that the next write makes durable.
         self._told: RoleChange | None = None
         self._election_due_ms = now_ms
         self._set_trial_timer()  # One that has a leader does not listen to it.

@@ -19,7 +19,7 @@ from gearpy.core.coordinator.blocks import HEADER_BYTES, OTHER_VERSION, BlockFor
 from gearpy.core.coordinator.log import CoordinatorMessage
 from gearpy.errors import ConfigError, LogDamaged
 
-#: What a person can do about a damaged file.
+#: The cure for a damaged file, for people.
 ADVICE: Final = (
     "bring the file back from a copy, or see with 'gear checkpoint repair' what is left without it"
 )

@@ -12,10 +12,10 @@ from gearpy.core.coordinator.views import APPLICATION, DAG, DagVersion, DagVersi
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError
 
-_DRAIN: Final = "drain"  # Of the application: the savepoint to make at its end.
-#: Of the file of a savepoint; raised when an older gearpy cannot read it any more.
+_DRAIN: Final = "drain"  # The savepoint to make at the end of the application.
+#: It is raised when an older gearpy cannot read the file any more.
 _FORMAT: Final = 1
-_WITH_TAKEN: Final = 2  # With files that tasks of an earlier graph have stored.
+_WITH_TAKEN: Final = 2  # It has files that tasks of an earlier graph have stored.
 _SUM_BYTES: Final = 4
 _NAME: Final = re.compile(r"(?!app[0-9]+$)[A-Za-z][A-Za-z0-9._-]{0,62}", re.ASCII)
 _SHOWN_CHARS_MAX: Final = 100
@@ -73,10 +73,6 @@ class Savepoint(Struct, frozen=True, kw_only=True):
     def files(self) -> frozenset[str]:
         return frozenset(file.location for each in self.manifests for file in each.snapshots)
 
-    @property
-    def has_taken(self) -> bool:
-        return any(file.taken for each in self.manifests for file in each.snapshots)
-
 
 class _Stored(Struct, frozen=True, kw_only=True):
     """The content of the file of a savepoint, behind its checksum."""
@@ -92,8 +88,9 @@ class _Stored(Struct, frozen=True, kw_only=True):
 
 def encode_savepoint(savepoint: Savepoint) -> bytes:
     (graph,) = DagVersions(CoordinatorState()).write(savepoint.graph)
+    has_taken = any(file.taken for each in savepoint.manifests for file in each.snapshots)
     stored = _Stored(
-        format=_WITH_TAKEN if savepoint.has_taken else _FORMAT,
+        format=_WITH_TAKEN if has_taken else _FORMAT,
         name=savepoint.name,
         application=savepoint.application,
         stored_ms=savepoint.stored_ms,

@@ -191,7 +191,7 @@ class LogContents(Struct, frozen=True):
     base, which is the first of the files, only the state in the base is known.
     """
 
-    names: Sequence[str] = ()  # Of the last listing, which begins after all before it was done.
+    names: Sequence[str] = ()  # The last listing begins after all before it was done.
     files: Sequence[CoordinatorLogFile] = ()
     history: Sequence[CoordinatorMessage] = ()
     state: CoordinatorState = field(default_factory=CoordinatorState)
@@ -250,13 +250,10 @@ def _contents(names: Sequence[str], log: str) -> Steps[LogContents]:
 class CoordinatorLogWriter:
     """One opening of a log: its app master, or a tool, appends as long as no later one is there.
 
-    A file of which nobody knows whether it was stored is saved again, under the same name and with
-    the same content, before anything else is; so that files have no gaps, and do not change.
+    A file of which nobody knows whether it was stored is saved again first, under the same name and
+    with the same content.
 
     Invariant: `state` is what a reader finds, if nobody else has opened the log.
-
-    Args:
-        known_launch: the newest one that is known to have opened the log; 0: none is.
     """
 
     def __init__(
@@ -268,9 +265,9 @@ class CoordinatorLogWriter:
         self.opening = Opening(launch, 1, nonce)
         self._segments_max = segments_max
         self._last = self._marker
-        self._segments = 0  # Since the base.
+        self._segments = 0  # Their number since the base.
         self._unsettled: tuple[CoordinatorLogFile, bytes, list[CoordinatorMessage]] | None = None
-        self._waiting: list[CoordinatorMessage] = []  # Not even tried yet.
+        self._waiting: list[CoordinatorMessage] = []  # Nobody has tried to store these yet.
         self._newer = ""  # The opening that has superseded this one.
 
     @property

@@ -61,7 +61,31 @@ class Versions:
 
     def read(self) -> list[ProgramVersion]:
         """Return all, the oldest first."""
-        found = [_version(each) for each in self._state.messages(_VERSION)]
+        found: list[ProgramVersion] = []
+        for message in self._state.messages(_VERSION):
+            values = message.understood()
+            try:
+                version = ProgramVersion(
+                    number=int(message.key),
+                    artifact=msgspec.convert(values["program"], Artifact),
+                    change=str(values["change"]),
+                    by=str(values["by"]),
+                    at_ms=int(values["at_ms"]),
+                    state=msgspec.convert(values["state"], VersionState),
+                    reason=str(values["reason"]),
+                    epoch=int(values["epoch"]),
+                    first=int(values.get("first", 0)),
+                    base=tuple(decode_manifest(each) for each in values["base"]),
+                    base_of=int(values["base_of"]),
+                    kept=tuple(map(int, values.get("kept", ()))),
+                    at_event_ms=msgspec.convert(values.get("at_event_ms"), int | None),
+                    executors=int(values.get("executors", 0)),
+                )
+            except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+                raise ProtocolError(
+                    f"version {message.key} of the coordinator log is malformed: {error!r}"
+                ) from error
+            found.append(version)
         return sorted(found, key=lambda each: each.number)
 
     @property
@@ -112,28 +136,3 @@ class Versions:
             for each in self.read()
             if each.state == "preparing"
         ]
-
-
-def _version(message: CoordinatorMessage) -> ProgramVersion:
-    values = message.understood()
-    try:
-        return ProgramVersion(
-            number=int(message.key),
-            artifact=msgspec.convert(values["program"], Artifact),
-            change=str(values["change"]),
-            by=str(values["by"]),
-            at_ms=int(values["at_ms"]),
-            state=msgspec.convert(values["state"], VersionState),
-            reason=str(values["reason"]),
-            epoch=int(values["epoch"]),
-            first=int(values.get("first", 0)),
-            base=tuple(decode_manifest(each) for each in values["base"]),
-            base_of=int(values["base_of"]),
-            kept=tuple(map(int, values.get("kept", ()))),
-            at_event_ms=msgspec.convert(values.get("at_event_ms"), int | None),
-            executors=int(values.get("executors", 0)),
-        )
-    except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
-        raise ProtocolError(
-            f"version {message.key} of the coordinator log is malformed: {error!r}"
-        ) from error

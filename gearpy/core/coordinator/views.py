@@ -24,7 +24,7 @@ DAG: Final = "dag"  # Version -> what the graph was.
 #: "name" -> what it is called, "outcome" -> how it ended, "drain" -> that it was asked for.
 APPLICATION: Final = "application"
 _STEPS: Final = "steps"
-#: Of messages of epochs with files that tasks have taken over: an earlier gearpy would read more of
+#: Epochs with files that tasks have taken over have it: an earlier gearpy would read more of
 #: them than counts.
 _WITH_TAKEN: Final = 2
 

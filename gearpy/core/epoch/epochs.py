@@ -16,7 +16,7 @@ from gearpy.errors import ProtocolError
 from gearpy.ids import MIN_MS, ExecutorId, TaskId
 from gearpy.messages.app import EpochStored, SnapshotFile, TaskOffsets
 
-#: What is not answered is said again after so long.
+#: A message without an answer is repeated after so long.
 REPEAT_MS: Final = 2_000
 #: After so many epochs in a row that were given up, each next one has twice the time of the one
 #: before, up to 2 ** 4 times as much.
@@ -80,16 +80,10 @@ class Cut(NamedTuple):
 class EpochCoordinator:
     """Ends epochs of one attempt of a region, one after the other.
 
-    Where so many records wait that the end of an epoch takes longer than it may, no epoch would
-    ever be complete. So epochs have more time behind some that were given up, until one does with
-    the usual time again.
+    Epochs have more time behind some that were given up: else none might ever be complete.
 
     Invariant: an epoch is complete only when every executor of the attempt has stored it; complete
-    epochs come in order; an epoch that was not complete in time never will be, and no number
-    comes twice.
-
-    Args:
-        timeout_ms: an epoch that is not complete by then is given up; see `timeout_ms`.
+    epochs come in order; one that was given up never is, and no number comes twice.
     """
 
     def __init__(
@@ -112,7 +106,7 @@ class EpochCoordinator:
         self._base = tuple(base)
         self._pace = pace
         self._timeout_ms = timeout_ms
-        self._given_up = 0  # Since one was complete in that time.
+        self._given_up = 0  # None was complete in the usual time since.
         self.is_ending = False
         self._due_ms = pace.first_ms(now_ms)
         self._began_ms = self._announce_ms = now_ms
@@ -200,10 +194,8 @@ def merged(
 ) -> tuple[SnapshotFile, ...]:
     """Return the files of several executors as one chain, each once.
 
-    An executor speaks for its own tasks only: a file that one needs and another has written anew
-    counts for the tasks of the first, or what was deleted since would be there again. Files of
-    ``base`` are in the order that they have there, which is right for every task; those that
-    were made since have tasks of one executor only.
+    An executor speaks for its own tasks only, or what was deleted since would be there again. Files
+    of ``base`` keep their order; those made since have tasks of one executor only.
     """
     tasks: dict[str, set[TaskId]] = {file.location: set() for file in base}
     files: dict[str, SnapshotFile] = {}

@@ -99,7 +99,7 @@ class EpochHistory:
         self._manifests = [each for each in self._manifests if each.epoch not in epochs]
         files = {file.location: file for each in gone for file in each.snapshots}
         self._listed.subtract(file.location for each in gone for file in each.snapshots)
-        self._listed = +self._listed  # Without those that are at 0.
+        self._listed = +self._listed  # Those at 0 go.
         self._damaged &= self._listed.keys()
         return [file for file in files.values() if not self.needs(file)]
 
@@ -107,9 +107,8 @@ class EpochHistory:
 class AttemptFiles:
     """The files that executors have told of in one attempt, until an epoch lists them.
 
-    A file that was stored for an epoch that was given up may be one that its tasks go on from, and
-    then the next epochs list it. So it is garbage only when an epoch that is complete does not, or
-    when the attempt is over.
+    A file of an epoch that was given up may be one that its tasks go on from, and the next epochs
+    list.
 
     Invariant: each file that was told of is listed by an epoch, awaits one, or is given out once.
     """

@@ -22,7 +22,7 @@ class KeptEpochs:
     def __init__(self) -> None:
         self._wanted: dict[str, dict[int, int]] = {}  # Name -> region -> the first epoch that does.
         self._made: dict[str, dict[int, int]] = {}
-        self._failures: dict[int, BeforeFailure] = {}  # By region, the last one.
+        self._failures: dict[int, BeforeFailure] = {}  # The last one of each region.
 
     def is_wanted(self, name: str) -> bool:
         return name in self._wanted

@@ -13,10 +13,8 @@ _WHOLE: Final = 100  # Percent.
 class EpochPace:
     """Decides when the next epoch may begin to end, from the time it took to store the last ones.
 
-    An interval after the one before, or later if the time in which epochs are stored would be more
-    than so many percent of all time, in the long run: the pauses that a slow epoch asks for come
-    bit by bit, behind it and behind those that follow. With 100 percent none are asked for, as in
-    Gearpump, which takes an interval, whatever storing costs.
+    That is an interval after the one before, or later, so that epochs take at most so many percent
+    of all time in the long run. Gearpump takes an interval, whatever storing costs.
 
     Invariant: between two epochs that are complete lies at least the interval.
     """
@@ -25,7 +23,7 @@ class EpochPace:
         assert 1 <= max_overhead_percent <= _WHOLE, max_overhead_percent
         self._interval_ms = interval_ms
         self._max_overhead_percent = max_overhead_percent
-        self.last_took_ms = 0  #: To store the last epoch.
+        self.last_took_ms = 0  #: The last epoch was stored in this time.
         self._done_ms = 0  # When it was complete.
         self._owed_ms = 0  # Pauses that there have not been yet.
 
@@ -51,13 +49,11 @@ _POSITIONS_MAX: Final = 1024
 
 
 class CutTimes:
-    """Chooses cut times for the sources of one region.
+    """Chooses cut times for the sources of one region, ahead of all that was read.
 
-    A cut time lies ahead of all that was read, or a source has sent later records already when it
-    is told. How far: by the event time that passes between two reports, the *lead*, which doubles
-    when it was not enough, and to a multiple of an interval that is longer than any source's
-    records are out of order. Gearpump: `CheckpointManager`, where each task chooses for itself, so
-    that tasks that have read up to different times never agree, and an idle one holds up all.
+    The *lead* is the event time between two reports, doubled when that was not enough, up to a
+    multiple of an interval longer than any disorder. Gearpump: `CheckpointManager`, where each task
+    chooses for itself, so that an idle one holds up all.
 
     Invariant: cut times rise, and each is later than every event time that was reported.
     """

@@ -11,7 +11,7 @@ _SURE_MS: Final = 10_000
 _OF_BUSY: Final = 0.04
 #: ... or so much of all time, where a task is hardly busy.
 _OF_ALL: Final = 0.005
-#: Of so many epochs one is recorded in any case.
+#: One of so many epochs is recorded in any case.
 EVERY_MAX: Final = 64
 _NS_PER_MS: Final = 1_000_000
 
@@ -24,7 +24,7 @@ class RecordingShare:
     """
 
     def __init__(self, now_ms: int) -> None:
-        self.every = 1  #: Of so many epochs one is recorded, when the first ones are over.
+        self.every = 1  #: One of so many epochs is recorded, when the first ones are over.
         self._sure_epochs = _SURE_EPOCHS
         self._sure_until_ms = now_ms + _SURE_MS
         self._need: float | None = None  # How many times the time that it may take it takes.

@@ -48,9 +48,9 @@ class LinkAlignment(Generic[M]):
     ) -> None:
         self._is_holding_back = is_holding_back
         self._is_enough = False  # Links that are ahead wait, though they need not.
-        self.epoch = epoch  #: What is passed on now belongs to it.
+        self.epoch = epoch  #: Messages that are passed on now belong to it.
         self._newest = dict.fromkeys(links, epoch)
-        #: Of the links that have ended the epoch; the first one of each has a number.
+        #: Links that have ended the epoch; the first message of each has a number.
         self._held: dict[TaskId, deque[tuple[int | None, M]]] = {}
 
     @property

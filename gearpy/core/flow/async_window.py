@@ -34,14 +34,14 @@ class AsyncWindow:
     def __init__(self, size: int, *, ordered: bool) -> None:
         self._size = size
         self._ordered = ordered
-        self._held: dict[int, HeldResult] = {}  # By number, in the order in which they came.
+        self._held: dict[int, HeldResult] = {}  # Numbers are in the order in which they came.
         self._oldest: LazyMin[int] = LazyMin()
         self._results: dict[int, Any] = {}  # Ordered: those that wait for others, by number.
-        self._done: deque[tuple[int, Any]] = deque()  # To be given now.
+        self._done: deque[tuple[int, Any]] = deque()  # These are given next.
         self._next = 0  # Number of the next record ...
         self._turn = 0  # ... and of the one whose turn it is, if ordered.
         self._passed_ms = MIN_MS
-        self.watermark_ms = MIN_MS  #: What was taken.
+        self.watermark_ms = MIN_MS  #: The one that was taken.
 
     def take(self, values: Sequence[Any], times: Sequence[int]) -> Iterator[tuple[int, Any]]:
         first = self._next

@@ -22,7 +22,7 @@ class FlowLimits(Struct, frozen=True, kw_only=True):
     window_records: int
     window_bytes: int
     ack_interval_records: int
-    ack_interval_ms: int  #: Also ask with what is sent so long after the last request.
+    ack_interval_ms: int  #: What is sent so long after the last request asks, too.
     quiet_ack_ms: int  #: A link quiet for so long asks for what is still unacknowledged.
     repeat_ack_ms: int  #: An unanswered ack request is asked again after so long.
     #: A window is no smaller than the batches that are sent, up to this size, and grows from there;

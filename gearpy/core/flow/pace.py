@@ -13,16 +13,13 @@ _REMEMBERED_MS: Final = 2000
 class WorkPace:
     """Measures what a record costs a task; tells those who send to it how many fit in a second.
 
-    The end of an epoch waits behind all that is under way, and so do changes, drains and event
-    time. A fixed number of records would be 20 s of work for a step that takes 1 ms for each.
-
-    What counts is the time in which the task works, or waits for room downstream or for calls that
-    it has begun. Time in which others have the thread does not: with less room, and so fewer
-    records in each of its turns, the task would seem slower still, without end.
+    The end of an epoch waits behind all that is under way. Time counts in which the task works, or
+    waits for room or calls; time in which others have the thread does not, or the task would seem
+    slower with each smaller turn.
     """
 
     def __init__(self) -> None:
-        self._worked_ms = 0  # In its life.
+        self._worked_ms = 0  # The time of its whole life.
         self._spent_ms = 0
         self._taken = 0  # Credit of the records that this time has taken.
         self._since_ms: int | None = None  # It works, or cannot go on, since then.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from random import Random
     from typing import Self
 
-#: What a user's partitioner returns to send a record to nobody. Gearpump: -1.
+#: A user's partitioner returns it to send a record to nobody. Gearpump: -1.
 DROP: Final = -1
 
 #: Index of the task, values, timestamps.
@@ -201,7 +201,7 @@ class _TargetOfKey(dict[Any, int]):
     def __missing__(self, key: Any) -> int:
         target = self._task_of_group[key_group(key, self._key_groups)]
         is_small = type(key) in _REMEMBERED or (type(key) in _SIZED and len(key) <= _SIZE_MAX)
-        if is_small and is_one_key(key):  # Else an equal one may be another key.
+        if is_small and is_one_key(key):  # An equal one may be another key.
             if len(self) >= _REMEMBERED_MAX:
                 self.clear()
             self[key] = target
@@ -441,7 +441,7 @@ def _fields_of_dicts(key_fn: FieldGetter | FieldsGetter, values: list[Any]) -> l
     try:
         return list(map(itemgetter(*key_fn.names), values))
     except KeyError:
-        return None  # Which record it is, is found by looking at each.
+        return None  # A look at each record finds the one.
 
 
 def _split(targets: list[int], values: list[Any], timestamps: list[int]) -> list[Part]:

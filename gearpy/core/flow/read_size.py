@@ -9,7 +9,7 @@ _REMEMBERED_MS: Final = 1000
 #: A trial of another size takes so many reads, besides the first, and so much work or more reads.
 _TRIAL_READS: Final = (2, 16)
 _TRIAL_MS: Final = 1000
-#: Where larger reads are worth it, so much more is done with them in the same time.
+#: Larger reads are worth it if so much more is done in the same time.
 _GAIN: Final = 1.2
 #: How much larger the sizes are that are tried: the first, and those behind one that was worth it.
 _LARGER: Final = (2, 4)
@@ -53,29 +53,22 @@ class _Work:
 
 
 class ReadSize:
-    """Says how many records to read at a time, by the time that the work for those before took.
+    """Says how many records to read at a time: work for a quarter of a second.
 
-    An epoch ends between two reads, and so behind the work for one: a quarter of a second. But
-    some steps take a time for each *batch*, whatever is in it, and would do less and less with
-    smaller ones. So other sizes are tried, and the least is kept with which clearly more is done
-    than with half of it, however long a read of it takes.
-
-    It begins with one record, as nobody knows what it costs, and doubles while that is little.
-
-    Args:
-        most: the size while the work takes no time to speak of.
-        share: a read is full from this share of its size on; others say nothing of the size.
+    Steps that take a time for each *batch* do less with smaller ones. So other sizes are tried, and
+    the least is kept with which clearly more is done than with half of it. A read is full from a
+    ``share`` of its size on.
     """
 
     def __init__(self, most: int, *, share: int = 1) -> None:
         self.size = 1  #: The records to read next, at most.
         self._most = most
         self._share = share
-        self._least = 1  # With smaller reads less is done.
+        self._least = 1  # Smaller reads do less.
         self._worked_ms = 0
         self._work = _Work()
         self._trial: _Trial = "none"
-        self._is_first = False  # Of a trial: it has work for the reads before.
+        self._is_first = False  # The first read of a trial has work for those before.
         self._before = self._work  # That before the trial.
         self._next: _Trial = "larger"
         self._rests_ms = self._rest_ms = _REST_MS[0]
@@ -116,7 +109,7 @@ class ReadSize:
     def _resize(self, *, is_full: bool) -> None:
         fits = self._work.fits(self._most)
         if fits >= self._most:
-            self._least = 1  # What was slow is slow no longer.
+            self._least = 1  # It is slow no longer.
         elif is_full and self._rest_ms <= 0:
             self._try(self._next, _LARGER[0])
             return

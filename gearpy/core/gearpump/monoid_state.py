@@ -75,7 +75,7 @@ class MonoidState(Generic[T]):
     """
 
     def __init__(self, monoid: Monoid[T]) -> None:
-        self.epoch = 1  #: What the next checkpoint ends.
+        self.epoch = 1  #: The next checkpoint ends it.
         self.left = monoid.zero()
         self._monoid = monoid
         self._later: dict[int, T] = {}

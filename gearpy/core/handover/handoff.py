@@ -106,17 +106,8 @@ Step: TypeAlias = Connect | WriteIntent | Call | WriteDone | Pause | GiveUpBatch
 class Handoff:
     """Hands over one batch after the other: each is written down before the call, and after it.
 
-    Whatever ends in the middle, the next one to begin calls with the same batch again: the same
-    number, the same rows. Batches have the numbers 1, 2, 3 ...; each begins where the one before
-    has ended, so nothing is left out and nothing is in two of them.
-
-    Ask `next` what to do, do it, tell what came of it, and ask again.
-
-    Args:
-        begin: where the first batch begins; None: with the oldest that is kept by then.
-
-    Raises:
-        GearpyError: the two do not belong together, so what was written down is damaged.
+    Whatever ends in the middle, the next one to begin calls with the same batch again. Each batch
+    begins where the one before has ended. Ask `next`, do it, tell what came of it, and ask again.
     """
 
     def __init__(
@@ -137,8 +128,8 @@ class Handoff:
         self._phase: _Phase = "idle"
         self._batch: HandoffBatch | None = None
         self._attempt = 0
-        self._failures = 0  # Of the function, with this batch.
-        self._losses = 0  # Of Spark, since a batch was taken.
+        self._failures = 0  # The function has failed so often with this batch.
+        self._losses = 0  # Spark was lost so often since a batch was taken.
         self._trouble_ms: int | None = None  # When Spark was there last.
         self._resume_ms: int | None = None
         self._is_connected = False
@@ -194,7 +185,7 @@ class Handoff:
         self._is_connected, self._resume_ms = True, None
         if self._phase == "chosen":  # Choose anew: what has come meanwhile is part of it.
             self._batch, self._phase = None, "idle"
-        if self._batch is None:  # Else it may end again in the same call.
+        if self._batch is None:  # A batch may end it again in the same call.
             self._forget_troubles()
 
     def on_spark_lost(self, now_ms: int) -> None:
@@ -206,7 +197,7 @@ class Handoff:
         if self._trouble_ms is None:
             self._trouble_ms = now_ms
         is_long = now_ms - self._trouble_ms >= self._limits.outage_ms
-        if is_long and self._batch is not None:  # Else nobody misses it.
+        if is_long and self._batch is not None:  # Nobody misses it without a batch.
             self._gave_up = GiveUpBatch("spark")
         else:
             self._resume_ms = now_ms + self._pause_ms(self._losses)
@@ -259,11 +250,9 @@ def _known(position: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class Pressure:
-    """Whether the stream has to wait: too many rows were shown and not handed over.
+    """Whether the stream has to wait: too many rows were committed and not handed over.
 
-    Once it waits, it does so until half of them are handed over, so that it does not stop and go
-    with each batch. Rows that are not shown yet do not count: they need an epoch to end first,
-    and that could wait for this.
+    Once it waits, it does so until half of them are handed over.
 
     Invariant: it never waits while nothing is left to hand over.
     """

@@ -39,9 +39,9 @@ class Shown(NamedTuple):
     """An entry of the table's history: a transaction of a lane."""
 
     epoch: int
-    begun: int  #: As of its files.
+    begun: int  #: Its files have it, too.
     files: int
-    undid: int | None = None  #: By this one the lane was taken over, and later epochs vanished.
+    undid: int | None = None  #: It has taken the lane over, so later epochs vanished.
 
 
 class Change(NamedTuple):

@@ -143,8 +143,8 @@ class LogView:
             at, wanted = 0, ordered[0].first
             while at < len(ordered):
                 best = ordered[at]
-                wanted = max(wanted, best.first)  # Behind a hole.
-                # Of two files with the same batches that of the later incarnation is taken.
+                wanted = max(wanted, best.first)  # There may be a hole.
+                # The later incarnation counts where two files have the same batches.
                 while at < len(ordered) and ordered[at].first <= wanted:
                     best = max(
                         best, ordered[at], key=lambda each: (each.last, each.incarnation, each.name)
@@ -216,14 +216,10 @@ class LogView:
         max_batches: int | None = None,
         until: Position | None = None,
     ) -> dict[str, int]:
-        """Return up to where a reader at ``start`` reads next.
+        """Return up to where a reader at ``start`` reads next: behind it whenever there is a batch.
 
-        That is never before ``start``, and it is behind it whenever there is a batch: one that
-        has too many rows is read alone. Lanes take turns, the oldest epoch first, so that none
-        waits for ever.
-
-        Args:
-            until: read nothing behind this position.
+        One that has too many rows is read alone. Lanes take turns, the oldest epoch first. Nothing
+        is read behind ``until``.
         """
         limits = self.ends() if until is None else until
         found = {lane: start[lane] for lane in start}

@@ -47,9 +47,9 @@ class LaunchTimes(NamedTuple):
 class AppMasterTimes(Struct, frozen=True, kw_only=True):
     """The times for which app masters are waited for."""
 
-    start_timeout_ms: int  # For one that was launched, to register.
-    return_timeout_ms: int  # For one that may have run while the master was away; 0: none has.
-    word_timeout_ms: int  # For the worker of one that cannot be reached, to say what it was.
+    start_timeout_ms: int  # A launched one has so long to register.
+    return_timeout_ms: int  # Those of before the master was away have so long; 0: there are none.
+    word_timeout_ms: int  # Its worker has so long to say what it was.
 
 
 class RequestSlot(Struct, frozen=True):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: 36 ** 8 ids: a thousand clusters on one store meet with a chance of one in five million.
 CLUSTER_ID_CHARS: Final = 8
 
-#: What may stand at the end of a `ResumePoint`.
+#: These may stand at the end of a `ResumePoint`.
 ALLOW_DROP: Final = "+allow-drop"
 RESTART: Final = "+restart"
 #: Under this key a master stores for an application which launch was the newest to open its
@@ -29,7 +29,7 @@ OPENED_KEY: Final = "opened"
 #: JSON of an `Artifact`; one that is started again begins with it.
 PROGRAM_KEY: Final = "program"
 
-#: And under this one the names of the files of all its versions, as JSON: it may go back to each.
+#: This one has the files of all its versions, as JSON: it may go back to each.
 PROGRAMS_KEY: Final = "programs"
 
 _ALPHABET: Final = string.ascii_lowercase + string.digits
@@ -51,11 +51,9 @@ def prefix_of(cluster_id: str, app_id: AppId) -> str:
 class ResumePoint(Struct, frozen=True, kw_only=True):
     """The epoch of another application to begin with, by number or savepoint; or the newest.
 
-    With ``allows_drop`` it may leave behind what its program has no place for. With ``is_restart``
-    it is the same application again: what its coordinator log says of its configuration counts, and
-    it begins from the beginning if there is no epoch yet.
-
-    The other one may be of another cluster, that uses or has used the same store.
+    With ``allows_drop`` it may leave state behind. With ``is_restart`` it is the same application
+    again, which begins from the beginning if there is no epoch yet. The other one may be of another
+    cluster.
 
     Invariant: `parse` of `str` gives the same.
     """

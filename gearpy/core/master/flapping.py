@@ -13,18 +13,16 @@ STAY_MS: Final = 30_000
 
 
 class WorkerFlaps:
-    """Knows which workers get nothing new for a while.
+    """Knows which workers get nothing new for a while, as each that comes and goes costs restarts.
 
-    What starts on a worker that comes and goes costs its application a restart each time. A worker
-    is known by its home: the next process there is another worker to everybody else.
+    A worker is known by its home: the next process there has another id.
 
-    Invariant: nobody is put aside where that would be more than half of the workers: when most of
-    them come and go, the trouble is elsewhere, as in the network of the master. Nobody stays aside
-    for longer than it takes to stay.
+    Invariant: no more than half of the workers are put aside, and none for longer than it takes to
+    stay.
     """
 
     def __init__(self) -> None:
-        self._homes: dict[WorkerId, str] = {}  # Of all that are there; empty if not known.
+        self._homes: dict[WorkerId, str] = {}  # All that are there; empty if not known.
         self._losses: dict[str, deque[int]] = {}
         self._aside: dict[WorkerId, int] = {}
 

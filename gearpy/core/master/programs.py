@@ -8,7 +8,7 @@ from msgspec import Struct
 from gearpy.core.master.registry import TERMINAL
 from gearpy.messages.summaries import ApplicationSummary
 
-#: What nothing has needed for so long goes. A client has this time from the upload to the submit.
+#: Programs go that were not needed for so long. A client submits an upload within it.
 GRACE_MS: Final = 3_600_000
 
 _Name = TypeVar("_Name", bound=Hashable)
@@ -37,9 +37,9 @@ class UnneededSince(Generic[_Name]):
 class ProgramsKept(Struct, frozen=True, kw_only=True):
     """The size of programs, by their need; ``largest`` is the largest that an application needs."""
 
-    living: tuple[int, int] = (0, 0)  #: Of applications that have not ended: number, bytes.
+    living: tuple[int, int] = (0, 0)  #: Number and bytes of those that living applications need.
     ended: tuple[int, int] = (0, 0)
-    others: tuple[int, int] = (0, 0)  #: Of no application; uploads under way, too.
+    others: tuple[int, int] = (0, 0)  #: Those that none needs, and uploads under way.
     largest: ApplicationSummary | None = None
     largest_bytes: int = 0
 

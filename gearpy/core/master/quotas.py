@@ -32,7 +32,7 @@ class Quotas:
         return sum(taken for app_id, taken in slots.items() if self.user_of(app_id) == user)
 
 
-#: Where nobody is limited.
+#: Nobody is limited.
 NO_QUOTAS: Final = Quotas({}, lambda _: "")
 
 

@@ -1,6 +1,5 @@
 """Requests for slots: how many, for whom, and the places that they may be at."""
 
-from collections.abc import Iterable
 from enum import Enum, IntEnum
 
 from msgspec import Struct
@@ -21,7 +20,7 @@ class Priority(IntEnum):
 class Relaxation(Enum):
     """The places that slots may be at. Gearpump: `Relaxation`."""
 
-    ANY = "any"  #: On any workers, spread fairly.
+    ANY = "any"  #: Any workers do, spread fairly.
     ONE_WORKER = "one-worker"  #: All on one worker, whichever.
     SPECIFIC_WORKER = "specific-worker"  #: All on the worker that the request names.
 
@@ -29,18 +28,13 @@ class Relaxation(Enum):
 class ResourceRequest(Struct, frozen=True, kw_only=True):
     """``slots`` for ``executors`` executors of an application. Gearpump: `ResourceRequest`.
 
-    ``launch`` is that of the app master that asks, or that is to be started there. A request is
-    divided into one part for each executor, of the ``sizes`` that it names or else as equal as can
-    be, which may be granted one by one; with ``ONE_WORKER`` only all together, and beside what the
-    application has already. A part is never divided. With 0 executors and ``ANY`` it is divided as
-    there is room, among as few workers as can be, and granted as a whole.
+    A request is divided into one part for each executor, of its ``sizes`` or as equal as can be,
+    which may be granted one by one; with ``ONE_WORKER`` only all together. With 0 executors and
+    ``ANY`` it is divided as there is room, and granted as a whole.
 
-    Attributes:
-        is_restart: it is of an application that has run before.
-        avoid: served on this worker only where no other has room.
-        hosts: only workers with one of these names will do, see `WorkerPlace`; empty: all.
-        named: the hosts that the app master has named itself; its grants say them.
-        near: workers with one of these names come first, whatever the policy says of the others.
+    Only workers with one of the names in ``hosts`` will do, see `WorkerPlace`; ``named`` are those
+    that the app master has named itself. Workers ``near`` come first, and the one to ``avoid``
+    last.
     """
 
     app_id: AppId
@@ -59,24 +53,25 @@ class ResourceRequest(Struct, frozen=True, kw_only=True):
     near: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if mistakes := list(self._mistakes()):
-            raise ConfigError(*mistakes)
-
-    def _mistakes(self) -> Iterable[str]:
+        mistakes = []
         if self.slots < 1:
-            yield f"a request for {self.slots} slots: ask for 1 or more"
+            mistakes.append(f"a request for {self.slots} slots: ask for 1 or more")
         if self.executors < 0:
-            yield f"a request for {self.executors} executors: ask for 0, as there is room, or more"
+            mistakes.append(
+                f"a request for {self.executors} executors: ask for 0, as there is room, or more"
+            )
         if self.sizes and (sum(self.sizes), len(self.sizes)) != (self.slots, self.executors):
-            yield (
+            mistakes.append(
                 f"a request for {self.slots} slots and {self.executors} executors of sizes "
                 f"{list(self.sizes)}: name a size for each executor, all slots together"
             )
         if (self.relaxation is Relaxation.SPECIFIC_WORKER) != (self.worker_id is not None):
-            yield (
+            mistakes.append(
                 f"a request with relaxation {self.relaxation.value} and worker {self.worker_id}: "
                 "name a worker for specific-worker, and only then"
             )
+        if mistakes:
+            raise ConfigError(*mistakes)
 
     @property
     def is_divisible(self) -> bool:

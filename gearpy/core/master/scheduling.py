@@ -13,20 +13,12 @@ from gearpy.ids import AppId, WorkerId
 class SlotScheduler:
     """Gives slots of workers to requests: restarts first, then as a policy says, then older first.
 
-    What does not fit waits without holding up what does; but what a restart waits for, or will
-    ask for in a moment, is kept from first starts. A granted slot is taken in the ledger at once,
-    which knows when it is free again.
+    A request that does not fit holds up no other, but slots that a restart waits for are kept from
+    first starts. A granted slot is taken in the ledger at once.
 
-    Invariant: no more slots are granted than a worker has free; a request waits only while each of
-    its parts left fits on no worker that it may use, beside what is kept there for others. As
-    long as executors end, a restart for which some worker is big enough is served, however many
-    first starts come meanwhile. A first start takes nobody beyond a quota; those of one user that
-    wait for it are served in their order.
-
-    Args:
-        reserve_ms: the slots of an executor that ends are kept for its application for so long.
-        policy: orders the requests, and the workers for each.
-        quotas: of the users; a restart gets what it had, whatever they are.
+    Invariant: no more slots are granted than a worker has free; a request waits only while its
+    parts fit nowhere beside what is kept for others. A restart for which some worker is big enough
+    is served in the end. A first start takes nobody beyond a quota.
     """
 
     def __init__(
@@ -42,9 +34,9 @@ class SlotScheduler:
         self._quotas = quotas
         self._reservations = Reservations(timeout_ms=reserve_ms)
         self._expected: set[AppId] = set()
-        self._totals: dict[AppId, int] = {}  # As far as app masters have said so here.
+        self._totals: dict[AppId, int] = {}  # App masters have said so here.
         self._lines = WaitingLines()
-        self._changes = 0  # Of requests and reservations.
+        self._changes = 0  # It counts changes of requests and reservations.
         self._held_at: dict[bool, tuple[tuple[int, int], HeldSlots]] = {}
 
     def workers(self) -> dict[WorkerId, WorkerSlots]:

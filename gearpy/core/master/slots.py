@@ -102,7 +102,7 @@ class WorkerPlace(NamedTuple):
         return any(each.lower() in own for each in names)
 
 
-#: Of a worker that has not said where it is.
+#: A worker that has not said where it is.
 NOWHERE: Final = WorkerPlace()
 
 
@@ -148,15 +148,10 @@ class _Account(Struct):
 class SlotLedger:
     """Keeps account of the slots of workers by their holders.
 
-    A grant is taken at once. It ends when a worker says that its executor runs or was refused,
-    when it is given back, when the app master that has it is gone, or when nothing of it was heard
-    for too long. What runs on a worker, only the worker tells, and always as a whole. So no slot
-    can be given back twice, and whatever was lost on its way is made good by the worker's next
-    word, or by time.
-
-    An executor may begin with a grant that has ended: its launch was under way when its app
-    master died. Its slots count from the worker's word on; until it ends more may be used than
-    there is. The worker itself refuses what does not fit.
+    A grant is taken at once; it ends when its executor runs or was refused, its app master is gone,
+    or nothing was heard for too long. Only the worker tells what runs, always as a whole, so no
+    slot is given back twice. An executor may begin with a grant that has ended: then more may be
+    used than there is, and the worker refuses what does not fit.
 
     Invariant: the used slots of a worker are those of its executors and of its grants.
     """
@@ -326,9 +321,7 @@ class _Reservation(Struct):
 class Reservations:
     """Slots that applications have lost with an executor, and will ask for again in a moment.
 
-    A reservation is kept on the worker where the executor was. When that worker is gone, or has
-    become too small, it is kept on another one that is big enough; while there is none, nowhere.
-    It ends when its application is granted slots, when the application ends, or with its time.
+    They are kept on the worker where the executor was, or on another that is big enough.
 
     Invariant: an application has no more slots reserved than it has lost.
     """

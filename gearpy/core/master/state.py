@@ -62,7 +62,7 @@ class _Application(Struct, kw_only=True):
     values: dict[str, bytes] = field(default_factory=dict)
     quarantined: dict[int, QuarantinedRecord] = field(default_factory=dict)
     next_quarantined: int = 1
-    restarts: int = 0  # Of regions, under app masters that were lost.
+    restarts: int = 0  # Regions began again under app masters that were lost.
 
 
 class _Snapshot(Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ class MasterState:
     def __init__(self) -> None:
         self._registry = Registry()
         self._applications: dict[AppId, _Application] = {}
-        self._by_key: dict[str, list[AppId]] = {}  # Of their submissions.
+        self._by_key: dict[str, list[AppId]] = {}  # The key is that of a submission.
         self._next_worker = 0
         self.cluster_id = ""
 

@@ -23,7 +23,7 @@ AUTOSCALE: Final = "autoscale"
 _GROWTH_MAX: Final = 4.0
 #: While it catches up it has less to do than it does; so much counts at least, and tasks stay.
 _CATCHING_UP: Final = 0.8
-#: Unless that would take so many cool-downs.
+#: They do not if that would take so many cool-downs.
 _COOLDOWNS_TO_CATCH_UP: Final = 10
 #: After a change that was refused, or has failed, it waits for so many cool-downs.
 _COOLDOWNS_AFTER_TROUBLE: Final = 10
@@ -83,8 +83,10 @@ class Autoscale:
         self._executors_min = max(1, executors)
         self._executors = self._executors_min
         self._cooldown_ms = cooldown_ms
-        self._lags: deque[tuple[int, float]] = deque()  # Of one slice, and when they were so.
-        self._texts: dict[str, tuple[str, int]] = {}  # By step: the last decision, and when.
+        self._lags: deque[tuple[int, float]] = deque()  # The lags of one slice, and their times.
+        self._texts: dict[
+            str, tuple[str, int]
+        ] = {}  # The last decision of each step, and its time.
         self._trouble = ""
         #: More tasks would be right, and it depends on the slots that are free.
         self.asks_for_slots = False

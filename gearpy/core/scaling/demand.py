@@ -17,8 +17,7 @@ class Demand:
     """The work of one step, in tasks that would be busy all the time, by slices of a cool-down.
 
     Growing is quick and shrinking slow, so that noise does not make tasks come and go: more tasks
-    if the last two slices would keep tasks busier than the middle between their aim and all of
-    their time; fewer only if all slices would be content with fewer.
+    if the last two slices ask for them, fewer only if all slices would be content.
     """
 
     def __init__(self, slice_ms: int) -> None:

@@ -17,7 +17,7 @@ from gearpy.ids import ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import SourceProbe, TaskClock
 from gearpy.messages.summaries import ErrorCard
 
-#: What somebody else has ended says nothing of the input; see `exit_cause`.
+#: A process that somebody else has ended says nothing of the input; see `exit_cause`.
 _BY_OTHERS: Final = re.compile(
     r"exited with code 1(30|37|43)\b|killed by signal (1|2|3|9|15)\b(?!: out of memory)"
 )
@@ -55,11 +55,15 @@ class Deaths:
         cause: str,
         now_ms: int,
     ) -> Verdict:
-        hit = [each for each in regions if each.ran_in(executor_id, launch) and self._of(each)]
-        hit = [each for each in hit if each.attempt not in self._judged]
+        hit = [
+            each
+            for each in regions
+            if each.launches.get(executor_id) == launch and each.made_at_ms > 0 and self._of(each)
+            if each.attempt not in self._judged
+        ]
         if not hit:
             return "restart"
-        if not died_by_itself(cause):  # Or nobody knows so far; see `Recovery`.
+        if not died_by_itself(cause):  # Nobody may know so far; see `Recovery`.
             is_searched = any(each in self.regions for each in hit)
             return "search" if is_searched and self._probing.goes_on() else "restart"
         if not self._probing.is_searching and hit != self.regions:

@@ -19,7 +19,7 @@ from gearpy.messages.app import LeftOut, SourceProbe
 
 #: A partition of a source, and the task that reads it.
 Part: TypeAlias = tuple[TaskId, str]
-#: What to do about a death: restart as always; restart to search, which costs nothing; give up.
+#: The choice after a death: restart as always; restart to search, at no cost; give up.
 Verdict: TypeAlias = Literal["restart", "search", "stop"]
 
 #: Records that a source reads in an epoch, from the first search on.
@@ -67,10 +67,10 @@ class Probing:
     def __init__(self, *, steps_over: bool) -> None:
         self._steps_over = steps_over
         self._search: _Search | None = None
-        self._place: Mapping[Part, bytes] | None = None  # Of the last death, or of the search.
+        self._place: Mapping[Part, bytes] | None = None  # The last death, or the search, was there.
         self._deaths = 0
         self._begun_ms = 0
-        self.cause = ""  #: Of the last death.
+        self.cause = ""  #: It tells of the last death.
         self.why_stopped = ""  #: Why no search helps; empty if none was to be made.
 
     @property
@@ -174,7 +174,7 @@ class Probing:
     ) -> _Search | None:
         """Return how to go on behind one more death; None: that does not help."""
         size = quota(search.size, epochs)
-        if search.leaves_out:  # To read it is enough to die.
+        if search.leaves_out:  # The process dies although it only reads it.
             wider: dict[LeftOut, LeftOut] = {"record": "block", "block": "file"}
             if search.leaves_out in wider:
                 return replace(search, leaves_out=wider[search.leaves_out])

@@ -12,22 +12,18 @@ from gearpy.messages.app import HaltSources, HaltState, TaskClock
 _LEAD_MS: Final = 20_000
 #: How fast event time goes is told by so long a time.
 _SPAN_MS: Final = 10_000
-#: What a source has to be told is said again after so long.
+#: An order that a source does not follow is repeated after so long.
 _REPEAT_MS: Final = 2_000
 
 
 class TimedHalt:
-    """Halts all sources of a change at one event time, and tells when all are there.
+    """Halts all sources of a change at one event time, exactly, and tells when all are there.
 
-    Exact or not at all: a source that was told too late, or cannot hold back what is newer, makes
-    the change impossible. So does one that is not there long after another: what waits is not
-    shown meanwhile. Silent partitions are not waited for, as for watermarks.
+    A source that was told too late, cannot hold records back, or comes long after another makes the
+    change impossible. Silent partitions are not waited for, as for watermarks.
 
     Invariant: it `is_reached` only when all sources have heard, those that are not silent have
     promised the time, and one has.
-
-    Args:
-        timeout_ms: all must be there so long after the first one.
     """
 
     def __init__(self, time_ms: int, names: Mapping[TaskId, str], *, timeout_ms: int) -> None:
@@ -37,7 +33,7 @@ class TimedHalt:
         self.refusal = ""  #: Why the change cannot be; empty if it can.
         self.names = dict(names)
         self._timeout_ms = timeout_ms
-        self._first_ms: int | None = None  # Since when one is there, and others are not.
+        self._first_ms: int | None = None  # One is there since then, and others are not.
         self._progress: deque[tuple[int, int]] = deque()  # When event time was where.
 
     def has_passed(self, reports: Mapping[TaskId, TaskClock]) -> str:
@@ -118,7 +114,7 @@ class HaltOrders:
 
     def __init__(self) -> None:
         self.has_halted = False  #: A source has reported that it is to halt.
-        self._again_ms: dict[tuple[int, int], int] = {}  # By attempt, and what it was told.
+        self._again_ms: dict[tuple[int, int], int] = {}  # The key is an attempt and its order.
 
     def on_report(self, clock: TaskClock) -> None:
         self.has_halted = self.has_halted or clock.halt is not None

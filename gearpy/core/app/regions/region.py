@@ -17,8 +17,8 @@ RegionState: TypeAlias = Literal["waiting", "deployed", "stopping", "done"]
 class Region:
     """A connected part of an application, from its first attempt to its end.
 
-    ``waiting`` for executors, for the end of a pause, or for an epoch to be stored; ``deployed``,
-    starting, running, or closing; ``stopping``, to start again or to end; ``done``.
+    ``waiting`` for executors, the end of a pause, or an epoch to be stored; ``deployed``, starting,
+    running, or closing; ``stopping``, to start again or to end; ``done``.
 
     Invariant: an attempt goes on from the newest complete epoch that is not damaged.
     """
@@ -110,9 +110,6 @@ class Region:
         if self.is_completed and self.state == "stopping" and self._deployment is not None:
             return self._deployment.awaits(executor_id)
         return self.state != "done" and executor_id in self.executors
-
-    def ran_in(self, executor_id: ExecutorId, launch: int) -> bool:
-        return self.launches.get(executor_id) == launch and self.made_at_ms > 0
 
     def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
         assert self.state == "waiting", self.state

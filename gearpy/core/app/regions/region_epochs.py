@@ -43,19 +43,14 @@ class RegionEpochs:
     """Ends epochs while the tasks of a region run, and keeps the epochs that a restart needs.
 
     When all tasks have come to the end of their streams, or the region is drained, one last epoch
-    is ended; the region is closed when it is stored and all sinks know. Without it their last
-    results would never be complete. If something is in flight at the end of that epoch, its
-    results belong to another one, which is the last then.
+    makes their results complete; the region is closed when it is stored and all sinks know.
 
     Invariant: the epoch that an attempt goes on from is stored; no sink is told of one that is not.
-    No epoch number comes twice. Each file that was stored for the region is needed by its
-    history, awaits an epoch that lists it, or is given out once to be deleted.
+    No epoch number comes twice. Each stored file is needed, awaits an epoch, or is given out once
+    to be deleted.
 
-    Attributes:
-        first_end_ms: no epoch begins to end before this time.
-        is_held: what is complete is not stored before `release`, and is lost with its attempt.
-        halt_ms: the event time at which sources halt; no epoch but the last one is told to end
-            there or later, as they might not come that far for long.
+    Epochs end from ``first_end_ms`` on. What is complete while it ``is_held`` is not stored before
+    `release`. Sources halt at ``halt_ms``, so no epoch but the last is told to end there.
     """
 
     def __init__(
@@ -93,7 +88,7 @@ class RegionEpochs:
         self._final_epoch: int | None = None
         self._is_whole = False  # The streams were at their ends when the last epoch began to end.
         self._is_draining = False
-        self._last_cut_ms: int | None = None  # Where a drain ends.
+        self._last_cut_ms: int | None = None  # A drain ends at this event time.
         self.is_wanted = False  #: A task keeps so much that the epoch should end before its time.
         self.keeps_files = False  #: Another version reads them: none is written anew.
         self.stored = 0  #: So many epochs of the present attempt are.
@@ -107,7 +102,7 @@ class RegionEpochs:
         self._idle: set[TaskId] = set()
         self._finished: set[TaskId] = set()
         self.aborted = 0  #: So many epochs were given up.
-        self.last_abort = ""  #: Which one was the last, and why.
+        self.last_abort = ""  #: It names the last one, and the reason.
 
     def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
         self._placement = placement
@@ -190,7 +185,7 @@ class RegionEpochs:
     def on_over(self) -> None:
         """Note that the attempt is over, or fails: none of its epochs will be complete."""
         if self._is_begun:
-            # Also if not all tasks ran: those that did may have sent records, which may come late.
+            # Some tasks may have run, and their records may come late.
             # A session that ends before its successor opens is known by its epoch alone.
             last = self.next_epoch if self._coordinator is None else self._coordinator.epoch
             self.next_epoch = last + 1

@@ -120,13 +120,5 @@ class RegionSet:
                 tasks.setdefault(executor_id, []).append(task)
         return tasks
 
-    def linked_attempts(self, ends: Iterable[ExecutorId]) -> frozenset[int]:
-        wanted = set(ends)
-        return frozenset(
-            each.attempt
-            for each in self._regions
-            if each.attempt is not None and each.is_linked and wanted <= each.executors
-        )
-
     def take_garbage(self) -> tuple[SnapshotFile, ...]:
         return tuple(file for each in self._regions for file in each.epochs.take_garbage())
