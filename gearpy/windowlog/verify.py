@@ -30,14 +30,10 @@ class Checked:
 
 
 def verify(log: WindowLog) -> Checked:
-    """Read all files of a log.
+    """Read all files of a log, which must be there.
 
     Rows are compared by the columns that tell them apart; where there are none, a row may come
-    twice. What a run has written that began anew, rather than from a checkpoint, is its own: the
-    same windows may be there again.
-
-    Raises:
-        ConfigError: there is no log.
+    twice. A run that began anew, rather than from a checkpoint, may have the same windows again.
     """
     view = log.view()
     checked = Checked()

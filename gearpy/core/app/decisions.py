@@ -48,10 +48,8 @@ class HeldUp(Struct, frozen=True, kw_only=True):
 class StoreManifest(Struct, frozen=True, kw_only=True):
     """Store a complete epoch durably, then call `ApplicationCore.on_manifest_stored`.
 
-    Comes again until that is called. Until then no attempt of the region begins, and no sink is
-    told that the epoch is complete. ``also`` are epochs of other regions: all are stored in one
-    go, or none. ``ends_trial``: that the version stays is stored with them, and what is
-    ``untried`` all the same, for people.
+    It comes again until then. All epochs are stored in one go, or none. ``ends_trial``: that the
+    version stays is stored with them, and what is ``untried`` all the same, for people.
     """
 
     manifest: Manifest

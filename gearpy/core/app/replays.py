@@ -28,10 +28,7 @@ class _Given:
 
 
 class GivenBack:
-    """Gives records once more that a restart would lose.
-
-    No source reads them again: when their region goes back to an epoch from before they were given,
-    the tasks have never seen them.
+    """Gives records once more that a restart would lose, as no source reads them again.
 
     Invariant: each record is given to an attempt once, and to a later attempt only if no epoch of
     an earlier one surely has it.

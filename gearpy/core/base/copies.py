@@ -41,11 +41,7 @@ _FROZEN_SLOTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 def own_each(values: list[Any]) -> list[Any]:
     """Return copies that share no mutable parts with the values; immutable values as they are.
 
-    Args:
-        values: a list, or a table, which never changes.
-
-    Raises:
-        TypeError: one can change, and cannot be copied.
+    Raises `TypeError` if one can change, and cannot be copied.
     """
     if type(values) is not list:
         return values

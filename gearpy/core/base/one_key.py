@@ -39,12 +39,8 @@ _ADVICE: Final = "choose text, numbers, times or a tuple of them as the key"
 def one_key(key: Any) -> Any:
     """Return the key that stands for all that are stored as this one.
 
-    A dict of such keys does not find others among them: neither NaN nor a time in a repeated hour.
-    So a key that is not found in one is looked up once more as this gives it; keys that are found
-    cost nothing.
-
-    Raises:
-        ConfigError: such a value can be no key.
+    A dict finds neither NaN nor a time in a repeated hour; only keys that it does not find are
+    looked up once more as this gives them. Raises `ConfigError` if such a value can be no key.
     """
     kind = type(key)
     return key if kind in PLAIN else (_RULES.get(kind) or _rule_of(key))(key)

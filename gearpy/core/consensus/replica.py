@@ -56,14 +56,13 @@ class _Parts:
 class Replica:
     """Agrees with other members on a log of commands, of which no promised one is lost.
 
-    Whatever a message of this member reveals is on its disk before the message is returned; only
-    a leader sends entries while it writes them itself. An entry is applied when a majority of the
-    members has it on disk, and this one, too.
+    All that a message reveals is on disk before the message is returned; only a leader sends
+    entries while it writes them. An entry is applied when a majority and this member have it on
+    disk.
 
     Invariant: a term has one leader at most; two logs with an entry of the same index and term are
-    the same up to it; a leader has all entries that were ever applied anywhere.
-
-    Raft: `Replica` is a server. Leases are not used: no promise depends on a clock.
+    the same up to it; a leader has all entries that were ever applied anywhere. No promise depends
+    on a clock.
     """
 
     def __init__(

@@ -26,9 +26,8 @@ from gearpy.errors import LogDamaged, SnapshotDamaged
 class SalvagedLog(Struct, frozen=True, kw_only=True):
     """The readable part of a log.
 
-    Attributes:
-        lost_epochs: keys, such as ``0/17``, of epochs that count and cannot be read.
-        lost_messages: how many messages were in the damaged files; None if that cannot be told.
+    ``lost_epochs`` are keys, such as ``0/17``, of epochs that count and cannot be read;
+    ``lost_messages`` is None if their number cannot be told.
     """
 
     damage: tuple[LogDamaged, ...]

@@ -277,13 +277,9 @@ class CoordinatorLogWriter:
     def open(self, *, instead: CoordinatorState | None = None) -> Steps[None]:
         """Open the log; appends of earlier openings do not count from now on.
 
-        Args:
-            instead: begins with this in place of what the files say, as they are damaged.
-
-        Raises:
-            LogAbsent: it is not there, although a launch is known to have opened it.
-            LogSuperseded: a later launch has opened it, or does so at the same time.
-            LogDamaged: what counts cannot be read.
+        It begins with ``instead`` where the files are damaged. Raises `LogAbsent` if a launch is
+        known to have opened it and it is gone, `LogSuperseded` if a later launch has opened it, and
+        `LogDamaged`.
         """
         names: Sequence[str] = yield ListNames()
         opened = [each.opening.launch for each in files_of(names) if each.kind != "segment"]
@@ -309,11 +305,9 @@ class CoordinatorLogWriter:
     def append(self, messages: Sequence[CoordinatorMessage]) -> Steps[None]:
         """Add messages, all or none; they count when this returns.
 
-        What an error has stopped comes first, also if there are no messages now.
-
-        Raises:
-            LogSuperseded: a later opening is there; whether they count is up to it.
-            StoreAway: what was appended before is not there at present.
+        Messages that an error has stopped come first. Raises `LogSuperseded` if a later opening is
+        there, which decides whether they count, and `StoreAway` if earlier ones are not there at
+        present.
         """
         if self._newer:
             raise self._superseded()

@@ -175,10 +175,8 @@ class Dag:
     ) -> "Dag":
         """Make a dag and number its processors in topological order from 0.
 
-        The ids given are provisional: they only say which processors an edge joins, and of
-        several processors that could come next, the one given first does. `Dag.renumbering`
-        of a dag made with the provisional ids tells what became of them.
-        Gearpump: `StreamApplication`.
+        The ids given only say which processors an edge joins; of several that could come next, the
+        one given first does. Gearpump: `StreamApplication`.
         """
         given = tuple(processors)
         by_id = {spec.id: spec for spec in given}
@@ -370,10 +368,7 @@ def place(
     """Give every task an executor, by the executors' slots and the machines that they are bound to.
 
     Executors of the same ``hosts`` share the tasks of the processors that are bound to these; those
-    without share all others.
-
-    Raises:
-        ConfigError: no executor has a slot for some of the tasks.
+    without share all others. Raises `ConfigError` if none has a slot for some of the tasks.
     """
     executors_of: dict[tuple[str, ...], dict[ExecutorId, int]] = {}
     for executor_id, slots in executor_slots.items():
@@ -396,11 +391,10 @@ def place(
 def _shared_out(
     tasks: Sequence[TaskId], executor_slots: Mapping[ExecutorId, int]
 ) -> dict[TaskId, ExecutorId]:
-    """Share tasks out among executors.
+    """Share tasks out among executors, each of which gets some that stand in a row.
 
-    An executor gets some that stand in a row, so that it has some of each processor, and a
-    record often finds its next task in the same process. It gets its share of the tasks, rounded,
-    and more tasks than it has slots only where there are more tasks than slots at all. Gearpump:
+    A record then often finds its next task in the same process. Each gets its share, rounded, and
+    more tasks than slots only where there are more tasks than slots at all. Gearpump:
     `TaskScheduler`.
     """
     slots = {executor: executor_slots[executor] for executor in sorted(executor_slots)}

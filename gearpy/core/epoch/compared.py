@@ -34,12 +34,8 @@ class DifferentOutput:
 class OutputComparison:
     """Counts the records that only one version has put out, and keeps the first ones as examples.
 
-    Within an epoch it does not matter in which order records come. Of one key the records that
-    only one side has are told in pairs.
-
-    Attributes:
-        then, now: records of the version that runs, and of the other one.
-        missing, added: records that only the first has, or only the second.
+    The order within an epoch does not matter. ``then`` and ``now`` count all records of the two
+    versions, ``missing`` and ``added`` those that only one has.
     """
 
     def __init__(self, *, examples: int) -> None:

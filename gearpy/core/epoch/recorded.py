@@ -79,15 +79,9 @@ def rerun_path(
 ) -> RerunPath:
     """Find recordings of a task that lead from a stored epoch up to a later one.
 
-    A task that failed in an epoch began again from a stored one, with other numbers of epochs: of
-    all recordings behind a stored epoch only those of one attempt go together.
-
-    Args:
-        after: begin with the newest stored epoch that is not later than this; None: any.
-        until: the epoch to end in; None: the one in which the task failed last, or else the last.
-
-    Raises:
-        ConfigError: there are none.
+    Only recordings of one attempt go together. They begin with the newest stored epoch up to
+    ``after``, and end in ``until``, or where the task failed last, or with the last. Raises
+    `ConfigError` if there are none.
     """
     known = sorted(recorded, key=lambda each: (each.has_failed, each.epoch), reverse=True)
     starts = [0, *sorted(complete)]
@@ -129,17 +123,8 @@ def following(
 ) -> RerunPath | None:
     """Find the recordings behind one, or a new start where none leads on from it.
 
-    Recordings that end with a failure are left out.
-
-    Args:
-        at: the newest that is known; None for none.
-
-    Returns:
-        recordings that follow, with no ``after``; or those behind a stored epoch. None if there is
-        nothing new.
-
-    Raises:
-        ConfigError: nothing is known and nothing is recorded.
+    Recordings that end with a failure are left out. Those that follow have no ``after``. None if
+    there is nothing new; raises `ConfigError` if nothing is known and nothing is recorded.
     """
     known = [each for each in recorded if not each.has_failed]
     if at is None:

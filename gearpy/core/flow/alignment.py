@@ -27,20 +27,13 @@ class EpochEnd(Struct, frozen=True):
 class LinkAlignment(Generic[M]):
     """Passes messages on epoch by epoch; holds back messages of links that are ahead.
 
-    A link has ended an epoch with its first data message of a later one. Whatever comes on it
-    then is held back, in order, until every link has ended the epoch. What comes from elsewhere
-    is passed on.
+    A link has ended an epoch with its first data message of a later one; what comes behind it waits
+    until every link has. Unless it ``is_holding_back``, all is passed on at once, and an `EpochEnd`
+    only says that nothing of the epoch will follow; `hold_back` then lets links wait that are
+    ahead.
 
-    Invariant: in what is passed on, each link keeps its order; before ``EpochEnd(n)`` stands no
-    message of an epoch after ``n``, and behind it none up to ``n``; an `EpochEnd` stands there as
-    soon as all links have ended the epoch, and then no link has a held message of the next.
-
-    Unless it ``is_holding_back``: then every message is passed on at once, and an `EpochEnd` only
-    says that nothing of the epoch will follow; messages of later ones may stand before it. Until
-    the epoch ends, `hold_back` lets links wait that are ahead, all the same.
-
-    Args:
-        is_holding_back: whether links that are ahead wait.
+    Invariant: each link keeps its order; before ``EpochEnd(n)`` comes no message of an epoch after
+    ``n``, and behind it none up to ``n``; it comes as soon as all links have ended the epoch.
     """
 
     def __init__(
@@ -64,11 +57,8 @@ class LinkAlignment(Generic[M]):
     def take(self, link: TaskId, message: M, epoch: int | None) -> Sequence[M | EpochEnd]:
         """Take a message; return the messages to process now, in this order.
 
-        Args:
-            epoch: of a data message; None for others, which only keep their place.
-
-        Raises:
-            MessageLost: the link was at a later epoch before.
+        Messages without an ``epoch`` only keep their order. Raises `MessageLost` where the link was
+        at a later epoch before.
         """
         newest = self._newest.get(link)
         if newest is None:

@@ -18,17 +18,12 @@ class HeldResult(NamedTuple):
 class AsyncWindow:
     """Keeps records whose calls run, and the results of finished calls.
 
-    Ordered, a result waits for those of all records before it; else results come as they are done.
-    A record may get ahead of a watermark that it has followed, which makes it no older; a
-    watermark never gets ahead of a record that is older.
+    If ``ordered``, a result waits for those of all records before it. A record may get ahead of a
+    watermark that it has followed; a watermark never gets ahead of a record that is older.
 
-    Invariant: each record that was taken gives one result or fails, once; ``passed_ms`` only
-    grows, is never above the watermark that was taken, and no record that was not late when it
-    was taken is older than ``passed_ms`` when it is given back.
-
-    Args:
-        size: so many may be held; more are only those that came with the last of them.
-        ordered: give results in the order of the records.
+    Invariant: each record that was taken gives one result or fails, once; ``passed_ms`` only grows,
+    is never above the watermark that was taken, and no record that was not late is older than it
+    when it is given back.
     """
 
     def __init__(self, size: int, *, ordered: bool) -> None:

@@ -71,13 +71,11 @@ class _Target(Struct):
 class Subscription:
     """Credit window between one task and the tasks of one downstream processor.
 
-    Counts what was sent and acknowledged for each target and says when to stop and when to
-    ask. Owned by one `TaskRunner`, hence no lock. Gearpump: `Subscription`.
+    A target says itself how much of the window it uses. Owned by one `TaskRunner`, hence no lock.
+    Gearpump: `Subscription`.
 
-    Invariant: ``0 <= pending(t) <= window_records`` for every target ``t`` as long as the
-    owner sends no more than `credit`.
-
-    How much of the window a target uses, it says itself, as it knows how fast it is.
+    Invariant: ``0 <= pending(t) <= window_records`` for every target ``t`` as long as the owner
+    sends no more than `credit`.
     """
 
     def __init__(self, *, targets: int, limits: FlowLimits) -> None:
@@ -143,14 +141,10 @@ class Subscription:
         return self._ask(self._targets[target], now_ms)
 
     def on_ack(self, target: int, *, seq: int, received: int, room: int = 0) -> None:
-        """Free the credit of acknowledged records.
+        """Free the credit of acknowledged records; ``room`` is how many the target wants, if not 0.
 
-        Args:
-            room: the records that the target wants to have under way; 0: it does not say.
-
-        Raises:
-            MessageLost: the target did not get as many records as were sent.
-                Gearpump: `Subscription.receiveAck` throws `MsgLostException`.
+        Raises `MessageLost` if it did not get as many records as were sent. Gearpump:
+        `Subscription.receiveAck` throws `MsgLostException`.
         """
         if received != seq:
             raise MessageLost(f"target {target} has {received} of {seq} records")

@@ -26,11 +26,7 @@ _DROP: Final = -1
 def distinct_keys(table: Table, key: FieldGetter | FieldsGetter) -> _Keys | None:
     """Return the different keys of a table, and for each row which of them is its own.
 
-    They are what ``key`` would give for the rows.
-
-    Returns:
-        None where a column's values cannot be told apart at once, or there is no such column:
-        they have to be looked at row by row.
+    None where a column's values cannot be told apart at once, or there is no such column.
     """
     names, columns = key.names, table.batch.schema
     if any(len(columns.get_all_field_indices(name)) != 1 for name in names):

@@ -54,10 +54,9 @@ class Write:
 class Refuse:
     """Writing on would be wrong.
 
-    "given-up": a later start of the task has the name, or another run that goes on from a copy of
-    the same checkpoint. "ahead": epochs were shown that come after the one that the task goes on
-    from. "forgotten": the marker is gone, so that nobody can tell whether the epochs that wait were
-    shown.
+    "given-up": a later start has the name, or another run that goes on from the same checkpoint.
+    "ahead": later epochs were committed. "forgotten": the marker is gone, so that nobody can tell
+    which were.
     """
 
     because: Literal["given-up", "ahead", "forgotten"]
@@ -68,27 +67,18 @@ Step: TypeAlias = Open | ReadMarker | Write | Pause | Refuse
 
 
 class EpochTransactions:
-    """Decides the steps of a task to show each complete epoch once, one transaction for each.
+    """Decides the steps of a task to commit each complete epoch once, one transaction for each.
 
-    A transaction has a name, of the task in this run. Its opening fences all tasks that had the
-    name before: what they left open is aborted, what they had begun to commit is finished. So what
-    the marker says after that is settled. Any failure is answered alike: open, look, and write
-    what the marker does not have. A start that was fenced by an earlier one, which was frozen and
-    goes on, opens again; the earlier one sees a greater incarnation in the marker, and gives up.
-    So does one that finds another start of its own incarnation behind itself.
+    Opening a name fences all tasks that had it before and settles their transactions. Any failure
+    is answered alike: open, read the marker, write the epochs that it lacks. A start that was
+    fenced by an earlier one opens again; one that finds a greater incarnation, or another start of
+    its own, gives up.
 
-    Ask `next` what to do, do it, tell what came of it, and ask again.
+    Ask `next` what to do, do it, tell what came of it, and ask again. ``is_over``: the name is of
+    an earlier run, of which nothing new comes; it may have gone on. ``waiting`` are epochs that may
+    not be committed.
 
     Invariant: an epoch is written only when a marker, read since the name was opened, is older.
-
-    Args:
-        incarnation: of this start of the task; later ones are greater.
-        epoch: that the task goes on from.
-        written: the newest epoch that is known to be shown.
-        waiting: epochs up to ``epoch`` of which that is not known.
-        start: a random word of this start; the same in all its markers.
-        is_over: the name is of an earlier run, of which nothing new comes; it may have gone on.
-        rng: spreads pauses.
     """
 
     def __init__(

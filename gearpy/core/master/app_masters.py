@@ -103,9 +103,8 @@ class _Kept(Struct):
 class AppMasters:
     """Keeps one app master for each living application, as far as its budget allows.
 
-    Reads what is stored from a `MasterState`; the shell applies what is returned to it, in
-    order, before the next event. A launch that was given up once stays given up, so that of
-    two app masters of an application the master hears one only.
+    The shell applies what is returned, in order, before the next event. A launch that was given up
+    once stays given up.
 
     Invariant: each living application is in exactly one phase; every phase but ``running`` and
     ``waiting-for-slot`` ends by itself.
