@@ -104,11 +104,18 @@ class ConsoleWriter(SinkWriter):
         self._file = file
 
     def write_batch(self, batch: Batch) -> None:
-        """Print the records."""
         with _LOCK:
             lines = self._lines_of(batch.values)
             if lines:
-                _print("\n".join(lines), self._file or sys.stdout)
+                text = "\n".join(lines)
+                file = self._file or sys.stdout
+                try:
+                    print(text, file=file, flush=True)
+                except UnicodeEncodeError:
+                    # The application must not end because the terminal lacks a character.
+                    encoding = file.encoding or "ascii"
+                    shown = text.encode(encoding, "backslashreplace").decode(encoding)
+                    print(shown, file=file, flush=True)
 
 
 def _plain_lines(values: Sequence[Any]) -> list[str]:
@@ -117,13 +124,3 @@ def _plain_lines(values: Sequence[Any]) -> list[str]:
 
 def _json_lines(values: Sequence[Any]) -> list[str]:
     return json_lines("stdout", values).decode().split("\n")[:-1]
-
-
-def _print(text: str, file: TextIO) -> None:
-    try:
-        print(text, file=file, flush=True)
-    except UnicodeEncodeError:
-        # The application must not end because the terminal lacks a character.
-        encoding = file.encoding or "ascii"
-        shown = text.encode(encoding, "backslashreplace").decode(encoding)
-        print(shown, file=file, flush=True)

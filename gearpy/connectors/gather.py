@@ -19,11 +19,7 @@ from gearpy.task.api.interfaces import Sink, SinkWriter
 
 
 class GatherSink(Sink):
-    """Keeps records of an application of this process.
-
-    Args:
-        first: keep so many of the first ones, drop the others; None for no such limit.
-        last: keep so many of the last ones; None for no such limit.
+    """Keeps the first or last records of an application of this process.
 
     Runs on: threads of tasks write, any thread reads.
     """
@@ -49,19 +45,15 @@ class GatherSink(Sink):
         return [value for batch in self._found() for value in batch.values]
 
     def table(self, operator: str, schema: RowSchema | None = None) -> pa.Table:
-        """Return the records as columns, the same ones that a window log of the stream has.
-
-        Args:
-            operator: name to blame for a record that does not fit.
-            schema: of the records, if it is known: it also counts when there are none.
-
-        Raises:
-            OperatorError: records do not fit to each other.
-            ConfigError: there are none, and nothing tells the columns.
-        """
+        """Return the records as columns, the same ones that a window log of the stream has."""
         batches = self._found()
-        if not batches:
-            return _empty(schema)
+        if not batches and schema is None:
+            raise ConfigError(
+                "there is no record, so nothing tells the columns: give the source a schema, or "
+                "wait longer for one"
+            )
+        if not batches and schema is not None:
+            return schema.arrow.empty_table()
         columns = LogColumns(operator)
         if all(type(batch.values) is Table for batch in batches):
             found = [columns.batch_of(each.values, each.timestamps) for each in batches]
@@ -74,10 +66,10 @@ class GatherSink(Sink):
         return table
 
     def take(self, batch: Batch) -> None:
-        """Keep the records of a batch that are still wanted."""
         with self._lock:
             if self._first is not None and len(batch.values) > self._first - self._kept:
-                batch = _part(batch, slice(0, self._first - self._kept))
+                part = slice(0, self._first - self._kept)
+                batch = Batch(batch.values[part], batch.timestamps[part])
             if not len(batch.values):
                 return
             is_table = type(batch.values) is Table
@@ -93,7 +85,9 @@ class GatherSink(Sink):
         with self._lock:
             batches, over = [*self._batches], self._kept - (self._last or self._kept)
         if over > 0:
-            batches[0] = _part(batches[0], slice(over, None))
+            batch = batches[0]
+            part = slice(over, None)
+            batches[0] = Batch(batch.values[part], batch.timestamps[part])
         return batches
 
 
@@ -105,10 +99,6 @@ class _Writer(SinkWriter):
 
     def write_batch(self, batch: Batch) -> None:
         self._sink.take(batch)
-
-
-def _part(batch: Batch, part: slice) -> Batch:
-    return Batch(batch.values[part], batch.timestamps[part])
 
 
 def _typed(values: list[Any]) -> tuple[list[Any], dict[int, str]]:
@@ -132,12 +122,3 @@ def _typed(values: list[Any]) -> tuple[list[Any], dict[int, str]]:
     names = [name for name, _ in known]
     rows = zip(*(column for _, column in known), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows], unknown
-
-
-def _empty(schema: RowSchema | None) -> pa.Table:
-    if schema is None:
-        raise ConfigError(
-            "there is no record, so nothing tells the columns: give the source a schema, or wait "
-            "longer for one"
-        )
-    return schema.arrow.empty_table()

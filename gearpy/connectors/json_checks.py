@@ -49,11 +49,7 @@ def is_one_each(lines: bytes, rows: int) -> bool:
 
 
 def check_levels(lines: Sequence[bytes], levels_max: int) -> None:
-    """Refuse JSON with values in values in values; cheap where lines are short.
-
-    Raises:
-        ValueError: a line nests deeper.
-    """
+    """Refuse JSON with values in values in values; cheap where lines are short."""
     for line in lines:
         if len(line) <= levels_max or line.count(b"{") + line.count(b"[") <= levels_max:
             continue
@@ -65,21 +61,13 @@ def check_levels(lines: Sequence[bytes], levels_max: int) -> None:
 
 
 def check_digits(lines: bytes) -> None:
-    """Refuse numbers that no type of Arrow holds: it would take them for infinity.
-
-    Raises:
-        ValueError: there is one.
-    """
+    """Refuse numbers that no type of Arrow holds: it would take them for infinity."""
     if _DIGITS.search(lines) and _DIGITS.search(_TEXT.sub(b"", lines)):
         raise ValueError(f"a number has more than {_DIGITS_MAX} digits")
 
 
 def values_of(lines: bytes) -> list[Any]:
-    """Return what is in lines of JSON, of any kind; blank lines are passed over.
-
-    Raises:
-        ValueError: one is no JSON, has half a character in it, or nests too deep.
-    """
+    """Return what is in lines of JSON, of any kind; blank lines are passed over."""
     filled = [line for line in lines.split(b"\n") if line.strip()]
     check_levels(filled, VALUE_LEVELS_MAX)
     # By its bytes, `json` would take some of them for UTF-16.
@@ -96,13 +84,7 @@ def values_of(lines: bytes) -> list[Any]:
 
 
 def cause_of(line: bytes, schema: pa.Schema | None, parse: Any) -> str:
-    """Return the words for why a line of JSON was refused by Arrow.
-
-    Args:
-        line: of the file.
-        schema: of the rows.
-        parse: reads lines by a schema.
-    """
+    """Return the words for why Arrow, which ``parse`` asks, has refused a line of JSON."""
     try:
         values = values_of(line)
     except json.JSONDecodeError as error:

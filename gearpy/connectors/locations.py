@@ -30,7 +30,7 @@ _MS_PER_S: Final = 1000
 _TIME_KEYS: Final = ("mtime", "LastModified", "last_modified", "updated", "created")
 #: What they call something that is other when the content is.
 _VERSION_KEYS: Final = ("ETag", "etag", "md5Hash")
-_EDGE_BYTES: Final = 4096  # Of the beginning and of the end, which tell the content.
+_EDGE_BYTES: Final = 4096  # Beginning and end tell the content.
 _DIGEST_BYTES: Final = 16
 _ASKED_FILES: Final = 32  # Each is a request; many files are on all machines anyway.
 
@@ -59,10 +59,8 @@ class FoundFile:
 
     Attributes:
         name: absolute path or URL.
-        size: in bytes.
         changed_ms: when it was last changed; 0 if nobody knows.
         version: what its file system says that is another when the content is; "" if nothing.
-        options: of the store that it is in, as fsspec takes them.
     """
 
     name: str
@@ -100,14 +98,6 @@ class Locations:
     """Paths and patterns; ``*``, ``?``, ``[...]``, and ``**`` for folders of any depth.
 
     A folder means all files in it whose names do not begin with ``_`` or a dot.
-
-    Args:
-        operator: name of the function that was given them, for errors.
-        patterns: at least one.
-        options: of the store at a URL, as fsspec takes them.
-
-    Raises:
-        ConfigError: one is no path; or there are options, and no URL.
     """
 
     def __init__(
@@ -137,11 +127,7 @@ class Locations:
         return ", ".join(self._patterns)
 
     def look_up(self) -> list[FoundFile]:
-        """Return the files, by name; each once.
-
-        Raises:
-            ConfigError: a pattern matches none; all such patterns at once.
-        """
+        """Return the files, by name; each once."""
         found: dict[str, FoundFile] = {}
         mistakes = []
         for pattern in self._patterns:
@@ -155,20 +141,39 @@ class Locations:
 
     def look_again(self) -> list[FoundFile]:
         found = [file for pattern in self._patterns for file in self._matches(pattern)]
-        return sorted({file.name: file for file in found if file.is_settled}.values(), key=_name)
+        settled = {file.name: file for file in found if file.is_settled}
+        return [settled[name] for name in sorted(settled)]
 
     def _matches(self, pattern: str) -> list[FoundFile]:
         if _is_url(pattern):
-            return _at_url(self._operator, pattern, self._options)
-        return _local(pattern)
+            files, path = _file_system(self._operator, pattern, self._options)
+            files.invalidate_cache()
+            try:
+                is_folder = files.isdir(path)
+                infos = (
+                    files.ls(path, detail=True)
+                    if is_folder
+                    else files.glob(path, detail=True).values()
+                )
+                named = [each for each in infos if each["type"] == "file"]
+                found = [_found_at(files, each, self._options) for each in named]
+                return [file for file in found if file.is_settled] if is_folder else found
+            except FileNotFoundError:
+                return []
+            except OSError as error:
+                raise _unreachable(self._operator, pattern, error) from error
+        pattern = os.path.expanduser(pattern)  # noqa: PTH111
+        if os.path.isdir(pattern):  # noqa: PTH112
+            everything = glob.glob(os.path.join(glob.escape(pattern), "*"))  # noqa: PTH118, PTH207
+            return [file for file in map(_regular, everything) if file and file.is_settled]
+        # A name with brackets may be meant as it is.
+        is_name = os.path.lexists(pattern)
+        paths = [pattern] if is_name else glob.glob(pattern, recursive=True)  # noqa: PTH207
+        return [file for file in map(_regular, paths) if file]
 
 
 def file_at(operator: str, name: str, options: StoreOptions | None = None) -> FoundFile:
-    """Return a file that was looked up before, as it is now.
-
-    Raises:
-        ConfigError: it is not there.
-    """
+    """Return a file that was looked up before, as it is now."""
     if _is_url(name):
         files, path = _file_system(operator, name, options)
         try:
@@ -191,11 +196,7 @@ def unpacker_of(name: str) -> Callable[[Any], BinaryIO] | None:
 
 
 def open_found(operator: str, file: FoundFile) -> BinaryIO:
-    """Open a file to read it; one that is packed as its content.
-
-    Raises:
-        ConfigError: it cannot be opened.
-    """
+    """Open a file to read it; one that is packed as its content."""
     unpack = unpacker_of(file.name)
     try:
         if unpack is not None and not _is_url(file.name):
@@ -208,11 +209,7 @@ def open_found(operator: str, file: FoundFile) -> BinaryIO:
 
 
 class DamagedFile(ValueError):
-    """A packed file that cannot be unpacked any further: it is cut, damaged, or not packed so.
-
-    Attributes:
-        data: what was unpacked before the damage, and not given yet.
-    """
+    """A packed file that cannot be unpacked any further; ``data`` was unpacked before."""
 
     def __init__(self, error: Exception, at: int, data: bytes = b"") -> None:
         self.data = data
@@ -229,11 +226,7 @@ def check_is_damage(error: Exception) -> None:
 
 
 class _Content(io.BufferedIOBase):
-    """The content of a packed file.
-
-    Raises:
-        DamagedFile: when it is read, or gone to a place behind the damage.
-    """
+    """The content of a packed file; raises `DamagedFile` at the damage, or behind it."""
 
     def __init__(self, unpack: Callable[[Any], Any], packed: Any) -> None:
         self._content = unpack(packed)
@@ -279,11 +272,8 @@ class _Content(io.BufferedIOBase):
 def content_version(operator: str, file: FoundFile) -> str:
     """Return a version that changes whenever the file's content changes, the same on all machines.
 
-    That is what the file system says; else a digest of how the file begins and ends, as copies
-    may have other times and numbers. So it misses a change in the middle of the same length.
-
-    Raises:
-        ConfigError: it cannot be read.
+    That is what the file system says; without that a digest of how the file begins and ends, as
+    copies may have other times and numbers. So it misses a change in the middle of the same length.
     """
     if file.version:
         return file.version
@@ -316,9 +306,6 @@ def block_hosts(operator: str, found: Sequence[FoundFile]) -> list[str]:
     """Return the machines that have blocks of some files, those with most bytes first.
 
     Of many files only the largest are asked for. A store that does not tell has none.
-
-    Raises:
-        GearpyError: the store does not answer.
     """
     sizes = Counter[str]()
     for file in sorted(found, key=lambda each: each.size, reverse=True)[:_ASKED_FILES]:
@@ -352,17 +339,6 @@ def _opened(operator: str, file: FoundFile) -> Any:
     return files.open(path, "rb")
 
 
-def _local(pattern: str) -> list[FoundFile]:
-    pattern = os.path.expanduser(pattern)  # noqa: PTH111
-    if os.path.isdir(pattern):  # noqa: PTH112
-        everything = glob.glob(os.path.join(glob.escape(pattern), "*"))  # noqa: PTH118, PTH207
-        return [file for file in map(_regular, everything) if file and file.is_settled]
-    # A name with brackets may be meant as it is.
-    is_name = os.path.lexists(pattern)
-    paths = [pattern] if is_name else glob.glob(pattern, recursive=True)  # noqa: PTH207
-    return [file for file in map(_regular, paths) if file]
-
-
 def _regular(path: str) -> FoundFile | None:
     path = os.path.abspath(path)  # noqa: PTH100 - links stay links
     try:
@@ -373,8 +349,7 @@ def _regular(path: str) -> FoundFile | None:
 
 
 def _found(path: str, info: os.stat_result) -> FoundFile:
-    changed_ms = info.st_mtime_ns // _NS_PER_MS
-    return FoundFile(path, info.st_size, changed_ms)
+    return FoundFile(path, info.st_size, info.st_mtime_ns // _NS_PER_MS)
 
 
 # -- URLs --------------------------------------------------------------------------------------
@@ -398,22 +373,6 @@ def _file_system(operator: str, url: str, options: StoreOptions | None) -> tuple
     return files, path
 
 
-def _at_url(operator: str, pattern: str, options: StoreOptions) -> list[FoundFile]:
-    files, path = _file_system(operator, pattern, options)
-    files.invalidate_cache()
-    try:
-        if files.isdir(path):
-            infos = files.ls(path, detail=True)
-            found = [_found_at(files, info, options) for info in infos if info["type"] == "file"]
-            return [file for file in found if file.is_settled]
-        infos = files.glob(path, detail=True).values()
-        return [_found_at(files, info, options) for info in infos if info["type"] == "file"]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise _unreachable(operator, pattern, error) from error
-
-
 def _found_at(files: Any, info: dict[str, Any], options: StoreOptions | None) -> FoundFile:
     changed_ms = next((_ms(info[key]) for key in _TIME_KEYS if info.get(key)), 0)
     version = next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), "")
@@ -432,7 +391,3 @@ def _ms(time: Any) -> int:
 
 def _unreachable(operator: str, name: str, error: OSError) -> GearpyError:
     return GearpyError(f"{operator}: cannot look up {name}: {error}")
-
-
-def _name(file: FoundFile) -> str:
-    return file.name

@@ -155,7 +155,19 @@ class CollectionSource(Source):
     ) -> None:
         if parts < 1:
             raise ConfigError(f"collection: partitions is {parts}, must be 1 or more")
-        self._values, self._times = _columns(values, takes_messages=timestamp is None)
+        self._values: list[Any] = []
+        self._times: list[int] = []
+        for value in values:
+            if not isinstance(value, Message):
+                self._values.append(value)
+                self._times.append(0)
+                continue
+            if timestamp is not None:
+                raise ConfigError(
+                    f"collection: {value!r:.100} has an event time: leave out timestamp="
+                )
+            self._values.append(value.value)
+            self._times.append(event_time_ms(value.timestamp))
         self._timestamp = timestamp
         self._parts = parts
         self._bound_ms = bound_ms
@@ -203,7 +215,6 @@ class CollectionReader(SourceReader):
         self._position = position
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return the next values."""
         values = self._values[self._position : self._position + max_records]
         self._position += len(values)
         self.finished = self._position >= len(self._values)
@@ -284,20 +295,3 @@ class MemoryWriter(SinkWriter):
         values = list(batch.messages()) if self._messages else batch.values
         with self._lock:
             self._results.extend(values)
-
-
-def _columns(values: Iterable[Any], *, takes_messages: bool) -> tuple[list[Any], list[int]]:
-    out: list[Any] = []
-    times: list[int] = []
-    for value in values:
-        if isinstance(value, Message):
-            if not takes_messages:
-                raise ConfigError(
-                    f"collection: {value!r:.100} has an event time: leave out timestamp="
-                )
-            out.append(value.value)
-            times.append(event_time_ms(value.timestamp))
-        else:
-            out.append(value)
-            times.append(0)
-    return out, times

@@ -36,11 +36,6 @@ def takes(shared: type, defaults: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def check_options(function: str, given: Mapping[str, Any], shared: type) -> None:
-    """Refuse an option that is none in the words of Python, which names who was called.
-
-    Raises:
-        TypeError: there is one.
-    """
     for name in given:
         if name not in shared.__annotations__:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")

@@ -160,16 +160,7 @@ class RowsPlace(TypedDict):
 
 
 class TableSource(Source):
-    """A table in memory; see `rows`.
-
-    Args:
-        schema: of the rows.
-        batch: all of them.
-        times: their event times.
-        parts: number of partitions.
-        bound_ms: how far out of order the times are.
-        note: what was done to values, for people.
-    """
+    """A table in memory; see `rows`."""
 
     replayable = True
     bounded = True
@@ -232,7 +223,6 @@ class TableReader(SourceReader):
         self._position = resume["position"] if resume else 0
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return the next rows."""
         stop = self._position + max_records
         rows, times = self._rows[self._position : stop], self._times[self._position : stop]
         self._position += len(rows)
@@ -406,7 +396,7 @@ class _MadeReader(SourceReader):
         times = self._stamped(batch)
         if times is None:
             self._order.on_records([self._now_ms()])
-            return _all_at(self.watermark_ms, batch.num_rows)
+            return Times(pa.repeat(pa.scalar(self.watermark_ms, pa.int64()), batch.num_rows))
         self._order.on_records([times.bounds()[1]])
         return times
 
@@ -435,14 +425,10 @@ def _batch_of(data: Any, schema: Any) -> tuple[pa.RecordBatch, RowSchema]:
 
 def _times(operator: str, batch: pa.RecordBatch, name: str | None, unit: TimeUnit) -> Times:
     if name is None:
-        return _all_at(0, batch.num_rows)
+        return Times(pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows))
     check_unit(operator, unit)
     check_time_column(operator, name, batch.schema)
     try:
         return Times(times_of(batch.column(name), unit))
     except (ValueError, ConfigError) as error:
         raise ConfigError(f"{operator}: column {name!r}: {error}") from error
-
-
-def _all_at(time_ms: int, count: int) -> Times:
-    return Times(pa.repeat(pa.scalar(time_ms, pa.int64()), count))

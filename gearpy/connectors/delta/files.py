@@ -79,9 +79,6 @@ def stats_of(metadata: Any) -> str:
     """Return the statistics of a Parquet file for the log, so that readers can pass over it.
 
     The least and greatest values are told of whole numbers, dates and times.
-
-    Args:
-        metadata: `pyarrow.parquet.FileMetaData`.
     """
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
@@ -99,7 +96,7 @@ def stats_of(metadata: Any) -> str:
         # A group of nulls alone has none.
         if known and all(each.has_min_max or not each.num_values for each in found):
             low, high = min(each.min for each in known), max(each.max for each in known)
-            if _is_told(low):
+            if isinstance(low, int | date) and not isinstance(low, bool):
                 with suppress(OverflowError):  # No bound is told for the last ms that there is.
                     least[name], greatest[name] = _told(low), _told(high, is_upper=True)
     stats = {
@@ -109,10 +106,6 @@ def stats_of(metadata: Any) -> str:
         "nullCount": nulls,
     }
     return json.dumps(stats, separators=(",", ":"))
-
-
-def _is_told(value: Any) -> bool:
-    return isinstance(value, int | date) and not isinstance(value, bool)
 
 
 def _told(value: Any, *, is_upper: bool = False) -> Any:

@@ -55,16 +55,7 @@ class DeltaFile(NamedTuple):
 
 
 class DeltaLog:
-    """The log of one table, as it was when it was read last.
-
-    Runs on: one thread.
-
-    Args:
-        name: of the sink, for errors.
-        url: of the table; a path is one on this machine.
-        options: of the store, as `deltalake` takes them.
-        folder: where the table is, if it is on this machine.
-    """
+    """The log of one table, as it was when it was read last. Runs on one thread."""
 
     def __init__(
         self, name: str, url: str, options: Mapping[str, str] | None, folder: Path | None
@@ -87,14 +78,12 @@ class DeltaLog:
             if self._table is not None:
                 self._table.update_incremental()
             else:
-                self._table = self._opened()
+                try:
+                    opened = DeltaTable(self._url, storage_options=self._options)
+                except TableNotFoundError:
+                    opened = None
+                self._table = opened
         return self._table is not None
-
-    def _opened(self) -> DeltaTable | None:
-        try:
-            return DeltaTable(self._url, storage_options=self._options)
-        except TableNotFoundError:
-            return None
 
     def create(
         self, schema: pa.Schema, *, partition_by: Sequence[str], properties: Mapping[str, str]
@@ -124,11 +113,7 @@ class DeltaLog:
         return list(self._read().metadata().partition_columns)
 
     def check(self) -> None:
-        """Refuse a table whose files need more than rows.
-
-        Raises:
-            ConfigError: says what.
-        """
+        """Refuse a table whose files need more than rows."""
         table = self._read()
         mistakes = [
             f"{self._name}: table {self._url} has {key}={value}, which gearpy cannot write"
@@ -151,11 +136,6 @@ class DeltaLog:
             raise ConfigError(*mistakes)
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
-        """Add columns that may be null.
-
-        Raises:
-            CommitConflict: try again.
-        """
         added = Schema.from_arrow(pa.schema(fields)).fields
         new = [Field(each.name, each.type, nullable=True) for each in added]
         with self._blamed("add columns to"):
@@ -243,7 +223,11 @@ class DeltaLog:
             return
         log = self._folder / _LOG
         if self._durable < 0:
-            since, first = time.time() - _UNSAFE_S, f"{_checkpoint_of(log):020}"
+            try:
+                checkpoint_of = int(json.loads((log / _POINTER).read_bytes())["version"])
+            except (OSError, ValueError, KeyError, TypeError):
+                checkpoint_of = 0
+            since, first = time.time() - _UNSAFE_S, f"{checkpoint_of:020}"
             for each in log.iterdir():
                 if each.name >= first and each.is_file() and each.stat().st_mtime >= since:
                     _sync(each)
@@ -263,14 +247,6 @@ class DeltaLog:
                     if each.stat().st_mtime_ns > self._pointer_ns:
                         _sync(each)
                 self._pointer_ns = changed_ns
-
-
-def _checkpoint_of(log: Path) -> int:
-    """Return the version that readers begin with; no reader needs earlier ones."""
-    try:
-        return int(json.loads((log / _POINTER).read_bytes())["version"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
 
 
 def _sync(file: Path) -> None:

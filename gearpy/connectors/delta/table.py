@@ -100,13 +100,6 @@ def delta_table(
 
 
 class DeltaSink(Sink):
-    """See `delta_table`.
-
-    Args:
-        table: its columns.
-        more: see `DeltaOptions`.
-    """
-
     transactional = True
     waits_for_store = True
     columnar = True
@@ -122,11 +115,6 @@ class DeltaSink(Sink):
         return f"{_NAME}({self._url}{prefix})"
 
     def open(self, task_index: int, parallelism: int) -> "DeltaWriter":
-        """Return the writer of one task.
-
-        Raises:
-            ConfigError: the table cannot be made there.
-        """
         home: Any = import_module(_WRITER)
         options = home.DeltaOptions(url=self._url, **self._more)
         writer: DeltaWriter = home.delta_writer(self._table, options, task=task_index)

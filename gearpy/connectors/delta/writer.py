@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, TypedDict
 
-# Ships no type information.
-import pyarrow as pa  # type: ignore[import-untyped]
-
 from gearpy.connectors.delta.files import local_folder, remote_folder, stats_of
 from gearpy.connectors.delta.log import CommitConflict, DeltaFile, DeltaLog
 from gearpy.connectors.folders.part_names import PartNames, run_in_names
@@ -35,10 +32,6 @@ class DeltaOptions:
     """The options of a Delta table, beyond its columns.
 
     Attributes:
-        url: where it is.
-        storage: options of the store.
-        properties: of a table that is made.
-        add_columns: whether a table gets columns that it has not.
         keep_rewritten: whether rows stay that come again and cannot be removed.
         attempts_max: of one transaction.
         pause_ms: before the second attempt; twice as long before each further one, ...
@@ -73,11 +66,6 @@ class PreparedRows(TypedDict):
 
 
 def delta_writer(table: TableOptions, options: DeltaOptions, *, task: int) -> "DeltaWriter":
-    """Return the writer of one task.
-
-    Raises:
-        ConfigError: the table cannot be made there.
-    """
     folder = local_folder(options.url)
     if folder is not None and not folder.parent.is_dir():
         raise ConfigError(f"{table.operator}: folder {folder.parent} does not exist: make it first")
@@ -92,15 +80,6 @@ class DeltaWriter(TransactionalWriter):
 
     Each of its transactions notes who has written it and for which epoch, so that one that was
     written is not written again, by nobody, and a process that was given up writes none.
-
-    Args:
-        log: of the table.
-        files: the folder of the table.
-        table: its columns.
-        options: of the table.
-        task: whose rows these are.
-        rng: spreads pauses.
-        pause: waits for some seconds.
     """
 
     atomic = True
@@ -129,7 +108,7 @@ class DeltaWriter(TransactionalWriter):
         self._is_fit = self._has_written = False
         self._run = ""
         self._incarnation = 0
-        self._claims: dict[str, LedgerClaim] = {}  # By the run that they are on.
+        self._claims: dict[str, LedgerClaim] = {}  # By run.
         self._begun = 1  # Rows that come belong to this epoch or to a later one.
 
     def begin(self, context: SinkContext) -> None:
@@ -150,13 +129,7 @@ class DeltaWriter(TransactionalWriter):
         run: str,
         incarnation: int,
     ) -> None:
-        """Take the lane over, remove files of later epochs, show prepared ones.
-
-        Raises:
-            ConfigError: gearpy cannot write to the table.
-            GearpyError: what was prepared is gone, somebody later has the lane, or rows that come
-                again were merged with others.
-        """
+        """Take the lane over, remove files of later epochs, show prepared ones."""
         self._run, self._incarnation = run, incarnation
         self._begun = epoch + 1
         if self.resumes and self._has_written:
@@ -177,7 +150,6 @@ class DeltaWriter(TransactionalWriter):
         self._fit()
 
     def prepare(self, epoch: int) -> PreparedRows | None:
-        """Wait until the files are durable; readers do not see them yet."""
         files: list[PreparedFile] = []
         self._rows.settle()
         self._fit()
@@ -195,11 +167,6 @@ class DeltaWriter(TransactionalWriter):
         return {"run": self._run, "begun": begun, "files": files} if files else None
 
     def commit(self, epoch: int, prepared: PreparedRows | None) -> None:
-        """Let the log name the files, unless it does.
-
-        Raises:
-            GearpyError: a file is gone, or somebody later has the lane.
-        """
         if prepared is None:
             return
         self._need_table()
@@ -248,15 +215,6 @@ class DeltaWriter(TransactionalWriter):
                 f"{self._name}: table {self._options.url} is partitioned by "
                 f"{self._log.partition_columns}, partition_by gives {names}"
             )
-        self._add_columns(self._missing(schema))
-        self._is_fit = True
-
-    def _missing(self, schema: pa.Schema) -> list[pa.Field]:
-        """Return the columns that the table has not.
-
-        Raises:
-            ConfigError: it has one of another type, or gets no more.
-        """
         known = self._log.schema
         missing = [each for each in schema if each.name not in known.names]
         mistakes = [
@@ -273,18 +231,16 @@ class DeltaWriter(TransactionalWriter):
             )
         if mistakes:
             raise ConfigError(*mistakes)
-        return missing
 
-    def _add_columns(self, missing: Sequence[pa.Field]) -> None:
-        def add() -> bool:
+        def add() -> None:
             self._log.refresh()
-            known = self._log.schema.names
-            if left := [each for each in missing if each.name not in known]:
+            there = self._log.schema.names
+            if left := [each for each in missing if each.name not in there]:
                 self._log.add_columns(left)
-            return True
 
         if missing:
             self._attempt(add)
+        self._is_fit = True
 
     # -- transactions ----------------------------------------------------------------------
 
@@ -294,19 +250,23 @@ class DeltaWriter(TransactionalWriter):
         """Take a lane over unless it is this writer's, and commit an epoch unless it is."""
         lane, claim = Lane(run_in_names(run), self._sink, self._task), self._claims[run]
 
-        def settle() -> bool:
+        def settle() -> None:
             self._log.refresh()
             found = self._log.entry(lane)
             parts: list[LanePart] = []
             if found.owner != claim.owner and found.committed > claim.since:
-                parts = self._parts_of(lane)
+                parts = [
+                    LanePart(path, part.epoch, part.incarnation)
+                    for path in self._log.paths()
+                    for part in self._names.shown_parts([path.rpartition("/")[2]])
+                    if (part.run, part.task) == (lane.run, lane.task)
+                ]
                 self._check_rewritten(lane, found, parts, claim.since)
             change = next_change(found, claim, epoch=epoch, parts=parts)
             if change is None:
                 self._log.sync()  # A process that was given up may have shown it just now.
             else:
                 self._apply(lane, change, prepared)
-            return True
 
         self._attempt(settle)
 
@@ -314,7 +274,12 @@ class DeltaWriter(TransactionalWriter):
         files: list[DeltaFile] = []
         if change.step.commits and prepared is not None:
             files = [DeltaFile(**each) for each in prepared["files"]]
-            self._check_files(files)
+        for each in files:
+            if not is_whole(self._files, each.path, written=each.size, who=self._name):
+                raise GearpyError(
+                    f"{self._name}: {each.path} of table {self._options.url}, which was written "
+                    "before, is gone: was the table vacuumed with a short retention"
+                )
         begun = self._begun if prepared is None else prepared["begun"]
         if change.remove:
             _log.warning(
@@ -326,22 +291,6 @@ class DeltaWriter(TransactionalWriter):
                 self._options.url,
             )
         self._log.commit(lane, change, files=files, begun=begun)
-
-    def _check_files(self, files: Sequence[DeltaFile]) -> None:
-        for each in files:
-            if not is_whole(self._files, each.path, written=each.size, who=self._name):
-                raise GearpyError(
-                    f"{self._name}: {each.path} of table {self._options.url}, which was written "
-                    "before, is gone: was the table vacuumed with a short retention"
-                )
-
-    def _parts_of(self, lane: Lane) -> list[LanePart]:
-        return [
-            LanePart(path, part.epoch, part.incarnation)
-            for path in self._log.paths()
-            for part in self._names.shown_parts([path.rpartition("/")[2]])
-            if (part.run, part.task) == (lane.run, lane.task)
-        ]
 
     def _check_rewritten(
         self, lane: Lane, found: LedgerEntry, parts: Sequence[LanePart], since: int
@@ -360,7 +309,7 @@ class DeltaWriter(TransactionalWriter):
             )
         _log.warning("%s: their rows may be there twice", what)
 
-    def _attempt(self, action: Callable[[], bool]) -> None:
+    def _attempt(self, action: Callable[[], None]) -> None:
         """Do it; again, if somebody else has changed the table meanwhile."""
         options = self._options
         for attempt in range(1, options.attempts_max + 1):

@@ -4,8 +4,10 @@ import logging
 import lzma
 import os
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, BinaryIO, Final, Literal, Protocol, TypeAlias
+from contextlib import suppress
+from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
 from gearpy.connectors.files.rotation import FileMark, found_again, mark_of, successor
 from gearpy.errors import GearpyError, OperatorError
@@ -17,48 +19,35 @@ _BEFORE_BYTES: Final = 256  #: Are looked at again with what follows them.
 OnLost: TypeAlias = Literal["fail", "skip"]
 
 
-class ReadableFile(Protocol):
-    """The file from which a `FileReader` has its bytes."""
+class ReadableFile(ABC):
+    """The file from which a `FileReader` has its bytes; by default it is complete."""
 
-    grows: bool  #: Whether there may be more bytes later.
+    grows = False  #: Whether there may be more bytes later.
 
+    @abstractmethod
     def read_at(self, offset: int, size: int) -> bytes:
         """Return bytes from the offset on, fewer than asked for only at the end."""
-        ...
 
     def has_changed(self, read_to: int) -> bool:
         """Whether another file is there now than the one that was read up to here."""
-        ...
+        return False
 
     def mark(self, offset: int) -> FileMark | None:
-        """Return the mark of the file that was read up to here; None if it has none."""
-        ...
+        """Return the mark of the file that was read up to here; None if it stays where it is."""
+        return None
 
-    def close(self) -> None:
-        """Release everything."""
-        ...
+    def close(self) -> None:  # noqa: B027 - most have nothing open
+        pass
 
 
-class RegularFile:
-    """A file that is complete. Opened for each block, so that any number can be read in turns.
-
-    Args:
-        path: the file.
-        info: what `os.stat` said of it.
-    """
-
-    grows = False
+class RegularFile(ReadableFile):
+    """A file that is complete. Opened for each block, so that any number can be read in turns."""
 
     def __init__(self, path: str, info: os.stat_result) -> None:
         self._path = path
         self._identity = _identity(info)
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Read a block.
-
-        Raises:
-            GearpyError: it is not the same file any more.
-        """
         with open(self._path, "rb", buffering=0) as file:  # noqa: PTH123 - Path is slow
             if _identity(os.fstat(file.fileno())) != self._identity:
                 raise GearpyError(
@@ -67,25 +56,9 @@ class RegularFile:
                 )
             return _read(file, offset, size)
 
-    def has_changed(self, read_to: int) -> bool:
-        return False
 
-    def mark(self, offset: int) -> None:
-        """Return nothing: it is complete, and stays where it is."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class PackedFile:
-    """A file that is complete and packed. Stays open until its end: each other time begins anew.
-
-    Args:
-        path: the file.
-        unpack: opens a path as its content.
-    """
-
-    grows = False
+class PackedFile(ReadableFile):
+    """A file that is complete and packed. Stays open until its end: each other time begins anew."""
 
     def __init__(self, path: str, unpack: Callable[[str], BinaryIO]) -> None:
         self._path = path
@@ -93,15 +66,14 @@ class PackedFile:
         self._content: BinaryIO | None = None
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Read a block of the content.
-
-        Raises:
-            GearpyError: it is damaged, or has become shorter.
-        """
         try:
             if self._content is None:
                 self._content = self._unpack(self._path)
-                self._check_reaches(self._content, offset)
+                if (end := self._content.seek(offset)) < offset:
+                    raise GearpyError(
+                        f"{self._path} has {end} bytes in it, cannot resume at {offset}: it was "
+                        "changed since it was read"
+                    )
             data = _read(self._content, offset, size)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise GearpyError(
@@ -112,31 +84,16 @@ class PackedFile:
             self.close()
         return data
 
-    def _check_reaches(self, content: BinaryIO, offset: int) -> None:
-        if (end := content.seek(offset)) < offset:
-            raise GearpyError(
-                f"{self._path} has {end} bytes in it, cannot resume at {offset}: it was changed "
-                "since it was read"
-            )
-
-    def has_changed(self, read_to: int) -> bool:
-        """Never asked, as it does not grow."""
-        return False
-
-    def mark(self, offset: int) -> None:
-        """Return nothing: it is complete, and stays where it is."""
-
     def close(self) -> None:
         if self._content is not None:
             self._content.close()
             self._content = None
 
 
-class GrowingFile:
+class GrowingFile(ReadableFile):
     """A file that is still written to. Stays open, to read a replaced file to its end.
 
     Args:
-        path: the file.
         mark: of the file that was read before, which may have been rotated since.
         on_lost: whether to go on with the new one where the one that was read is not found.
     """
@@ -157,11 +114,7 @@ class GrowingFile:
         self._is_lost = False  # The one that was read before; the file at the path is another one.
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Read a block; nothing as long as there is no file.
-
-        Raises:
-            OperatorError: it was rotated since it was read, and nobody knows where the rest is.
-        """
+        """Read a block; nothing as long as there is no file."""
         if self._file is None and not self._opened(offset):
             return b""
         before = self._before if self._before_end == offset else b""
@@ -184,7 +137,7 @@ class GrowingFile:
             return False  # It may be on its way to be replaced.
         if _identity(info) == _identity(opened):
             changed = info.st_size < read_to or self._is_rewritten
-        else:  # Else there is more to read before.
+        else:  # What it still has is read first.
             changed = opened.st_size <= read_to and self._goes_on_behind(opened)
         if changed:
             self._mark, self._marked_at = None, -1
@@ -198,12 +151,14 @@ class GrowingFile:
         except FileNotFoundError:
             return False
         # Files may have been rotated since, and another one be the next.
-        if successor(self._path, read) != following or not _is_at(following, file):
-            file.close()
-            return False
-        self.close()
-        self._file = file
-        return True
+        with suppress(FileNotFoundError):
+            is_next = successor(self._path, read) == following
+            if is_next and _identity(os.stat(following)) == _identity(os.fstat(file.fileno())):  # noqa: PTH116 - as above
+                self.close()
+                self._file = file
+                return True
+        file.close()
+        return False
 
     def mark(self, offset: int) -> FileMark | None:
         if self._file is not None and offset != self._marked_at:
@@ -261,13 +216,6 @@ def _read(file: BinaryIO | Any, offset: int, size: int) -> bytes:
     while data and len(data) < size and (more := file.read(size - len(data))):
         data += more
     return data
-
-
-def _is_at(path: str, file: BinaryIO) -> bool:
-    try:
-        return _identity(os.stat(path)) == _identity(os.fstat(file.fileno()))  # noqa: PTH116 - as above
-    except FileNotFoundError:
-        return False
 
 
 def _identity(info: os.stat_result) -> tuple[int, int]:

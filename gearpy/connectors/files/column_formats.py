@@ -58,23 +58,15 @@ class _Groups(ABC):
 
     @abstractmethod
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a group."""
+        pass
 
     @abstractmethod
     def close(self) -> None:
-        """Close the file."""
+        pass
 
 
 class GroupTables:
-    """Reads one file by groups of rows.
-
-    Args:
-        file: what is read.
-        groups: of the open file.
-        fit: what rows must be.
-        bad: takes those that are not.
-        place: where to begin.
-    """
+    """Reads one file by groups of rows."""
 
     def __init__(
         self, file: FoundFile, groups: _Groups, fit: Fit, bad: BadRows, place: GroupPlace
@@ -87,9 +79,9 @@ class GroupTables:
         self._bad = bad
         self._columns = [name for name in fit.schema.names if name in groups.schema.names]
         self._group = place["group"]
-        self._row = place["row"]  # Of the group, taken or bad.
+        self._row = place["row"]  # So many rows of the group are taken or bad.
         self._batches: Iterator[pa.RecordBatch] | None = None
-        self._rest: pa.RecordBatch | None = None  # Of a batch, not taken yet.
+        self._rest: pa.RecordBatch | None = None  # It is left of a batch.
         self._is_text = True  # All texts of the batch are.
 
     def take(self, max_rows: int) -> FilePiece | None:
@@ -103,7 +95,28 @@ class GroupTables:
         try:
             return self._piece(taken)
         except ARROW_ERRORS:
-            return self._without_bad(taken, first)
+
+            def on_bad(at: int, error: Exception) -> None:
+                where = f"row {first + at} of group {self._group}"
+                row = taken.slice(at, 1)
+                shown = {}
+                for name, column in zip(row.schema.names, without_texts(row).columns, strict=True):
+                    try:
+                        shown[name] = column[0].as_py()
+                    except Exception:  # noqa: BLE001 - a value that Python has none for; the error tells it
+                        shown[name] = f"<{column.type}>"
+                self._bad.take(where, error, shown)
+
+            def make(rows: Sequence[int]) -> FilePiece:
+                return self._piece(taken.slice(rows[0], len(rows)))
+
+            parts = list(fitting_parts(range(taken.num_rows), make, on_bad))
+            if not parts:
+                return self._fit.piece(conformed(taken.slice(0, 0), self._schema))
+            table = pa.Table.from_batches([part.values for part in parts]).combine_chunks()
+            times = [part.times for part in parts if part.times is not None]
+            (batch,) = table.to_batches() or [parts[0].values]
+            return FilePiece(batch, pa.concat_arrays(times) if times else None)
 
     @property
     def place(self) -> GroupPlace:
@@ -151,23 +164,8 @@ class GroupTables:
             check_texts(batch)
         return self._fit.piece(conformed(batch, self._schema))
 
-    def _without_bad(self, batch: pa.RecordBatch, first: int) -> FilePiece:
-        def on_bad(at: int, error: Exception) -> None:
-            where = f"row {first + at} of group {self._group}"
-            self._bad.take(where, error, _shown(batch.slice(at, 1)))
-
-        def make(rows: Sequence[int]) -> FilePiece:
-            return self._piece(batch.slice(rows[0], len(rows)))
-
-        parts = list(fitting_parts(range(batch.num_rows), make, on_bad))
-        if parts:
-            return _joined(parts)
-        return self._fit.piece(conformed(batch.slice(0, 0), self._schema))
-
 
 class ParquetFileFormat:
-    """Parquet files."""
-
     name = "parquet"
     note = ""
 
@@ -180,14 +178,13 @@ class ParquetFileFormat:
         return wider_schema(one, other)
 
     def check(self, schema: pa.Schema) -> None:
-        """See `FileFormat`."""
+        """All columns are known to it."""
 
     def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> GroupTables:
-        operator = self.name
-        groups = _opened_groups(operator, file)
+        groups = _opened_groups(self.name, file)
         try:
-            _check_schema(operator, file, groups.schema, fit)
-            check_whole(operator, file, groups.schema.names, fit)
+            _check_schema(self.name, file, groups.schema, fit)
+            check_whole(self.name, file, groups.schema.names, fit)
         except BaseException:
             groups.close()
             raise
@@ -202,9 +199,21 @@ class ArrowFormat(ParquetFileFormat):
 
 
 def _opened_groups(operator: str, file: FoundFile) -> _Groups:
-    opened = _opened(operator, file)
+    if file.is_local and not file.is_packed:
+        try:
+            opened = pa.OSFile(file.name)  # No Python is in between.
+        except OSError as error:
+            raise ConfigError(f"{operator}: cannot read {file.name}: {error}") from error
+    else:
+        opened = open_found(operator, file)
     try:
-        groups = _ParquetGroups(opened) if operator == "parquet" else _arrow_groups(opened)
+        groups: _Groups
+        if operator == "parquet":
+            groups = _ParquetGroups(opened)
+        else:
+            is_file = opened.read(len(_MAGIC)) == _MAGIC
+            opened.seek(0)
+            groups = _ArrowFileGroups(opened) if is_file else _ArrowStreamGroups(opened)
         plain_schema(groups.schema)  # Names have to be text.
         return groups
     except _DAMAGE as error:
@@ -213,16 +222,6 @@ def _opened_groups(operator: str, file: FoundFile) -> _Groups:
         form = "a Parquet file" if operator == "parquet" else "an Arrow file"
         cause = shortened(f"{file.name} is not {form}: {error}")
         raise ConfigError(f"{operator}: {cause}: {FILE_CURE}") from error
-
-
-def _opened(operator: str, file: FoundFile) -> Any:
-    """Open a file without Python in between, if it is on this machine."""
-    if file.is_local and not file.is_packed:
-        try:
-            return pa.OSFile(file.name)
-        except OSError as error:
-            raise ConfigError(f"{operator}: cannot read {file.name}: {error}") from error
-    return open_found(operator, file)
 
 
 class _ParquetGroups(_Groups):
@@ -251,12 +250,6 @@ class _ParquetGroups(_Groups):
     def close(self) -> None:
         self._file.close()
         self._opened.close()
-
-
-def _arrow_groups(opened: Any) -> _Groups:
-    magic = opened.read(len(_MAGIC))
-    opened.seek(0)
-    return _ArrowFileGroups(opened) if magic == _MAGIC else _ArrowStreamGroups(opened)
 
 
 class _ArrowFileGroups(_Groups):
@@ -293,11 +286,7 @@ class _ArrowStreamGroups(_Groups):
 
 
 def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose offsets and sizes are within it, as to use others ends the process.
-
-    Raises:
-        pa.ArrowInvalid: they are not.
-    """
+    """Return a batch whose offsets and sizes are within it, as to use others ends the process."""
     try:
         batch.validate(full=True)
     except pa.ArrowInvalid:
@@ -305,29 +294,11 @@ def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _shown(row: pa.RecordBatch) -> dict[str, Any]:
-    shown = {}
-    for name, column in zip(row.schema.names, without_texts(row).columns, strict=True):
-        try:
-            shown[name] = column[0].as_py()
-        except Exception:  # noqa: BLE001 - a value that Python has none for; the error tells it
-            shown[name] = f"<{column.type}>"
-    return shown
-
-
 def _behind(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that follow so many others."""
     for batch in batches:
         if rows < batch.num_rows:
             yield batch.slice(rows)
         rows = max(0, rows - batch.num_rows)
-
-
-def _joined(parts: Sequence[FilePiece]) -> FilePiece:
-    table = pa.Table.from_batches([part.values for part in parts]).combine_chunks()
-    times = [part.times for part in parts if part.times is not None]
-    (batch,) = table.to_batches() or [parts[0].values]
-    return FilePiece(batch, pa.concat_arrays(times) if times else None)
 
 
 def _check_schema(operator: str, file: FoundFile, found: pa.Schema, fit: Fit) -> None:
@@ -346,7 +317,7 @@ def _check_schema(operator: str, file: FoundFile, found: pa.Schema, fit: Fit) ->
                 check_cast(kind, field.type)  # Arrow would count them as microseconds.
             pa.nulls(0, kind).cast(field.type)
             if fit.is_found:
-                wider_type(kind, field.type)  # Else a text 007 would be a number.
+                wider_type(kind, field.type)  # It refuses to make a number of a text 007.
         except ARROW_ERRORS as error:
             raise ConfigError(
                 f"{operator}: column {field.name!r} of {file.name} is {kind}, which does not "

@@ -50,11 +50,6 @@ def times_of(column: pa.Array, unit: TimeUnit = "ms") -> pa.Array:
 
 
 def check_time_column(operator: str, name: str, schema: pa.Schema) -> None:
-    """Refuse a column of event times that is not there, or can have none in it.
-
-    Raises:
-        ConfigError: says what there is.
-    """
     if name not in schema.names:
         raise ConfigError(
             f"{operator}: time={name!r} is no column: there are {', '.join(schema.names) or 'none'}"
@@ -65,11 +60,6 @@ def check_time_column(operator: str, name: str, schema: pa.Schema) -> None:
 
 
 def check_unit(operator: str, unit: str) -> None:
-    """Refuse a unit that is none.
-
-    Raises:
-        ConfigError: says which there are.
-    """
     if unit not in _UNITS:
         raise ConfigError(f"{operator}: time_unit is {unit!r}, must be one of {', '.join(_UNITS)}")
 
@@ -113,11 +103,7 @@ def _from_dates(column: pa.Array) -> pa.Array:
 
 
 def times_of_texts(column: pa.Array) -> pa.Array:
-    """Return texts as times in UTC, those without a zone, too.
-
-    Raises:
-        pa.ArrowInvalid: one is no time.
-    """
+    """Return texts as times in UTC, those without a zone, too."""
     texts = pc.utf8_trim_whitespace(column)
     has_zone = pc.match_substring_regex(texts, _ZONE)
     # A date alone ends like a zone: 2026-03-01.
@@ -131,11 +117,7 @@ def times_of_texts(column: pa.Array) -> pa.Array:
 
 
 def moments_of(texts: pa.Array, zone: str | None) -> pa.Array:
-    """Return texts, with a zone or all without, as times; what is finer than a µs is cut.
-
-    Raises:
-        pa.ArrowInvalid: one is no time.
-    """
+    """Return texts, with a zone or all without, as times; what is finer than a µs is cut."""
     try:
         return texts.cast(pa.timestamp("us", zone))
     except pa.ArrowInvalid as error:

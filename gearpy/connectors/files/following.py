@@ -32,9 +32,6 @@ class FollowedFiles(Discovery[str]):
         wanted: the files that are meant, for people.
         look: returns the paths that are there now.
         open_file: opens one at a place; None is its beginning.
-        share: the files that are the task's own.
-        poll_ms: wait between two looks.
-        now_ms: the wall clock.
     """
 
     forgets = True
@@ -60,7 +57,6 @@ class FollowedFiles(Discovery[str]):
         self._gone_ms: dict[str, int] = {}  # Since when files are not there.
 
     def find(self) -> Mapping[str, Any]:
-        """Return the files that have come since the last look; look again when it is time to."""
         now_ms = self._now_ms()
         # A clock that was set back must not stop the looks.
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < self._poll_ms:
@@ -68,7 +64,13 @@ class FollowedFiles(Discovery[str]):
         self._looked_ms = now_ms
         there = self._look()
         self._files = {name: file for name, file in self._files.items() if not file.finished}
-        self._end_removed(there, now_ms)
+        gone = self._files.keys() - set(there) if there else set()
+        self._gone_ms = {
+            name: min(now_ms, since_ms) for name, since_ms in self._gone_ms.items() if name in gone
+        }
+        for name in gone:
+            if now_ms - self._gone_ms.setdefault(name, now_ms) >= _GONE_MS:
+                self._files[name].let_end()
         has_files = bool(there or self._files)
         lacks = "" if has_files else f"a file that fits {self._wanted}"
         if lacks and not self.waits_for:
@@ -84,12 +86,3 @@ class FollowedFiles(Discovery[str]):
 
     def snapshot(self) -> Mapping[str, Any]:
         return {}
-
-    def _end_removed(self, there: Sequence[str], now_ms: int) -> None:
-        gone = self._files.keys() - set(there) if there else set()
-        self._gone_ms = {
-            name: min(now_ms, since_ms) for name, since_ms in self._gone_ms.items() if name in gone
-        }
-        for name in gone:
-            if now_ms - self._gone_ms.setdefault(name, now_ms) >= _GONE_MS:
-                self._files[name].let_end()

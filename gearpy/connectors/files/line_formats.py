@@ -78,15 +78,9 @@ class CsvFormat:
     """Cells in lines.
 
     Args:
-        dialect: how they stand there.
-        skip: lines before the header that are none.
         header: how many lines have the names; none: they come from ``names`` or the schema.
         names: of the columns, in place of those in the header.
         nulls: texts that stand for a missing value, in columns that are no text.
-        encoding: of the files.
-
-    Raises:
-        ConfigError: there is no such encoding, or an option is not understood.
     """
 
     name = "csv"
@@ -141,7 +135,7 @@ class CsvFormat:
             )
 
     def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
-        """See `FileFormat`. A column of unlike values is text, as all of it is in a file."""
+        """A column of unlike values is text, as all of it is in a file."""
         there = {field.name: field.type for field in other}
         fields = []
         for field in one:
@@ -234,7 +228,14 @@ class CsvFormat:
             return _empty(pa.schema(list(kinds.items())))
         quote = self._dialect.quotes
         if may_be_open := bool(quote) and not self.multiline and quote in lines:
-            self._check_closed(lines, separator)
+            last = lines.rstrip(b"\r\n").rpartition(b"\n")[2] + b"\n"
+            try:
+                reading = pa_csv.ReadOptions(autogenerate_column_names=True)
+                twice = self._read(last + last, separator, reading)
+            except pa.ArrowInvalid as error:  # It finds no row at all.
+                raise ValueError(_IS_OPEN) from error
+            if twice.num_rows < 2:  # noqa: PLR2004 - the second one was part of a cell
+                raise ValueError(_IS_OPEN)
         read = partial(
             self._columns, lines, separator, names, keeps_blank=keeps_blank, is_found=is_found
         )
@@ -296,17 +297,6 @@ class CsvFormat:
             convert_options=converting,
         )
 
-    def _check_closed(self, lines: bytes, separator: str) -> None:
-        """Refuse a cell that goes over the last line ending, as a block may end within a cell."""
-        last = lines.rstrip(b"\r\n").rpartition(b"\n")[2] + b"\n"
-        try:
-            reading = pa_csv.ReadOptions(autogenerate_column_names=True)
-            twice = self._read(last + last, separator, reading)
-        except pa.ArrowInvalid as error:  # It finds no row at all.
-            raise ValueError(_IS_OPEN) from error
-        if twice.num_rows < 2:  # noqa: PLR2004 - the second one was part of a cell
-            raise ValueError(_IS_OPEN)
-
 
 def _rows(lines: bytes, found: int, blank: bytes | None) -> int:
     if lines.count(b"\n") + (not lines.endswith(b"\n")) == found:
@@ -324,11 +314,15 @@ class _CsvParser:
         self._is_sure = fit.is_sure
         self._empty = fit.empty
         self._kinds = dict.fromkeys(names, pa.string())
-        self._in_utc: list[str] = []  # Arrow refuses texts without a zone for these: they are UTC.
+        self._in_utc: list[str] = []  # Texts without a zone are in UTC; Arrow refuses them.
         self._whole_texts = names  # A cell without anything is an empty text.
         if schema is not None:
             self._kinds = {field.name: field.type for field in schema if field.name in names}
-            self._in_utc = [name for name, kind in self._kinds.items() if _has_zone(kind)]
+            self._in_utc = [
+                name
+                for name, kind in self._kinds.items()
+                if (pa.types.is_timestamp(kind) and kind.tz is not None)
+            ]
             self._kinds |= dict.fromkeys(self._in_utc, pa.string())
             self._whole_texts = [each.name for each in schema if not each.nullable]
         self._finer = {name: with_leaves(kind, finer) for name, kind in self._kinds.items()}
@@ -348,10 +342,8 @@ class _CsvParser:
         for name in self._whole_texts:
             if name in self._kinds and _is_text(self._kinds[name]):
                 at = batch.schema.get_field_index(name)
-                column = batch.column(at)
-                batch = (
-                    batch.set_column(at, name, column.fill_null("")) if column.null_count else batch
-                )
+                if batch.column(at).null_count:
+                    batch = batch.set_column(at, name, batch.column(at).fill_null(""))
         if self._schema is None:
             return batch.to_pylist()
         for name in self._in_utc:
@@ -384,11 +376,7 @@ class _CsvParser:
         raise ValueError(text) from error
 
     def _check_numbers(self, batch: pa.RecordBatch, lines: bytes) -> None:
-        """Refuse numbers that their columns would change.
-
-        Raises:
-            ValueError: there is one.
-        """
+        """Refuse numbers that their columns would change."""
         may_be_code = not self._is_sure and has_code(lines, self._form.code)
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if name in self._empty and pc.any(pc.not_equal(column, "")).as_py():
@@ -430,8 +418,6 @@ class _CsvParser:
 
 
 class _CsvTypes:
-    """Finds the types of lines of CSV."""
-
     def __init__(self, form: CsvFormat, names: Sequence[str]) -> None:
         self._form = form
         self._names = names
@@ -472,9 +458,11 @@ def _in_micros(kind: pa.DataType) -> pa.DataType:
     return pa.time64("us") if pa.types.is_time(kind) else kind
 
 
-class JsonLinesFormat:
-    """An object of JSON in each line."""
+def _times_as_text(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_timestamp(kind) else kind
 
+
+class JsonLinesFormat:
     name = "jsonl"
     note = ""
     multiline: Dialect | None = None
@@ -529,8 +517,6 @@ class _JsonParser:
 
 
 class _JsonTypes:
-    """Finds the types of lines of JSON."""
-
     multiline: Dialect | None = None
 
     def parse(self, lines: bytes) -> Any:
@@ -539,7 +525,10 @@ class _JsonTypes:
         json_checks.check_levels(lines.split(b"\n"), json_checks.TYPE_LEVELS_MAX)
         json_checks.check_digits(lines)
         batch = read_json_lines(lines, None)
-        schema = pa.schema([_as_json_has_it(field) for field in batch.schema])
+        # Arrow takes texts for times, and so loses their zone.
+        schema = pa.schema(
+            [each.with_type(with_leaves(each.type, _times_as_text)) for each in batch.schema]
+        )
         if large := large_columns(batch, schema.names):
             values = _objects(lines)
             for name in large:
@@ -557,11 +546,7 @@ def read_json_lines(
 ) -> pa.RecordBatch:
     """Return the objects of lines of JSON as rows of a schema; None: of whatever is in them.
 
-    Args:
-        is_whole: fields that the schema has not are refused.
-
-    Raises:
-        ValueError: there is one that does not fit, or is none.
+    With ``is_whole`` fields that the schema has not are refused.
     """
     if schema is None:
         return _one_batch(_read_json(lines, None, "infer"))
@@ -570,7 +555,12 @@ def read_json_lines(
         table = _read_json(lines, columns.by_arrow, unexpected)
     except pa.ArrowInvalid as error:
         if is_whole and "unexpected field" in str(error):
-            raise ValueError(_unexpected(lines, schema)) from error
+            names = {name for value in _objects(lines) for name in value} - {*schema.names}
+            what = repr(min(names)) if names else "inside of a record"
+            raise ValueError(
+                f"there is a field {what} that the lines looked at before did not have: give "
+                "schema= with all fields"
+            ) from error
         if columns.finer == columns.by_arrow:
             raise
         try:
@@ -616,12 +606,6 @@ def _objects(lines: bytes) -> list[Any]:
     return values
 
 
-def _unexpected(lines: bytes, schema: pa.Schema) -> str:
-    names = {name for value in _objects(lines) for name in value} - {*schema.names}
-    what = f"there is a field {min(names)!r}" if names else "there is a field inside of a record"
-    return f"{what} that the lines looked at before did not have: give schema= with all fields"
-
-
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else _empty(table.schema)
@@ -633,10 +617,6 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _has_zone(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) and kind.tz is not None
 
 
 def _check_columns(
@@ -717,19 +697,7 @@ def _found_schema(
     try:
         return plain_schema(parser.parse(b"".join(good)).schema)
     except ARROW_ERRORS:
-        raise _no_schema(operator, file, refused) from refused
-
-
-def _no_schema(operator: str, file: FoundFile, error: Exception) -> ConfigError:
-    return ConfigError(
-        f"{operator}: {file.name} does not tell what its columns are: {error}: give schema=, or "
-        "rows=True for rows of any kind"
-    )
-
-
-def _as_json_has_it(field: pa.Field) -> pa.Field:
-    """Return a column of texts where Arrow takes texts for times, and so loses their zone."""
-    times = pa.types.is_timestamp
-    return field.with_type(
-        with_leaves(field.type, lambda kind: pa.string() if times(kind) else kind)
-    )
+        raise ConfigError(
+            f"{operator}: {file.name} does not tell what its columns are: {refused}: give schema=, "
+            "or rows=True for rows of any kind"
+        ) from refused

@@ -29,9 +29,7 @@ class LineParser(Protocol):
         """
         ...
 
-    def cause(self, line: bytes, error: Exception) -> str:
-        """Return the words for what is wrong with one line."""
-        ...
+    def cause(self, line: bytes, error: Exception) -> str: ...
 
 
 class LinePlace(TypedDict):
@@ -43,17 +41,6 @@ class LinePlace(TypedDict):
 
 
 class LineTables:
-    """Reads one file of lines.
-
-    Args:
-        file: what is read.
-        opened: its content, already unpacked.
-        parser: of its lines.
-        fit: what rows must be.
-        bad: takes those that are not.
-        place: where to begin.
-    """
-
     def __init__(
         self,
         file: FoundFile,
@@ -71,10 +58,10 @@ class LineTables:
         self._bad = bad
         self._offset = place["offset"]
         self._line = place["line"]
-        self._length = 0  # Of the block.
+        self._length = 0  # The block has so many bytes.
         self._lines = 0
         self._pieces: list[FilePiece] = []
-        self._row = 0  # Taken of the block.
+        self._row = 0  # So many rows of the block are taken.
         if place["row"]:
             rows = place["row"]
             while rows > 0 and (piece := self.take(rows)) is not None:
@@ -121,11 +108,18 @@ class LineTables:
         multiline, reads_little = self._parser.multiline, self._fit.reads_little
         size = _LITTLE_BYTES if reads_little else BLOCK_BYTES
         block = block_at(self._opened, self._offset, multiline=multiline, size=size)
-        block = self._as_found(block)
+        found, end = self._file.size, self._offset + len(block)
+        if found and not self._file.is_packed:  # What was added since is left out.
+            if end < found and not block.endswith(b"\n"):
+                block = block[: cut_at_line(block, multiline=multiline)]
+                if not block:
+                    raise ValueError(
+                        f"it has {end} bytes, and had {found}: it was cut while it was read"
+                    )
+            block = block[: found - self._offset]
         return b"".join(lines_of(block, multiline=multiline)[:max_lines]) if reads_little else block
 
     def _fill(self, max_lines: int) -> bool:
-        """Parse the block behind the last one; False if there is none."""
         try:
             block = self._next_block(max_lines)
         except ValueError as error:  # The rest of the file cannot be had.
@@ -135,42 +129,25 @@ class LineTables:
             return False
         self._length, self._lines = len(block), block.count(b"\n")
         try:
-            self._pieces = [self._piece(block)]
+            self._pieces = [self._fit.piece(self._parser.parse(block))]
         except ARROW_ERRORS:
             self._pieces = list(self._without_bad(block))
         self._pieces = [piece for piece in self._pieces if len(piece)]
         return True
 
-    def _as_found(self, block: bytes) -> bytes:
-        """Return a block without what was added to the file since it was found.
-
-        Raises:
-            ValueError: the file was cut since, and nothing is left before that.
-        """
-        size, end = self._file.size, self._offset + len(block)
-        if self._file.is_packed or not size:
-            return block
-        if end < size and not block.endswith(b"\n"):
-            block = block[: cut_at_line(block, multiline=self._parser.multiline)]
-            if not block:
-                raise ValueError(
-                    f"it has {end} bytes, and had {size}: it was cut while it was read"
-                )
-        return block[: size - self._offset]
-
-    def _piece(self, lines: bytes) -> FilePiece:
-        return self._fit.piece(self._parser.parse(lines))
-
     def _without_bad(self, block: bytes) -> Iterator[FilePiece]:
         lines = lines_of(block, multiline=self._parser.multiline)
-        numbers = _numbers(lines, self._line)
+        numbers, number = [], self._line
+        for line in lines:
+            numbers.append(number)
+            number += line.count(b"\n")
 
         def on_bad(at: int, error: Exception) -> None:
             text = lines[at].rstrip(b"\r\n").decode("utf-8", "backslashreplace")
             self._bad.take(f"line {numbers[at]}", self._parser.cause(lines[at], error), text)
 
         def make(some: Sequence[bytes]) -> FilePiece:
-            return self._piece(b"".join(some))
+            return self._fit.piece(self._parser.parse(b"".join(some)))
 
         yield from fitting_parts(lines, make, on_bad)
 
@@ -182,7 +159,6 @@ def block_at(
 
     Raises:
         DamagedFile: there is no whole line before the place from which on it cannot be read.
-        ValueError: a line is too long to be one.
     """
     file.seek(offset)
     data = b""
@@ -221,21 +197,10 @@ def _read(file: BinaryIO, size: int) -> bytes:
 def lines_of(block: bytes, *, multiline: Dialect | None) -> list[bytes]:
     if multiline:
         return multiline.lines(block)
-    return block.splitlines(keepends=True) if b"\r" not in block else _by_newline(block)
-
-
-def _by_newline(block: bytes) -> list[bytes]:
-    parts = block.split(b"\n")
-    last = parts.pop()
+    if b"\r" not in block:
+        return block.splitlines(keepends=True)
+    *parts, last = block.split(b"\n")
     return [part + b"\n" for part in parts] + ([last] if last else [])
-
-
-def _numbers(lines: Sequence[bytes], first: int) -> list[int]:
-    numbers, number = [], first
-    for line in lines:
-        numbers.append(number)
-        number += line.count(b"\n")
-    return numbers
 
 
 def first_line(error: Exception) -> str:

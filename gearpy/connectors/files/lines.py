@@ -30,7 +30,19 @@ class Decoder:
     """
 
     def __init__(self, encoding: str, errors: str) -> None:
-        name = _checked_encoding(encoding)
+        try:
+            name = codecs.lookup(encoding).name
+            # A codec with escapes would warn of what follows it.
+            is_fit = b"\\n".decode(name) == "\\n" and _ASCII.decode(name) == _ASCII.decode("ascii")
+        except LookupError:
+            raise ConfigError(f"encoding {encoding!r} is unknown to Python") from None
+        except UnicodeError:
+            is_fit = False
+        if not is_fit:
+            raise ConfigError(
+                f"encoding {encoding!r} does not write ASCII as ASCII, so that lines cannot be "
+                "found: convert the file to utf-8"
+            )
         self._encoding = name.removesuffix("-sig")
         self._mark = codecs.BOM_UTF8 if name == "utf-8-sig" else b""
         self._errors = errors
@@ -42,31 +54,21 @@ class Decoder:
             ) from None
 
     def decode(self, block: bytes, *, name: str, offset: int) -> str:
-        """Decode a block that starts at a byte offset of the file with this name.
-
-        Raises:
-            OperatorError: these bytes are no text.
-        """
         # Only at the very beginning of a file is U+FEFF a mark and not a character.
         if offset == 0 and self._mark and block.startswith(self._mark):
             block, offset = block[len(self._mark) :], len(self._mark)
         try:
             return block.decode(self._encoding, self._errors)
         except UnicodeDecodeError as error:
-            raise self._undecodable(block, error, name=name, offset=offset) from error
-
-    def _undecodable(
-        self, block: bytes, error: UnicodeDecodeError, *, name: str, offset: int
-    ) -> OperatorError:
-        first = block.rfind(b"\n", 0, error.start) + 1
-        line = block[first:].split(b"\n", 1)[0]
-        return OperatorError(
-            operator="files",
-            cause=f"{name}: byte {offset + error.start} is not {self._encoding} "
-            f"({error.reason}): give the file's encoding=, or errors='replace', or leave such "
-            'lines out with on_bad="skip" or "side"',
-            record=repr(line[:_SHOWN_BYTES]),
-        )
+            first = block.rfind(b"\n", 0, error.start) + 1
+            line = block[first:].split(b"\n", 1)[0]
+            raise OperatorError(
+                operator="files",
+                cause=f"{name}: byte {offset + error.start} is not {self._encoding} "
+                f"({error.reason}): give the file's encoding=, or errors='replace', or leave such "
+                'lines out with on_bad="skip" or "side"',
+                record=repr(line[:_SHOWN_BYTES]),
+            ) from error
 
 
 class LineBlocks:
@@ -74,12 +76,9 @@ class LineBlocks:
 
     Args:
         read_at: returns bytes from an offset on, fewer than asked for only at the end.
-        decoder: makes text of bytes.
-        name: the file, for messages.
         offset: where a line starts, to begin with.
         keep_tail: keep an unfinished last line until its end has been written.
         block_bytes: size of the first blocks read; the last one stays.
-        line_bytes_max: no line may be longer.
         bad: takes lines that are no text; without it they are refused.
 
     Invariant: `offset` is where the next line starts that was not taken.
@@ -107,7 +106,6 @@ class LineBlocks:
         self.restart(offset)
 
     def restart(self, offset: int = 0) -> None:
-        """Forget the bytes that were read and go on at the start of another line."""
         #: Among the lines, not taken yet.
         self._bad_at: dict[int, tuple[str, str, bytes]] = {}
         self._sizes: Iterator[int] = chain(self._block_bytes, repeat(self._block_bytes[-1]))
@@ -120,7 +118,6 @@ class LineBlocks:
         self._at_end = False
 
     def take(self, max_records: int) -> list[str]:
-        """Return the next lines, none if there are no more at present."""
         while True:
             if self._taken == len(self._lines):
                 self._fill()
@@ -159,12 +156,13 @@ class LineBlocks:
         return self._read_to
 
     def _fill(self) -> None:
-        """Read on until there is a line or the end."""
         start = self._start + len(self._block)
         block = self._next_block()
         try:
             text = self._decoder.decode(block, name=self._name, offset=start) if block else ""
-            self._lines = _split(text)
+            if "\r" in text:
+                text = text.replace("\r\n", "\n")
+            self._lines = text.split("\n")
         except OperatorError:
             if self._bad is None:
                 raise
@@ -174,7 +172,6 @@ class LineBlocks:
         self._start, self._block, self._taken = start, block, 0
 
     def _one_by_one(self, block: bytes, offset: int) -> list[str]:
-        """Return the lines of a block, with nothing in place of bad ones."""
         lines: list[str] = []
         pieces = block.split(b"\n")
         for at, line in enumerate(pieces):
@@ -194,44 +191,16 @@ class LineBlocks:
             self._read_to += len(data)
             self._at_end = len(data) < size
             whole = len(data) if self._at_end and not self._keep_tail else data.rfind(b"\n") + 1
-            if whole or self._at_end:
-                if not whole and self._keep_tail:
-                    self._tail.append(data)
-                    self._check_tail()
-                    return b""
+            if whole or (self._at_end and not self._keep_tail):
                 block = b"".join([*self._tail, data[:whole]])
                 self._tail = [data[whole:]] if whole < len(data) else []
                 return block
             self._tail.append(data)
-            self._check_tail()
-
-    def _check_tail(self) -> None:
-        at = self._start + len(self._block)
-        if self._read_to - at > self._line_bytes_max:
-            raise ConfigError(
-                f"{self._name}: the line at byte {at} is longer than {self._line_bytes_max} bytes: "
-                "is this a file of text lines?"
-            )
-
-
-def _split(text: str) -> list[str]:
-    if "\r" in text:
-        text = text.replace("\r\n", "\n")
-    return text.split("\n")
-
-
-def _checked_encoding(encoding: str) -> str:
-    try:
-        name = codecs.lookup(encoding).name
-        # Asked first: a codec with escapes would warn of what follows.
-        is_fit = b"\\n".decode(name) == "\\n" and _ASCII.decode(name) == _ASCII.decode("ascii")
-    except LookupError:
-        raise ConfigError(f"encoding {encoding!r} is unknown to Python") from None
-    except UnicodeError:
-        is_fit = False
-    if not is_fit:
-        raise ConfigError(
-            f"encoding {encoding!r} does not write ASCII as ASCII, so that lines cannot be found: "
-            "convert the file to utf-8"
-        )
-    return name
+            at, most = self._start + len(self._block), self._line_bytes_max
+            if self._read_to - at > most:
+                raise ConfigError(
+                    f"{self._name}: the line at byte {at} is longer than {most} bytes: is this a "
+                    "file of text lines?"
+                )
+            if self._at_end:
+                return b""

@@ -158,18 +158,7 @@ class FilePlace(TypedDict):
 
 
 class FileSource(Source):
-    """Files as partitions; see `files`.
-
-    Args:
-        patterns: at least one.
-        timestamp: reads the event time from a line.
-        bound_ms: how far out of order these times are.
-        follow: whether more lines and files will come.
-        poll_ms: wait between two looks for files.
-        decoder: makes text of bytes.
-        now_ms: the wall clock.
-        on_bad: what becomes of lines that are no text.
-    """
+    """Files as partitions; see `files`."""
 
     replayable = True
 
@@ -186,7 +175,13 @@ class FileSource(Source):
         now_ms: Callable[[], int] = wall_ms,
         on_bad: "OnBad" = "fail",
     ) -> None:
-        _check_patterns(patterns)
+        if not patterns:
+            raise ConfigError("files() needs at least one path or pattern")
+        for pattern in patterns:
+            if not isinstance(pattern, str | os.PathLike):
+                raise ConfigError(
+                    f"files() got {pattern!r}, which is no path: write files(*paths) for a list"
+                )
         if on_bad != "fail":
             from gearpy.connectors.files.tables import known_on_bad  # noqa: PLC0415 - loads pyarrow
 
@@ -212,22 +207,22 @@ class FileSource(Source):
         return f"files({', '.join(self._patterns)})"
 
     def partitions(self) -> Sequence[str]:
-        """Return the absolute paths; none if they are found while they are read.
-
-        All tasks must see the same files, so it looks only once.
-        """
+        """Return the absolute paths. All tasks must see the same files, so it looks only once."""
         if self.discovers:
-            patterns = self._patterns
-            folders = [pattern for pattern in patterns if Path(pattern).is_dir()]
+            folders = [pattern for pattern in self._patterns if Path(pattern).is_dir()]
             if folders:
                 raise ConfigError(*map(_nothing_found, folders))
             return ()
         if not self._found:
-            self._found = _look_up(self._patterns)
+            mistakes = [
+                _nothing_found(pattern) for pattern in self._patterns if not _matches(pattern)
+            ]
+            if mistakes:
+                raise ConfigError(*mistakes)
+            self._found = _found(self._patterns)
         return self._found
 
     def discover(self, task_index: int, parallelism: int, resume: Sequence[Any]) -> FollowedFiles:
-        """Return the finder of one task."""
         return FollowedFiles(
             ", ".join(self._patterns),
             lambda: _found(self._patterns),
@@ -256,38 +251,28 @@ class FileSource(Source):
             mark = place.get("file")
             file = GrowingFile(partition, mark=mark, on_lost=self._on_lost)
             size, changed_ms = 0, 0
+        told = {"watermark_ms": resume["watermark_ms"]} if resume else {}
+        stamps: Stamps
+        if self._timestamp is not None:
+            name = "files(timestamp)"
+            stamps = FromRecords(name, self._timestamp, bound_ms=self._bound_ms, **told)
+        elif self.bounded:
+            stamps = Fixed(told.get("watermark_ms", changed_ms))
+        else:
+            stamps = FromClock(self._now_ms, **told)
         return FileReader(
             partition,
             file,
-            self._stamps(changed_ms, resume),
+            stamps,
             self._decoder,
             offset=place["offset"],
             size=size,
             on_bad=self._on_bad,
         )
 
-    def _stamps(self, changed_ms: int, resume: FilePlace | None) -> Stamps:
-        told = {"watermark_ms": resume["watermark_ms"]} if resume else {}
-        if self._timestamp is not None:
-            name = "files(timestamp)"
-            return FromRecords(name, self._timestamp, bound_ms=self._bound_ms, **told)
-        if self.bounded:
-            return Fixed(told.get("watermark_ms", changed_ms))
-        return FromClock(self._now_ms, **told)
-
 
 class FileReader(FollowedFile):
-    """Reads the lines of one file.
-
-    Args:
-        path: for messages.
-        file: gives the bytes.
-        stamps: gives the event times.
-        decoder: makes text of bytes.
-        offset: where to begin.
-        size: of the file, as far as known.
-        on_bad: what becomes of lines that are no text.
-    """
+    """Reads the lines of one file."""
 
     def __init__(
         self,
@@ -324,7 +309,6 @@ class FileReader(FollowedFile):
         )
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return the next lines."""
         lines = self._blocks.take(max_records)
         if self._bad is not None:
             self.skipped_records = self._bad.skipped
@@ -333,7 +317,15 @@ class FileReader(FollowedFile):
         if lines:
             return Batch(lines, self._stamps.of(lines))
         if self.idle and self._file.has_changed(self._blocks.read_to):
-            self._start_over()
+            self.restarts += 1
+            _LOG.warning(
+                "%s was cut or replaced, reading it from the start; %d bytes without a newline "
+                "dropped",
+                self._path,
+                self._blocks.read_to - self._blocks.offset,
+            )
+            self._size = 0
+            self._blocks.restart()
         return None
 
     def take_bad(self) -> Sequence[BadRecord]:
@@ -358,42 +350,15 @@ class FileReader(FollowedFile):
 
     def let_end(self) -> None:
         if not self._may_end:
-            _LOG.info("%s was removed; %d bytes without a newline dropped", self._path, self._tail)
-        self._may_end = True
-
-    @property
-    def _tail(self) -> int:
-        """The bytes of a line that has no end yet."""
-        return self._blocks.read_to - self._blocks.offset
-
-    def _start_over(self) -> None:
-        self.restarts += 1
-        _LOG.warning(
-            "%s was cut or replaced, reading it from the start; %d bytes without a newline dropped",
-            self._path,
-            self._tail,
-        )
-        self._size = 0
-        self._blocks.restart()
-
-
-def _check_patterns(patterns: Sequence[str | Path]) -> None:
-    if not patterns:
-        raise ConfigError("files() needs at least one path or pattern")
-    for pattern in patterns:
-        if not isinstance(pattern, str | os.PathLike):
-            raise ConfigError(
-                f"files() got {pattern!r}, which is no path: write files(*paths) for a list"
+            _LOG.info(
+                "%s was removed; %d bytes without a newline dropped",
+                self._path,
+                self._blocks.read_to - self._blocks.offset,
             )
+        self._may_end = True
 
 
 def _info_of(path: str, offset: int) -> os.stat_result:
-    """Return size and times of a file that is to be read from an offset on.
-
-    Raises:
-        ConfigError: there is none.
-        GearpyError: it is shorter.
-    """
     try:
         info = os.stat(path)  # noqa: PTH116 - there are many, and Path is slow
     except FileNotFoundError:
@@ -407,13 +372,6 @@ def _info_of(path: str, offset: int) -> os.stat_result:
             "was read"
         )
     return info
-
-
-def _look_up(patterns: Sequence[str]) -> list[str]:
-    mistakes = [_nothing_found(pattern) for pattern in patterns if not _matches(pattern)]
-    if mistakes:
-        raise ConfigError(*mistakes)
-    return _found(patterns)
 
 
 def _found(patterns: Sequence[str]) -> list[str]:

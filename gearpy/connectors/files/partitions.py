@@ -46,6 +46,7 @@ from gearpy.task.api.sides import BadRecord, SetAside
 from gearpy.task.sources.share import numbered_partitions
 
 _FOLLOWED_PARTS: Final = 4
+_TOUCHED: Final = "it was changed or replaced while it was read, and its rows may be of both"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +79,7 @@ class FilesPlace(TypedDict):
 
 
 class RowFiles(Source):
-    """Files of one format; see `gearpy.connectors.files.datasets`.
-
-    Args:
-        form: how the files are written.
-        patterns: where they are.
-        options: what is read.
-        now_ms: the wall clock, by which a folder is looked at.
-
-    Raises:
-        ConfigError: an option is not understood.
-    """
+    """Files of one format; see `gearpy.connectors.files.datasets`."""
 
     replayable = True
 
@@ -151,8 +142,17 @@ class RowFiles(Source):
     def open(self, partition: str, resume: FilesPlace | None) -> "FilesReader":
         """Return a reader; files are opened when they are read."""
         fit = self._fit()
+        parts = self._parts
+        locate = self._locations.look_again if self._options.follow else self._locations.look_up
+
+        def look() -> Sequence[FoundFile]:
+            if parts is None:
+                return [self._file_at(partition)]
+            number = int(partition)
+            return [file for file in locate() if part_of(file.plain_name, parts) == number]
+
         queue = FileQueue(
-            self._look_of(partition),
+            look,
             seen=resume["seen"] if resume else b"",
             follows=self._options.follow,
             poll_ms=self._poll_ms,
@@ -184,14 +184,6 @@ class RowFiles(Source):
         if not self._found:
             self._found = self._locations.look_up()
         return self._found
-
-    def _look_of(self, partition: str) -> Callable[[], Sequence[FoundFile]]:
-        parts = self._parts
-        if parts is None:
-            return lambda: [self._file_at(partition)]
-        number = int(partition)
-        look = self._locations.look_again if self._options.follow else self._locations.look_up
-        return lambda: [file for file in look() if part_of(file.plain_name, parts) == number]
 
     def _file_at(self, name: str) -> FoundFile:
         return file_at(self._form.name, name, self._options.storage_options)
@@ -262,15 +254,9 @@ class FilesReader(SourceReader):
     """Reads the files of one partition, one after the other.
 
     Args:
-        form: of the files.
-        queue: says which one is next.
-        fit: what rows must be.
         find: looks for a file that was read before.
-        on_bad: what becomes of those that are not.
         bound_ms: how far event times are out of order; None: rows have the time of their file.
-        follows: whether files come and go.
         begins_ms: no row is older.
-        resume: where to begin.
     """
 
     def __init__(
@@ -298,29 +284,35 @@ class FilesReader(SourceReader):
         self._resume = resume if resume and resume["file"] else None
         self._order.watermark_ms = resume["watermark_ms"] if resume else begins_ms
         self._file: FoundFile | None = None
-        self._version = ""  # Of its content.
+        self._version = ""  # That of its content.
         self._tables: FileTables | None = None
         self._bad: BadRows | None = None
         self._skipped_before = 0
         self._aside = SetAside()
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return the next rows of one file."""
         while (tables := self._opened()) is not None:
             piece = tables.take(max_records)
             self._count_skipped()
             if piece is None:
-                self._check_kept()
+                assert self._file is not None
+                assert self._bad is not None
+                file = self._file
+                if is_touched(file) and content_version(self._form.name, file) != self._version:
+                    self._bad.take("as a whole", _TOUCHED, file.name, what="file")
+                    self._count_skipped()
                 self._end_file()
             elif len(piece):
                 self.idle = False
-                return self._batch(piece)
+                times = self._times(piece)
+                if isinstance(piece.values, list):
+                    return Batch(piece.values, list(times))
+                return Batch(Table(piece.values), times)
         self.finished = self._queue.ended
         self.idle = not self.finished
         return None
 
     def snapshot(self) -> FilesPlace:
-        """Return the place of the next row."""
         if self._resume is not None:  # Nothing was read since.
             return self._resume
         open_file = self._file is not None and self._tables is not None
@@ -345,11 +337,9 @@ class FilesReader(SourceReader):
         return done, max(done, self._queue.bytes_known)
 
     def read_little(self) -> None:
-        """Parse no more lines than are asked for."""
         self._fit.reads_little = True
 
     def step_over(self, *, all_of_file: bool) -> str:
-        """Go on behind a line or a group of rows, or behind the file, which is not even opened."""
         if not all_of_file and (tables := self._opened()) is not None:
             return tables.step_over() or self._left_out_file()
         resume, self._resume = self._resume, None
@@ -362,16 +352,12 @@ class FilesReader(SourceReader):
             self._tables = None
 
     def take_bad(self) -> Sequence[BadRecord]:
-        """Return those of all files that were begun since."""
         return self._aside.take()
 
     def _opened(self) -> FileTables | None:
-        if self._tables is None:
-            self._begin()
-        return self._tables
-
-    def _begin(self) -> None:
-        """Open the file of the snapshot, or the next one that can be opened."""
+        """Return the file that is open, that of the snapshot, or the next that can be opened."""
+        if self._tables is not None:
+            return self._tables
         resume, self._resume = self._resume, None
         file = self._queue.next() if resume is None else self._known(resume)
         place = None if resume is None else resume["place"]
@@ -394,9 +380,9 @@ class FilesReader(SourceReader):
                 file, place = self._queue.next(), None
         if file is not None and self.out_of_order_ms is None:
             self._order.on_records([file.changed_ms])
+        return self._tables
 
     def _known(self, resume: FilesPlace) -> FoundFile:
-        """Return the file in which a snapshot was taken."""
         file = self._find(resume["file"])
         if file.size != resume["size"]:
             raise GearpyError(
@@ -409,16 +395,6 @@ class FilesReader(SourceReader):
                 "before: nobody knows where to go on"
             )
         return file
-
-    def _check_kept(self) -> None:
-        """Refuse a file that was written anew while it was read."""
-        assert self._file is not None
-        assert self._bad is not None
-        file = self._file
-        if is_touched(file) and content_version(self._form.name, file) != self._version:
-            cause = "it was changed or replaced while it was read, and its rows may be of both"
-            self._bad.take("as a whole", cause, file.name, what="file")
-            self._count_skipped()
 
     def _end_file(self) -> None:
         assert self._file is not None
@@ -437,12 +413,6 @@ class FilesReader(SourceReader):
     def _count_skipped(self) -> None:
         if self._bad is not None:
             self.skipped_records = self._skipped_before + self._bad.skipped
-
-    def _batch(self, piece: FilePiece) -> Batch:
-        times = self._times(piece)
-        if isinstance(piece.values, list):
-            return Batch(piece.values, list(times))
-        return Batch(Table(piece.values), times)
 
     def _times(self, piece: FilePiece) -> Times:
         if piece.times is None:

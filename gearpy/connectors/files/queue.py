@@ -26,12 +26,8 @@ class FileQueue:
     nothing is forgotten. One that grows after it was given is told of: what was added is not read.
 
     Args:
-        look: returns the files that are there, by name.
         seen: digests of those that were given before; see `snapshot`.
-        follows: whether to look again.
-        poll_ms: wait between two looks.
         settle_ms: a file that was changed less than this ago is not complete yet.
-        now_ms: the wall clock.
     """
 
     def __init__(
@@ -62,7 +58,6 @@ class FileQueue:
         return self._waiting[-1] if self._waiting else None
 
     def done(self, file: FoundFile) -> None:
-        """Go on behind a file."""
         self._seen.add(_digest(file.name))
         if self._follows:
             self._done[_digest(file.name)] = file
@@ -98,7 +93,10 @@ class FileQueue:
             self._tell_changed(there)
         self.bytes_done = sum(file.size for digest, file in there.items() if digest in self._seen)
         new = [file for digest, file in there.items() if digest not in self._seen]
-        self._waiting = sorted(filter(self._is_complete, new), key=_name, reverse=True)
+        if self._follows:  # One that was just changed is not complete yet.
+            settle_ms = self._settle_ms
+            new = [each for each in new if not 0 <= now_ms - each.changed_ms < settle_ms]
+        self._waiting = sorted(new, key=lambda file: file.name, reverse=True)
 
     def _see_packed(self, found: Sequence[FoundFile]) -> None:
         """Give no file again that was given, and has been packed since, or unpacked."""
@@ -135,13 +133,6 @@ class FileQueue:
                 )
             self._done[digest] = file
 
-    def _is_complete(self, file: FoundFile) -> bool:
-        return not self._follows or not 0 <= self._now_ms() - file.changed_ms < self._settle_ms
-
 
 def _digest(name: str) -> bytes:
     return blake2b(name.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).digest()
-
-
-def _name(file: FoundFile) -> str:
-    return file.name

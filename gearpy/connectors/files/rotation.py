@@ -32,9 +32,6 @@ def found_again(path: str, mark: FileMark, offset: int) -> str | None:
 
     The file itself counts, or else one with the same bytes: it was copied, and the one that was
     read is cut, or this is another machine.
-
-    Raises:
-        GearpyError: several files have them, and nobody knows which one goes on.
     """
     if _is_marked(path, mark, offset, inode=mark["inode"]):
         return path
@@ -65,9 +62,6 @@ def successor(path: str, read: os.stat_result) -> str:
     """Return the path of the file that came after one that was rotated.
 
     That is the oldest one that was put aside since, or else the one at the path.
-
-    Raises:
-        GearpyError: it was packed.
     """
     put_aside = _put_aside(path)
     later = []
@@ -89,7 +83,6 @@ def successor(path: str, read: os.stat_result) -> str:
 
 
 def _siblings(path: str) -> list[os.DirEntry[str]]:
-    """Return the files of a folder; none if it is away."""
     try:
         with os.scandir(Path(path).parent) as entries:
             return [each for each in entries if each.is_file()]
@@ -117,7 +110,6 @@ def _is_marked(path: str, mark: FileMark, offset: int, *, inode: int | None = No
 
 
 def _digest(file: Any, offset: int) -> str:
-    """Return a digest of the first and of the last bytes before a byte."""
     digest = sha256(os.pread(file.fileno(), min(offset, _MARK_BYTES), 0))
     begin = max(0, offset - _MARK_BYTES)
     digest.update(os.pread(file.fileno(), offset - begin, begin))

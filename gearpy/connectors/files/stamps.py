@@ -16,34 +16,19 @@ class Stamps(Protocol):
     """Gives event times to the records of one partition, in order."""
 
     @property
-    def out_of_order_ms(self) -> int | None:
-        """See `SourceReader.out_of_order_ms`."""
-        ...
+    def out_of_order_ms(self) -> int | None: ...
 
     @property
-    def is_by_arrival(self) -> bool:
-        """See `SourceReader.is_by_arrival`."""
-        ...
+    def is_by_arrival(self) -> bool: ...
 
     @property
-    def watermark_ms(self) -> int:
-        """The watermark: no later record gets an older time."""
-        ...
+    def watermark_ms(self) -> int: ...
 
-    def of(self, values: Sequence[Any]) -> list[int]:
-        """Return the times of the next records."""
-        ...
+    def of(self, values: Sequence[Any]) -> list[int]: ...
 
 
 class FromRecords:
-    """Event times that a user's function reads from the records.
-
-    Args:
-        operator: name to blame when the function raises.
-        function: returns ms since the epoch or an aware datetime.
-        bound_ms: how far records may be out of order.
-        watermark_ms: where a snapshot had come to.
-    """
+    """Event times that a user's function reads from the records."""
 
     is_by_arrival = False
 
@@ -67,7 +52,8 @@ class FromRecords:
 
     def of(self, values: Sequence[Any]) -> list[int]:
         times: list[Any] = each(self._operator, self._function, values)
-        if not _are_plain(times):
+        is_plain = set(map(type, times)) <= {int}
+        if not is_plain or (times and not (min(times) > MIN_MS and max(times) < MAX_MS)):
             times = each(self._operator, event_time_ms, times, records=values)
         self._order.on_records(times)
         return times
@@ -87,12 +73,7 @@ class Fixed:
 
 
 class FromClock:
-    """The wall time at which records come in; never goes back, even when the clock does.
-
-    Args:
-        now_ms: the clock.
-        watermark_ms: where a snapshot had come to.
-    """
+    """The wall time at which records come in; never goes back, even when the clock does."""
 
     out_of_order_ms: int | None = None
     is_by_arrival = True
@@ -114,17 +95,7 @@ def each(
     *,
     records: Sequence[Any] | None = None,
 ) -> list[U]:
-    """Return ``function(value)`` for each value.
-
-    Args:
-        operator: name to blame.
-        function: the user's code.
-        values: what it is called with.
-        records: what to name when it raises, if not the values themselves.
-
-    Raises:
-        OperatorError: the function raised; names the record.
-    """
+    """Return ``function(value)`` for each value; an error names the value, or its record."""
     out: list[U] = []
     append = out.append
     value: Any = None
@@ -135,9 +106,3 @@ def each(
         record = value if records is None else records[len(out)]
         raise operator_error(operator, error, record=record) from error
     return out
-
-
-def _are_plain(times: list[Any]) -> bool:
-    if not set(map(type, times)) <= {int}:
-        return False
-    return not times or (min(times) > MIN_MS and max(times) < MAX_MS)

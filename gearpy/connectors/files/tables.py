@@ -55,7 +55,6 @@ class FilePiece:
         return len(self.values)
 
     def part(self, start: int, count: int) -> "FilePiece":
-        """Return some of them."""
         times = None if self.times is None else self.times.slice(start, count)
         if isinstance(self.values, list):
             return FilePiece(self.values[start : start + count], times)
@@ -66,11 +65,7 @@ class FileTables(Protocol):
     """A file that is being read."""
 
     def take(self, max_rows: int) -> FilePiece | None:
-        """Return the next rows; None at the end.
-
-        Raises:
-            OperatorError: a row is bad, and to be refused.
-        """
+        """Return the next rows; None at the end."""
         ...
 
     @property
@@ -84,24 +79,17 @@ class FileTables(Protocol):
         ...
 
     def step_over(self) -> str:
-        """Go on behind the next line or group of rows, unparsed; say what it was.
-
-        Empty at the end of the file.
-        """
+        """Go on behind the next line or group of rows, unparsed; say what it was."""
         ...
 
-    def close(self) -> None:
-        """Close the file."""
-        ...
+    def close(self) -> None: ...
 
 
 class FileFormat(Protocol):
     """The way in which files are written."""
 
     @property
-    def name(self) -> str:
-        """The name of the format, in errors."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def note(self) -> str:
@@ -113,9 +101,6 @@ class FileFormat(Protocol):
 
         Args:
             places: where to look, as shares of the file; None for all of it.
-
-        Raises:
-            ConfigError: it is no such file, or its first part has a bad row.
         """
         ...
 
@@ -128,19 +113,11 @@ class FileFormat(Protocol):
         ...
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse columns that such a file cannot have.
-
-        Raises:
-            ConfigError: there is one.
-        """
+        """Refuse columns that such a file cannot have."""
         ...
 
     def begin(self, file: FoundFile, fit: "Fit", bad: "BadRows", place: Any) -> FileTables:
-        """Begin to read, or go on at a place.
-
-        Raises:
-            ConfigError: it is no such file, or has not the columns.
-        """
+        """Begin to read, or go on at a place."""
         ...
 
 
@@ -196,21 +173,27 @@ class Fit:
                     raise ValueError(f"column {field.name!r} is missing, the schema needs a value")
         times = self._times(values)
         if self._columns is not None:
-            values = self._selected(values, self._columns)
+            if self.schema is not None:
+                values = values.select(self._columns)
+            else:
+                values = [{name: row[name] for name in self._columns} for row in values]
         return FilePiece(values, times)
-
-    def _selected(self, values: Any, columns: list[str]) -> Any:
-        if self.schema is not None:
-            return values.select(columns)
-        return [{name: row[name] for name in columns} for row in values]
 
     def _times(self, values: Any) -> pa.Array | None:
         if self._time is None:
             return None
         if callable(self._time):
-            return self._asked(self._time, values)
+            rows = values if self.schema is None else rows_of(values)
+            try:
+                return pa.array([event_time_ms(self._time(row)) for row in rows], pa.int64())
+            except Exception as error:
+                kind = type(error).__name__
+                raise ValueError(f"the time function raised {kind}: {error}") from error
         if self.schema is None:
-            cells = _cells(values, self._time)
+            try:
+                cells = [row[self._time] for row in values]
+            except (LookupError, TypeError) as error:
+                raise ValueError(f"there is no {self._time!r}, which has the event time") from error
             try:
                 column = pa.array(cells) if cells else pa.array([], pa.int64())
             except ARROW_ERRORS as error:
@@ -224,31 +207,9 @@ class Fit:
         except ARROW_ERRORS as error:
             raise ValueError(f"column {self._time!r}: {error}") from error
 
-    def _asked(self, function: Callable[[Any], EventTime], values: Any) -> pa.Array:
-        rows = values if self.schema is None else rows_of(values)
-        try:
-            return pa.array([event_time_ms(function(row)) for row in rows], pa.int64())
-        except Exception as error:
-            kind = type(error).__name__
-            raise ValueError(f"the time function raised {kind}: {error}") from error
-
-
-def _cells(rows: Sequence[Any], name: str) -> list[Any]:
-    try:
-        return [row[name] for row in rows]
-    except (LookupError, TypeError) as error:
-        raise ValueError(f"there is no {name!r}, which has the event time") from error
-
 
 class BadRows:
-    """Refuses bad rows of one file; or counts them, and sets them aside if that is the policy.
-
-    Args:
-        operator: name of the source, for errors.
-        file: name of the file.
-        policy: what to do.
-        aside: takes those that are set aside.
-    """
+    """Refuses bad rows of one file; or counts them, and sets them aside if that is the policy."""
 
     def __init__(
         self, operator: str, file: str, policy: OnBad, aside: list[BadRecord] | None = None
@@ -270,11 +231,7 @@ class BadRows:
         count: int = 1,
         time_ms: int | None = None,
     ) -> None:
-        """Count one bad row, or so many of a bad file, and go on.
-
-        Raises:
-            OperatorError: it is to be refused.
-        """
+        """Count one bad row, or so many of a bad file, and go on, unless it is to be refused."""
         cause = shortened(str(cause) or type(cause).__name__)
         if self._policy == "fail":
             raise OperatorError(
@@ -312,9 +269,8 @@ def fitting_parts(
     """Yield the results of all items but bad ones, in their order.
 
     Args:
-        items: lines or rows.
         make: raises one of `ARROW_ERRORS` if there is a bad one among them.
-        on_bad: told the place of each bad one, from the first on.
+        on_bad: told the place of each bad one.
         first: the place of the first item.
     """
     if not items:
@@ -331,11 +287,7 @@ def fitting_parts(
 
 
 def check_whole(operator: str, file: FoundFile, names: Sequence[str], fit: Fit) -> None:
-    """Refuse a file with columns that the files looked at before did not have.
-
-    Raises:
-        ConfigError: there is one.
-    """
+    """Refuse a file with columns that the files of before did not have."""
     if fit.is_whole and fit.schema is not None:
         for name in names:
             if name not in fit.schema.names:
@@ -359,9 +311,14 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if field.name not in names:
             columns.append(pa.nulls(batch.num_rows, field.type))
             continue
-        column = batch.column(field.name)
+        column, kind = batch.column(field.name), field.type
         try:
-            columns.append(column if column.type == field.type else _cast(column, field.type))
+            # A time that is read as a number keeps its nanoseconds.
+            as_number = pa.types.is_integer(kind) and pa.types.is_temporal(column.type)
+            if column.type != kind:
+                whole = column if as_number else workable_column(column)
+                column = whole if whole.type == kind else whole.cast(kind)
+            columns.append(column)
         except ARROW_ERRORS as error:
             raise ValueError(
                 f"column {field.name!r} is {column.type}, does not fit {field.type}: {error}"
@@ -369,29 +326,17 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    # A time that is read as a number keeps its nanoseconds.
-    if not (pa.types.is_integer(kind) and pa.types.is_temporal(column.type)):
-        column = workable_column(column)
-    return column if column.type == kind else column.cast(kind)
-
-
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the workable schema without notes of other programs, and without dictionaries."""
-    return pa.schema([_plain_field(field) for field in schema])
-
-
-def _plain_field(field: pa.Field) -> pa.Field:
-    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    return pa.field(field.name, workable_type(kind), field.nullable)
+    fields = []
+    for field in schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        fields.append(pa.field(field.name, workable_type(kind), field.nullable))
+    return pa.schema(fields)
 
 
 def known_on_bad(operator: str, policy: str) -> OnBad:
-    """Return a policy for bad rows; ``error``, its earlier word, is taken for ``fail``.
-
-    Raises:
-        ConfigError: there is no such policy; says which there are.
-    """
+    """Return a policy for bad rows; ``error``, its earlier word, is taken for ``fail``."""
     if policy == "error":
         return "fail"
     if policy not in get_args(OnBad):

@@ -24,15 +24,6 @@ _to_json: Final = json.JSONEncoder(
 
 
 class FileSink(Sink):
-    """A file, or one for each task; see `text_file` and `jsonl_file`.
-
-    Args:
-        name: of the sink, for people.
-        path: where to write.
-        lines_of: makes lines of records.
-        append: whether to keep what the file holds at the first start.
-    """
-
     def __init__(self, name: str, path: str | Path, lines_of: LinesOf, *, append: bool) -> None:
         self._name = name
         self._path = Path(path).expanduser()
@@ -46,11 +37,6 @@ class FileSink(Sink):
         return f"{self._name}({self._path})"
 
     def open(self, task_index: int, parallelism: int) -> "FileWriter":
-        """Return the writer of one task's file.
-
-        Raises:
-            ConfigError: the folder is not there.
-        """
         path = self._path
         if parallelism > 1:
             part = f"-{task_index:05d}-of-{parallelism:05d}"
@@ -72,12 +58,6 @@ class FileWriter(SinkWriter):
     A restart goes on where the snapshot was taken: what was written later is cut off, for it will
     come again, and so is half a line. It goes on in a new file of the same name, so that a process
     that was only believed to be dead writes into one that nobody sees any more.
-
-    Args:
-        name: of the sink, for people.
-        path: where to write.
-        lines_of: makes lines of records.
-        append: whether to keep what the file holds at the first start.
     """
 
     atomic = True
@@ -92,14 +72,14 @@ class FileWriter(SinkWriter):
         self._durable = -1  # Bytes on disk.
 
     def restore(self, state: WrittenPlace | None) -> None:
-        """Open the file at its snapshot, or empty; at its end if it is to be kept.
-
-        Raises:
-            ConfigError: it cannot be opened.
-            GearpyError: it does not hold any more what had been written.
-        """
+        """Open the file at its snapshot, or empty; at its end if it is to be kept."""
         try:
-            self._is_regular = _is_regular(self._path)
+            try:
+                mode = self._path.stat().st_mode
+                kinds = (stat.S_ISCHR, stat.S_ISFIFO, stat.S_ISSOCK, stat.S_ISDIR)
+                self._is_regular = not any(is_kind(mode) for is_kind in kinds)
+            except FileNotFoundError:
+                self._is_regular = True
             if not self._is_regular:  # A pipe or a device has no place to go back to.
                 self._file = create_file(self._path, "wb", buffering=_BUFFER_BYTES)
             elif self._append and state is None:
@@ -118,7 +98,6 @@ class FileWriter(SinkWriter):
         self._opened.flush()
 
     def snapshot(self) -> WrittenPlace | None:
-        """Wait until everything is on disk."""
         self._opened.flush()
         if not self._is_regular:
             return None
@@ -131,7 +110,6 @@ class FileWriter(SinkWriter):
         return {"size": size}
 
     def close(self, *, completed: bool) -> None:
-        """Close the file; when all went well, after it is on disk."""
         if self._file is None:
             return
         with self._file:
@@ -177,18 +155,6 @@ class FileWriter(SinkWriter):
             )
 
 
-def _is_regular(path: Path) -> bool:
-    """Whether the path is, or can become, a file that is on a disk."""
-    try:
-        return not _is_special(path.stat().st_mode)
-    except FileNotFoundError:
-        return True
-
-
-def _is_special(mode: int) -> bool:
-    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISDIR(mode)
-
-
 def text_lines(operator: str, values: Sequence[Any]) -> bytes:
     lines = each(operator, str, values)
     try:
@@ -224,7 +190,7 @@ def _blamed(value: Any, error: Exception) -> Exception:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         named = dict(zip(value._fields, value, strict=True))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        named = {field.name: getattr(value, field.name) for field in _fields(value)}
+        named = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     items = value if isinstance(value, list | tuple) else ()
     parts = [(f"field {name!r}", part) for name, item in named.items() for part in (name, item)]
     for where, part in parts or [(f"item {at}", item) for at, item in enumerate(items)]:
@@ -246,17 +212,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in _fields(value)}
+        names = [field.name for field in dataclasses.fields(value)]
+        return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, date | time):
         return value.isoformat()
-    return _rare(value)
-
-
-def _fields(value: Any) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(value)
-
-
-def _rare(value: Any) -> Any:
     if isinstance(value, SupportsIndex):
         return value.__index__()
     kind = type(value).__name__

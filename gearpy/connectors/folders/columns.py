@@ -15,7 +15,7 @@ from gearpy.columns.values import array_of, check_cast, plain_cells, refuse_unkn
 from gearpy.columns.widening import told_type, wider_schema
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.files.tables import ARROW_ERRORS, conformed, plain_schema
-from gearpy.connectors.folders.writer import RowWriter
+from gearpy.connectors.folders.writer import PartFormat, RowWriter
 from gearpy.errors import ConfigError
 from gearpy.messages.table import Table
 from gearpy.task.api.window_result import CoGroup, JoinResult, WindowResult
@@ -33,30 +33,18 @@ class ColumnsOf:
 
     Results of windows and joins have the columns that `LogColumns` gives them, unless the schema
     has those of their own fields. Without a schema it has that of all records so far: it grows.
-
-    Args:
-        name: of the sink, for errors.
-        schema: None to find it out.
     """
 
     def __init__(self, name: str, schema: pa.Schema | None) -> None:
         self._name = name
         self._given = schema
-        self._results: LogColumns | None = None  # Of windows and joins, when there was one.
+        self.is_given = schema is not None
+        self._results: LogColumns | None = None  # There was a result of a window or join.
         self.schema = schema
         self.keys: Mapping[str, Any] = {}  #: The columns of keys, as `LogColumns` takes them.
         self.fields: Mapping[str, Any] = {}  #: Types of others.
 
-    @property
-    def is_given(self) -> bool:
-        return self._given is not None
-
     def batch_of(self, records: Sequence[Any]) -> pa.RecordBatch:
-        """Return the columns of some records, or of a table.
-
-        Raises:
-            OperatorError: one does not fit.
-        """
         before = self.schema
         if type(records) is Table:
             batch = self._of_table(records)
@@ -66,7 +54,14 @@ class ColumnsOf:
         if isinstance(next(iter(records), None), WindowResult | JoinResult | CoGroup) and (
             self.schema is None or _OWN_FIELD not in self.schema.names
         ):
-            return self._of_results(records)
+            if self._results is None:
+                self._results = LogColumns(self._name, schema=self._given, keys=self.keys)
+                self._results.fields = self.fields
+                if self._given is None and self.schema is not None:
+                    self._results.adopt(self.schema, may_grow=True)
+            batch = self._results.batch_of(records)
+            self.schema = batch.schema
+            return batch
         records = list(records)
         try:
             return self._of_records(records)
@@ -79,7 +74,16 @@ class ColumnsOf:
             raise
 
     def _of_records(self, records: list[Any]) -> pa.RecordBatch:
-        cells = _cells_of(records)
+        kinds = {type(record): record for record in records}
+        for kind, example in kinds.items():
+            if not is_record(example):
+                raise TypeError(
+                    f"{kind.__name__} has no fields: map it to a dict, dataclass or NamedTuple "
+                    "before"
+                )
+        cells: dict[str, list[Any]] = {}
+        if records:
+            cells = fields_of(records if len(kinds) == 1 else plain_cells(records))
         if self.schema is None:
             self.schema = _schema_of(cells, self.fields)
         try:
@@ -87,22 +91,12 @@ class ColumnsOf:
         except ARROW_ERRORS:
             wide = self.schema
             if self._given is None:
-                with suppress(ValueError):  # What does not fit is told better than this.
+                with suppress(ValueError):  # The error at hand tells it better.
                     wide = wider_schema(self.schema, _schema_of(cells))
             if wide.equals(self.schema):
                 raise
         self.schema = wide
         return _batch_of(cells, wide, len(records))
-
-    def _of_results(self, results: Sequence[Any]) -> pa.RecordBatch:
-        if self._results is None:
-            self._results = LogColumns(self._name, schema=self._given, keys=self.keys)
-            self._results.fields = self.fields
-            if self._given is None and self.schema is not None:
-                self._results.adopt(self.schema, may_grow=True)
-        batch = self._results.batch_of(results)
-        self.schema = batch.schema
-        return batch
 
     def _of_table(self, table: Table) -> pa.RecordBatch | None:
         """Return its columns; None if a row does not fit, which is found one by one."""
@@ -128,24 +122,8 @@ class ColumnsOf:
         return None if self.schema is None else self.schema.serialize().to_pybytes()
 
     def restore(self, state: bytes | None) -> None:
-        """Keep to the schema of earlier files, unless one was given."""
         if self.schema is None and state is not None:
             self.schema = pa.ipc.read_schema(pa.py_buffer(state))
-
-
-def _cells_of(records: list[Any]) -> dict[str, list[Any]]:
-    """Return the fields of records by name.
-
-    Raises:
-        TypeError: one has no fields.
-    """
-    kinds = {type(record): record for record in records}
-    for kind, example in kinds.items():
-        if not is_record(example):
-            raise TypeError(
-                f"{kind.__name__} has no fields: map it to a dict, dataclass or NamedTuple before"
-            )
-    return fields_of(records if len(kinds) == 1 else plain_cells(records)) if records else {}
 
 
 def _schema_of(cells: dict[str, list[Any]], told: Mapping[str, Any] = _NOT_TOLD) -> pa.Schema:
@@ -157,39 +135,25 @@ def _schema_of(cells: dict[str, list[Any]], told: Mapping[str, Any] = _NOT_TOLD)
 
 def _batch_of(cells: dict[str, list[Any]], schema: pa.Schema, rows: int) -> pa.RecordBatch:
     refuse_unknown(cells, schema.names)
-    nothing = [None] * rows
-    columns = [_column(field, cells.get(field.name, nothing)) for field in schema]
+    nothing, columns = [None] * rows, []
+    for field in schema:
+        try:
+            columns.append(array_of(field, cells.get(field.name, nothing)))
+        except ARROW_ERRORS as error:
+            raise ValueError(f"field {field.name!r} is {field.type}: {error}") from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _column(field: pa.Field, cells: list[Any]) -> pa.Array:
-    try:
-        return array_of(field, cells)
-    except ARROW_ERRORS as error:
-        raise ValueError(f"field {field.name!r} is {field.type}: {error}") from error
 
 
 class ColumnWriter(Protocol):
     """Writes tables into one file, as the writers of pyarrow do."""
 
-    def write_table(self, table: pa.Table, size: int, /) -> None:
-        """Write a table, in groups of so many rows."""
-        ...
+    def write_table(self, table: pa.Table, size: int, /) -> None: ...
 
-    def close(self) -> None:
-        """Write the end of the file."""
-        ...
+    def close(self) -> None: ...
 
 
-class ColumnFormat:
-    """`PartFormat` of files of columns, all with one schema.
-
-    Args:
-        name: of the sink, for errors.
-        ending: of the names of files.
-        schema: None to find it out.
-        begin: begins to write a file, given what makes columns of its records.
-    """
+class ColumnFormat(PartFormat):
+    """`PartFormat` of files of columns, all with one schema; None as schema to find it out."""
 
     def __init__(
         self,
@@ -215,25 +179,19 @@ class ColumnFormat:
         self._columns.restore(state)
 
 
-class WaitingRows:
-    """The rows of one file, which wait for others until they are worth a group.
-
-    Args:
-        columns: makes columns of records.
-        begin: begins to write the file, given the schema.
-    """
+class WaitingRows(RowWriter):
+    """The rows of one file, which wait for others until they are worth a group."""
 
     def __init__(self, columns: ColumnsOf, begin: Callable[[pa.Schema], ColumnWriter]) -> None:
         self._columns = columns
         self._begin = begin
         self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0  # That wait.
+        self._rows = 0  # So many wait.
         self._bytes = 0
         self._writer: ColumnWriter | None = None
-        self._schema: pa.Schema | None = None  # Of the file, when it has rows.
+        self._schema: pa.Schema | None = None  # The file has it when it has rows.
 
     def write(self, values: Sequence[Any]) -> bool:
-        """Let the records wait; see `RowWriter`."""
         batch = self._columns.batch_of(values)
         if self._schema is not None and not batch.schema.equals(self._schema):
             return False
@@ -262,11 +220,6 @@ class WaitingRows:
 
 
 def checked_schema(name: str, schema: Any) -> pa.Schema | None:
-    """Return the schema that a sink was given, as Arrow's.
-
-    Raises:
-        ConfigError: it is none.
-    """
     if schema is None or isinstance(schema, pa.Schema):
         return schema
     try:

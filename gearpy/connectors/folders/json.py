@@ -1,11 +1,11 @@
 """Folders of JSON lines in which readers see each record once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Unpack
 
 from gearpy.connectors.files.writers import json_lines
-from gearpy.connectors.folders.writer import FolderOptions, FolderSink
+from gearpy.connectors.folders.writer import FolderOptions, FolderSink, PartFormat, RowWriter
 from gearpy.connectors.shared_options import check_options, takes
 from gearpy.task.api.interfaces import Sink
 
@@ -54,39 +54,20 @@ def jsonl_folder(
         '{"n":1}\n{"n":2}\n'
     """
     check_options(_NAME, options, FolderOptions)
-    return FolderSink(
-        _NAME,
-        path,
-        JsonFolderFormat,
-        **options,
-    )
+    return FolderSink(_NAME, path, JsonFolderFormat, **options)
 
 
-class JsonFolderFormat:
-    """`PartFormat` of JSON lines."""
-
+class JsonFolderFormat(PartFormat):
     ending = ".jsonl"
-
-    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
-        """A line is a line: columns do not matter."""
 
     def begin(self, file: BinaryIO) -> "_JsonLines":
         return _JsonLines(file)
 
-    def snapshot(self) -> None:
-        """A line is a line: nothing is to be kept to."""
 
-    def restore(self, state: bytes | None) -> None:
-        """Nothing was kept."""
-
-
-class _JsonLines:
+class _JsonLines(RowWriter):
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def write(self, values: Sequence[Any]) -> bool:
         self._file.write(json_lines(_NAME, values))
         return True
-
-    def finish(self) -> None:
-        """Nothing stands at the end."""

@@ -35,10 +35,6 @@ class PartNames:
 
     No two files have one name: that of a pending file has the incarnation of its writer and a
     number, and the files that an incarnation shows for an epoch are numbered.
-
-    Args:
-        prefix: of all names; letters, digits and underscores.
-        ending: such as ``.jsonl``.
     """
 
     def __init__(self, prefix: str, ending: str) -> None:
@@ -70,7 +66,11 @@ class PartNames:
 
 def run_in_names(run: str) -> str:
     """Return the name of a run as it stands in names of files; no two runs have the same."""
-    text = re.sub(r"[^A-Za-z0-9_-]", _escaped, run) or "~"
+
+    def escaped(match: re.Match[str]) -> str:
+        return "".join(f"~{byte:02x}" for byte in match[0].encode())
+
+    text = re.sub(r"[^A-Za-z0-9_-]", escaped, run) or "~"
     if len(text) <= _RUN_CHARS_MAX:
         return text
     digest = hashlib.sha256(run.encode()).hexdigest()[:_DIGEST_CHARS]
@@ -78,20 +78,11 @@ def run_in_names(run: str) -> str:
 
 
 def drop_pending_of(run: str, folder: Path) -> None:
-    """Remove the pending files of a run that is over, and cannot be resumed.
-
-    Raises:
-        OSError: it cannot be removed.
-    """
     mark = f"-{run_in_names(run)}-"
     pending = LocalFolder(folder)
     for name in pending.names():
         if mark in name and name.endswith(_PENDING_ENDING):
             pending.remove(name)
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return "".join(f"~{byte:02x}" for byte in match[0].encode())
 
 
 def _parts(pattern: re.Pattern[str], names: Iterable[str]) -> list[FilePart]:

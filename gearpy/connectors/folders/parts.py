@@ -44,28 +44,14 @@ class FolderShare:
 
 
 def prefix_mistakes(name: str, prefix: str) -> list[str]:
-    """Return why names of files cannot begin so; empty if they can.
-
-    Args:
-        name: of the sink, for people.
-        prefix: as users give it.
-    """
     if prefix.isascii() and prefix.isidentifier() and not prefix.startswith("_"):
         return []
-    mistake = (
-        f"{name}: prefix {prefix!r} cannot begin names of files: take letters, digits and "
-        "underscores, a letter first"
-    )
-    return [mistake]
+    cure = "take letters, digits and underscores, a letter first"
+    return [f"{name}: prefix {prefix!r} cannot begin names of files: {cure}"]
 
 
 def store_mistakes(name: str, place: str) -> list[str]:
-    """Return why results cannot be shown once in a place; empty if they can.
-
-    Args:
-        name: of the sink, for people.
-        place: path or URL of its folder.
-    """
+    """Return why results cannot be shown once in a place; empty if they can."""
     scheme = place.partition("://")[0]
     if "://" not in place or scheme in _LOCAL or promises_of(scheme).shows_once:
         return []
@@ -79,15 +65,7 @@ def store_mistakes(name: str, place: str) -> list[str]:
 
 
 def target_folder(name: str, path: Path) -> Path:
-    """Return where a sink writes; the folder itself need not be there yet.
-
-    Args:
-        name: of the sink, for people.
-        path: the folder, as users give it.
-
-    Raises:
-        ConfigError: it cannot be made there.
-    """
+    """Return where a sink writes; the folder itself need not be there yet."""
     path = path.resolve()
     if not path.parent.is_dir():
         missing = FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
@@ -107,10 +85,6 @@ class PartFolder:
     it removes nothing of later incarnations.
 
     Args:
-        name: of the sink, for people.
-        folder: where the files are.
-        ending: of their names.
-        share: which files are this task's.
         listed: tells people of files that are removed; continues a sentence.
         depth: readers see files in folders of folders, so many, such as ``country=de/day=1``.
     """
@@ -134,7 +108,7 @@ class PartFolder:
         self._run = ""
         self._over: frozenset[str] = frozenset()  # Runs whose files are removed.
         self._incarnation = 0
-        self._number = 0  # Of pending files.
+        self._number = 0  # So many pending files were begun.
 
     def recover(
         self,
@@ -149,25 +123,23 @@ class PartFolder:
 
         Args:
             prepared: for each epoch, in their order.
-            epoch: that the task goes on from.
-            run: of the application.
-            incarnation: of the task.
             is_there: the folder was there before, and is not made anew.
-
-        Raises:
-            ConfigError: the folder cannot be written, or is away.
-            GearpyError: what was prepared is gone, or a later incarnation is at work.
         """
         self._run, self._incarnation = run_in_names(run), incarnation
         try:
             # Before all else: a run that begins from now on is not an earlier one.
-            self._over = self._earlier_runs() if epoch == 0 else frozenset()
+            self._over = frozenset()
+            if epoch == 0 and self._share.overwrite:
+                found = {part.run for part in (*self._pending_parts(), *self._shown_parts())}
+                self._over = frozenset(found - {self._run})
             if is_there:
                 self._folder.sync_names(PENDING)
             else:
                 self._folder.make(PENDING)
             parts = [*self._pending_parts(), *self._shown_parts()]
-            owner = max((each.incarnation for each in parts if self._is_mine(each)), default=-1)
+            mine = (self._share.task, self._run)
+            own = [each.incarnation for each in parts if (each.task, each.run) == mine]
+            owner = max(own, default=-1)
             if owner >= self._incarnation:
                 what = f"what task {self._share.task} writes to {self._folder.place}"
                 raise given_up(f"{self._name}: {what}", owner=owner, mine=self._incarnation)
@@ -187,7 +159,6 @@ class PartFolder:
     # -- one file after the other ----------------------------------------------------------
 
     def begin(self) -> tuple[str, BinaryIO]:
-        """Make a pending file; return its name, too."""
         assert self._run, "recover() comes first"
         self._number += 1
         name = self._names.pending(
@@ -208,18 +179,7 @@ class PartFolder:
         below: str = "",
         piece: int = 0,
     ) -> PreparedPart:
-        """Wait until the content of a file is on disk, and close it.
-
-        Its name is on disk after `sync_pending`.
-
-        Args:
-            pending: its name.
-            file: which was begun.
-            epoch: that it is of.
-            rows: how many it has, for people.
-            below: a folder in which it is to be shown.
-            piece: which of the files of its epoch and folder it is, from 0.
-        """
+        """Wait until the content of a file is on disk, and close it; then `sync_pending`."""
         with file:
             self._folder.sync(file)
             size = file.tell()
@@ -231,7 +191,6 @@ class PartFolder:
         return {"pending": pending, "name": path, "rows": rows, "size": size}
 
     def sync_pending(self) -> None:
-        """Wait until the names of pending files are on disk."""
         self._folder.sync_names(PENDING)
 
     def drop(self, pending: str) -> None:
@@ -239,11 +198,6 @@ class PartFolder:
             self._folder.remove(PENDING + pending)
 
     def show(self, files: Sequence[PreparedPart]) -> None:
-        """Show the files of an epoch, unless they are shown.
-
-        Raises:
-            GearpyError: one is gone, or is not what was prepared.
-        """
         names = [each["name"] for each in files]
         if below := set(map(parent_of, names)) - {""}:
             self._folder.sync_names(PENDING)  # Where it is away, nothing is made.
@@ -252,33 +206,20 @@ class PartFolder:
             pending, name = each["pending"], each["name"]
             path, size = PENDING + pending, each["size"]
             if not reveal(self._folder, path, to=name, written=size, who=self._name):
-                self._miss(pending, name)
-        self._sync_shown(names)  # Also those that another incarnation has given.
-
-    def _sync_shown(self, names: Iterable[str]) -> None:
+                missing = f"{self._name}: {self._folder.place} has neither {name} nor {pending}"
+                if all(part.run == self._run for part in self._names.shown_parts([name])):
+                    raise StoreAway(
+                        f"{missing}, which was written before: bring it back if it was moved or "
+                        "removed; or this is not the same folder on all machines, or this task "
+                        "was given up and another has its place"
+                    )
+                # It goes on from a checkpoint of another run, which may have had another folder.
+                _log.warning("%s, which an earlier run has written", missing)
         for folder in sorted(set(map(parent_of, names))):
             with suppress(FileNotFoundError):  # Others have removed it.
                 self._folder.sync_names(folder)
 
-    def _miss(self, pending: str, name: str) -> None:
-        missing = f"{self._name}: {self._folder.place} has neither {name} nor {pending}"
-        if any(part.run != self._run for part in self._names.shown_parts([name])):
-            # It goes on from a checkpoint of another run, which may have had another folder.
-            _log.warning("%s, which an earlier run has written", missing)
-            return
-        raise StoreAway(
-            f"{missing}, which was written before: bring it back if it was moved or removed; or "
-            "this is not the same folder on all machines, or this task was given up and another "
-            "has its place"
-        )
-
     # -- what others have left -------------------------------------------------------------
-
-    def _earlier_runs(self) -> frozenset[str]:
-        if not self._share.overwrite:
-            return frozenset()
-        found = {part.run for part in (*self._pending_parts(), *self._shown_parts())}
-        return frozenset(found - {self._run})
 
     def _drop_shown(self, epoch: int) -> None:
         shown = self._shown_parts()
@@ -296,13 +237,12 @@ class PartFolder:
         for part in gone:
             self._folder.remove(part.name)
         # Also of those that an earlier start has removed: a power cut must not bring them back.
-        self._folder.sync_tree(_is_partition if self._depth else _no_folder)
-
-    def _is_mine(self, part: FilePart) -> bool:
-        return part.task == self._share.task and part.run == self._run
+        depth = self._depth
+        self._folder.sync_tree(lambda folder: bool(depth) and "=" in folder)
 
     def _is_left_by_me(self, part: FilePart) -> bool:
-        return self._is_mine(part) and part.incarnation < self._incarnation
+        is_mine = part.task == self._share.task and part.run == self._run
+        return is_mine and part.incarnation < self._incarnation
 
     def _is_over(self, part: FilePart) -> bool:
         return part.run in self._over and part.task % self._share.tasks == self._share.task
@@ -313,13 +253,5 @@ class PartFolder:
     def _shown_parts(self) -> list[FilePart]:
         if not self._depth:
             return self._names.shown_parts(self._folder.names())
-        paths = self._folder.walk(into=_is_partition)
+        paths = self._folder.walk(into=lambda folder: "=" in folder)
         return self._names.shown_parts(each for each in paths if each.count("/") == self._depth)
-
-
-def _is_partition(folder: str) -> bool:
-    return "=" in folder
-
-
-def _no_folder(_: str) -> bool:
-    return False

@@ -14,7 +14,7 @@ import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.connectors.folders.columns import ColumnFormat, ColumnsOf, WaitingRows, checked_schema
-from gearpy.connectors.folders.writer import FolderOptions, FolderSink
+from gearpy.connectors.folders.writer import FolderOptions, FolderSink, RowWriter
 from gearpy.connectors.shared_options import check_options, takes
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Sink
@@ -131,16 +131,10 @@ def csv_folder(
     def make_format() -> ColumnFormat:
         return ColumnFormat(_CSV, ".csv", known, rows_of)
 
-    return FolderSink(
-        _CSV,
-        path,
-        make_format,
-        columnar=True,
-        **options,
-    )
+    return FolderSink(_CSV, path, make_format, columnar=True, **options)
 
 
-class _CsvRows:
+class _CsvRows(RowWriter):
     def __init__(
         self,
         columns: ColumnsOf,
@@ -174,9 +168,6 @@ class _CsvRows:
         self._header = False
         return True
 
-    def finish(self) -> None:
-        """Nothing stands at the end."""
-
 
 def _shortened(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return decimals with as many digits behind the point as one of them needs."""
@@ -194,11 +185,6 @@ _STAND_IN: Final = "\x1f"
 
 
 def _text(batch: pa.RecordBatch, options: pa_csv.WriteOptions, *, has_quotes: bool) -> bytes:
-    """Return rows as lines.
-
-    Raises:
-        ConfigError: a cell has to stand between quotes, and there are to be none.
-    """
     text = BytesIO()
     if has_quotes:
         pa_csv.write_csv(batch, text, options)

@@ -22,10 +22,6 @@ class TextTable:
     """Lines of text for records, below one header.
 
     A column becomes wider when a longer text comes; numbers stand to the right.
-
-    Args:
-        operator: name to blame for a record without these columns.
-        columns: titles, or for each title the field it shows.
     """
 
     def __init__(self, operator: str, columns: Sequence[str] | Mapping[str, str]) -> None:
@@ -38,7 +34,6 @@ class TextTable:
         self._has_header = False
 
     def lines(self, values: Sequence[Any]) -> list[str]:
-        """Return the rows of the records, before the first of them the header."""
         rows = each(self._operator, self._row, values)
         texts = [[_one_line(cell) for cell in row] for row in rows]
         for row in texts:
@@ -49,7 +44,12 @@ class TextTable:
 
     def _line(self, row: Sequence[Any], texts: Sequence[str]) -> str:
         cells = zip(row, texts, self._widths, strict=True)
-        aligned = [text.rjust(w) if _is_number(cell) else text.ljust(w) for cell, text, w in cells]
+        aligned = [
+            text.rjust(w)
+            if (isinstance(cell, int | float | Decimal) and not isinstance(cell, bool | _Time))
+            else text.ljust(w)
+            for cell, text, w in cells
+        ]
         return _GAP.join(aligned).rstrip()
 
     def _row(self, record: Any) -> list[Any]:
@@ -107,7 +107,3 @@ def _cell(record: Any, field: str) -> Any:
 def _one_line(cell: Any) -> str:
     text = cell.isoformat() if isinstance(cell, datetime) else str(cell)
     return text.replace("\r", "\\r").replace("\n", "\\n")
-
-
-def _is_number(cell: Any) -> bool:
-    return isinstance(cell, int | float | Decimal) and not isinstance(cell, bool | _Time)

@@ -4,11 +4,12 @@ A file is pending until its epoch is complete, and is then shown: by a rename, w
 one, else by a copy within the store, which is seen when it is whole.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, TypedDict
+from typing import Any, BinaryIO, Final, TypedDict
 
 from gearpy.config.hidden import without_password
 from gearpy.connectors.folders.part_names import FilePart
@@ -31,63 +32,38 @@ from gearpy.task.api.interfaces import Batch, Sink, SinkContext, TransactionalWr
 _NAMES_MAX: Final = 10  # In a line of the log.
 
 
-class RowWriter(Protocol):
+class RowWriter(ABC):
     """Writes the records of one file."""
 
+    @abstractmethod
     def write(self, values: Sequence[Any]) -> bool:
-        """Write records; False if they have other columns than the file, and need a new one.
+        """Write records; False if they have other columns than the file, and need a new one."""
 
-        Raises:
-            OperatorError: one of them cannot be written; none was.
-        """
-        ...
-
-    def finish(self) -> None:
-        """Write the end of a file."""
-        ...
+    def finish(self) -> None:  # noqa: B027 - lines have nothing at their end
+        pass
 
 
-class PartFormat(Protocol):
-    """The format of the files of one task."""
+class PartFormat(ABC):
+    """The format of the files of one task; by default a file is nothing to the next one."""
 
-    @property
-    def ending(self) -> str:
-        """The ending of the names of files."""
-        ...
+    ending: str
 
-    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:  # noqa: B027 - lines take all
         """Learn which columns keys and fields will have, as `SinkContext` tells it."""
-        ...
 
-    def begin(self, file: BinaryIO) -> RowWriter:
-        """Begin to write an empty file."""
-        ...
+    @abstractmethod
+    def begin(self, file: BinaryIO) -> RowWriter: ...
 
     def snapshot(self) -> bytes | None:
         """Return the state that later files have to keep to; None if there is none."""
-        ...
+        return None
 
-    def restore(self, state: bytes | None) -> None:
+    def restore(self, state: bytes | None) -> None:  # noqa: B027 - as above
         """Keep to the state of earlier files."""
-        ...
 
 
 class PartSink(Sink):
-    """A folder with files of each task and epoch.
-
-    Args:
-        name: of the sink, for people.
-        path: the folder, or its URL; on a disk, the one above must exist.
-        prefix: of the names of files.
-        overwrite: whether files of earlier runs are removed.
-        columnar: whether its files are best made of tables.
-        pattern: where in the folder its files are.
-        storage_options: of the store, as fsspec takes them.
-
-    Raises:
-        ConfigError: the prefix cannot be one, or the store does not promise what is needed to show
-            results once.
-    """
+    """A folder with files of each task and epoch; ``pattern`` says where in it they are."""
 
     transactional = True
     waits_for_store = True
@@ -125,11 +101,6 @@ class PartSink(Sink):
         return [] if self._is_url else [Path(self._path).resolve() / PENDING]
 
     def folder(self) -> Folder:
-        """Return the folder, which need not be there yet.
-
-        Raises:
-            ConfigError: it cannot be made there.
-        """
         if self._is_url:
             return folder_at(self._path, self._storage_options, key=self.name)
         return LocalFolder(target_folder(self.name, Path(self._path)))
@@ -160,21 +131,7 @@ class FolderOptions(TypedDict, total=False):
 
 
 class FolderSink(PartSink):
-    """A folder with a file for each task and epoch; see `jsonl_folder` and `parquet_folder`.
-
-    Args:
-        name: of the sink, for people.
-        path: the folder, or its URL; on a disk, the one above must exist.
-        make_format: makes what one task needs to write files.
-        prefix: of the names of files.
-        overwrite: whether files of earlier runs are removed.
-        columnar: whether its files are best made of tables.
-        file_bytes: where a file ends and the next one of its epoch begins.
-        storage_options: of the store, as fsspec takes them.
-
-    Raises:
-        ConfigError: an argument cannot be.
-    """
+    """A folder with a file for each task and epoch; see `jsonl_folder` and `parquet_folder`."""
 
     def __init__(
         self,
@@ -202,11 +159,6 @@ class FolderSink(PartSink):
         self._file_bytes = file_bytes
 
     def open(self, task_index: int, parallelism: int) -> "FolderWriter":
-        """Return the writer of one task.
-
-        Raises:
-            ConfigError: the folder cannot be made there.
-        """
         share = self.share(task_index, parallelism)
         return FolderWriter(
             self.name, self.folder(), self._make_format(), share, file_bytes=self._file_bytes
@@ -229,36 +181,18 @@ class PartWriter(TransactionalWriter):
         run: str,
         incarnation: int,
     ) -> None:
-        """Show prepared files, remove files that earlier incarnations have left.
-
-        Raises:
-            ConfigError: the folder cannot be written.
-            GearpyError: what was prepared is gone, or a later incarnation is at work.
-        """
+        """Show prepared files, remove files that earlier incarnations have left."""
         waiting = [_parts(prepared[number]) for number in sorted(prepared)]
         self._files.recover(
             waiting, epoch=epoch, run=run, incarnation=incarnation, is_there=self.resumes
         )
 
     def commit(self, epoch: int, prepared: PreparedPart | list[PreparedPart] | None) -> None:
-        """Show the files.
-
-        Raises:
-            GearpyError: one is gone, or is not what was prepared.
-        """
         self._files.show(_parts(prepared))
 
 
 class FolderWriter(PartWriter):
-    """Writes the files of one task: one for each epoch, or more where it would be too large.
-
-    Args:
-        name: of the sink, for people.
-        folder: where to write.
-        form: of the files.
-        share: which files are this task's.
-        file_bytes: a file that has so many is full; None for one file.
-    """
+    """Writes the files of one task: one for each epoch, or more where it would be too large."""
 
     def __init__(
         self,
@@ -285,7 +219,6 @@ class FolderWriter(PartWriter):
         return self._format.snapshot()
 
     def write_batch(self, batch: Batch) -> None:
-        """Write the records into the pending file; the first one begins it."""
         if not batch.values:
             return
         if self._part is None:
@@ -302,11 +235,15 @@ class FolderWriter(PartWriter):
             self._part = None
 
     def prepare(self, epoch: int) -> PreparedPart | list[PreparedPart] | None:
-        """Wait until the files and their names are on disk."""
         prepared: list[PreparedPart] = []
         for part in self._taken():
             if part.count:
-                prepared.append(self._finished(part, epoch, len(prepared)))
+                with part.file:
+                    part.rows.finish()
+                    finished = self._files.finish(
+                        part.name, part.file, epoch=epoch, rows=part.count, piece=len(prepared)
+                    )
+                prepared.append(finished)
             else:  # Its records were refused.
                 self._drop(part)
         if prepared:
@@ -321,13 +258,6 @@ class FolderWriter(PartWriter):
         taken = self._full if self._part is None else [*self._full, self._part]
         self._full, self._part = [], None
         return taken
-
-    def _finished(self, part: "_OpenPart", epoch: int, piece: int) -> PreparedPart:
-        with part.file:
-            part.rows.finish()
-            return self._files.finish(
-                part.name, part.file, epoch=epoch, rows=part.count, piece=piece
-            )
 
     def _drop(self, part: "_OpenPart") -> None:
         with suppress(OSError), part.file:

@@ -37,13 +37,7 @@ _HIDDEN: Final = ("_", ".")
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """A column that a table is partitioned by.
-
-    Attributes:
-        name: of the column.
-        column: where its values come from.
-        unit: what is taken of that column's times; None: its values as they are.
-    """
+    """A column that a table is partitioned by; ``unit`` is what is taken of a column's times."""
 
     name: str
     column: str
@@ -59,11 +53,7 @@ class PartitionPiece(NamedTuple):
 
 
 def partition_fields(operator: str, by: PartitionBy | None) -> tuple[PartitionField, ...]:
-    """Return the columns of an argument ``partition_by``.
-
-    Raises:
-        ConfigError: it names a column twice, an unknown unit, or a name that readers pass over.
-    """
+    """Return the columns of an argument ``partition_by``."""
     if by is None:
         return ()
     given = [by] if isinstance(by, str) else by
@@ -103,16 +93,7 @@ def _field(operator: str, name: str | None, text: Any) -> PartitionField:
 
 
 class Partitioning:
-    """Cuts tables of one schema into partitions.
-
-    Args:
-        operator: name to blame.
-        fields: the columns to partition by; none: the whole table is one partition.
-        schema: of the tables.
-
-    Raises:
-        ConfigError: a column is not in the schema, or cannot be one of a partition.
-    """
+    """Cuts tables of one schema into partitions; without fields, into one."""
 
     def __init__(self, operator: str, fields: Sequence[PartitionField], schema: pa.Schema) -> None:
         self._fields = tuple(fields)
@@ -135,17 +116,15 @@ class Partitioning:
         self.table_schema = pa.schema([*self.file_schema, *own])
 
     def cut(self, batch: pa.RecordBatch) -> list[PartitionPiece]:
-        """Return the pieces of a table; the order of rows stays within each.
-
-        Raises:
-            ValueError: a value cannot be the name of a folder.
-        """
+        """Return the pieces of a table; the order of rows stays within each."""
         rows = batch.select(self._kept)
         if not self._fields:
             return [PartitionPiece("", (), rows)]
         keys = [_derived(field, batch).dictionary_encode("encode") for field in self._fields]
         texts = [[_text(value) for value in key.dictionary.to_pylist()] for key in keys]
-        codes = _combined(keys)
+        codes = keys[0].indices.cast(pa.int64())  # One number for the values of all columns.
+        for key in keys[1:]:
+            codes = pc.add(pc.multiply(codes, len(key.dictionary)), key.indices.cast(pa.int64()))
         places = pc.unique(codes)
         if len(places) == 1:
             return [self._piece(texts, int(places[0].as_py()), rows)]
@@ -226,14 +205,6 @@ def _derived(field: PartitionField, batch: pa.RecordBatch) -> pa.Array:
     return _UNITS[field.unit][0](column)
 
 
-def _combined(keys: Sequence[pa.DictionaryArray]) -> pa.Array:
-    """Return one number for each row that tells its values of all columns."""
-    codes = keys[0].indices.cast(pa.int64())
-    for key in keys[1:]:
-        codes = pc.add(pc.multiply(codes, len(key.dictionary)), key.indices.cast(pa.int64()))
-    return codes
-
-
 def _text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -241,19 +212,14 @@ def _text(value: Any) -> str | None:
 
 
 def partition_folder(values: Iterable[tuple[str, str | None]]) -> str:
-    """Return the path of the folder for some values, by column, the outermost first.
-
-    Raises:
-        ValueError: a value is too long for the name of a folder.
-    """
-    return "/".join(_segment(name, value) for name, value in values)
-
-
-def _segment(name: str, value: str | None) -> str:
-    segment = f"{name.translate(_ESCAPES)}={(value or '').translate(_ESCAPES) or NULL_PARTITION}"
-    if len(segment.encode(errors="surrogatepass")) > _SEGMENT_BYTES_MAX:
-        raise ValueError(
-            f"value {value!r:.60} of partition column {name!r} makes a folder's name of more than "
-            f"{_SEGMENT_BYTES_MAX} bytes: partition by something shorter"
-        )
-    return segment
+    """Return the path of the folder for some values, by column, the outermost first."""
+    names = []
+    for column, value in values:
+        text = (value or "").translate(_ESCAPES) or NULL_PARTITION
+        names.append(f"{column.translate(_ESCAPES)}={text}")
+        if len(names[-1].encode(errors="surrogatepass")) > _SEGMENT_BYTES_MAX:
+            raise ValueError(
+                f"value {value!r:.60} of partition column {column!r} makes a folder's name of more "
+                f"than {_SEGMENT_BYTES_MAX} bytes: partition by something shorter"
+            )
+    return "/".join(names)

@@ -41,15 +41,7 @@ class WrittenFile(NamedTuple):
 
 
 class PartitionFiles:
-    """Writes tables into a file for each partition.
-
-    Args:
-        operator: name to blame.
-        partitioning: cuts tables into partitions.
-        begin: makes the file of a partition, given its folder.
-        compression: of columns.
-        partitions_max: of one epoch.
-    """
+    """Writes tables into a file for each partition."""
 
     def __init__(
         self,
@@ -69,11 +61,6 @@ class PartitionFiles:
         self._bytes = 0  # That wait.
 
     def write(self, pieces: list[PartitionPiece]) -> None:
-        """Take the pieces of a table.
-
-        Raises:
-            GearpyError: there are too many partitions; nothing was taken.
-        """
         new = {piece.folder for piece in pieces} - self._open.keys()
         if len(self._open) + len(new) > self._partitions_max:
             raise GearpyError(
@@ -82,23 +69,19 @@ class PartitionFiles:
                 "checkpoint.interval-ms, or raise partitions_max"
             )
         for piece in pieces:
-            self._take(piece)
+            if piece.rows.num_rows:
+                each = self._open.setdefault(piece.folder, _OpenFile(piece.folder, piece.values))
+                each.waiting.append(piece.rows)
+                each.waiting_rows += piece.rows.num_rows
+                # A slice counts as the part of its buffers that it uses.
+                size = piece.rows.nbytes
+                each.waiting_bytes += size
+                self._bytes += size
+                if each.waiting_rows >= _GROUP_ROWS or each.waiting_bytes >= _GROUP_BYTES:
+                    self._write_group(each)
         if self._bytes >= _WAITING_BYTES_MAX:
             for each in self._open.values():
                 self._write_group(each)
-
-    def _take(self, piece: PartitionPiece) -> None:
-        if not piece.rows.num_rows:
-            return
-        each = self._open.setdefault(piece.folder, _OpenFile(piece.folder, piece.values))
-        each.waiting.append(piece.rows)
-        each.waiting_rows += piece.rows.num_rows
-        # A slice counts as the part of its buffers that it uses.
-        size = piece.rows.nbytes
-        each.waiting_bytes += size
-        self._bytes += size
-        if each.waiting_rows >= _GROUP_ROWS or each.waiting_bytes >= _GROUP_BYTES:
-            self._write_group(each)
 
     def finish(self) -> list[WrittenFile]:
         """Complete all files, and begin anew."""

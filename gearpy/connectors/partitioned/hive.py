@@ -91,8 +91,6 @@ def hive_folder(
 
 
 class HiveSink(PartSink):
-    """See `hive_folder`."""
-
     def __init__(
         self,
         path: str | Path,
@@ -113,22 +111,11 @@ class HiveSink(PartSink):
         self._options = options
 
     def open(self, task_index: int, parallelism: int) -> "HiveWriter":
-        """Return the writer of one task.
-
-        Raises:
-            ConfigError: the folder cannot be made there.
-        """
         return HiveWriter(self.folder(), self._options, self.share(task_index, parallelism))
 
 
 class HiveWriter(PartWriter):
-    """Writes the files of one task; each is shown, and recovered, as by a `FolderWriter`.
-
-    Args:
-        folder: where to write.
-        options: of the table.
-        share: which files are this task's.
-    """
+    """Writes the files of one task; each is shown, and recovered, as by a `FolderWriter`."""
 
     def __init__(self, folder: Folder, options: TableOptions, share: FolderShare) -> None:
         depth = len(options.fields)
@@ -148,7 +135,6 @@ class HiveWriter(PartWriter):
         self._rows.write(batch)
 
     def prepare(self, epoch: int) -> list[PreparedPart] | None:
-        """Wait until the files and their names are on disk."""
         files = [
             self._files.finish(each.name, each.file, epoch=epoch, rows=each.rows, below=each.folder)
             for each in self._rows.finish()

@@ -26,16 +26,10 @@ class TableOptions:
     """The options of a table.
 
     Attributes:
-        operator: name to blame.
         schema: None to take that of the first epoch's.
         key: names of the columns of keys.
         fields: by which it is partitioned.
-        compression: of columns.
         partitions_max: of one task in one epoch.
-        prefix: of names of files.
-
-    Raises:
-        ConfigError: one of these cannot be.
     """
 
     operator: str
@@ -69,22 +63,12 @@ class TableOptions:
 
 
 def table_schema(operator: str, schema: Any) -> pa.Schema | None:
-    """Return the schema that a sink was given, with types that Spark has.
-
-    Raises:
-        ConfigError: it is none, or Spark has no such type.
-    """
     known = checked_schema(operator, schema)
     return None if known is None else exact_schema(known, name=operator)
 
 
 class PartitionRows:
-    """Writes the records of a sink into files, one for each partition.
-
-    Args:
-        options: of the table.
-        begin: makes the file of a partition, given its folder.
-    """
+    """Writes the records of a sink into files, one for each partition."""
 
     def __init__(self, options: TableOptions, begin: Callable[[str], BegunFile]) -> None:
         self._options = options
@@ -96,7 +80,6 @@ class PartitionRows:
         self.partitioning: Partitioning | None = None
 
     def restore(self, state: bytes | None) -> None:
-        """Keep to the schema of earlier files, unless one was given."""
         if state is not None and self._options.schema is None:
             self._columns.adopt(pa.ipc.read_schema(pa.py_buffer(state)))
             self._start()
@@ -106,13 +89,7 @@ class PartitionRows:
         return None if schema is None else schema.serialize().to_pybytes()
 
     def write(self, batch: Batch) -> None:
-        """Take records.
-
-        Raises:
-            OperatorError: one does not fit, or makes no folder; none was taken.
-            ConfigError: they have not the columns to partition by.
-            GearpyError: they have too many partitions; none was taken.
-        """
+        """Take records, all or none."""
         if not len(batch.values):
             return
         rows = self._columns.batch_of(
@@ -170,11 +147,6 @@ class PartitionRows:
         try:
             return cut(rows)
         except ValueError:
-            places = range(rows.num_rows)
-            each(
-                self._options.operator,
-                lambda place: cut(rows.slice(place, 1)),
-                places,
-                records=records,
-            )
+            name, places = self._options.operator, range(rows.num_rows)
+            each(name, lambda place: cut(rows.slice(place, 1)), places, records=records)
             raise

@@ -65,17 +65,7 @@ class PostgresColumn(NamedTuple):
 def columns_of(
     operator: str, connection: "Connection[Any]", table: str, wanted: Sequence[str] | None
 ) -> list[PostgresColumn]:
-    """Return the columns of a table; none if there is no such table.
-
-    Args:
-        operator: for errors.
-        connection: to the database.
-        table: its name, perhaps with that of its schema.
-        wanted: names of columns; None: all.
-
-    Raises:
-        OperatorError: a column is not there, or is of a type that nothing here keeps exactly.
-    """
+    """Return the columns of a table, or those wanted; none if there is no such table."""
     rows = connection.execute(_COLUMNS, (table,)).fetchall()
     there = {row[0]: row for row in rows}
     for name in wanted or ():
@@ -113,11 +103,7 @@ def _column(operator: str, table: str, row: Sequence[Any]) -> PostgresColumn:
 
 
 def type_of(field: pa.Field) -> str:
-    """Return the type of PostgreSQL for an Arrow field, as ``create table`` takes it.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Return the type of PostgreSQL for an Arrow field, as ``create table`` takes it."""
     for name, arrow in _ARROW.items():
         if field.type == arrow:
             return name
@@ -134,11 +120,6 @@ def type_of(field: pa.Field) -> str:
 
 
 def check_texts(columns: Iterable[PostgresColumn], rows: pa.RecordBatch) -> None:
-    """Refuse texts that PostgreSQL would refuse when it is too late.
-
-    Raises:
-        ValueError: a text has a NUL character, is too long, or is no JSON or no UUID.
-    """
     for column in columns:
         if not pa.types.is_string(column.field.type):
             continue

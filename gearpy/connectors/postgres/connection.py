@@ -22,16 +22,7 @@ _ASIDE: Final = re.compile(r"(HINT|DETAIL|CONTEXT|LINE \d+):|\s*\^")
 
 
 class PostgresAddress:
-    """The place of a database, and its user; shown to people without the password.
-
-    Args:
-        operator: the source or sink, for errors.
-        url: ``postgresql://user:password@host:port/database``, or what else libpq takes.
-
-    Raises:
-        NotInstalled: psycopg is missing.
-        ConfigError: this is no address.
-    """
+    """The place of a database, and its user; shown to people without the password."""
 
     def __init__(self, operator: str, url: str) -> None:
         require(operator, "psycopg")
@@ -51,11 +42,7 @@ class PostgresAddress:
         self.shown = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}{database}"
 
     def connect(self, application: str = "gearpy") -> "Connection[Any]":
-        """Connect; each statement is a transaction unless it is in ``connection.transaction()``.
-
-        Raises:
-            psycopg.Error: it cannot be reached; `trouble` tells whether that may pass.
-        """
+        """Connect; each statement is a transaction unless it is in ``connection.transaction()``."""
         import psycopg  # noqa: PLC0415 - an extra
 
         return psycopg.connect(
@@ -67,7 +54,7 @@ class PostgresAddress:
         )
 
     def trouble(self, error: Exception) -> str:
-        """Return the server to wait for, if the error may pass by itself; else nothing."""
+        """Return the server to wait for, if the error may pass by itself; empty if not."""
         import psycopg  # noqa: PLC0415 - an extra
 
         if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
@@ -79,7 +66,6 @@ class PostgresAddress:
         return f"postgres {self.shown}: {lines[-1] if lines else repr(error)}"
 
     def failure(self, error: Exception) -> OperatorError:
-        """Return the error that ends a task; trying again would not help."""
         text = str(error).strip()
         return OperatorError(
             operator=self._operator, cause=f"postgres {self.shown}: {text}", is_final=True

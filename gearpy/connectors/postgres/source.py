@@ -130,16 +130,11 @@ def postgres(
         bound_ms=duration_ms(out_of_order),
         on_bad=on_bad,
     )
-    return PostgresSource(PostgresAddress(operator, url), query, _bounds(partitions, split))
-
-
-def _bounds(partitions: int, split: tuple[int, int] | None) -> list[int | None]:
-    """Return where ranges begin and end; None is as far as there are rows."""
-    if partitions == 1 or split is None:
-        return [None, None]
-    low, high = split
-    inner = [low + (high - low) * part // partitions for part in range(1, partitions)]
-    return [None, *inner, None]
+    bounds: list[int | None] = [None, None]
+    if partitions > 1 and split is not None:
+        low, high = split
+        bounds[1:1] = [low + (high - low) * part // partitions for part in range(1, partitions)]
+    return PostgresSource(PostgresAddress(operator, url), query, bounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,10 +205,6 @@ class PostgresSource(Source[dict[str, Any]]):
             raise ConfigError(error.cause) from error
         except Exception as error:
             raise ConfigError(self._address.failure(error).cause) from error
-        self._check(found)
-        return found
-
-    def _check(self, found: Sequence[PostgresColumn]) -> None:
         names = [each.name for each in found]
         if not names:
             raise ConfigError(
@@ -227,6 +218,7 @@ class PostgresSource(Source[dict[str, Any]]):
         if self._query.time is not None:
             fields = pa.schema([each.field for each in found])
             check_time_column(self.description, self._query.time, fields)
+        return found
 
     @property
     def schema(self) -> RowSchema:
@@ -236,7 +228,6 @@ class PostgresSource(Source[dict[str, Any]]):
         return numbered_partitions(len(self._ranges))
 
     def open(self, partition: str, resume: PostgresPlace | None) -> "PostgresReader":
-        """Return a reader of one range; it connects when it is read."""
         return PostgresReader(
             self.description,
             self._address,
@@ -248,17 +239,7 @@ class PostgresSource(Source[dict[str, Any]]):
 
 
 class PostgresReader(SourceReader[dict[str, Any]]):
-    """Reads the rows of a range in order, a portion with each question.
-
-    Args:
-        operator: the source, for errors.
-        address: of the database.
-        query: what to read.
-        columns: of the table.
-        span: the range of the first column of the order.
-        resume: where to go on.
-        now_ms: the clock.
-    """
+    """Reads the rows of a range in order, a portion with each question."""
 
     def __init__(
         self,
@@ -290,7 +271,6 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         self.out_of_order_ms = None if self.is_by_arrival else query.bound_ms
 
     def read_batch(self, max_records: int) -> Batch[dict[str, Any]] | None:
-        """Give the next rows; ask for more when there are none, if it is time to."""
         now_ms = self._now_ms()
         if not self._fetched and not self._fetch(max_records, now_ms):
             return None
@@ -315,7 +295,6 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         return self._aside.take()
 
     def snapshot(self) -> PostgresPlace:
-        """Return the order of the last row."""
         return {
             "at": list(self._at),
             "end": None if self._end is None else list(self._end),
@@ -362,36 +341,25 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         return True
 
     def _next_rows(self, max_records: int) -> "list[pa.RecordBatch | _BadRow]":
+        from psycopg import sql  # noqa: PLC0415 - an extra
+
         if self._connection is None:
             self._connection = self._address.connect()
             self._connection.execute("set timezone = 'UTC'; set datestyle = 'ISO'")
-        connection = self._connection
+        connection, table = self._connection, sql.Identifier(*self._query.table.split("."))
         if self._end is None and not self._query.follows:
-            self._end = self._last(connection)
+            down = [sql.SQL("{} desc").format(sql.Identifier(name)) for name in self._query.by]
+            found = connection.execute(
+                sql.SQL("select {} from {} {} order by {} limit 1").format(
+                    self._names(self._query.by),
+                    table,
+                    self._where([]),
+                    sql.SQL(", ").join(down),
+                )
+            ).fetchone()
+            self._end = [] if found is None else list(found)
         if self._end == []:
             return []
-        with connection.cursor().copy(self._statement(max_records)) as copy:
-            data = b"".join(copy)
-        return self._parsed(data) if data else []
-
-    def _last(self, connection: "Connection[Any]") -> list[Any]:
-        """Return the order of the last row there is; empty if there is none."""
-        from psycopg import sql  # noqa: PLC0415 - an extra
-
-        down = [sql.SQL("{} desc").format(sql.Identifier(name)) for name in self._query.by]
-        found = connection.execute(
-            sql.SQL("select {} from {} {} order by {} limit 1").format(
-                self._names(self._query.by),
-                sql.Identifier(*self._query.table.split(".")),
-                self._where([]),
-                sql.SQL(", ").join(down),
-            )
-        ).fetchone()
-        return [] if found is None else list(found)
-
-    def _statement(self, max_records: int) -> "Composed":
-        from psycopg import sql  # noqa: PLC0415 - an extra
-
         own: list[Composable] = []
         if self._at:
             own.append(self._compared(">", self._at))
@@ -399,15 +367,18 @@ class PostgresReader(SourceReader[dict[str, Any]]):
             own.append(self._compared("<=", self._end))
         if self._query.follows:
             own.append(sql.SQL(_SETTLED))
-        return sql.SQL(
+        statement = sql.SQL(
             "copy (select {} from {} {} order by {} limit {}) to stdout (format csv)"
         ).format(
             self._names([each.name for each in self._columns]),
-            sql.Identifier(*self._query.table.split(".")),
+            table,
             self._where(own),
             self._names(self._query.by),
             sql.Literal(max_records),
         )
+        with connection.cursor().copy(statement) as copy:
+            data = b"".join(copy)
+        return self._parsed(data) if data else []
 
     def _compared(self, sign: str, place: Sequence[Any]) -> "Composed":
         from psycopg import sql  # noqa: PLC0415 - an extra
@@ -466,11 +437,6 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         return found
 
     def _columns_of(self, data: bytes, names: Sequence[str] | None = None) -> pa.RecordBatch:
-        """Return the columns of rows, or some of them.
-
-        Raises:
-            ValueError: or another of `ARROW_ERRORS`: a column cannot have a value.
-        """
         kinds = {each.name: each.field.type for each in self._columns}
         raw = {name for name, kind in kinds.items() if pa.types.is_binary(kind)}
         table = arrow_csv.read_csv(
@@ -511,12 +477,9 @@ class PostgresReader(SourceReader[dict[str, Any]]):
             at_ms = now_ms if self._query.follows else 0
             self._order.on_records([at_ms])
             return Times.of([self.watermark_ms] * rows.num_rows)
-        times = times_of(rows.column(self._query.time), self._query.unit)
-        found = Times(times)
+        found = Times(times_of(rows.column(self._query.time), self._query.unit))
         self._order.on_records([found.bounds()[1]])
         return found
-
-    # -- the server --------------------------------------------------------------------------
 
 
 def _bytes_of(column: Any) -> pa.Array:

@@ -1,6 +1,7 @@
 """Writes records into a table, those of an epoch in one transaction."""
 
 import logging
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,9 @@ insert into gearpy_owners values (%s, %s, %s, %s, %s)
 on conflict (run, sink, task) do update set incarnation = excluded.incarnation,
     epoch = excluded.epoch
 """
+_EPOCH_COLUMN: Final = (
+    "select attname from pg_attribute where attrelid = to_regclass(%s) and attname = %s"
+)
 #: A process that was frozen may hold the lock of its last transaction.
 _END_ZOMBIES: Final = """
 select pg_terminate_backend(pid) from pg_stat_activity
@@ -82,12 +86,6 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
     the server is away nothing more is taken, and a timer tries again.
 
     Runs on: the task's thread, and that of the timer, one at a time.
-
-    Args:
-        operator: the sink, for errors, and its name in the table of owners.
-        address: of the database.
-        table: where to.
-        task_index: as given to `Sink.open`.
     """
 
     def __init__(
@@ -132,15 +130,9 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         self._work()
 
     def write_batch(self, batch: Batch[Any]) -> None:
-        """Keep the records until the end of the epoch, as columns of the table.
-
-        Raises:
-            OperatorError: a record does not fit the table; none of these was kept.
-            GearpyError: there are too many.
-        """
         if not len(batch.values):
             return
-        if self._kept_rows + len(batch) > self.epoch_records_max:
+        if sum(map(len, [*self._first, *self._batches])) + len(batch) > self.epoch_records_max:
             raise GearpyError(
                 f"{self._name}: more than {self.epoch_records_max} records came before their epoch "
                 "could end: raise its parallelism"
@@ -161,7 +153,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     @property
     def epoch_fill(self) -> float:
-        return self._kept_rows / self.epoch_records_max
+        return sum(map(len, [*self._first, *self._batches])) / self.epoch_records_max
 
     def prepare(self, epoch: int) -> EpochRecords | None:
         first, self._first = self._first, []
@@ -188,7 +180,6 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
             raise self._failure
 
     def close(self, *, completed: bool) -> None:
-        """Close the connection."""
         with self._lock:
             self._is_closed = True
             if self._timer is not None:
@@ -209,14 +200,9 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     @property
     def waits_for(self) -> str:
-        """The server, while it does not answer."""
         return self._trouble
 
     # -- rows --------------------------------------------------------------------------------
-
-    @property
-    def _kept_rows(self) -> int:
-        return sum(map(len, [*self._first, *self._batches]))
 
     def _rows(self, batch: Batch[Any]) -> pa.RecordBatch:
         values = batch.values
@@ -267,19 +253,16 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
                     del self._due[epoch]
                 self._trouble = ""
             except Exception as error:  # noqa: BLE001 - it ends the task
-                self._on_error(error)
-
-    def _on_error(self, error: Exception) -> None:
-        self._disconnect()
-        if trouble := self._address.trouble(error):
-            _log.warning("%s waits for %s", self._name, trouble)
-            self._trouble = trouble
-            self._timer = threading.Timer(_RETRY_S, self._try_again)
-            self._timer.daemon = True
-            self._timer.start()
-            return
-        is_own = isinstance(error, GearpyError)
-        self._failure = error if is_own else self._address.failure(error)
+                self._disconnect()
+                if trouble := self._address.trouble(error):
+                    _log.warning("%s waits for %s", self._name, trouble)
+                    self._trouble = trouble
+                    self._timer = threading.Timer(_RETRY_S, self._try_again)
+                    self._timer.daemon = True
+                    self._timer.start()
+                else:
+                    is_own = isinstance(error, GearpyError)
+                    self._failure = error if is_own else self._address.failure(error)
 
     def _try_again(self) -> None:
         self._work()
@@ -304,7 +287,8 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     def _look_at_table(self, connection: "Connection[Any]") -> None:
         table = self._table
-        wanted = table.columns and (*table.columns, *self._epoch_column(connection))
+        own = connection.execute(_EPOCH_COLUMN, (table.name, EPOCH_COLUMN)).fetchall()
+        wanted = table.columns and (*table.columns, *(name for (name,) in own))
         columns = columns_of(self._name, connection, table.name, wanted)
         if columns != self._columns:
             self._use(columns)
@@ -327,13 +311,6 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         own = [each.field for each in self._columns if each.name not in {*_ADDED, EPOCH_COLUMN}]
         if own:
             self._converter = LogColumns(self._name, schema=pa.schema(own), key=self._table.key)
-
-    def _epoch_column(self, connection: "Connection[Any]") -> list[str]:
-        found = connection.execute(
-            "select attname from pg_attribute where attrelid = to_regclass(%s) and attname = %s",
-            (self._table.name, EPOCH_COLUMN),
-        ).fetchall()
-        return [name for (name,) in found]
 
     def _make_table(self, schema: pa.Schema | None) -> None:
         """Make the table if it is not there; columns that records of windows have, too."""
@@ -366,11 +343,6 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
     # -- transactions ------------------------------------------------------------------------
 
     def take_over(self, owner: EpochOwner, epoch: int) -> None:
-        """See `EpochWriter`.
-
-        Raises:
-            GearpyError: a later owner is noted, or rows of later epochs cannot be told from others.
-        """
         connection = self._connected()
         with connection.transaction():
             found = self._entry(connection, owner)
@@ -395,7 +367,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
             sql.SQL('delete from {} where {column} collate "C" > %s and {column} like %s').format(
                 self._target, column=sql.Identifier(EPOCH_COLUMN)
             ),
-            (_mark(owner, epoch), f"{_like(_mark(owner))}%"),
+            (_mark(owner, epoch), re.sub(r"([\\%_])", r"\\\1", _mark(owner)) + "%"),
         )
 
     def write_epoch(self, owner: EpochOwner, epoch: int, batch: Batch[Any]) -> None:
@@ -405,24 +377,21 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
             if entry is None:
                 return
             rows = [rows for data in batch.values for rows in pa.ipc.open_stream(data)]
-            self._write(connection, rows, _mark(owner, epoch))
+            mark = _mark(owner, epoch)
+            if self._table.upsert:
+                self._upsert(connection, rows)
+            else:
+                if any(each.name == EPOCH_COLUMN for each in self._columns):
+                    rows = [
+                        each.append_column(EPOCH_COLUMN, pa.array([mark] * each.num_rows))
+                        for each in rows
+                    ]
+                self._copy(connection, self._target, rows)
             connection.execute(_CLAIM, (*owner[:3], *entry))
 
     def _entry(self, connection: "Connection[Any]", owner: EpochOwner) -> LedgerEntry:
         found = connection.execute(_FIND, owner[:3]).fetchone()
         return LedgerEntry() if found is None else LedgerEntry(*found)
-
-    def _write(
-        self, connection: "Connection[Any]", rows: Sequence[pa.RecordBatch], mark: str
-    ) -> None:
-        if self._table.upsert:
-            self._upsert(connection, rows)
-            return
-        if any(each.name == EPOCH_COLUMN for each in self._columns):
-            rows = [
-                each.append_column(EPOCH_COLUMN, pa.array([mark] * each.num_rows)) for each in rows
-            ]
-        self._copy(connection, self._target, rows)
 
     def _copy(
         self, connection: "Connection[Any]", target: "Identifier", rows: Sequence[pa.RecordBatch]
@@ -483,7 +452,3 @@ def _mark(owner: EpochOwner, epoch: int | None = None) -> str:
     """Return the mark of a task's rows of an epoch; without one, how all its marks begin."""
     number = "" if epoch is None else f"{epoch:020d}"
     return f"{owner.run}/{owner.sink}/{owner.task}/{number}"
-
-
-def _like(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -109,9 +109,6 @@ def generate(
 class Pace:
     """Says how many records may go now. Gives the first at once.
 
-    Args:
-        per_second: records per second.
-
     Invariant: in any ``t`` ms no more than ``per_second * (t / 1000 + 1) + 2`` records go.
     """
 
@@ -196,12 +193,24 @@ class GeneratorSource(Source):
         return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: GeneratorPlace | None) -> "GeneratorReader":
-        """Make an iterator; values read before are skipped in the reading."""
         part = int(partition)
         place = resume or {"position": 0, "watermark_ms": MIN_MS}
+        watermark_ms = place["watermark_ms"]
+        try:
+            iterator = iter(self._make(part) if self._takes_part else self._make())
+        except Exception as error:
+            raise operator_error(_MAKE, error) from error
+        stamps: Stamps = FromClock(self._now_ms, watermark_ms=watermark_ms)
+        if self._timestamp is not None:
+            stamps = FromRecords(
+                "generate(timestamp)",
+                self._timestamp,
+                bound_ms=self._bound_ms,
+                watermark_ms=watermark_ms,
+            )
         return GeneratorReader(
-            self._iterator(part),
-            self._stamps(place["watermark_ms"]),
+            iterator,
+            stamps,
             position=place["position"],
             limit=None if self._limit is None else share_of(self._limit, part, self._parts),
             pace=None if self._rate is None else Pace(self._rate / self._parts),
@@ -209,36 +218,8 @@ class GeneratorSource(Source):
             schema=self._schema,
         )
 
-    def _iterator(self, part: int) -> Iterator[Any]:
-        try:
-            return iter(self._make(part) if self._takes_part else self._make())
-        except Exception as error:
-            raise operator_error(_MAKE, error) from error
-
-    def _stamps(self, watermark_ms: int) -> Stamps:
-        if self._timestamp is None:
-            return FromClock(self._now_ms, watermark_ms=watermark_ms)
-        return FromRecords(
-            "generate(timestamp)",
-            self._timestamp,
-            bound_ms=self._bound_ms,
-            watermark_ms=watermark_ms,
-        )
-
 
 class GeneratorReader(SourceReader):
-    """Reads one iterator.
-
-    Args:
-        iterator: at its start.
-        stamps: gives the event times.
-        position: how many records to skip.
-        limit: how many records there are at most, those skipped included.
-        pace: how fast they go.
-        now_ms: the clock for it.
-        schema: of the tables that are given; None for records as they are.
-    """
-
     operator: str = _MAKE  #: The user's function, for errors.
 
     def __init__(
@@ -261,11 +242,12 @@ class GeneratorReader(SourceReader):
         self._limit = limit
         self._pace = pace
         self._now_ms = now_ms
-        self._one_by_one = 0  # So many records.
+        self._one_by_one = 0  # So many records come one by one.
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return as many records as the pace allows."""
-        wanted = self._allowed(1 if self._one_by_one else max_records)
+        wanted = self._left(1 if self._one_by_one else max_records)
+        if self._pace is not None:
+            wanted = self._pace.take(self._now_ms(), wanted)
         try:
             values, has_ended = self._take(wanted)
         except Exception as error:
@@ -282,7 +264,12 @@ class GeneratorReader(SourceReader):
             self._pace.give_back(wanted - len(values))
             self.pause_ms = self._pace.pause_ms()
         self.finished = has_ended or self._left(1) == 0
-        return self._batch(values) if values else None
+        if not values:
+            return None
+        times = self._stamps.of(values)
+        if self._schema is None:
+            return Batch(values, times)
+        return Batch(Table(self._schema.table(values)), Times.of(times))
 
     def _take(self, wanted: int) -> tuple[list[Any], bool]:
         """Return the next values, fewer if they are slow to come, and whether it was all."""
@@ -321,16 +308,6 @@ class GeneratorReader(SourceReader):
     def close(self) -> None:
         self._iterator = islice((), 0)
 
-    def _batch(self, values: list[Any]) -> Batch:
-        times = self._stamps.of(values)
-        if self._schema is None:
-            return Batch(values, times)
-        return Batch(Table(self._schema.table(values)), Times.of(times))
-
-    def _allowed(self, max_records: int) -> int:
-        wanted = self._left(max_records)
-        return wanted if self._pace is None else self._pace.take(self._now_ms(), wanted)
-
     def _left(self, wanted: int) -> int:
         return wanted if self._limit is None else max(0, min(wanted, self._limit - self._position))
 
@@ -352,11 +329,6 @@ def takes_part(make: Callable[..., Any]) -> bool:
 def check_generator(
     name: str, make: Any, *, rate: float | None, limit: int | None, parts: int
 ) -> None:
-    """Refuse an object that can make no records.
-
-    Raises:
-        ConfigError: all mistakes at once.
-    """
     mistakes = []
     if not callable(make):
         mistakes.append(f"{name}: {make!r:.100} is no function: use collection() for values")

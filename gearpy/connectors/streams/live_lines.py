@@ -16,13 +16,7 @@ _SHOWN_BYTES: Final = 40
 
 
 class LineBuffer:
-    """Makes lines of bytes that come in pieces.
-
-    Args:
-        encoding: of the text.
-        errors: what to do with bytes that are no text.
-        line_chars_max: longer ones are refused, as what has no line endings is no text of lines.
-    """
+    """Makes lines of bytes that come in pieces."""
 
     def __init__(
         self, encoding: str, errors: str, *, line_chars_max: int = _LINE_CHARS_MAX
@@ -34,11 +28,6 @@ class LineBuffer:
         self.count = 0  #: Lines that have ended.
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the lines that end in the data.
-
-        Raises:
-            GearpyError: a line does not end.
-        """
         *ended, tail = self._text(data).split("\n")
         if not ended:
             self._tail.append(tail)
@@ -70,18 +59,12 @@ class LineBuffer:
             ) from error
 
     def clear(self) -> None:
-        """Forget a line without an end."""
         self._tail, self._tail_chars = [], 0
         self._decoder.reset()
 
 
 class LiveLineReader(SourceReader):
-    """Gives lines as they come; a subclass knows where from.
-
-    Args:
-        stamps: gives the event times.
-        buffer: makes lines.
-    """
+    """Gives lines as they come; a subclass knows where from."""
 
     def __init__(self, stamps: Stamps, buffer: LineBuffer) -> None:
         self.out_of_order_ms = stamps.out_of_order_ms
@@ -100,7 +83,6 @@ class LiveLineReader(SourceReader):
         """
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return lines that have come."""
         if not self._lines and not self._at_end:
             self._fill()
         lines, self._lines = self._lines[:max_records], self._lines[max_records:]

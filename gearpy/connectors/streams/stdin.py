@@ -80,7 +80,6 @@ class StdinSource(Source):
         return [_PARTITION]
 
     def open(self, partition: str, resume: Any | None) -> "StdinReader":
-        """Return a reader of the bytes that were not read yet."""
         stamps: Stamps = FromClock(self._now_ms)
         if self._timestamp is not None:
             stamps = FromRecords("stdin(timestamp)", self._timestamp, bound_ms=self._bound_ms)
@@ -89,13 +88,7 @@ class StdinSource(Source):
 
 
 class StdinReader(LiveLineReader):
-    """Reads lines from a pipe, a terminal or a file, as far as they are there.
-
-    Args:
-        file: number of the open file.
-        stamps: gives the event times.
-        buffer: makes lines.
-    """
+    """Reads lines from a pipe, a terminal or a file, as far as they are there."""
 
     def __init__(self, file: int, stamps: Stamps, buffer: LineBuffer) -> None:
         super().__init__(stamps, buffer)

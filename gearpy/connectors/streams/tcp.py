@@ -92,25 +92,13 @@ def tcp_lines(
 class TcpConnection(Protocol):
     """A connection that is being made, or is made. No call waits."""
 
-    def is_made(self) -> bool:
-        """Whether it is made.
-
-        Raises:
-            OSError: it cannot be.
-        """
-        ...
+    def is_made(self) -> bool: ...
 
     def read(self) -> bytes | None:
-        """Return the bytes that have come; None if there are none yet; empty at the end.
-
-        Raises:
-            OSError: it is lost.
-        """
+        """Return the bytes that have come; None if there are none yet; empty at the end."""
         ...
 
-    def close(self) -> None:
-        """Close the connection."""
-        ...
+    def close(self) -> None: ...
 
 
 class TcpSource(Source):
@@ -146,7 +134,6 @@ class TcpSource(Source):
         return [self._place]
 
     def open(self, partition: str, resume: Any | None) -> "TcpReader":
-        """Return a reader; it connects when it is read."""
         stamps: Stamps = FromClock(self._now_ms)
         if self._timestamp is not None:
             stamps = FromRecords("tcp_lines(timestamp)", self._timestamp, bound_ms=self._bound_ms)
@@ -167,19 +154,7 @@ class TcpSource(Source):
 
 
 class TcpReader(LiveLineReader):
-    """Reads lines, and connects again when the connection is lost.
-
-    Args:
-        place: host and port, for people.
-        connect: begins a connection.
-        stamps: gives the event times.
-        buffer: makes lines.
-        pauses_ms: before the second attempt, and the longest before one.
-        until_closed: whether the stream ends with the connection.
-        connect_timeout_ms: how long a connection may take.
-        now_ms: the clock.
-        rng: draws a part of each pause.
-    """
+    """Reads lines, and connects again when the connection is lost."""
 
     def __init__(
         self,
@@ -216,16 +191,23 @@ class TcpReader(LiveLineReader):
 
     def _fill(self) -> None:
         try:
-            if self._has_connection():
-                self._take()
+            connection = self._made()
+            data = None if connection is None else connection.read()
+            if data:
+                self._attempts_in_vain = 0
+                self._feed(data)
+            elif data is not None and self._until_closed:
+                self._end()
+            elif data is not None:
+                self._lose("the server has closed it")
         except OSError as error:
             self._lose(error.strerror or str(error) or type(error).__name__)
 
-    def _has_connection(self) -> bool:
+    def _made(self) -> TcpConnection | None:
         now_ms = self._now_ms()
         if self._connection is None:
             if self._next_ms is not None and now_ms < self._next_ms:
-                return False
+                return None
             self.attempts += 1
             self._began_ms, self._is_made = now_ms, False
             self._connection = self._connect()
@@ -235,20 +217,7 @@ class TcpReader(LiveLineReader):
                 self.waits_for = ""
             if not self._is_made and now_ms - self._began_ms >= self._connect_timeout_ms:
                 raise TimeoutError(f"no answer within {self._connect_timeout_ms} ms")
-        return self._is_made
-
-    def _take(self) -> None:
-        assert self._connection is not None
-        data = self._connection.read()
-        if data is None:
-            return
-        if data:
-            self._attempts_in_vain = 0
-            self._feed(data)
-        elif self._until_closed:
-            self._end()
-        else:
-            self._lose("the server has closed it")
+        return self._connection if self._is_made else None
 
     def _lose(self, cause: str) -> None:
         self.close()

@@ -20,14 +20,14 @@ from gearpy.connectors.folders.columns import checked_schema
 from gearpy.connectors.folders.part_names import run_in_names
 from gearpy.connectors.folders.parts import store_mistakes, target_folder
 from gearpy.core.base.times import Duration, duration_ms
-from gearpy.core.handover.window_log import WRITER_CHARS_MAX, LogView, is_tiny, is_writer_name
+from gearpy.core.handover.window_log import WRITER_CHARS_MAX, is_tiny, is_writer_name
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, Sink, SinkContext, TransactionalWriter
-from gearpy.windowlog.bodies import ARROW, PARQUET, Body
+from gearpy.windowlog.bodies import ARROW, PARQUET
 from gearpy.windowlog.compaction import compact_newest
 from gearpy.windowlog.consumers import LogConsumers
 from gearpy.windowlog.lane import LaneWriter, PreparedBatch
@@ -139,12 +139,13 @@ class LogOptions:
     storage_options: Mapping[str, Any] = field(default_factory=dict)
 
     def mistakes(self) -> Sequence[str]:
-        """Return the mistakes in the options."""
         found = []
         if self.body not in get_args(BodyChoice):
-            found.append(f"body is {self.body!r}, must be one of {_listed(get_args(BodyChoice))}")
+            found.append(f"body is {self.body!r}, must be one of {', '.join(get_args(BodyChoice))}")
         if self.compression not in _CODECS:
-            found.append(f"compression is {self.compression!r}, must be one of {_listed(_CODECS)}")
+            found.append(
+                f"compression is {self.compression!r}, must be one of {', '.join(_CODECS)}"
+            )
         if not is_writer_name(self.writer):
             found.append(
                 f"writer {self.writer!r} cannot begin names of files: take letters, digits and "
@@ -157,7 +158,7 @@ class LogOptions:
         if self.retain_ms is not None and self.retain_ms <= 0:
             found.append(f"retain is {self.retain_ms} ms: nothing would be kept")
         if len(set(self.key)) < len(self.key) or not all(self.key):
-            found.append(f"key is {_listed(self.key)!r}: give each part another name")
+            found.append(f"key is {', '.join(self.key)!r}: give each part another name")
         return [f"{_NAME}: {each}" for each in found]
 
 
@@ -177,19 +178,9 @@ class WindowLogSink(Sink):
         return f"{_NAME}({place if writer == _WRITER else f'{place}/{writer}-*'})"
 
     def open(self, task_index: int, parallelism: int) -> "WindowLogWriter":
-        """Return the writer of one task.
-
-        Raises:
-            ConfigError: the folder cannot be made there.
-        """
         return WindowLogWriter(self.options, self.log(), task=task_index)
 
     def log(self) -> WindowLog:
-        """Return the log, which need not be there yet.
-
-        Raises:
-            ConfigError: the folder cannot be made there.
-        """
         store = folder_at(self.options.place, self.options.storage_options, key="window log")
         if isinstance(store, LocalFolder):
             target_folder(_NAME, Path(store.place))
@@ -197,15 +188,6 @@ class WindowLogSink(Sink):
 
 
 class WindowLogWriter(TransactionalWriter):
-    """Writes the lane of one task.
-
-    Args:
-        options: of the sink.
-        log: where to write.
-        task: number of the lane.
-        clock_s: seconds that only grow.
-    """
-
     atomic = True
 
     def __init__(
@@ -256,12 +238,7 @@ class WindowLogWriter(TransactionalWriter):
         run: str,
         incarnation: int,
     ) -> None:
-        """Take the lane, show prepared batches, and find batches that were shown since.
-
-        Raises:
-            ConfigError: the folder cannot be written, or has a log with other columns.
-            GearpyError: what was prepared is gone, or a later start or run has the lane.
-        """
+        """Take the lane, show prepared batches, and find batches that were shown since."""
         try:
             self._lane.begin(run=run_in_names(run), incarnation=incarnation, is_there=self.resumes)
             self._adopt()
@@ -269,20 +246,34 @@ class WindowLogWriter(TransactionalWriter):
                 if each is not None:
                     self._lane.show(each)
             self._lane.clean()
-            state = self._state_of_this_lane()
+            state = self._state
+            state = state if state is not None and state["lane"] == self._lane.owner.id else None
             view = self._lane.number_on(behind=state["next"] - 1 if state else 0)
-            self._expect_again(view, state)
+            # Rows that were shown behind the checkpoint come again.
+            since = self._lane.owner.since if state is None else state["next"]
+            if state is not None and state["again"]:
+                self._replays.restore(state["again"])
+            lane, end = self._lane.lane, view.ends().get(self._lane.lane, 0)
+            if since <= end:
+                identity = self._log.schema.identity
+                for rows in recalled(self._log, view, lane, since=since, identity=identity):
+                    self._replays.restore(rows)
+                _log.warning(
+                    "%s: back to before batch %d of lane %s, so %d rows that were shown in batches "
+                    "up to %d are left out when they come again",
+                    _NAME,
+                    since,
+                    lane,
+                    len(self._replays),
+                    end,
+                )
         except OSError as error:
             raise ConfigError(
                 f"{_NAME}: cannot write {self._log.place}: {error.strerror or error}"
             ) from error
 
     def leave(self) -> None:
-        """Refuse to end a lane that has shown rows which come again, now in other lanes.
-
-        Raises:
-            GearpyError: it has.
-        """
+        """Refuse to end a lane that has shown rows which come again, now in other lanes."""
         if len(self._replays):
             raise GearpyError(
                 f"{_NAME}: {len(self._replays)} rows of lane {self._lane.lane} in "
@@ -291,11 +282,6 @@ class WindowLogWriter(TransactionalWriter):
             )
 
     def _adopt(self) -> None:
-        """Keep to the columns of the log, if it has any.
-
-        Raises:
-            ConfigError: others were given.
-        """
         if not self._log.exists:
             return
         kept = self._log.schema
@@ -308,42 +294,12 @@ class WindowLogWriter(TransactionalWriter):
         self._replays = Replays(kept.identity)
         self._is_begun = True
 
-    def _state_of_this_lane(self) -> Mapping[str, Any] | None:
-        state = self._state
-        return state if state is not None and state["lane"] == self._lane.owner.id else None
-
-    def _expect_again(self, view: LogView, state: Mapping[str, Any] | None) -> None:
-        """Remember the rows that were shown behind the checkpoint: they come again."""
-        since = self._lane.owner.since if state is None else state["next"]
-        if state is not None and state["again"]:
-            self._replays.restore(state["again"])
-        lane, end = self._lane.lane, view.ends().get(self._lane.lane, 0)
-        if since <= end:
-            identity = self._log.schema.identity
-            for rows in recalled(self._log, view, lane, since=since, identity=identity):
-                self._replays.restore(rows)
-            _log.warning(
-                "%s: back to before batch %d of lane %s, so %d rows that were shown in batches up "
-                "to %d are left out when they come again",
-                _NAME,
-                since,
-                lane,
-                len(self._replays),
-                end,
-            )
-
     # -- write -----------------------------------------------------------------------------
 
     def on_watermark(self, watermark_ms: int) -> None:
         self._watermark_ms = watermark_ms
 
     def write_batch(self, batch: Batch) -> None:
-        """Add the records to the next batch of the log.
-
-        Raises:
-            OperatorError: one does not fit; none was added.
-            ConfigError: the log has other columns.
-        """
         if not batch.values:
             return
         may_gather = self._is_checked or not self._is_begun
@@ -352,7 +308,19 @@ class WindowLogWriter(TransactionalWriter):
                 self._add_gathered()
             return
         self._add_gathered()  # They came before, and have the columns that were known then.
-        self._add(self._rows_of(batch))
+        try:
+            rows = self._columns.batch_of(batch.values, batch.timestamps)
+        except OperatorError as error:
+            if self._is_begun:
+                if not self._is_checked and not self._any_fits(batch):
+                    record = error.record or "these records"
+                    raise ConfigError(
+                        f"{_NAME}: {self._log.place} has other columns than {record}: {error.cause}"
+                    ) from error
+                self._is_checked = True
+            raise
+        self._is_checked = self._is_begun
+        self._add(rows)
 
     def _add_gathered(self) -> None:
         if self._columns.gathered_rows:
@@ -368,29 +336,6 @@ class WindowLogWriter(TransactionalWriter):
             rows = self._replays.without(rows)
         if rows.num_rows:
             self._lane.add(rows)
-
-    def _rows_of(self, batch: Batch) -> pa.RecordBatch:
-        try:
-            rows = self._columns.batch_of(batch.values, batch.timestamps)
-        except OperatorError as error:
-            if self._is_begun:
-                self._check_columns(batch, error)
-            raise
-        self._is_checked = self._is_begun
-        return rows
-
-    def _check_columns(self, batch: Batch, error: OperatorError) -> None:
-        """Refuse records whose columns are unlike those of the log; one of them may be bad.
-
-        Raises:
-            ConfigError: no record fits; says what differs.
-        """
-        if not self._is_checked and not self._any_fits(batch):
-            record = error.record or "these records"
-            raise ConfigError(
-                f"{_NAME}: {self._log.place} has other columns than {record}: {error.cause}"
-            ) from error
-        self._is_checked = True
 
     def _any_fits(self, batch: Batch) -> bool:
         values, times = batch.values, batch.timestamps
@@ -427,7 +372,6 @@ class WindowLogWriter(TransactionalWriter):
     # -- epochs ----------------------------------------------------------------------------
 
     def prepare(self, epoch: int) -> PreparedBatch | None:
-        """Wait until the batch is on disk."""
         self._add_gathered()
         if self._first:
             self._begin_log()
@@ -435,10 +379,14 @@ class WindowLogWriter(TransactionalWriter):
         if rest is not None:
             self._lane.add(rest)
         watermark = self._watermark_ms if MIN_MS < self._watermark_ms < MAX_MS else None
-        return self._lane.prepare(epoch, body=self._body(), about=self._about, watermark=watermark)
+        body = self._options.body
+        if body == "auto":
+            before_s, self._prepared_s = self._prepared_s, self._clock_s()
+            since_ms = (self._prepared_s - before_s) * 1000
+            body = ARROW if is_tiny(self._lane.rows, since_ms=since_ms) else PARQUET
+        return self._lane.prepare(epoch, body=body, about=self._about, watermark=watermark)
 
     def snapshot(self) -> Mapping[str, Any]:
-        """Return the place of the lane, and the rows that are still to come again."""
         again = self._replays.snapshot() if len(self._replays) else None
         return {
             "lane": self._lane.owner.id,
@@ -447,11 +395,7 @@ class WindowLogWriter(TransactionalWriter):
         }
 
     def commit(self, epoch: int, prepared: PreparedBatch | None) -> None:
-        """Show the batch; now and then, remove and compact old ones.
-
-        Raises:
-            GearpyError: it is gone or damaged, or this task was given up.
-        """
+        """Show the batch; now and then, remove and compact old ones."""
         if prepared is None:
             return
         self._lane.show(prepared)
@@ -475,14 +419,3 @@ class WindowLogWriter(TransactionalWriter):
 
     def close(self, *, completed: bool) -> None:
         self._lane.close()
-
-    def _body(self) -> Body:
-        if self._options.body != "auto":
-            return self._options.body
-        before_s, self._prepared_s = self._prepared_s, self._clock_s()
-        since_ms = (self._prepared_s - before_s) * 1000
-        return ARROW if is_tiny(self._lane.rows, since_ms=since_ms) else PARQUET
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)

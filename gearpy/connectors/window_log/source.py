@@ -191,19 +191,16 @@ class WindowLogSource(Source):
                     "or give schema="
                 )
             columns = RowSchema(self._log.schema.arrow)
-        _check_times(columns.arrow, self._time)
+        if self._time is not None:
+            check_time_column(_NAME, self._time, columns.arrow)
+        elif not set(_TIMES) & set(columns.arrow.names):
+            names = ", ".join(columns.arrow.names)
+            raise ConfigError(f"{_NAME}: no column tells event times: give time=, one of {names}")
         return columns
 
 
 class LogTimes:
-    """Event times of rows, and the promise of a batch.
-
-    Args:
-        schema: of the rows.
-        column: of the event times; None: the one that tells them by its name.
-        unit: of whole numbers in it.
-        bound_ms: how far back in time later batches may go.
-    """
+    """Event times of rows, and the promise of a batch; without a column by the names of columns."""
 
     def __init__(
         self, schema: pa.Schema, column: str | None, unit: TimeUnit, bound_ms: int
@@ -234,37 +231,12 @@ class LogTimes:
         return MIN_MS if newest is None else newest - self._bound_ms
 
 
-def _check_times(schema: pa.Schema, column: str | None) -> None:
-    """Refuse columns of which none tells event times."""
-    if column is not None:
-        check_time_column(_NAME, column, schema)
-    elif not set(_TIMES) & set(schema.names):
-        raise ConfigError(
-            f"{_NAME}: no column tells event times: give time=, one of {', '.join(schema.names)}"
-        )
-
-
 def part_of_lane(lane: str, parts: int) -> int:
     writer, _, task = lane.rpartition("-")
     return (stable_hash(writer) + int(task)) % parts
 
 
 class WindowLogReader(SourceReader):
-    """Reads some lanes of a log, batch by batch.
-
-    Args:
-        log: that is read.
-        times: of its rows.
-        columns: what is given, of its columns; None: all.
-        is_mine: tells which lanes are read.
-        rows: whether rows are given, and no tables.
-        follow: whether there is no end.
-        poll_ms: wait between two looks.
-        idle_ms: a lane that is silent for so long holds no other back.
-        now_ms: the wall clock.
-        resume: where to begin.
-    """
-
     def __init__(
         self,
         log: WindowLog,
@@ -304,7 +276,20 @@ class WindowLogReader(SourceReader):
     def read_batch(self, max_records: int) -> Batch | None:
         batch = None
         while batch is None and (lane := self._next_lane()) is not None:
-            batch = self._take(lane, max_records)
+            place = self._lanes.of(lane)
+            if not self._open.has(lane, place.seq + 1):
+                self._open = self._opened(lane, place.seq + 1)
+            info, table = self._open.batch(place.seq + 1)
+            taken = table.slice(place.row, max_records)
+            times = self._times.of(taken, floor_ms=place.watermark_ms)
+            if place.row + taken.num_rows < info.rows:
+                self._lanes.on_rows(lane, taken.num_rows)
+            else:
+                floor_ms = place.watermark_ms
+                whole = self._times.of(table, floor_ms=floor_ms) if place.row else times
+                promised_ms = self._times.promised_ms(table, whole, info)
+                self._lanes.on_batch(lane, promised_ms, now_ms=self._now_ms())
+            batch = self._batch(taken, times) if taken.num_rows else None
         self.finished = self._lanes.is_finished
         self.idle = batch is None and self._lanes.is_idle(self._now_ms())
         return batch
@@ -336,7 +321,6 @@ class WindowLogReader(SourceReader):
         return self._lanes.next() if lane is None and self._looks() else lane
 
     def _looks(self) -> bool:
-        """List the batches, if it is time to."""
         now_ms = self._now_ms()
         if self._looked_ms is not None and now_ms - self._looked_ms < self._poll_ms:
             return False
@@ -350,31 +334,15 @@ class WindowLogReader(SourceReader):
                     f"{ends.get(lane, 0)} now: it is another log, so nobody knows where to go on"
                 )
             wanted = place.seq + 1
-            if starts[lane] >= wanted and not self._is_done(lane):
+            if starts[lane] >= wanted and not (
+                self._until is not None and self._lanes.of(lane).seq >= self._until.get(lane, 0)
+            ):
                 raise WindowLogGap(lane=lane, wanted=wanted, kept=starts[lane] + 1)
         self._lanes.on_look(starts, ends, now_ms=now_ms)
         return True
 
     def _mine(self, position: Position) -> dict[str, int]:
         return {lane: seq for lane, seq in position.items() if self._is_mine(lane)}
-
-    def _is_done(self, lane: str) -> bool:
-        return self._until is not None and self._lanes.of(lane).seq >= self._until.get(lane, 0)
-
-    def _take(self, lane: str, max_records: int) -> Batch | None:
-        place = self._lanes.of(lane)
-        if not self._open.has(lane, place.seq + 1):
-            self._open = self._opened(lane, place.seq + 1)
-        info, table = self._open.batch(place.seq + 1)
-        taken = table.slice(place.row, max_records)
-        times = self._times.of(taken, floor_ms=place.watermark_ms)
-        if place.row + taken.num_rows < info.rows:
-            self._lanes.on_rows(lane, taken.num_rows)
-        else:
-            whole = times if not place.row else self._times.of(table, floor_ms=place.watermark_ms)
-            promised_ms = self._times.promised_ms(table, whole, info)
-            self._lanes.on_batch(lane, promised_ms, now_ms=self._now_ms())
-        return self._batch(taken, times) if taken.num_rows else None
 
     def _opened(self, lane: str, seq: int) -> "_OpenFile":
         """Read the file with a batch into memory; another one, if it was compacted meanwhile."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -20,6 +20,19 @@ from gearpy.errors import ConfigError
 
 #: One that is not in a block stands for a separator that Arrow cannot read.
 _SEPARATORS: Final = [bytes([code]) for code in (0x1F, 0x1E, 0x1D, 0x1C, *range(1, 9), 0x7F)]
+
+
+class _Patterns(NamedTuple):
+    """Patterns of a dialect.
+
+    Attributes:
+        plain: for lines without quotes, and whether each stands for a separator.
+        tokens: parts of lines with quotes that may have to change; a cell follows its delimiter.
+    """
+
+    plain: list[tuple[re.Pattern[bytes], bool]]
+    tokens: re.Pattern[bytes]
+    line_ends: re.Pattern[bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +108,7 @@ class Dialect:
         return (self.quote or "").encode()
 
     def parse_options(self, separator: str, *, keeps_blank: bool) -> pa_csv.ParseOptions:
-        """Return the options for blocks with this separator; see `plain`.
-
-        Args:
-            keeps_blank: a line without anything is a row.
-        """
+        """Return the options for blocks with this separator; an empty line may be a row."""
         return pa_csv.ParseOptions(
             delimiter=separator,
             quote_char=self.quote or False,
@@ -116,30 +125,29 @@ class Dialect:
         """
         if self._is_plain:
             return lines, self.delimiter
-        mark = self._delimiter
+        delimiter = mark = self.delimiter.encode()
         if len(mark) > 1:
             mark = next((each for each in _SEPARATORS if each not in lines), b"")
             if not mark:
                 raise ValueError("control characters of all kinds are in it: is this text?")
-        if (self.quotes and self.quotes in lines) or (self.escape and self._escape in lines):
-            lines = self._tokens.sub(lambda found: self._token(found, mark), lines)
+
+        def token(found: re.Match[bytes]) -> bytes:
+            same, at_begin, is_mark, behind = found.groups(b"")
+            return same + at_begin + (mark if is_mark else b"") + behind
+
+        if any(each and each.encode() in lines for each in (self.quote, self.escape)):
+            lines = self._patterns.tokens.sub(token, lines)
         else:
-            for pattern, is_mark in self._patterns:
+            for pattern, is_mark in self._patterns.plain:
                 lines = pattern.sub((mark if is_mark else b"").replace(b"\\", rb"\\"), lines)
-            if len(self._delimiter) > 1 and not self.trim:
-                lines = lines.replace(self._delimiter, mark)
+            if len(delimiter) > 1 and not self.trim:
+                lines = lines.replace(delimiter, mark)
         return lines, mark.decode()
 
     def in_its_words(self, error: pa.ArrowInvalid, separator: str) -> pa.ArrowInvalid:
         return pa.ArrowInvalid(str(error).replace(separator, self.delimiter))
 
     def cells(self, line: str) -> list[str]:
-        """Return the cells of one line.
-
-        Raises:
-            csv.Error: it is none.
-            ValueError: see `plain`.
-        """
         text, separator = self.plain(line.encode())
         reader = csv.reader(
             [text.decode()],
@@ -155,13 +163,12 @@ class Dialect:
         return self.comment is not None and line.startswith(self.comment.encode())
 
     def ends(self, data: bytes) -> Iterable[int]:
-        return (found.end() for found in self._line_ends.finditer(data) if found[0] == b"\n")
+        return (
+            found.end() for found in self._patterns.line_ends.finditer(data) if found[0] == b"\n"
+        )
 
     def last_end(self, data: bytes) -> int:
-        """Return the place behind the last line ending that is not in a cell; 0 if there is none.
-
-        What stands before the data is not in a cell.
-        """
+        """Return the place behind the last line ending that is not in a cell; 0 if none is."""
         if self.comment is not None or self.escape is not None:
             return max(self.ends(data), default=0)
         quote, end = self.quotes, data.rfind(b"\n") + 1
@@ -178,84 +185,45 @@ class Dialect:
         found = [data[at:end] for at, end in pairwise(places)]
         return found + ([data[places[-1] :]] if places[-1] < len(data) else [])
 
-    # -- patterns ------------------------------------------------------------------------------
-
     @property
     def _is_plain(self) -> bool:
-        is_known = len(self._delimiter) == 1 and self.comment is None
+        is_known = len(self.delimiter.encode()) == 1 and self.comment is None
         return is_known and not self.trim and not self.trailing
 
     @cached_property
-    def _delimiter(self) -> bytes:
-        return self.delimiter.encode()
-
-    @cached_property
-    def _escape(self) -> bytes:
-        return (self.escape or "").encode()
-
-    @cached_property
-    def _space(self) -> bytes:
-        spaces = b" \t".replace(self._delimiter, b"") if self.delimiter != " " else b" \t"
-        return b"[" + spaces + b"]*" if self.trim else b""
-
-    @cached_property
-    def _of_delimiter(self) -> bytes:
-        return self._space + re.escape(self._delimiter) + self._space
-
-    @cached_property
-    def _of_escaped(self) -> bytes:
-        return re.escape(self._escape) + rb"[\s\S]" if self.escape else rb"(?!)"
-
-    @cached_property
-    def _of_quoted(self) -> bytes:
-        quote, escape = re.escape(self.quotes), re.escape(self._escape)
+    def _patterns(self) -> _Patterns:
+        begin, end = rb"(?m:^)", rb"(?=\r?(?:\n|\Z))"
+        delimiter, quote, escape = map(
+            re.escape, (self.delimiter.encode(), self.quotes, (self.escape or "").encode())
+        )
+        spaces = b" \t" if self.delimiter == " " else b" \t".replace(self.delimiter.encode(), b"")
+        space = b"[" + spaces + b"]*" if self.trim else b""
+        between = space + delimiter + space
+        escaped = escape + rb"[\s\S]" if self.escape else rb"(?!)"
         inner = b"[^" + quote + escape + (b"" if self.multiline else rb"\n") + b"]"
-        return quote + b"(?:" + inner + b"|" + quote * 2 + b"|" + self._of_escaped + b")*+" + quote
+        quoted = quote + b"(?:" + inner + b"|" + quote * 2 + b"|" + escaped + b")*+" + quote
+        comment = begin + re.escape((self.comment or "").encode()) + rb"[^\n]*"
 
-    @cached_property
-    def _of_comment(self) -> bytes:
-        return rb"(?m:^)" + re.escape((self.comment or "").encode()) + rb"[^\n]*\n?"
-
-    @cached_property
-    def _patterns(self) -> list[tuple[re.Pattern[bytes], bool]]:
-        """Patterns for lines without quotes, and whether each stands for a separator."""
-        patterns = []
+        plain: list[tuple[bytes, bool]] = []
+        cell = b"(" + quoted + b")?" if self.quote else b"()"
+        tokens = [b"(?P<same>" + escaped + b")"]
+        line_ends = [escaped, quoted, quote + rb"[\s\S]*", rb"\n"]
         if self.comment is not None:
-            patterns.append((self._of_comment, False))
+            plain.append((comment + rb"\n?", False))
+            tokens.append(comment + rb"\n?")
+            line_ends.insert(0, comment)
         if self.trim:
-            patterns.append(
-                (rb"(?m:^)" + self._space + b"|" + self._space + rb"(?=\r?(?:\n|\Z))", False)
-            )
+            plain.append((begin + space + b"|" + space + end, False))
         if self.trailing:
-            patterns.append((self._of_delimiter + rb"(?=\r?(?:\n|\Z))", False))
+            plain.append((between + end, False))
+            tokens.append(between + end)
         if self.trim:
-            patterns.append((self._of_delimiter, True))
-        return [(re.compile(pattern), is_mark) for pattern, is_mark in patterns]
-
-    @cached_property
-    def _tokens(self) -> re.Pattern[bytes]:
-        """The parts of lines with quotes that may have to change; a cell follows its delimiter."""
-        cell = b"(" + self._of_quoted + b")?" if self.quote else b"()"
-        parts = [b"(?P<same>" + self._of_escaped + b")"]
-        if self.comment is not None:
-            parts.append(self._of_comment)
-        if self.trailing:
-            parts.append(self._of_delimiter + rb"(?=\r?(?:\n|\Z))")
-        if self.trim:
-            parts.append(self._space[:-1] + rb"+(?=\r?(?:\n|\Z))")
-        parts.append(rb"(?m:^)" + self._space + cell)
-        parts.append(b"(?P<mark>" + self._of_delimiter + b")" + cell)
-        return re.compile(b"|".join(parts))
-
-    @staticmethod
-    def _token(found: re.Match[bytes], mark: bytes) -> bytes:
-        same, at_begin, is_mark, behind = found.groups(b"")
-        return same + at_begin + (mark if is_mark else b"") + behind
-
-    @cached_property
-    def _line_ends(self) -> re.Pattern[bytes]:
-        quote = re.escape(self.quotes)
-        parts = [self._of_escaped, self._of_quoted, quote + rb"[\s\S]*", rb"\n"]
-        if self.comment is not None:
-            parts.insert(0, self._of_comment.removesuffix(rb"\n?"))
-        return re.compile(b"|".join(parts))
+            plain.append((between, True))
+            tokens.append(space[:-1] + b"+" + end)
+        tokens.append(begin + space + cell)
+        tokens.append(b"(?P<mark>" + between + b")" + cell)
+        return _Patterns(
+            [(re.compile(pattern), is_mark) for pattern, is_mark in plain],
+            re.compile(b"|".join(tokens)),
+            re.compile(b"|".join(line_ends)),
+        )

@@ -43,7 +43,6 @@ def _fractions(column: pa.Array) -> Iterator[pa.Array]:
 
 
 def is_inexact(number: int) -> bool:
-    """Tell whether a whole number is another one as a fraction."""
     try:
         return int(float(number)) != number
     except OverflowError:
@@ -66,7 +65,6 @@ def has_code(lines: bytes, pattern: str) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether a type is one of those that Arrow finds for numbers in texts."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
@@ -80,7 +78,8 @@ def number_type(texts: pa.Array, numbers: pa.Array) -> pa.DataType:
         return pa.string()
     if not has_large(numbers):
         return numbers.type
-    if are_uint64(texts):
+    present = texts.drop_null().to_pylist()
+    if all(text.strip().isdecimal() and int(text) < _UINT64_END for text in present):
         return pa.uint64()
     is_whole = pc.all(pc.match_substring_regex(texts, _ANY_WHOLE)).as_py()
     is_same = not is_whole and changed_text(texts, numbers) is None
@@ -98,20 +97,11 @@ def changed_text(texts: pa.Array, numbers: pa.Array) -> str | None:
     return next((text for text in whole if is_inexact(int(text))), None)
 
 
-def are_uint64(texts: pa.Array) -> bool:
-    present = texts.drop_null().to_pylist()
-    return all(text.strip().isdecimal() and int(text) < _UINT64_END for text in present)
-
-
 # -- values of JSON ---------------------------------------------------------------------------
 
 
 def refined(kind: pa.DataType, cells: Sequence[Any], name: str) -> pa.DataType:
-    """Return the type of a column of JSON with whole numbers where all are, up to 2**64 - 1.
-
-    Raises:
-        ValueError: whole numbers stand beside fractions, and would be others as such.
-    """
+    """Return the type of a column of JSON with whole numbers where all are, up to 2**64 - 1."""
     present = [cell for cell in cells if cell is not None]
     if pa.types.is_struct(kind):
         fields = [
@@ -138,7 +128,6 @@ def refined(kind: pa.DataType, cells: Sequence[Any], name: str) -> pa.DataType:
 
 
 def refusal(name: str, number: Any) -> str:
-    """Return why a number cannot be in a column of fractions, and what to do."""
     return (
         f"column {name!r} has {str(number)[:100]}, which would be another number as a fraction: "
         "give schema=, with pyarrow.uint64() for whole numbers up to 2**64 - 1, or with "
@@ -147,11 +136,7 @@ def refusal(name: str, number: Any) -> str:
 
 
 def check_values(values: Sequence[Any], names: Sequence[str]) -> None:
-    """Refuse whole numbers of JSON in columns of fractions that would be others there.
-
-    Raises:
-        ValueError: there is one.
-    """
+    """Refuse whole numbers of JSON in columns of fractions that would be others there."""
     for name in names:
         for number in _whole_in([value.get(name) for value in values]):
             if is_inexact(number):

@@ -24,11 +24,9 @@ _DAY: Final = "1970-01-01T"
 
 @dataclass(frozen=True, slots=True)
 class JsonColumns:
-    """The columns of a schema, as they are read.
+    """The columns of a schema: those that Arrow reads, and those that it has nothing for.
 
-    Attributes:
-        by_arrow: what Arrow reads; every value may be missing, which is looked at later.
-        by_python: names of the columns that Arrow has nothing for.
+    Arrow takes every value as one that may be missing; that is checked later.
     """
 
     schema: pa.Schema
@@ -48,7 +46,6 @@ class JsonColumns:
             raise ValueError(f"column {field.name!r}: {text}") from error
 
     def column_of(self, field: pa.Field, values: Sequence[Any]) -> pa.Array:
-        """Return a column of the schema, made of objects of Python."""
         cells = [value.get(field.name) for value in values]
         texts = pa.field(field.name, with_leaves(field.type, _as_text), nullable=True)
         try:
@@ -66,11 +63,6 @@ def json_columns(schema: pa.Schema) -> JsonColumns:
 
 
 def check_json(operator: str, schema: pa.Schema) -> None:
-    """Refuse columns that JSON has no form for.
-
-    Raises:
-        ConfigError: there is one.
-    """
     for field in schema:
         if _has_span(field.type):
             raise ConfigError(
@@ -108,7 +100,6 @@ def _as_text(kind: pa.DataType) -> pa.DataType:
 
 
 def finer(kind: pa.DataType) -> pa.DataType:
-    """Return a type of times with nanoseconds, for one with microseconds."""
     if getattr(kind, "unit", "") != "us":
         return kind
     if pa.types.is_timestamp(kind):

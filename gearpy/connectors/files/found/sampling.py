@@ -31,9 +31,8 @@ class FoundColumns:
     """The columns of files, and how sure they are.
 
     Attributes:
-        schema: those without any value are texts.
-        empty: names of the columns without any value.
-        is_sure: all rows were looked at.
+        empty: names of the columns without any value; these are texts.
+        is_sure: all rows were read.
     """
 
     schema: pa.Schema
@@ -42,11 +41,6 @@ class FoundColumns:
 
 
 def columns_of_files(form: FileFormat, files: Sequence[FoundFile], on_bad: OnBad) -> FoundColumns:
-    """Return the columns of files.
-
-    Raises:
-        ConfigError: the first is none, or they have no columns in common.
-    """
     merged: pa.Schema | None = None
     by_lines = form.name in {"csv", "jsonl"}
     for file, places in looks(files) if by_lines else ((file, None) for file in spread(files)):
