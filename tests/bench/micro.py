@@ -7,6 +7,7 @@ Records are made beforehand. Each case runs with few records and with many; the 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import gearpy as gp
@@ -26,11 +27,16 @@ class Trade:
     at: int
 
 
-def _trades(count: int) -> list[Trade]:
+def _trades(count: int, first: int = 0) -> list[Trade]:
     # Keys and prices look like chance, and are the same in each run.
     return [
-        Trade(each * 7919 % _KEYS, each * 104_729 % 9973, _START_MS + each) for each in range(count)
+        Trade(each * 7919 % _KEYS, each * 104_729 % 9973, _START_MS + each - first)
+        for each in range(first, first + count)
     ]
+
+
+def _late(trades: Sequence[Trade]) -> list[Trade]:
+    return [Trade(each.key, each.price, each.at - each.price % _LATE_MS) for each in trades]
 
 
 class _Records(gp.Source):
@@ -38,6 +44,7 @@ class _Records(gp.Source):
 
     def __init__(self, records: Sequence[Trade]) -> None:
         self.records = records
+        self.passed_ms = list(accumulate((each.at - _LATE_MS for each in records), max))
         self.times = [each.at for each in records]
 
     def partitions(self) -> list[str]:
@@ -65,7 +72,7 @@ class _Reader(gp.SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        return self._source.times[self._at - 1] - _LATE_MS if self._at else gp.MIN_MS
+        return self._source.passed_ms[self._at - 1] if self._at else gp.MIN_MS
 
 
 class _Nowhere(gp.Sink, gp.SinkWriter):
@@ -98,14 +105,30 @@ def _of_four() -> dict[str, Any]:
     }
 
 
+class _Counts(gp.Task):
+    """Counts the records of each key, and sets a timer for each, as a session would."""
+
+    def on_start(self, start_time_ms: int) -> None:
+        self.state = self.context.state
+        self.count = self.state.value("n", coder="int", default=0)
+
+    def on_next(self, message: gp.Message) -> None:
+        self.count.set(self.count.get() + 1)
+        self.state.timers.event_time(message.timestamp + 10_000)
+
+    def on_key_timer(self, timer: gp.KeyTimer) -> Iterator[gp.Message]:
+        yield gp.Message((timer.key, self.count.get()), timer.at_ms)
+        self.state.clear()
+
+
 def _last(before: Trade | None, trade: Trade) -> tuple[Trade, int]:
     return trade, trade.price - (before.price if before else 0)
 
 
-_Steps: TypeAlias = Callable[[Any], Any]
+_Steps: TypeAlias = Callable[..., Any]
 _TEN_S: Final = gp.tumbling("10s")
 
-#: Name of a case to its steps and the records that it takes.
+#: Name of a case to its steps and the records that it takes, half of them from each input.
 CASES: Final[dict[str, tuple[_Steps, int]]] = {
     "nothing": (lambda s: s, 1_000_000),
     "map": (lambda s: s.map(lambda t: t.price), 1_000_000),
@@ -135,6 +158,23 @@ CASES: Final[dict[str, tuple[_Steps, int]]] = {
     "map_with_state, a record": (lambda s: s.key_by("key").map_with_state(_last), 200_000),
     "pairwise": (lambda s: s.key_by("key").pairwise(), 200_000),
     "process, a record": (lambda s: s.key_by("key").process(_Best), 100_000),
+    "process, an int and a timer": (lambda s: s.key_by("key").process(_Counts), 100_000),
+    "running top_n(10), changed": (
+        lambda s: s.key_by("key").top_n(10, "price", when="changed"),
+        100_000,
+    ),
+    "running count, late": (lambda s: s.key_by("key").count(), 200_000),
+    "distinct within 10s": (lambda s: s.distinct("at", within="10s"), 200_000),
+    "interval join": (
+        lambda s, t: s.key_by("key").join_interval(t.key_by("key"), before="1s"),
+        100_000,
+    ),
+    "as-of join": (lambda s, t: s.key_by("key").join_asof(t.key_by("key")), 100_000),
+    "latest join": (lambda s, t: s.key_by("key").join_latest(t.key_by("key")), 100_000),
+    "window join": (
+        lambda s, t: s.key_by("key").join(t.key_by("key"), gp.tumbling("1s")),
+        100_000,
+    ),
 }
 
 
@@ -147,15 +187,25 @@ def measure_micro(names: Sequence[str] = (), *, scale: float = 1.0) -> Iterator[
     """
     for name in names or CASES:
         steps, count = CASES[name]
-        few, many = _trades(_FEW), _trades(_FEW + int(count * scale))
-        _cpu_s(few, steps)  # Modules are imported, and code is compiled.
+        few, many = _inputs(name, _FEW), _inputs(name, _FEW + int(count * scale))
+        try:
+            _cpu_s(few, steps)  # Modules are imported, and code is compiled.
+        except TypeError:  # A version before this one does not have it.
+            continue
         fixed_s = min(_cpu_s(few, steps) for _ in range(2))
-        yield name, 1e9 * (_cpu_s(many, steps) - fixed_s) / (len(many) - _FEW)
+        more = sum(map(len, many)) - sum(map(len, few))
+        yield name, 1e9 * (_cpu_s(many, steps) - fixed_s) / more
 
 
-def _cpu_s(records: Sequence[Trade], steps: _Steps) -> float:
+def _inputs(name: str, count: int) -> list[list[Trade]]:
+    if name.endswith("join"):
+        return [_trades(count // 2), _trades(count // 2, first=500)]
+    return [_late(_trades(count)) if name.endswith("late") else _trades(count)]
+
+
+def _cpu_s(inputs: Sequence[Sequence[Trade]], steps: _Steps) -> float:
     app = gp.StreamApp("micro")
-    steps(app.read(_Records(records))).write(_Nowhere())
+    steps(*(app.read(_Records(each)) for each in inputs)).write(_Nowhere())
     begin_s = time.process_time()
     gp.run(app)
     return time.process_time() - begin_s

@@ -369,6 +369,10 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: keyed().top_n(),
         r"top_n: n is 0, must be a whole number from 1 to 10000, such as top_n\(10\)",
     ),
+    "top_n now and then": (
+        lambda: keyed().top_n(3, when="sometimes"),
+        "top_n: when is 'sometimes', must be 'always' or 'changed'",
+    ),
     "top_n of windows": (
         lambda: windowed().top_n(n="many"),
         "top_n: n is 'many', must be a whole number from 1",

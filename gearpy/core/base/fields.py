@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import chain
+from operator import attrgetter, itemgetter
 from reprlib import repr as short_repr
 from typing import Any, Final, TypeAlias
 
@@ -13,7 +15,7 @@ from gearpy.errors import ConfigError
 NAN: Final = math.nan
 
 #: Types of records that are no mappings; to ask takes longer than to read a field.
-_WITH_ATTRIBUTES: Final[set[type]] = set()
+WITH_ATTRIBUTES: Final[set[type]] = set()
 
 #: The name of a field, a function of the record, or None for the record itself.
 Field: TypeAlias = str | Callable[[Any], Any] | None
@@ -86,6 +88,39 @@ def value_getter(of: Field) -> Callable[[Any], Any]:
     return of
 
 
+def keys_of(key: Callable[[Any], Any], records: list[Any]) -> list[Any] | None:
+    """Return the keys of all records; None where one has none, which asking for each tells.
+
+    Fields of records of one class are read without a call for each.
+    """
+    if not isinstance(key, FieldGetter | FieldsGetter):
+        try:
+            # No `map`, which takes a `StopIteration` of the function for its own end.
+            return [key(record) for record in records]
+        except Exception:  # noqa: BLE001 - asked for each, it will say so again
+            return None
+    names, kinds = key.names, set(map(type, records))
+    is_single = type(key) is FieldGetter
+    if len(kinds) == 1 and (is_single or len(names) > 1):  # Of one name it is no tuple.
+        read: Any = None
+        if kinds == {dict}:
+            read = itemgetter(*names)
+        elif kinds <= WITH_ATTRIBUTES and "." not in "".join(names):
+            read = attrgetter(*names)
+        if read is not None:
+            try:
+                found = list(map(read, records))
+            except Exception:  # noqa: BLE001 - the same
+                return None
+            parts = found if is_single else chain.from_iterable(found)
+            if float not in set(map(type, parts)):  # None is NaN.
+                return found
+    try:
+        return [key(record) for record in records]
+    except Exception:  # noqa: BLE001 - the same
+        return None
+
+
 def _itself(record: Any) -> Any:
     return record
 
@@ -93,12 +128,12 @@ def _itself(record: Any) -> Any:
 def _field(record: Any, name: str) -> Any:
     kind = type(record)
     try:
-        if kind in _WITH_ATTRIBUTES:
+        if kind in WITH_ATTRIBUTES:
             value = getattr(record, name)
         elif kind is dict or isinstance(record, Mapping):
             value = record[name]
         else:
-            _WITH_ATTRIBUTES.add(kind)
+            WITH_ATTRIBUTES.add(kind)
             value = getattr(record, name)
     except (KeyError, AttributeError):
         if isinstance(record, Mapping):

@@ -15,12 +15,12 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from numbers import Integral
-from operator import itemgetter, length_hint
+from operator import length_hint
 from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
-from gearpy.core.base.fields import FieldGetter, FieldsGetter
+from gearpy.core.base.fields import FieldGetter, FieldsGetter, keys_of
 from gearpy.core.base.one_key import is_one_key
 from gearpy.core.base.stable_hash import KEY_GROUPS, key_group, task_of_group
 from gearpy.core.flow.table_partition import deal_table, distinct_keys, pick_rows, split_table
@@ -128,8 +128,8 @@ class GroupByPartitioner(Partitioner):
 
     def _keys(self, values: list[Any], timestamps: list[int]) -> list[Any]:
         key_fn, pending = self._key_fn, iter(values)
-        if self._fields is not None:
-            keys = _fields_of_dicts(self._fields, values)
+        if self._fields is not None and type(values) is list:
+            keys = keys_of(key_fn, values)
             if keys is not None:
                 return keys
         try:
@@ -431,17 +431,6 @@ class MulticastPartitioner(_UserPartitioner):
 
 def _itself(value: Any) -> Any:
     return value
-
-
-def _fields_of_dicts(key_fn: FieldGetter | FieldsGetter, values: list[Any]) -> list[Any] | None:
-    """Read the fields without a call for each record; None where it takes one."""
-    is_single = isinstance(key_fn, FieldsGetter) and len(key_fn.names) == 1  # Still a tuple.
-    if is_single or set(map(type, values)) != {dict}:
-        return None
-    try:
-        return list(map(itemgetter(*key_fn.names), values))
-    except KeyError:
-        return None  # A look at each record finds the one.
 
 
 def _split(targets: list[int], values: list[Any], timestamps: list[int]) -> list[Part]:

@@ -91,6 +91,7 @@ class Aggregate:
             None: there is no way.
         result: makes the result of an accumulator, which goes on; they share nothing.
         option: of `top` how many, of `variance` and `stddev` the degrees of freedom taken off.
+        gives_own: results share no record with the accumulator either, nor does ``add`` change it.
     """
 
     kind: Kind
@@ -100,6 +101,7 @@ class Aggregate:
     merge: Callable[[Any, Any], Any] | None
     result: Callable[[Any], Any]
     option: int = 0
+    gives_own: bool = False
 
     @property
     def is_timed(self) -> bool:
@@ -124,7 +126,7 @@ def count() -> Aggregate:
         >>> total.result(total.add(total.create(), "a record"))
         1
     """
-    return Aggregate(kind="count", create=int, add=_one_more, merge=_plus, result=_itself)
+    return Aggregate(kind="count", create=int, add=_one_more, merge=_plus, result=itself)
 
 
 def sum(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.sum``
@@ -517,7 +519,7 @@ def _aggregate(  # noqa: PLR0917 - read in one line
         create=create,
         add=add,
         merge=merge,
-        result=result or _itself,
+        result=result or itself,
     )
 
 
@@ -550,5 +552,5 @@ def _and(kept: bool, value: Any) -> bool:  # noqa: FBT001 - an accumulator
     return kept and (value is None or bool(value))
 
 
-def _itself(kept: Any) -> Any:
+def itself(kept: Any) -> Any:
     return kept

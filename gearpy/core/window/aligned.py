@@ -77,8 +77,6 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
         What user code raises leaves everything as it was.
         """
         hash(key)  # What can be no key raises before anything has changed.
-        if self._is_plain and self._add_plainly(key, record, time_ms):
-            return _NOTHING
         rules = self._rules
         at_ms = max(now_ms, self.clock_ms) if rules.is_wall else time_ms
         taken: list[tuple[Bounds, Pane | None, Pane]] = []
@@ -96,29 +94,40 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
             return None
         return self._keep(key, taken, now_ms)
 
-    def _add_plainly(self, key: Any, record: Any, time_ms: int) -> bool:
-        """Take a record in the case that is the most frequent by far, if it is that.
+    def add_plainly(
+        self, places: Iterator[int], keys: list[Any], records: list[Any], times: list[int]
+    ) -> bool:
+        """Take records as long as they are of the most frequent kind by far, at little cost.
 
-        Its key has something in all of its windows, of which none has closed, and is older there.
+        The key of such a one has something in all of its windows, of which none has closed, and is
+        older there.
+
+        Args:
+            places: of the records that are left; the one that it gave last was not taken.
+
+        Returns:
+            Whether all were taken.
         """
-        found: list[tuple[int, Pane]] = []
-        end_of, clock_ms, all_panes = self._windows.end_of, self.clock_ms, self.panes
-        for start_ms in self._windows.starts_of(time_ms):
-            panes = all_panes.get(start_ms)
-            pane = None if panes is None else panes.get(key)
-            if (
-                pane is None
-                or not pane[FRESH]
-                or time_ms < pane[OLDEST_MS]
-                or end_of(start_ms) <= clock_ms
-            ):
-                return False
-            found.append((start_ms, pane))
+        if not self._is_plain:
+            return next(places, None) is None
+        windows, clock_ms, all_panes = self._windows, self.clock_ms, self.panes
         grown = self._rules.grown
-        after = [(start_ms, grown(pane, record, time_ms, 0)) for start_ms, pane in found]
-        for start_ms, pane in after:
-            all_panes[start_ms][key] = pane
-            self.touched[start_ms].add(key)
+        for at in places:
+            key, record, time_ms = keys[at], records[at], times[at]
+            starts = windows.starts_of(time_ms)
+            if windows.end_of(starts[0]) <= clock_ms:
+                return False
+            after: list[tuple[Panes, int, Pane]] = []
+            for start_ms in starts:
+                panes = all_panes.get(start_ms)
+                pane = None if panes is None else panes.get(key)
+                if pane is None or not pane[FRESH] or time_ms < pane[OLDEST_MS]:
+                    return False
+                assert panes is not None, "a pane is in it"
+                after.append((panes, start_ms, grown(pane, record, time_ms, 0)))
+            for panes, start_ms, pane in after:
+                panes[key] = pane
+                self.touched[start_ms].add(key)
         return True
 
     def _keep(

@@ -60,6 +60,10 @@ class CountPanes(ChangedKeys):
             self._note_end(key, before[ORDER])
         return out
 
+    def add_plainly(self, places: Iterator[int], *_: object) -> bool:
+        """Take no record but by `add`; see `SessionPanes.add_plainly`."""
+        return next(places, None) is None
+
     def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired | None]:
         """Move event time on; yield the firings of all panes, if it has ended."""
         self.clock_ms = max(self.clock_ms, event_ms)

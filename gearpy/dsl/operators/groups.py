@@ -161,6 +161,7 @@ class AggregateOperator(Grouping):
     aggregates: Mapping[str, Aggregate]
     is_single: bool = False
     late: WindowLate = "drop"
+    only_changed: bool = False
 
     @property
     def keeps(self) -> str:
@@ -169,7 +170,7 @@ class AggregateOperator(Grouping):
     @property
     def fold(self) -> Fold:
         if self.is_single:
-            return fold_of_one(*self.aggregates.values())
+            return fold_of_one(*self.aggregates.values(), only_changed=self.only_changed)
         return fold_of(self.aggregates)
 
     @property
@@ -258,9 +259,7 @@ class AggregateOperator(Grouping):
         return [partial, merging]
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        fold = self.fold
-        is_plain = fold.result is None and not fold.timed
-        return self._stages(context, sides, fold, RunningFold if is_plain else RunningAggregate)
+        return self._stages(context, sides, self.fold, RunningAggregate)
 
     def twin(self, place: TwinPlace) -> GroupStep | Refusal:
         tied = [str(each) for each in self.aggregates.values() if each.kind in _TIED]

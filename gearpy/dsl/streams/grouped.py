@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any
 
 from gearpy.core.window.aggregates import Aggregate, check_aggregates
@@ -91,9 +92,18 @@ class Grouped:
         """Compute one aggregate."""
         return self._aggregate(word, {word: aggregate}, name, is_single=True)
 
-    def top(self, n: int, by: Any, name: str) -> Stream[Any]:
-        """Keep the ``n`` largest records."""
-        return self.single("top_n", top_records(n, by), name)
+    def top(self, n: int, by: Any, name: str, when: str = "always") -> Stream[Any]:
+        """Keep the ``n`` largest records.
+
+        Raises:
+            ConfigError: ``when`` is neither "always" nor "changed", or ``n`` is no number from 1.
+        """
+        if when not in ("always", "changed"):
+            raise ConfigError(f"top_n: when is {short_repr(when)}, must be 'always' or 'changed'")
+        aggregates = {"top_n": top_records(n, by)}
+        return self._aggregate(
+            "top_n", aggregates, name, is_single=True, only_changed=when == "changed"
+        )
 
     def _check_merge(self, *parts: tuple[str, object, str]) -> None:
         """Refuse functions without a merge in session windows, which merge.
@@ -128,7 +138,13 @@ class Grouped:
         )
 
     def _aggregate(
-        self, word: str, aggregates: Mapping[str, Aggregate], name: str, *, is_single: bool
+        self,
+        word: str,
+        aggregates: Mapping[str, Aggregate],
+        name: str,
+        *,
+        is_single: bool,
+        only_changed: bool = False,
     ) -> Stream[Any]:
         kind = self.kind(word)
         return self.add(
@@ -143,6 +159,7 @@ class Grouped:
                 aggregates=dict(aggregates),
                 is_single=is_single,
                 late=self.late,
+                only_changed=only_changed,
             )
         )
 

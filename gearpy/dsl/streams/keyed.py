@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.core.window import aggregates as agg
@@ -228,17 +228,23 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         return self._grouped.single("mean", agg.mean(of), name)
 
     def top_n(
-        self, n: int = 0, by: str | Callable[[T], Any] | None = None, *, name: str = ""
+        self,
+        n: int = 0,
+        by: str | Callable[[T], Any] | None = None,
+        *,
+        when: Literal["always", "changed"] = "always",
+        name: str = "",
     ) -> Stream[tuple[K, list[T]]]:
         """Give the ``n`` largest records of each key, the largest first, after every record.
 
         Args:
             n: how many.
             by: the value to compare: a field, or a function of the record; else the record itself.
+            when: "changed": only after a record that is among them, which costs less.
             name: for people.
 
         Raises:
-            ConfigError: ``n`` is missing, or no number from 1.
+            ConfigError: ``n`` is missing, or no number from 1; ``when`` is neither of these.
 
         Example:
             >>> import gearpy as gp
@@ -249,7 +255,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             >>> results
             [(1, [1]), (1, [5, 1]), (1, [5, 3])]
         """
-        return self._grouped.top(n, by, name)
+        return self._grouped.top(n, by, name, when)
 
     def distinct(self, *, within: Duration | None = None, name: str = "") -> Stream[T]:
         """Let the first record of each key pass; see `Stream.distinct`.

@@ -84,6 +84,31 @@ def encode_key(key: Any) -> bytes:
     return (_EXACT.get(kind) or _encoder_of(key))(key)
 
 
+def encode_keys(keys: list[Any]) -> list[bytes] | None:
+    """Return keys as bytes; None if one can be no key, which `encode_key` tells of it."""
+    if set(map(type, keys)) <= _FREQUENT:
+        return list(map(_KNOWN.__getitem__, keys))
+    try:
+        return list(map(encode_key, keys))
+    except Exception:  # noqa: BLE001 - asked for one, it will say so again
+        return None
+
+
+class _Known(dict[Any, bytes]):
+    """Keys that have come lately as bytes. Several threads may use it."""
+
+    def __missing__(self, key: Any) -> bytes:
+        if len(self) >= _KNOWN_MAX:
+            self.clear()
+        encoded = self[key] = encode_key(key)
+        return encoded
+
+
+_FREQUENT: Final = frozenset({str, int})
+_KNOWN_MAX: Final = 1 << 14
+_KNOWN: Final = _Known()
+
+
 def decode_key(data: bytes, registry: RecordRegistry = DEFAULT_REGISTRY) -> Any:
     """Return a key equal to the one that was made into ``data``.
 

@@ -44,9 +44,12 @@ def _is_fixed(value: Any, depth: int) -> bool:
     parts = read(value)
     if parts is None:
         return False
-    return _LEAVES.issuperset(map(type, parts)) or (
-        depth > 0 and all(type(part) in _LEAVES or _is_fixed(part, depth - 1) for part in parts)
-    )
+    if _LEAVES.issuperset(map(type, parts)):
+        return True
+    for part in parts:  # No generator: there is one for each record.
+        if type(part) not in _LEAVES and not (depth > 0 and _is_fixed(part, depth - 1)):
+            return False
+    return True
 
 
 def _parts_of(kind: Any) -> _Parts:
@@ -58,7 +61,8 @@ def _parts_of(kind: Any) -> _Parts:
     if issubclass(kind, Enum):
         return _unknown if issubclass(kind, Flag) else _no_parts
     names = set(form.fields)
-    get = attrgetter(*form.fields, "__class__")  # With one name more it always returns a tuple.
+    is_one = len(form.fields) == 1
+    get = attrgetter(*form.fields, *(["__class__"] if is_one else []))  # Always gives a tuple.
 
     def attributes(value: Any) -> Iterable[Any] | None:
         # Attributes beside the fields would be lost in a restart, which encoding refuses.
@@ -67,15 +71,16 @@ def _parts_of(kind: Any) -> _Parts:
 
     def slots(value: Any) -> Iterable[Any] | None:
         try:
-            return get(value)[:-1]
+            found: tuple[Any, ...] = get(value)
         except AttributeError:  # One was never set, which encoding refuses.
             return None
+        return found[:1] if is_one else found
 
     if issubclass(kind, msgspec.Struct):
         is_frozen = kind.__struct_config__.frozen
     else:
         is_frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
-    if not is_frozen:
+    if not is_frozen or not names:
         return _unknown
     return attributes if kind.__dictoffset__ else slots
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, Unpac
 from msgspec import Struct
 
 from gearpy.core.base.copies import ATOMS, own
+from gearpy.core.base.fields import keys_of
 from gearpy.core.base.one_key import are_plain, is_one_key, one_key
 from gearpy.core.window.sliding import SlidingPieces
 from gearpy.core.window.windows import SlidingWindows, WindowAssigner
@@ -139,71 +140,32 @@ class RunningFold(RunningStage):
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield one update for each record."""
-        fold = self._counted if self._fold.kind == "count" else self._folded
-        timestamps = batch.timestamps
-        out: list[tuple[Any, Any]] = []
-        dropped: list[int] = []
-        fold(batch.values, timestamps, out, dropped)
-        if out:
-            check_no_messages(self.name, [value for _, value in out[:16]], timestamps)
-            if self._changes is not None:
-                self._changes.note(map(_key_in, out), len(out))
-            yield batch.giving(out, _without(timestamps, dropped) if dropped else timestamps)
-
-    def _counted(
-        self,
-        values: list[Any],
-        timestamps: list[int],
-        out: list[tuple[Any, Any]],
-        dropped: list[int],
-    ) -> None:
-        key_of, state = self._key, self._current
-        for record in values:
-            try:
-                key = key_of(record)
-                total = state.get(key)
-                if total is None:
-                    key = one_key(key)
-                    total = state.get(key, 0)
-                state[key] = total = total + 1
-                out.append((key, total))
-            except USER_ERRORS as error:
-                self._drop(error, record, timestamps, len(out), dropped)
-
-    def _folded(
-        self,
-        values: list[Any],
-        timestamps: list[int],
-        out: list[tuple[Any, Any]],
-        dropped: list[int],
-    ) -> None:
-        """Append an update for each record to ``out``, places of bad records to ``dropped``."""
         key_of, add, first, state = self._key, self._fold.add, self._fold.first, self._current
-        for record in values:
+        records, timestamps = batch.values, batch.timestamps
+        keys = keys_of(key_of, records)
+        out: list[tuple[Any, Any]] = []
+        dropped: set[int] = set()
+        for key, record in zip(keys or records, records, strict=True):
             try:
-                key = key_of(record)
+                if keys is None:
+                    key = key_of(record)  # noqa: PLW2901 - it is the key from here on
                 before = state.get(key, _MISSING)
                 if before is _MISSING:
-                    key = one_key(key)
+                    key = one_key(key)  # noqa: PLW2901 - the same
                     before = state.get(key, _MISSING)
                 after = first(record) if before is _MISSING else add(before, record)
                 state[key] = after
                 # The next record may change the kept value, within this batch.
                 out.append((key, after if type(after) in ATOMS else own(after)))
             except USER_ERRORS as error:
-                self._drop(error, record, timestamps, len(out), dropped)
-
-    def _drop(
-        self,
-        error: BaseException,
-        record: Any,
-        timestamps: list[int],
-        folded: int,
-        dropped: list[int],
-    ) -> None:
-        at = folded + len(dropped)
-        self._reject(error, record, timestamps[at])
-        dropped.append(at)
+                at = len(out) + len(dropped)
+                self._reject(error, record, timestamps[at])
+                dropped.add(at)
+        if out:
+            check_no_messages(self.name, [value for _, value in out[:16]], timestamps)
+            if self._changes is not None:
+                self._changes.note(map(_key_in, out), len(out))
+            yield batch.giving(out, _without(timestamps, dropped) if dropped else timestamps)
 
 
 def shared_state(states: Sequence[Any]) -> Any | None:
@@ -526,6 +488,8 @@ class WindowFold(WindowedStage):
     def _keys(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
         """Return the keys of the records, and the places of records without a key."""
         key_of = self._key
+        if (found := keys_of(key_of, values)) is not None:
+            return found, []
         keys: list[Any] = []
         keyless: list[int] = []
         pending = iter(values)
@@ -546,14 +510,16 @@ class WindowFold(WindowedStage):
                 state, values, timestamps, partial(self._reject_at, values, timestamps)
             )
         key_of, add, first = self._key, self._fold.add, self._fold.first
+        known = keys_of(key_of, values)
         keys: list[Any] = []
         pending = iter(values)
-        for value in pending:
+        for key, value in zip(known or repeat(None), pending, strict=False):
             try:
-                key = key_of(value)
+                if known is None:
+                    key = key_of(value)  # noqa: PLW2901 - it is the key from here on
                 before = state.get(key, _MISSING)
                 if before is _MISSING:
-                    key = one_key(key)
+                    key = one_key(key)  # noqa: PLW2901 - the same
                     before = state.get(key, _MISSING)
                 state[key] = first(value) if before is _MISSING else add(before, value)
                 keys.append(key)
@@ -576,7 +542,7 @@ class WindowFold(WindowedStage):
         self._reject(error, values[at], timestamps[at])
 
 
-def _without(items: list[Any], dropped: list[int]) -> list[Any]:
+def _without(items: list[Any], dropped: Iterable[int]) -> list[Any]:
     left_out = set(dropped)
     return [item for at, item in enumerate(items) if at not in left_out]
 

@@ -8,13 +8,14 @@ record on which something raises changes nothing.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from keyword import iskeyword
 from operator import length_hint
 from typing import Any, Final
 
 from gearpy.core.base.copies import ATOMS, own
-from gearpy.core.base.fields import FieldGetter, FieldsGetter, value_getter
+from gearpy.core.base.fields import WITH_ATTRIBUTES, FieldGetter, FieldsGetter, value_getter
 from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, one_if_key, one_key
-from gearpy.core.window.aggregates import Aggregate, check_aggregates
+from gearpy.core.window.aggregates import Aggregate, check_aggregates, itself
 from gearpy.messages.data import Batch
 from gearpy.task.aggregates.fold import Fold, FoldLoop, KeyFunction, RunningLoop, RunningStage
 from gearpy.task.api.failure import USER_ERRORS
@@ -87,10 +88,15 @@ def fold_of(aggregates: Mapping[str, Aggregate]) -> Fold:
     return _fold(all_of, result, names)
 
 
-def fold_of_one(aggregate: Aggregate) -> Fold:
+def fold_of_one(aggregate: Aggregate, *, only_changed: bool = False) -> Fold:
+    """Return a fold with the result of one aggregate.
+
+    Args:
+        only_changed: a record that has not changed the accumulator gives no result, running.
+    """
     if aggregate.kind == "count":
         return _count(aggregate, None)
-    return _fold([aggregate], lambda kept: aggregate.result(kept[0]))
+    return _fold([aggregate], lambda kept: aggregate.result(kept[0]), only_changed=only_changed)
 
 
 class RunningAggregate(RunningStage):
@@ -133,7 +139,11 @@ def _count(aggregate: Aggregate, names: list[str] | None) -> Fold:
 
 
 def _fold(
-    aggregates: list[Aggregate], result: Callable[[Any], Any], names: list[str] | None = None
+    aggregates: list[Aggregate],
+    result: Callable[[Any], Any],
+    names: list[str] | None = None,
+    *,
+    only_changed: bool = False,
 ) -> Fold:
     code = _Code(aggregates)
     return Fold(
@@ -144,7 +154,7 @@ def _fold(
         result=result,
         timed=code.is_timed,
         loop=code.loop,
-        running=partial(code.running, names=names),
+        running=partial(code.running, names=names, only_changed=only_changed),
         # Of a window, only lists tell the order of records that differ in time.
         commutes=not {each.kind for each in aggregates} & {"collect", "custom"},
     )
@@ -166,6 +176,7 @@ class _Code:
             "errors": USER_ERRORS,
             "length_hint": length_hint,
             "named": self._named,
+            "direct": WITH_ATTRIBUTES,
         }
         self._names |= {f"f{at}": value_getter(of) for at, of in enumerate(self._of)}
         self._names |= {f"add{at}": each.add for at, each in enumerate(aggregates)}
@@ -180,7 +191,7 @@ class _Code:
         body = [
             "try:",
             *indented(self._values() or ["pass"], 1),
-            "except KeyError as error:",
+            "except (KeyError, AttributeError) as error:",
             "    raise named(error, r) from error",
             *([f"{accumulators}, = kept"] if name == "add" else [self._empty()]),
             *self._steps(),
@@ -198,7 +209,7 @@ class _Code:
             "    pending = iter(values)",
             f"    for {'r, t' if self.is_timed else 'r'} in {pairs}:",
             "        try:",
-            *indented([*self._values(), *_key_lines(key), "a = get(k)"], 3),
+            *indented([*self._values(key), "a = get(k)"], 3),
             "            if a is None: k = one_key(k); a = get(k)",
             f"            if a is None: {self._empty()}",
             f"            else: {accumulators}, = a",
@@ -226,7 +237,12 @@ class _Code:
         return compiled(lines, merges, what="aggregates")
 
     def running(
-        self, key: KeyFunction, *, names: list[str] | None, is_bare: bool = False
+        self,
+        key: KeyFunction,
+        *,
+        names: list[str] | None,
+        is_bare: bool = False,
+        only_changed: bool = False,
     ) -> RunningLoop:
         """Return a loop that folds a batch in, and gives the results after each record.
 
@@ -234,8 +250,14 @@ class _Code:
             key: of a record.
             names: of the results, which are given as a dict; None for the one result itself.
             is_bare: the value of a key is the one accumulator itself.
+            only_changed: no result of a record that leaves the first accumulator as it was.
         """
         accumulators, places = self._accumulators(), range(len(self._aggregates))
+        made = [
+            f"s{at}" if each.result is itself else f"result{at}(s{at})"
+            for at, each in enumerate(self._aggregates)
+        ]
+        shared = [at for at, each in enumerate(self._aggregates) if not each.gives_own]
         value = accumulators if is_bare else f"({accumulators},)"
         pairs = [f"{name!r}: v{at}" for at, name in enumerate(names or ())]
         lines = [
@@ -245,16 +267,19 @@ class _Code:
             "    pending = iter(values)",
             "    for r, t in zip(pending, times):",
             "        try:",
-            *indented([*self._values(), *_key_lines(key), "a = get(k)"], 3),
+            *indented([*self._values(key), "a = get(k)"], 3),
             "            if a is None: k = one_key(k); a = get(k)",
             f"            if a is None: {self._empty()}",
             f"            else: {accumulators}{'' if is_bare else ','} = a",
-            *indented([*self._steps(), *(f"v{at} = result{at}(s{at})" for at in places)], 3),
+            *indented(["b = s0"] if only_changed else [], 3),
+            *indented(self._steps(), 3),
+            *indented(["if s0 is b: continue"] if only_changed else [], 3),
+            *indented([f"v{at} = {made[at]}" for at in places], 3),
             f"            kept[k] = {value}",
             "        except errors as error:",
             "            reject(named(error, r, key), len(values) - length_hint(pending) - 1)",
             "            continue",
-            *indented([f"if type(v{at}) not in atoms: v{at} = own(v{at})" for at in places], 2),
+            *indented([f"if type(v{at}) not in atoms: v{at} = own(v{at})" for at in shared], 2),
             f"        put((k, {'{' + ', '.join(pairs) + '}' if names else 'v0'}))",
             "        put_time(t)",
             "    return out, times_out",
@@ -272,15 +297,43 @@ class _Code:
         ]
         return "; ".join(parts)
 
-    def _values(self) -> list[str]:
-        lines = ["d = type(r) is dict"] if any(isinstance(of, str) for of in self._of) else []
-        for at, of in enumerate(self._of):
-            if of is None:
-                lines.append(f"x{at} = r")
-            elif isinstance(of, str):
-                lines.append(f"x{at} = r[{of!r}] if d else f{at}(r)")
-            else:
-                lines.append(f"x{at} = f{at}(r)")
+    def _values(self, key: KeyFunction | None = None) -> list[str]:
+        """Return lines that read what the aggregates need of a record, and its key.
+
+        Fields are read without a call: of a dict, and of records that are known to be no mappings.
+        """
+        names = {f"x{at}": of for at, of in enumerate(self._of) if isinstance(of, str)}
+        calls = [
+            f"x{at} = r" if of is None else f"x{at} = f{at}(r)"
+            for at, of in enumerate(self._of)
+            if not isinstance(of, str)
+        ]
+        is_named = isinstance(key, FieldGetter | FieldsGetter)
+        if key is not None and not is_named:
+            calls.append("k = key(r)")
+        lines = calls
+        if names or is_named:
+            of_key = key.names if isinstance(key, FieldGetter | FieldsGetter) else ()
+            used = [*of_key, *names.values()]
+            plain = all(each.isidentifier() and not iskeyword(each) for each in used)
+
+            def reads(form: str) -> str:
+                found = [f"{x} = {form.format(name)}" for x, name in names.items()]
+                if is_named:
+                    fields = ", ".join(map(form.format, of_key))
+                    found.append(
+                        f"k = {fields}" if type(key) is FieldGetter else f"k = ({fields},)"
+                    )
+                return "; ".join(found)
+
+            asked = [f"{x} = f{x[1:]}(r)" for x in names] + (["k = key(r)"] if is_named else [])
+            lines = [
+                "d = type(r)",
+                f"if d is dict: {reads('r[{!r}]')}",
+                *([f"elif d in direct: {reads('r.{}')}"] if plain else []),
+                f"else: {'; '.join(asked)}",
+                *calls,
+            ]
         typed = {each.of for each in self._aggregates if each.kind in _TYPED}
         return lines + [f"c{at} = type(x{at})" for at, of in enumerate(self._of) if of in typed]
 
@@ -300,9 +353,9 @@ class _Code:
         return steps + commits
 
     def _named(self, error: BaseException, record: Any, *keys: KeyFunction) -> BaseException:
-        if type(error) is not KeyError or type(record) is not dict:
+        if type(error) not in {KeyError, AttributeError}:
             return error
-        getters = [*keys, *(value_getter(of) for of in self._of)]
+        getters = [*(value_getter(of) for of in self._of), *keys]
         try:
             for each in getters:
                 if isinstance(each, FieldGetter | FieldsGetter):
@@ -310,14 +363,6 @@ class _Code:
         except LookupError as better:
             return better
         return error
-
-
-def _key_lines(key: KeyFunction) -> list[str]:
-    if not isinstance(key, FieldGetter | FieldsGetter):
-        return ["k = key(r)"]
-    fields = [f"r[{name!r}]" for name in key.names]
-    made = fields[0] if isinstance(key, FieldGetter) else f"({', '.join(fields)},)"
-    return [f"k = {made} if type(r) is dict else key(r)"]
 
 
 def _keys_of(key: KeyFunction) -> Callable[[dict[Any, Any], list[Any]], Iterator[Any]]:

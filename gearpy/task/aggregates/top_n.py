@@ -1,22 +1,23 @@
 """The records that are largest by something: an aggregate for the stages that fold."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
+from gearpy.core.base.copies import own
 from gearpy.core.base.fields import Field, value_getter
 from gearpy.core.window.aggregates import (
     TOP_MAX,
     Aggregate,
     Falling,
-    custom,
     falling_place,
     is_before,
 )
 from gearpy.errors import ConfigError
 
 _VALUE: Final = itemgetter(0)
+#: A value, its record, and behind them True if nothing in the record can change.
+_FIXED: Final = 3
+_QUICK: Final = frozenset({int, float, str})
 
 
 def top_records(n: int, by: Field = None) -> Aggregate:
@@ -35,34 +36,40 @@ def top_records(n: int, by: Field = None) -> Aggregate:
         raise ConfigError(
             f"top_n: n is {n!r}, must be a whole number from 1 to {TOP_MAX}, such as top_n(10)"
         )
-    largest = _Largest(n, value_getter(by))
-    return custom(list, largest.add, merge=largest.merge, result=_records)
+    value_of = value_getter(by)
 
-
-@dataclass(frozen=True, slots=True)
-class _Largest:
-    """Keeps pairs of a number and its record, in falling order."""
-
-    n: int
-    by: Callable[[Any], Any]
-
-    def add(self, kept: list[Any], record: Any) -> list[Any]:
-        """Put a record in its place; only that can fail, and before anything has changed."""
-        value = self.by(record)
-        if value is None or (len(kept) == self.n and not is_before(value, kept[-1][0])):
+    def add(kept: list[Any], record: Any) -> list[Any]:
+        """Return a list with the record in its place, the same list if it is not among them."""
+        if record is None or (value := value_of(record)) is None:
             return kept
-        kept.insert(falling_place(kept, value, _VALUE), (value, record))
-        del kept[self.n :]
-        return kept
+        if type(value) in _QUICK and value == value:  # noqa: PLR0124 - not NaN
+            # One that is kept may be NaN, which is smaller, so it is not `>`.
+            if len(kept) == n and value <= kept[-1][0]:
+                return kept
+            low, high = 0, len(kept)
+            while low < high:
+                middle = (low + high) // 2
+                if value <= kept[middle][0]:
+                    low = middle + 1
+                else:
+                    high = middle
+        elif len(kept) == n and not is_before(value, kept[-1][0]):
+            return kept
+        else:
+            low = falling_place(kept, value, _VALUE)
+        pair = (value, record, True) if own(record) is record else (value, record)
+        return [*kept[:low], pair, *kept[low : n - 1]]
 
-    def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:
-        kept[:] = sorted([*kept, *other], key=_falling)[: self.n]
-        return kept
+    def merge(kept: list[Any], other: list[Any]) -> list[Any]:
+        return sorted([*kept, *other], key=lambda pair: Falling(pair[0]))[:n]
 
-
-def _falling(pair: tuple[Any, Any]) -> Falling:
-    return Falling(pair[0])
+    return Aggregate(
+        kind="custom", create=list, add=add, merge=merge, result=_records, gives_own=True
+    )
 
 
 def _records(kept: list[Any]) -> list[Any]:
-    return [record for _, record in kept]
+    try:
+        return [record for _, record, _ in kept]
+    except ValueError:  # Some can change.
+        return [pair[1] if len(pair) == _FIXED else own(pair[1]) for pair in kept]

@@ -1,9 +1,11 @@
 """The stage for windows of any kind, with any trigger."""
 
 from collections.abc import Iterator, Sequence
+from operator import length_hint
 from typing import Any, Unpack
 
-from gearpy.core.base.one_key import one_key
+from gearpy.core.base.fields import keys_of
+from gearpy.core.base.one_key import are_plain, one_key
 from gearpy.core.window.aligned import AlignedPanes
 from gearpy.core.window.counted import CountPanes
 from gearpy.core.window.panes import Fired
@@ -113,19 +115,29 @@ class WindowStage(WindowedStage):
             yield from self._fired(batch.part(at, at + 1))
 
     def _fired(self, batch: Batch) -> Iterator[Batch]:
-        key_of, add, origin = self._key, self._panes.add, batch.origin
-        now_ms = self._context.now_ms()
+        key_of, panes, origin = self._key, self._panes, batch.origin
+        records, times, now_ms = batch.values, batch.timestamps, self._context.now_ms()
+        keys = keys_of(key_of, records)
+        if keys is not None and not are_plain(keys):
+            keys = None
+        places = iter(range(len(records)))
         out: list[Fired] = []
-        for record, time_ms in zip(batch.values, batch.timestamps, strict=True):
+        while length_hint(places):
             try:
-                key = key_of(record)
-                if type(key) is not str:
-                    key = one_key(key)
-                fired = add(key, record, time_ms, now_ms)
+                if keys is None:
+                    at = next(places)
+                    key = one_key(key_of(records[at]))
+                else:
+                    if panes.add_plainly(places, keys, records, times):
+                        break
+                    at = len(records) - length_hint(places) - 1
+                    key = keys[at]
+                fired = panes.add(key, records[at], times[at], now_ms)
                 if fired is None:
-                    fired = self._take_late(key, record, time_ms, now_ms)
+                    fired = self._take_late(key, records[at], times[at], now_ms)
             except USER_ERRORS as error:
-                self._reject(error, record, time_ms)
+                at = len(records) - length_hint(places) - 1
+                self._reject(error, records[at], times[at])
                 continue
             if fired:
                 out += fired

@@ -5,10 +5,12 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from gearpy.core.base.copies import ATOMS
+from gearpy.core.base.fields import keys_of
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch, Origin
-from gearpy.state.encoding.keys import encode_key
+from gearpy.state.encoding.keys import encode_key, encode_keys
 from gearpy.task.aggregates.fold import KeyFunction
 from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import TaskContext
@@ -65,15 +67,19 @@ class KeyedStage(Stage):
         state, key_of, function = self._state, self._key, self._function.function
         read, write = self._kept.accessors()
         initial, has_ttl = self._function.initial, self._function.ttl_ms is not None
+        is_copied = type(initial) not in ATOMS
+        records, timestamps = batch.values, batch.timestamps
+        keys = encoded_keys(key_of, records)
         out: list[Any] = []
         times: list[int] = []
-        for record, time in zip(batch.values, batch.timestamps, strict=True):
+        for key, record, time in zip(keys or records, records, timestamps, strict=True):
             try:
-                key = encode_key(key_of(record))
+                if keys is None:
+                    key = encode_key(key_of(record))  # noqa: PLW2901 - it is the key from here on
                 if has_ttl:
                     state.time_ms = time
-                if (before := read(key)) is None and initial is not None:
-                    before = deepcopy(initial)
+                if (before := read(key)) is None:
+                    before = deepcopy(initial) if is_copied else initial
                 answer = function(before, record)
                 try:
                     after, result = answer
@@ -90,31 +96,39 @@ class KeyedStage(Stage):
     def _expand(self, batch: Batch) -> Iterator[Batch]:
         """Yield all results for each record, in portions."""
         state, key_of, limit = self._state, self._key, self._limit
-        initial, has_ttl = self._function.initial, self._function.ttl_ms is not None
+        function, initial = self._function.function, self._function.initial
+        has_ttl, is_copied = self._function.ttl_ms is not None, type(initial) not in ATOMS
         read, write = self._kept.accessors()
+        records, timestamps = batch.values, batch.timestamps
+        keys = encoded_keys(key_of, records)
         out: list[Any] = []
         times: list[int] = []
-        for record, time in zip(batch.values, batch.timestamps, strict=True):
+        for key, record, time in zip(keys or records, records, timestamps, strict=True):
             begin = len(out)
             try:
-                key = encode_key(key_of(record))
+                if keys is None:
+                    key = encode_key(key_of(record))  # noqa: PLW2901 - it is the key from here on
                 if has_ttl:
                     state.time_ms = time
-                if (before := read(key)) is None and initial is not None:
-                    before = deepcopy(initial)
-                answer = self._function.function(before, record)
+                if (before := read(key)) is None:
+                    before = deepcopy(initial) if is_copied else initial
+                answer = function(before, record)
                 try:
                     after, results = answer
                 except (TypeError, ValueError):
                     raise _no_pair(answer) from None
-                for result in results:
-                    out.append(result)
-                    times.append(time)
-                    if len(out) >= limit:
-                        yield batch.giving(out, times)
-                        out, times, begin = [], [], 0
-                        # State may have been handed over meanwhile.
-                        read, write = self._kept.accessors()
+                if type(results) is list and begin + len(results) < limit:
+                    out += results
+                    times += [time] * len(results)
+                else:
+                    for result in results:
+                        out.append(result)
+                        times.append(time)
+                        if len(out) >= limit:
+                            yield batch.giving(out, times)
+                            out, times, begin = [], [], 0
+                            # State may have been handed over meanwhile.
+                            read, write = self._kept.accessors()
                 write(key, after)
             except USER_ERRORS as error:
                 del out[begin:], times[begin:]
@@ -198,13 +212,27 @@ class DistinctStage(Stage):
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield the records that are the first of their key."""
+        read, write = self._passed.accessors()
+        key_of, state, within_ms = self._key, self._state, self._within_ms
+        has_ttl = self._ttl_ms is not None
+        records, timestamps = batch.values, batch.timestamps
+        keys = encoded_keys(key_of, records)
         out: list[Any] = []
         times: list[int] = []
-        for record, time in zip(batch.values, batch.timestamps, strict=True):
+        for key, record, time in zip(keys or records, records, timestamps, strict=True):
             try:
-                if self._is_first(record, time):
-                    out.append(record)
-                    times.append(time)
+                if keys is None:
+                    key = encode_key(key_of(record))  # noqa: PLW2901 - it is the key from here on
+                if has_ttl:
+                    state.time_ms = time
+                passed = read(key)
+                if passed is not None:
+                    if -within_ms < time - passed < within_ms:
+                        continue
+                    passed = max(time, passed)
+                write(key, time if passed is None else passed)
+                out.append(record)
+                times.append(time)
             except USER_ERRORS as error:
                 self._rejects.blame(self.name, error, record, time, place=self.place)
         if out:
@@ -214,11 +242,8 @@ class DistinctStage(Stage):
         self._state = step_state(self._context, "distinct", self.place)
         self._passed = self._state.value("passed", ttl=self._ttl_ms)
 
-    def _is_first(self, record: Any, time: int) -> bool:
-        self._state.key = self._key(record)
-        self._state.time_ms = time
-        passed = self._passed.get()
-        if passed is not None and abs(time - passed) < self._within_ms:
-            return False
-        self._passed.set(time if passed is None else max(time, passed))
-        return True
+
+def encoded_keys(key: KeyFunction, records: list[Any]) -> list[bytes] | None:
+    """Return the keys of all records as keyed state has them; None where each is to be asked."""
+    keys = keys_of(key, records)
+    return None if keys is None else encode_keys(keys)

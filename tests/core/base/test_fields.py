@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.base.fields import NAN, field_getter, key_getter, value_getter
+from gearpy.core.base.fields import (
+    NAN,
+    FieldsGetter,
+    field_getter,
+    key_getter,
+    keys_of,
+    value_getter,
+)
 from gearpy.errors import ConfigError
 
 
@@ -84,3 +91,52 @@ def test_key_without_fields_is_refused() -> None:
 def test_what_tells_nothing_about_a_record_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^3 tells nothing about a record"):
         value_getter(3)  # type: ignore[arg-type]
+
+
+class Odd:
+    """Reads a name that is no word of its own, and one that raises."""
+
+    def __init__(self, price: Any) -> None:
+        self.price = price
+        setattr(self, "a.b", price)
+
+    @property
+    def user(self) -> str:
+        raise ValueError("no user")
+
+
+RECORDS = st.one_of(
+    st.fixed_dictionaries({"user": st.text(), "price": st.floats() | st.integers()}),
+    st.fixed_dictionaries({"user": st.text()}),
+    st.builds(Order, st.text(), st.floats() | st.integers()),
+    st.builds(Pair, st.text(), st.integers()),
+    st.builds(Odd, st.floats()),
+    st.builds(lambda user: ChainMap({"user": user}, {"price": 1}), st.text()),
+)
+KEYS = [
+    field_getter("user"),
+    field_getter("price"),
+    field_getter("a.b"),
+    key_getter("user", "price"),
+    FieldsGetter(("price",)),
+    lambda record: record.price,
+]
+
+
+@given(st.one_of(*(st.lists(each, max_size=4) for each in (*RECORDS.branches, RECORDS))))
+@pytest.mark.parametrize("key", KEYS)
+def test_keys_of_many_are_those_of_each(key: Any, records: list[Any]) -> None:
+    """Property: whatever the records are; None where one has no key."""
+    try:
+        expected = [key(record) for record in records]
+    except Exception:  # noqa: BLE001 - whatever it is
+        expected = None
+
+    assert repr(keys_of(key, records)) == repr(expected)
+
+
+def test_a_key_function_that_stops_is_no_end_of_the_records() -> None:
+    """`map` would take it for that."""
+    pending = iter([1])
+
+    assert keys_of(lambda _: next(pending), [1, 2]) is None

@@ -1,15 +1,18 @@
 """What panes have in common whose windows close; all combinations are in `test_panes`."""
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from operator import length_hint
+from typing import Any, Final, TypeAlias
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gearpy.core.window.aligned import AlignedPanes
-from gearpy.core.window.panes import TimedPanes
+from gearpy.core.window.panes import ORDER, TimedPanes
 from gearpy.core.window.sessions import SessionPanes
 from gearpy.core.window.trigger import AT_CLOSE, Trigger, after_watermark, every
-from gearpy.core.window.windows import SessionWindows, TumblingWindows, WindowClock
+from gearpy.core.window.windows import SessionWindows, SlidingWindows, TumblingWindows, WindowClock
 from gearpy.ids import MAX_MS, MIN_MS
 from tests.core.pieces import tiny_pieces
 from tests.core.window_cases import FOLDS
@@ -78,3 +81,52 @@ def test_others_may_go_on_while_triggers_are_asked(
     ]
     assert len([each for each in fired if each is not None]) == 20
     assert fired.count(None) >= 40, "they are found, and then asked"
+
+
+def sliding(_: Trigger = AT_CLOSE, *, clock: WindowClock = "event") -> AlignedPanes:
+    """Return panes of windows of 10 ms that overlap."""
+    return AlignedPanes(SlidingWindows(10, 5, clock=clock), FOLDS["anew"])
+
+
+@pytest.mark.parametrize("panes_of", [tumbling, sliding, sessions])
+@pytest.mark.parametrize("trigger", [AT_CLOSE, EARLY])
+@given(
+    batches=st.lists(
+        st.tuples(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60))), st.integers(0, 9))
+    )
+)
+def test_many_records_are_taken_as_each_would_be(
+    panes_of: MakePanes, trigger: Trigger, batches: list[tuple[list[tuple[str, int]], int]]
+) -> None:
+    """Property: in order or not, late ones too; what is left out is what `add` takes."""
+    many, single = panes_of(trigger), panes_of(trigger)
+    clock_ms = 0
+    for batch, step_ms in batches:
+        keys, times = [key for key, _ in batch], [time_ms for _, time_ms in batch]
+        records = [f"{at}" for at in range(len(batch))]
+        fired: list[object] = []
+        places = iter(range(len(batch)))
+        while not many.add_plainly(places, keys, records, times):
+            at = len(batch) - length_hint(places) - 1
+            fired.append(many.add(keys[at], records[at], times[at], 0))
+
+        each = [
+            single.add(key, record, time_ms, 0)
+            for key, record, time_ms in zip(keys, records, times, strict=True)
+        ]
+        assert [x for x in fired if x != ()] == [x for x in each if x != ()]
+        clock_ms += step_ms
+        assert [*many.advance(clock_ms, 0)] == [*single.advance(clock_ms, 0)]
+        # Numbers of panes only tell their order.
+        assert _but_order(many) == _but_order(single)
+        assert many.touched == single.touched
+        assert many.hold_ms == single.hold_ms
+
+
+def _but_order(panes: AlignedPanes | SessionPanes) -> dict[Any, Any]:
+    if isinstance(panes, SessionPanes):
+        return panes.panes
+    return {
+        start: [(key, each[key][ORDER + 1 :]) for key in each]
+        for start, each in panes.panes.items()
+    }

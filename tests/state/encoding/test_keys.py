@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 
 from gearpy.core.base.stable_hash import key_group
 from gearpy.errors import ConfigError, ProtocolError
-from gearpy.state.encoding.keys import NO_KEY, TASK_GROUP, decode_key, encode_key, group_of
+from gearpy.state.encoding.keys import (
+    NO_KEY,
+    TASK_GROUP,
+    decode_key,
+    encode_key,
+    encode_keys,
+    group_of,
+)
 from gearpy.wire.values.records import register_record
 
 
@@ -238,3 +245,21 @@ def test_other_bytes_give_a_key_or_a_protocol_error(data: bytes) -> None:
 def test_malformed_keys_are_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_key(data if data != b"i" else b"t\0")
+
+
+@given(st.lists(KEYS | st.text() | st.integers() | st.sampled_from([True, 1.0, Level.HIGH])))
+def test_many_keys_are_as_each(keys: list[Any]) -> None:
+    """Property: also those that have come before, and are equal to others."""
+    try:
+        expected = [encode_key(key) for key in keys]
+    except ConfigError:
+        expected = None
+
+    assert encode_keys(keys) == expected
+    assert encode_keys([*keys, *keys]) == (None if expected is None else expected * 2)
+
+
+def test_more_keys_than_are_remembered_are_right() -> None:
+    """What was remembered is forgotten."""
+    keys = [*range(40_000)]
+    assert encode_keys(keys) == [encode_key(key) for key in keys]

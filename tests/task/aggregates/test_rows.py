@@ -16,6 +16,7 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
+from gearpy.task.aggregates.top_n import top_records
 from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.rejects import Rejects
 from tests.task.build import a_context
@@ -309,3 +310,42 @@ def test_running_aggregate_of_a_wrong_field_tells_which_there_are(key: Any) -> N
 
     with pytest.raises(OperatorError, match=r"there is no field 'prise': .* has price, user"):
         list(results_of(stage, [{"user": "ann", "price": 1}], [1]))
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.none() | st.integers(0, 9)), max_size=40))
+def test_only_what_has_changed_is_given(drawn: list[tuple[str, int | None]]) -> None:
+    """Property: those of all results that differ from the one of their key before."""
+    best = top_records(2, lambda record: record[1])
+    stages = [
+        RunningAggregate(a_context(), "top", lambda record: record[0], fold)
+        for fold in (fold_of_one(best), fold_of_one(best, only_changed=True))
+    ]
+    times = [*range(len(drawn))]
+
+    every, changed = ([*results_of(stage, drawn, times)] if drawn else [] for stage in stages)
+
+    expected: list[Any] = []
+    last: dict[str, Any] = {}
+    for (key, result), time in zip(*(every[0] if every else ((), ())), strict=True):
+        if last.get(key, []) != result:
+            expected.append(((key, result), time))
+        last[key] = result
+    given_ = [*zip(*changed[0], strict=True)] if changed else []
+    assert given_ == expected
+
+
+def test_fields_of_objects_are_read_as_those_of_dicts() -> None:
+    """Also by names that no program could write, and with errors that name the fields."""
+    odd: Any = type("Odd", (), {})()
+    setattr(odd, "class", 3)
+    odd.user = "ann"
+    stage = RunningAggregate(a_context(), "sum", key_getter("user"), fold_of_one(agg.sum("class")))
+    sums = []
+    for some in ([odd], [{"user": "ann", "class": 2}, odd]):
+        sums += [values for values, _ in results_of(stage, some, [*range(len(some))])]
+    assert sums == [[("ann", 3)], [("ann", 5), ("ann", 8)]]
+
+    stage = RunningAggregate(a_context(), "sum", key_getter("user"), fold_of_one(agg.sum("prise")))
+    rows: list[Any] = [Pair("ann", 1.0, 1)] * 2
+    with pytest.raises(OperatorError, match=r"there is no field 'prise': .* has n, price, user"):
+        list(results_of(stage, rows, [1, 2]))

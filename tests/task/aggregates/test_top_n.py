@@ -88,3 +88,31 @@ def test_what_tells_nothing_of_a_record_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="3 tells nothing about a record"):
         top_records(1, by)
+
+
+@given(st.lists(st.integers() | st.floats() | st.just(None), max_size=30), st.integers(1, 5))
+def test_numbers_are_compared_as_those_of_other_types(values: list[Any], n: int) -> None:
+    """Property: the quick way for plain numbers is the way for all; the list changes with it."""
+    quick, slow = top_records(n), top_records(n, lambda each: None if each is None else Own(each))
+    kept, others = quick.create(), slow.create()
+    for value in values:
+        before, was = kept, [*kept]
+        kept, others = quick.add(kept, value), slow.add(others, value)
+        assert before == was, "lists that were given do not change"
+        assert (kept is before) == (len(kept) == len(was) and repr(kept) == repr(was))
+        assert repr(quick.result(kept)) == repr(slow.result(others))
+
+
+class Own(float):
+    """A number of a type that is not known."""
+
+
+def test_results_share_nothing_that_can_change() -> None:
+    """A record that its reader changes is kept as it was."""
+    aggregate = top_records(2, "n")
+    kept = aggregate.add(aggregate.create(), {"n": 1})
+    kept = aggregate.add(kept, {"n": 2})
+
+    aggregate.result(kept)[0]["n"] = 5
+
+    assert aggregate.result(kept) == [{"n": 2}, {"n": 1}]
