@@ -140,7 +140,7 @@ _STATE: Final = "state"
 app = group("gearpy: an actor-based streaming runtime.", epilog=HELP, add_completion=True)
 for _theme, _commands in COMMANDS.items():
     for _name, (_place, _about) in _commands.items():
-        # What is behind the program of `main` is the program's, options as well.
+        # All words behind the program of `main` are its own, options as well.
         _own = {"allow_interspersed_args": False} if _name == "main" else {}
         add_lazy(app, _name, _place, help=_about, rich_help_panel=_theme, context_settings=_own)
         for _alias in (alias for alias, meant in _ALIASES.items() if meant == _name):

@@ -87,7 +87,7 @@ class StreamApp:
         count = len(self._program.steps)
         return f"<StreamApp {self.name!r}: {count} {'step' if count == 1 else 'steps'}>"
 
-    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
+    if not TYPE_CHECKING:  # A checker would take any name for one that is there.
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):

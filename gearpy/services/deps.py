@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import Depends, Request
+from fastapi import Depends, File, Request, UploadFile
 from fastapi import Path as PathParameter
 from starlette.requests import HTTPConnection
 
@@ -21,7 +21,7 @@ from gearpy.services.security.guard import GuardSettings, TakenAction
 from gearpy.services.security.sessions import Logins
 from gearpy.transport.security.tokens import TokenScope
 
-_ID_MAX: Final = 2**31 - 1
+ID_MAX: Final = 2**31 - 1
 
 #: The actions that the page of one run offers; its services do nothing else.
 OF_ONE_RUN: Final = frozenset(
@@ -42,8 +42,11 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "5XX": {"model": Problem, "description": "The cluster does not answer."},
 }
 
-AppIdInPath: TypeAlias = Annotated[AppId, PathParameter(ge=0, le=_ID_MAX)]
-ExecutorIdInPath: TypeAlias = Annotated[ExecutorId, PathParameter(ge=-1, le=_ID_MAX)]
+AppIdInPath: TypeAlias = Annotated[AppId, PathParameter(ge=0, le=ID_MAX)]
+ExecutorIdInPath: TypeAlias = Annotated[ExecutorId, PathParameter(ge=-1, le=ID_MAX)]
+UploadedProgram: TypeAlias = Annotated[
+    UploadFile, File(description="A .py file, a .zip or a .whl.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

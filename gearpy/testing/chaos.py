@@ -126,12 +126,6 @@ class Chaos:
         self._is_serial = False
 
     def verdict(self, seeds: Sequence[int]) -> ChaosVerdict:
-        """Try seeds in their order, up to the first one that differs.
-
-        Raises:
-            OperatorError: the program fails without any fault.
-            ConfigError: it reads too few records for a crash between them.
-        """
         self._cut_every_ms, self._is_serial = None, False
         _, undisturbed = self._run(0)
         self._cut_every_ms = max(2, undisturbed.elapsed_ms // _EPOCHS)
@@ -194,7 +188,7 @@ class Chaos:
                         return dataclasses.replace(
                             verdict, step=told, found=found, advice=_advice(step)
                         )
-        except (OperatorError, ConfigError):  # What goes from step to step cannot be stored.
+        except (OperatorError, ConfigError):  # Records between the steps cannot be stored.
             pass
         return verdict
 

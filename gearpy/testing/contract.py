@@ -17,11 +17,6 @@ _FILES: Final = Path("/proc/self/fd")
 
 
 def plain(name: str, state: Any) -> Any:
-    """Return the state as it comes back from a checkpoint.
-
-    Raises:
-        ContractBroken: it cannot be stored, or comes back as another one.
-    """
     try:
         found = decode_state(encode_state(name, state))
     except GearpyError as error:

@@ -78,7 +78,6 @@ class SimulatedEpochs:
 
     @property
     def ending(self) -> Cut | None:
-        """The cut that was asked for and is not complete."""
         return self._cut
 
     @property

@@ -53,7 +53,6 @@ class ManualReader(SourceReader[T]):
         self.ends = False
 
     def read_batch(self, max_records: int) -> Batch[T] | None:
-        """Give the records that are there."""
         count = min(max_records, len(self.records))
         batch = Batch.of(*(self.records.popleft() for _ in range(count)))
         self.finished = self.ends and not self.records
@@ -64,5 +63,4 @@ class ManualReader(SourceReader[T]):
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark that was promised last."""
         return self.promised_ms

@@ -139,19 +139,16 @@ class _Trial:
         return writer
 
     def transactional(self, task: int = 0, tasks: int = 1) -> TransactionalWriter[Any]:
-        """Return the same, of a transactional sink."""
         writer = self.begun(task, tasks)
         assert isinstance(writer, TransactionalWriter), "the sink says so"
         return writer
 
     def write_little(self) -> None:
-        """Open a writer, write a record, close."""
         writer = self.begun()
         writer.write_batch(self.batch([0]))
         writer.close(completed=False)
 
     def expect(self, numbers: Sequence[int], when: str) -> None:
-        """Compare what readers see with the records that they should see."""
         found = Counter(comparable(value) for value in self.read())
         if found != Counter(comparable(self.record(number)) for number in numbers):
             raise ContractBroken(
@@ -304,7 +301,6 @@ class _Place(RowPlace):
 
     @property
     def on_step(self) -> Callable[[str], None]:
-        """Called before each line."""
         return self._medium.on_step
 
     @on_step.setter
@@ -315,7 +311,6 @@ class _Place(RowPlace):
         sys.settrace(self._former if value is nothing else self._enter)
 
     def writer(self) -> TransactionalWriter[Any]:
-        """Return a writer of a new process."""
         writer = self._trial.opened()
         assert isinstance(writer, TransactionalWriter)
         homes = {each.__module__ for each in type(writer).__mro__} - _NOT_OF_THE_SINK
@@ -323,7 +318,6 @@ class _Place(RowPlace):
         return writer
 
     def numbers(self) -> list[int]:
-        """Return the numbers that readers see."""
         tracer = sys.gettrace()
         sys.settrace(None)  # It may be of the same module; readers are not killed.
         try:

@@ -61,12 +61,10 @@ class WatchedSource(Source):
 
     @property
     def description(self) -> str:
-        """The answer of the source."""
         return self._source.description
 
     @property
     def schema(self) -> RowSchema | None:
-        """The answer of the source."""
         return self._source.schema
 
     def partitions(self) -> Sequence[str]:
@@ -185,7 +183,6 @@ class WatchedReader(SourceReader):
         return batch
 
     def take_bad(self) -> Sequence[BadRecord]:
-        """Return those of the reader."""
         return self._reader.take_bad()
 
     def snapshot(self) -> WatchedPlace:
@@ -195,16 +192,13 @@ class WatchedReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """The answer of the reader."""
         return self._reader.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The answer of the reader."""
         return self._reader.progress
 
     def close(self) -> None:
-        """Close the reader."""
         self._is_closed = True
         self._reader.close()
 

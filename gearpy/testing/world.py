@@ -20,7 +20,6 @@ class WorldTimer:
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """Call the act off."""
         self.is_cancelled = True
 
 
@@ -50,7 +49,6 @@ class World:
 
     @property
     def elapsed_ms(self) -> int:
-        """Virtual time since the beginning."""
         return self.now_ms - self._start_ms
 
     @property
@@ -68,7 +66,6 @@ class World:
         return self.now_ms
 
     def later(self, delay_ms: int, act: Callable[[], object]) -> WorldTimer:
-        """Plan an act for ``delay_ms`` from now."""
         return self.at(self.now_ms + delay_ms, act)
 
     def at(self, at_ms: int, act: Callable[[], object]) -> WorldTimer:
@@ -79,11 +76,9 @@ class World:
         return timer
 
     def clear(self) -> None:
-        """Forget all acts to come."""
         self._heap.clear()
 
     def step(self) -> bool:
-        """Let the next act happen; False if nothing ever will."""
         heap = self._heap
         while heap:
             at_ms, _, _, timer = heapq.heappop(heap)
@@ -95,7 +90,6 @@ class World:
         return False
 
     def pass_until(self, until_ms: int) -> None:
-        """Let time pass, with all that happens until then."""
         while (at_ms := self.next_ms) is not None and at_ms <= until_ms:
             self.step()
         self.now_ms = max(self.now_ms, until_ms)

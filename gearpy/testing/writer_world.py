@@ -146,7 +146,6 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
     # -- what happens --------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Let something happen."""
         acts = [self.write, self.end_epoch, self.complete_epoch, self.commit, self.zombie]
         self.rng.choice([*acts, *acts, *self.rare()])()
         self.check()
@@ -226,7 +225,6 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
             self.complete.pop()
 
     def start(self) -> None:
-        """Start the task."""
         self.starts += 1
         self.incarnation += 1
         newest = self.complete[-1]
@@ -249,7 +247,6 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
         self._quietly(self.rng.choice(acts))
 
     def close(self) -> None:
-        """Close the writers of all that go on."""
         for each in (*self.zombies, self.live):
             self._quietly(partial(each.writer.close, completed=False))
 
@@ -297,7 +294,7 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
             self.start()
 
     def _bury(self) -> None:
-        if not self.place.interleaves:  # As the system does: it closes what the process had.
+        if not self.place.interleaves:  # The system closes what the process had.
             self._quietly(partial(self.live.writer.close, completed=False))
         self._end()
 
@@ -328,15 +325,6 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
 
 
 class EpochWorld(TaskWorld[RowPlace]):
-    """Writes records, of which each has a number.
-
-    Args:
-        place: where.
-        rng: decides what happens.
-        batch: makes the records with some numbers.
-        in_order: whether readers see records in the order in which they came.
-    """
-
     def __init__(
         self,
         place: RowPlace,
@@ -366,7 +354,6 @@ class EpochWorld(TaskWorld[RowPlace]):
         self._survive(write)
 
     def forbidden(self) -> Batch:
-        """Return a record that has no place among the others."""
         return self.batch([FORBIDDEN])
 
     def note_shown(self, manifest: WriterManifest) -> None:

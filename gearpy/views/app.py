@@ -26,7 +26,7 @@ from gearpy.views.model import (
     TotalsView,
 )
 
-_UPSTREAM: Final = "upstream"  # Who only waits for others needs no word.
+_UPSTREAM: Final = "upstream"  # A task that only waits for others needs no word.
 #: These go by in a moment as long as tasks keep up.
 _PASSING: Final = frozenset({_UPSTREAM, "unacknowledged output", "unprocessed input"})
 
@@ -130,7 +130,7 @@ def _findings(
     look: Look, processors: Sequence[ProcessorFigures], measured: Measurements
 ) -> tuple[Headline, ...]:
     hot = {each.id: measured.hot_task(each.id) for each in processors}
-    detail = None if look.known_ms else look.detail  # What holds a clock that is gone helps nobody.
+    detail = None if look.known_ms else look.detail  # A clock that is gone needs no holder.
     return findings_of(look.summary, detail, look.at_ms, processors=processors, hot=hot)
 
 

@@ -29,43 +29,28 @@ from gearpy.wire.values.records import DEFAULT_REGISTRY
 _POLL_S: Final = 0.5
 
 commands = group("Submit, list, describe and stop applications on a cluster.")
-add_lazy(commands, "submit", "apps.submit:submit", help="Start an application on a cluster.")
-add_lazy(
-    commands,
-    "update",
-    "apps.versions:update",
-    help="Put another program in place of one that runs, from where that one is.",
-)
-add_lazy(
-    commands,
-    "call-off",
-    "apps.versions:call_off",
-    help="Give up a change that waits for its event time, or is being prepared.",
-)
-add_lazy(
-    commands,
-    "scale",
-    "apps.versions:scale",
-    help="Give steps of a running application another number of tasks.",
-)
-add_lazy(
-    commands,
-    "shadow",
-    "apps.shadow:shadow",
-    help="Run another version of a step beside the one that runs, and compare.",
-)
-add_lazy(
-    commands,
-    "history",
-    "apps.versions:history",
-    help="List the versions of an application's program.",
-)
-add_lazy(
-    commands,
-    "rollback",
-    "apps.versions:rollback",
-    help="Put an earlier program in place of the one that runs.",
-)
+for _name, _place, _about in (
+    ("submit", "submit:submit", "Start an application on a cluster."),
+    (
+        "update",
+        "versions:update",
+        "Put another program in place of one that runs, from where that one is.",
+    ),
+    (
+        "call-off",
+        "versions:call_off",
+        "Give up a change that waits for its event time, or is being prepared.",
+    ),
+    ("scale", "versions:scale", "Give steps of a running application another number of tasks."),
+    (
+        "shadow",
+        "shadow:shadow",
+        "Run another version of a step beside the one that runs, and compare.",
+    ),
+    ("history", "versions:history", "List the versions of an application's program."),
+    ("rollback", "versions:rollback", "Put an earlier program in place of the one that runs."),
+):
+    add_lazy(commands, _name, f"apps.{_place}", help=_about)
 
 
 @asking

@@ -3,7 +3,7 @@
 import re
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import Annotated, Any, Final, NamedTuple
@@ -30,7 +30,6 @@ from gearpy.messages.client import (
 from gearpy.messages.metrics import SeriesData
 from gearpy.views import text
 from gearpy.views.app import app_view, processor_view
-from gearpy.views.look import Look
 
 #: Rates are counted from one look to the other.
 _APART_S: Final = 1.0
@@ -74,7 +73,8 @@ def report(
     """Write all that is known of an application into one HTML file, to keep or to send on."""
     with given.client() as client:
         made = report_of(client, client.find(ref))
-    path = output or Path(f"{_file_name(made.name)}-{made.app_id}.html")
+    name = re.sub(r"[^\w.-]+", "-", made.name, flags=re.ASCII).strip(".-") or "application"
+    path = output or Path(f"{name}-{made.app_id}.html")
     try:
         path.write_text(report_html(made), encoding="utf-8")
     except OSError as error:
@@ -103,7 +103,13 @@ def report_of(client: ClusterClient, app_id: AppId) -> Report:
     for each in look.detail.processors if look.detail else ():
         number = each.processor_id
         answers[f"{base}/processor/{number}"] = processor_view(look, number, before)
-    refused, missing = dict[str, str](), [*_missing(look)]
+    refused, missing = dict[str, str](), list[str]()
+    if look.detail is None:
+        missing.append("processors, tasks and errors: nobody knows them (any more)")
+    elif look.known_ms:
+        missing.append(f"what came later; it is shown {text.past(look.known_ms)}")
+    if look.detail is not None and look.metrics is None:
+        missing.append("measurements: its app master does not give them")
     for name, ask in _QUESTIONS.items():
         try:
             answers |= {f"{base}/{path}": said for path, said in ask(client, app_id).items()}
@@ -191,17 +197,3 @@ def report_html(report: Report) -> str:
 def _script(data: Any) -> str:
     """Return JSON that ends no element of HTML, whatever texts are in it."""
     return msgspec.json.encode(data).decode().replace("<", "\\u003c")
-
-
-def _missing(look: Look) -> Iterator[str]:
-    if look.detail is None:
-        yield "processors, tasks and errors: nobody knows them (any more)"
-        return
-    if look.known_ms:
-        yield f"what came later; it is shown {text.past(look.known_ms)}"
-    if look.metrics is None:
-        yield "measurements: its app master does not give them"
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII).strip(".-") or "application"

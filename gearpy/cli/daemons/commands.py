@@ -238,25 +238,20 @@ def worker(
         suppress(KeyboardInterrupt),  # It was asked to stop, and did.
         _metrics_at(metrics, _measured_here, config) as url,
     ):
+        page = ""  # Its address, as other machines see it.
         if url:
             _tell_on_stderr(f"metrics at {url}")
+            at, number = split_address(urlsplit(url).netloc)
+            page = f"{config.hostname if is_unspecified(at) else at}:{number}"
         while True:
-            with suppress(NodeGivenUp):  # Begin anew: as another node, with nothing that runs.
-                _run_worker(config, tell, _as_others_see(url, config))
+            with (
+                suppress(NodeGivenUp),  # Begin anew: as another node, with nothing that runs.
+                WorkerDaemon(
+                    config, on_ready=tell, on_waiting=_tell_on_stderr, metrics=page
+                ) as daemon,
+            ):
+                daemon.wait()
                 return
-
-
-def _run_worker(config: Config, tell: Callable[[str], None], metrics: str) -> None:
-    with WorkerDaemon(config, on_ready=tell, on_waiting=_tell_on_stderr, metrics=metrics) as daemon:
-        daemon.wait()
-
-
-def _as_others_see(url: str, config: Config) -> str:
-    """Return the address of a page of metrics for other machines; "" if there is none."""
-    if not url:
-        return ""
-    host, port = split_address(urlsplit(url).netloc)
-    return f"{config.hostname if is_unspecified(host) else host}:{port}"
 
 
 def _metrics_at(

@@ -10,7 +10,7 @@ from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.options import Given, asking
 from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.cluster.client.client import MasterChange
-from gearpy.messages.masters import GetMasters, MasterList, MasterSummary
+from gearpy.messages.masters import GetMasters, MasterList
 from gearpy.views import text
 
 _Address: TypeAlias = Annotated[str, typer.Argument(metavar="HOST:PORT", help="Of a master.")]
@@ -60,7 +60,21 @@ def status(given: Given) -> None:
         print_json({"term": found.term, "leader": leader, "masters": masters})
         return
     print_lines(status_lines(found))
-    table("masters", _STATUS_COLUMNS, [_status_row(each) for each in found.masters])
+    rows = []
+    for each in found.masters:
+        heard = "" if each.leads else f"{text.duration(each.silent_ms)} ago"
+        if each.away_since_ms:
+            heard = f"not since {text.moment(each.away_since_ms)}"
+        row, disk = [each.address, each.role, str(each.behind), heard], each.disk
+        if disk is None:
+            row += [""] * (len(_STATUS_COLUMNS) - len(row))
+        else:
+            quota = f" of {text.size(disk.quota_bytes)}" if disk.quota_bytes else ""
+            programs = f"{text.count(disk.programs)}, {text.size(disk.programs_bytes)}{quota}"
+            row += [text.size(disk.log_bytes), text.moment(disk.snapshot_ms), programs]
+            row += [text.size(disk.free_bytes), disk.version]
+        rows.append(row)
+    table("masters", _STATUS_COLUMNS, rows)
 
 
 @asking
@@ -115,21 +129,3 @@ def status_lines(found: MasterList) -> Iterator[str]:
     versions = sorted({each.disk.version for each in masters if each.disk is not None})
     if len(versions) > 1:
         yield f"they run gearpy {' and '.join(versions)}: an upgrade is under way"
-
-
-def _status_row(master: MasterSummary) -> list[str]:
-    heard = "" if master.leads else f"{text.duration(master.silent_ms)} ago"
-    if master.away_since_ms:
-        heard = f"not since {text.moment(master.away_since_ms)}"
-    row, disk = [master.address, master.role, str(master.behind), heard], master.disk
-    if disk is None:
-        return [*row, *[""] * (len(_STATUS_COLUMNS) - len(row))]
-    quota = f" of {text.size(disk.quota_bytes)}" if disk.quota_bytes else ""
-    return [
-        *row,
-        text.size(disk.log_bytes),
-        text.moment(disk.snapshot_ms),
-        f"{text.count(disk.programs)}, {text.size(disk.programs_bytes)}{quota}",
-        text.size(disk.free_bytes),
-        disk.version,
-    ]

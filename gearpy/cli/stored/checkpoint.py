@@ -292,7 +292,7 @@ def clean(
     found, passed = dict[StoredApplication, list[Orphan]](), dict[StoredApplication, str]()
     for stored in applications:
         try:
-            # What it writes at this moment is in no log yet.
+            # The log lacks yet what it writes at this moment.
             _refuse_while_running(config, stored, STOP_FIRST)
             with _store_errors(stored):
                 needed = needed_files(stored.checkpoints)
@@ -469,23 +469,23 @@ def _assigned(assignments: Sequence[str], task: str, epochs: StoredEpochs) -> di
     }
     if not assignments:
         raise ConfigError(f"task {task}: say where to read, as PARTITION=PLACE")
-    return dict(_split(each, known) for each in assignments)
-
-
-def _split(assignment: str, known: set[str]) -> tuple[str, Any]:
-    shown = assignment[:_SHOWN_CHARS_MAX]
-    if "=" not in assignment:
-        raise ConfigError(f"{shown!r} is no PARTITION=PLACE")
-    pieces = assignment.split("=")
-    splits = [("=".join(pieces[:at]), "=".join(pieces[at:])) for at in range(1, len(pieces))]
-    partition, place = next((each for each in reversed(splits) if each[0] in known), splits[0])
-    try:
-        return partition, json.loads(place)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            f"{shown!r}: the place is no JSON: {error}; write a number as it is, and a text in "
-            """quotes, as in '"text"'"""
-        ) from error
+    found = {}
+    for assignment in assignments:
+        shown = assignment[:_SHOWN_CHARS_MAX]
+        if "=" not in assignment:
+            raise ConfigError(f"{shown!r} is no PARTITION=PLACE")
+        # A name may have an equals sign: a known one counts, the longest first.
+        parts = assignment.split("=")
+        splits = [("=".join(parts[:at]), "=".join(parts[at:])) for at in range(1, len(parts))]
+        partition, place = next((each for each in reversed(splits) if each[0] in known), splits[0])
+        try:
+            found[partition] = json.loads(place)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(
+                f"{shown!r}: the place is no JSON: {error}; write a number as it is, and a text in "
+                """quotes, as in '"text"'"""
+            ) from error
+    return found
 
 
 def _print_planned(

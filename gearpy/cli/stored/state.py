@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 commands = group("The state of the steps of an application, as tables.")
 
-_ROWS_MAX: Final = 100  # Of a table for people, if no limit is named.
+_ROWS_MAX: Final = 100  # A table for people has so many without a limit.
 
 
 class Format(StrEnum):
@@ -195,7 +195,7 @@ def _write(shown: pa.Table, moment: StateMoment, form: Format, output: Path | No
                     stream.write_table(shown)
             file.flush()
     except BrokenPipeError:
-        raise  # Who reads has had enough, as in ``gear state query ... | head``.
+        raise  # The reader has had enough, as in ``gear state query ... | head``.
     except OSError as error:
         raise ConfigError(f"{output} cannot be written: {error.strerror}") from error
     except pa.ArrowInvalid as error:

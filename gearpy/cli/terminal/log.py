@@ -34,4 +34,4 @@ def log_to_console(config: Config, *, verbose: bool) -> None:
     if verbose:
         log_to(logging.StreamHandler(sys.stderr), config.log)
     else:
-        logging.getLogger().addHandler(logging.NullHandler())  # Else Python shows warnings.
+        logging.getLogger().addHandler(logging.NullHandler())  # Python shows warnings otherwise.

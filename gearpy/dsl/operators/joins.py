@@ -17,11 +17,9 @@ from gearpy.dsl.operators.operator import (
     Operator,
     Order,
     Placing,
-    Refusal,
     SeesOrder,
     Sides,
     TakesRows,
-    TwinPlace,
     operator,
 )
 from gearpy.dsl.operators.records import FunctionOperator
@@ -95,8 +93,7 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         return [JoinStage(context, self.name, self.spec, waits="all" if self.waits else "late")]
 
-    def twin(self, place: TwinPlace) -> Refusal:
-        return Refusal("it reads two streams, and the query goes from one source to one sink")
+    no_twin = "it reads two streams, and the query goes from one source to one sink"
 
 
 @operator
@@ -182,5 +179,4 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         return [table_join_stage(context, self.name, self.spec)]
 
-    def twin(self, place: TwinPlace) -> Refusal:
-        return Refusal("it reads a table beside the stream: join the frames in Spark")
+    no_twin = "it reads a table beside the stream: join the frames in Spark"

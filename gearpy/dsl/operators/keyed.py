@@ -9,11 +9,9 @@ from gearpy.dsl.operators.operator import (
     ActsInside,
     GivesNewRecords,
     PassesRecords,
-    Refusal,
     SeesOrder,
     Sides,
     TakesRows,
-    TwinPlace,
     operator,
 )
 from gearpy.dsl.operators.signature import by_text
@@ -48,8 +46,7 @@ class StateOperator(_Keyed, GivesNewRecords):
     def keeps(self) -> str:
         return f"{self.value}{by_text(self.key)}"
 
-    def twin(self, place: TwinPlace) -> Refusal:
-        return Refusal("what it gives depends on the order in which the records of a key come")
+    no_twin = "what it gives depends on the order in which the records of a key come"
 
     def _stage(self, context: TaskContext) -> Stage:
         assert self.key is not None
@@ -67,8 +64,7 @@ class DistinctOperator(_Keyed, PassesRecords):
     def keeps(self) -> str:
         return f"what has passed{by_text(self.key)}"
 
-    def twin(self, place: TwinPlace) -> Refusal:
-        return Refusal("which record of a key comes first depends on the order in which they come")
+    no_twin = "which record of a key comes first depends on the order in which they come"
 
     def _stage(self, context: TaskContext) -> Stage:
         assert self.key is not None
@@ -82,11 +78,8 @@ class PlaceOperator(_Keyed, PassesRecords):
     count: int
 
     keeps = "how many came"
-
     shown_key = ""
-
-    def twin(self, place: TwinPlace) -> Refusal:
-        return Refusal("which records are the first depends on the order in which they come")
+    no_twin = "which records are the first depends on the order in which they come"
 
     def _stage(self, context: TaskContext) -> Stage:
         is_first = self.kind == "take"

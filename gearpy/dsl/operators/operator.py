@@ -143,9 +143,12 @@ class Operator(ABC):
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         """Make the stages that run the step in one task."""
 
-    @abstractmethod
+    #: Why no Spark query has such a step; a class whose steps have a `twin` leaves it empty.
+    no_twin = ""
+
     def twin(self, place: TwinPlace) -> Step | Refusal | None:
         """Return the counterpart in a Spark query; None if that leaves the step out."""
+        return Refusal(self.no_twin)
 
     # -- most classes need not answer these --------------------------------------------------------
 
@@ -202,9 +205,12 @@ class Operator(ABC):
 def operator(made: type[_Made]) -> type[_Made]:
     """Make a class of operator a frozen dataclass."""
     made = dataclass(frozen=True, kw_only=True, eq=False)(made)
-    if made.__abstractmethods__:
-        questions = ", ".join(sorted(made.__abstractmethods__))
-        raise TypeError(f"operator {made.__name__} has no answer for: {questions}")
+    questions = {*made.__abstractmethods__}
+    if made.twin is Operator.twin and not made.no_twin:
+        questions.add("twin")
+    if questions:
+        listed = ", ".join(sorted(questions))
+        raise TypeError(f"operator {made.__name__} has no answer for: {listed}")
     return made
 
 
@@ -275,8 +281,7 @@ class ActsInside(Operator):
 class NeverWritten(ActsInside):
     """Answers: the planner puts the step in; users cannot write it."""
 
-    def twin(self, place: TwinPlace) -> Refusal:
-        return Refusal("it is a step of gearpy's own plan")
+    no_twin = "it is a step of gearpy's own plan"
 
 
 # -- where all begins ------------------------------------------------------------------------------

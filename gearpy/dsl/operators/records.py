@@ -13,7 +13,6 @@ from gearpy.dsl.operators.operator import (
     Kind,
     NeverWritten,
     PassesRecords,
-    Refusal,
     Sides,
     TakesRows,
     TwinPlace,
@@ -144,14 +143,12 @@ class AsyncOperator(TakesRows, GivesNewRecords, IgnoresOrder):
     function: AsyncFunction
 
     keeps = "records in flight"
-
     acts = True
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         return [AsyncStage(context, self.name, self.function)]
 
-    def twin(self, place: TwinPlace) -> Refusal:
-        return Refusal("coroutines run in gearpy's event loop only: use map(...)")
+    no_twin = "coroutines run in gearpy's event loop only: use map(...)"
 
 
 @operator

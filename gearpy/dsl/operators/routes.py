@@ -50,8 +50,7 @@ class MergeOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         return ()
 
-    def twin(self, place: TwinPlace) -> Refusal:
-        return Refusal("it joins several streams, and the query goes from one source to one sink")
+    no_twin = "it joins several streams, and the query goes from one source to one sink"
 
 
 @operator
@@ -91,8 +90,7 @@ class BranchOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsI
         default = "" if self.default is None else sides.get((self, self.default), "")
         return [BranchStage(context, self.name, routes, default)]
 
-    def twin(self, place: TwinPlace) -> Refusal:
-        return Refusal("it gives several streams: use filter(...) for each of them")
+    no_twin = "it gives several streams: use filter(...) for each of them"
 
 
 @operator
@@ -144,8 +142,7 @@ class ProcessOperator(TakesRows, GivesNewRecords, SeesOrder):
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         return ()
 
-    def twin(self, place: TwinPlace) -> Refusal:
-        return Refusal("a task of one's own runs in gearpy only: it has state, timers and a clock")
+    no_twin = "a task of one's own runs in gearpy only: it has state, timers and a clock"
 
 
 @operator

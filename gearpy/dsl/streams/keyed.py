@@ -559,16 +559,11 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         )
         return self._by_order(kind, step_name(kind, function), state, "a value", name)
 
-    @property
-    def _table_key(self) -> Key | None:
-        return self._grouped.key
+    def _beside_table(self) -> tuple[Key | None, Operator, Callable[[Operator], Stream[Any]]]:
+        of = self._grouped
+        return of.key, of.step, of.add
 
-    def _beside_table(
-        self, keys: tuple[Key, Key], make: Callable[[Operator, tuple[Key, Key]], Operator]
-    ) -> Stream[Any]:
-        return self._grouped.add(make(self._grouped.step, keys))
-
-    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
+    if not TYPE_CHECKING:  # A checker would take any name for one that is there.
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):

@@ -33,7 +33,7 @@ class Records(list[T]):
 
         return records_html(self)
 
-    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
+    if not TYPE_CHECKING:  # A checker would take any name for one that is there.
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):

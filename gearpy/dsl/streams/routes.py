@@ -95,7 +95,7 @@ class RouteSteps(ProgramStream[T]):
         )
         return self._program.add(step)
 
-    @overload  # As of `filter`.
+    @overload  # See `filter`.
     def split(
         self, predicate: Callable[[T], Never], *, name: str = ""
     ) -> tuple[Stream[T], Stream[T]]: ...

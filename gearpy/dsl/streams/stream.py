@@ -215,7 +215,7 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
         """
         return self._at_places("skip", n, name, ordered=ordered)
 
-    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
+    if not TYPE_CHECKING:  # A checker would take any name for one that is there.
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):
@@ -245,11 +245,5 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
         )
         return self._program.add(step)
 
-    @property
-    def _table_key(self) -> None:
-        return None
-
-    def _beside_table(
-        self, keys: tuple[Key, Key], make: Callable[[Operator, tuple[Key, Key]], Operator]
-    ) -> Stream[Any]:
-        return self._program.add(make(self._step, keys))
+    def _beside_table(self) -> tuple[Key | None, Operator, Callable[[Operator], Stream[Any]]]:
+        return None, self._step, self._program.add

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -165,61 +164,33 @@ class TableJoins(ABC, Generic[K, T]):
         mistakes = list(_mistakes(table, how, combine, many))
         if mistakes:
             raise ConfigError(*mistakes)
-        return self._beside_table(
-            keys_of(on, self._table_key),
-            partial(
-                _step,
-                table=table,
-                how=how,
-                combine=combine,
-                many=many,
-                versioned=versioned,
-                refresh=refresh,
-                name=name,
-            ),
+        known, before, add = self._beside_table()
+        left, right = keys_of(on, known)
+        refresh_ms = duration_of(f"{_KIND}: refresh", refresh)
+        shown = f"{_KIND}({table.description}"
+        shown += ")" if refresh_ms is None else f", looked at by wall time each {refresh})"
+        spec = TableJoinSpec(
+            table=SideTable(name or shown, table, right.function, many=many, versioned=versioned),
+            left=left.function,
+            right=right.columns,
+            how=how,
+            combine=None if isinstance(combine, str) else combine,
+            merges=combine == "merge",
+            refresh_ms=refresh_ms,
         )
+        step = TableJoinOperator(
+            name=name or shown,
+            given=name,
+            inputs=(before,),
+            left_key=left,
+            right_key=right,
+            spec=spec,
+        )
+        return add(step)
 
-    @property
     @abstractmethod
-    def _table_key(self) -> Key | None:
-        """The key of the records, if they have one already."""
-
-    @abstractmethod
-    def _beside_table(
-        self, keys: tuple[Key, Key], make: Callable[[Operator, tuple[Key, Key]], Operator]
-    ) -> Stream[Any]:
-        """Add a step that reads these records."""
-
-
-def _step(
-    step: Operator,
-    keys: tuple[Key, Key],
-    *,
-    table: Source[Any],
-    how: Literal["inner", "left"],
-    combine: Callable[[Any, Any], Any] | Literal["merge"] | None,
-    many: Many,
-    versioned: bool,
-    refresh: Duration | None,
-    name: str,
-) -> Operator:
-    left, right = keys
-    refresh_ms = duration_of(f"{_KIND}: refresh", refresh)
-    shown = f"{_KIND}({table.description}"
-    shown += ")" if refresh_ms is None else f", looked at by wall time each {refresh})"
-    merges = combine == "merge"
-    spec = TableJoinSpec(
-        table=SideTable(name or shown, table, right.function, many=many, versioned=versioned),
-        left=left.function,
-        right=right.columns,
-        how=how,
-        combine=None if isinstance(combine, str) else combine,
-        merges=merges,
-        refresh_ms=refresh_ms,
-    )
-    return TableJoinOperator(
-        name=name or shown, given=name, inputs=(step,), left_key=left, right_key=right, spec=spec
-    )
+    def _beside_table(self) -> tuple[Key | None, Operator, Callable[[Operator], Stream[Any]]]:
+        """Return the key of the records, if they have one, their step, and what adds another."""
 
 
 def keys_of(on: OnKey[Any, Any] | None, known: Key | None = None) -> tuple[Key, Key]:

@@ -238,7 +238,7 @@ class WindowedStream(Generic[K, T]):
         """
         return self._grouped.top(n, by, name)
 
-    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
+    if not TYPE_CHECKING:  # A checker would take any name for one that is there.
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):

@@ -17,7 +17,7 @@ from gearpy.core.flow.partition import (
 from gearpy.errors import SubmitRefused
 from gearpy.ids import WorkerId
 from gearpy.messages.client import DescribeWorker, GetMaster, ListWorkers
-from gearpy.services.deps import Action, Client
+from gearpy.services.deps import ID_MAX, Action, Client
 from gearpy.services.gearpump.answers import (
     app_master_data,
     master_data,
@@ -46,11 +46,10 @@ PARTITIONERS: Final = (
     ShuffleGroupingPartitioner,
     ShufflePartitioner,
 )
-_ID_MAX: Final = 2**31 - 1
 _NO_SUPERVISOR: Final = "there is no supervisor that could add workers"
 _ByAdmin: TypeAlias = Annotated[object, Depends(Action("worker", TokenScope.ADMIN))]
 _Drains: TypeAlias = Annotated[object, Depends(Action("worker drain", TokenScope.ADMIN))]
-WorkerIdInPath: TypeAlias = Annotated[WorkerId, Path(ge=0, le=_ID_MAX)]
+WorkerIdInPath: TypeAlias = Annotated[WorkerId, Path(ge=0, le=ID_MAX)]
 
 
 @router.get("/master")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gearpy.errors import GearpyError, SubmitRefused
 from gearpy.ids import AppId, ExecutorId
 from gearpy.messages.client import GetApplication, ReadLog
-from gearpy.services.deps import Deps, Given, deps_of
+from gearpy.services.deps import ID_MAX, Deps, Given, deps_of
 from gearpy.services.problems import ProblemRaised, answer_of
 from gearpy.services.push.frames import as_message, frame, id_of
 from gearpy.services.push.topics import TooManyViewers, TopicLook
@@ -25,16 +25,15 @@ router: Final = APIRouter(tags=["events"])
 SOCKET: Final = "/websocket"
 _GOING_AWAY: Final = 1001  # The services end.
 _TIME_MAX: Final = 2**53 - 1
-_ID_MAX: Final = 2**31 - 1
 _VIEW_S: Final = 1.0
 _OVERVIEW_S: Final = 2.0
 _LOG_S: Final = 1.0
 _LOG_LINES: Final = 200
 _LOG_FRAMES: Final = 50
 
-_App: TypeAlias = Annotated[int | None, Query(ge=0, le=_ID_MAX, description="This one alone.")]
+_App: TypeAlias = Annotated[int | None, Query(ge=0, le=ID_MAX, description="This one alone.")]
 _Executor: TypeAlias = Annotated[
-    int | None, Query(ge=-1, le=_ID_MAX, description="Its log as well; -1: the app master's.")
+    int | None, Query(ge=-1, le=ID_MAX, description="Its log as well; -1: the app master's.")
 ]
 _Topic = tuple[Hashable, TopicLook, float, int]
 

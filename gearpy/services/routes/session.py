@@ -83,10 +83,10 @@ def open_page(request: Request) -> Response:
     token = request.query_params.get("token")
     if token is None:
         return index(request)
-    # What follows the # stays in the address: browsers take it along.
+    # Browsers take along what follows the # in the address.
     answer = RedirectResponse(PAGE, status_code=303, headers={"Cache-Control": "no-store"})
     found = deps_of(request).guard.token_of(hash_of(token.strip()))
-    if found is not None:  # Else the page asks for one.
+    if found is not None:  # The page asks for one otherwise.
         _begin_login(request, answer, found)
     return answer
 

@@ -4,7 +4,7 @@ from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, File, Form, UploadFile
 
-from gearpy.services.deps import Action, Given
+from gearpy.services.deps import Action, Given, UploadedProgram
 from gearpy.services.gearpump.shapes import AppJar, FilePath, SubmitStatus, SubmittedDag
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.programs.graphs import SubmittedGraph
@@ -21,7 +21,6 @@ _EXECUTORS_MAX: Final = 10_000
 
 _Submits: TypeAlias = Annotated[Caller, Depends(Action("app submit", TokenScope.SUBMIT))]
 _Text: TypeAlias = Annotated[str, Form(max_length=_TEXT_CHARS_MAX)]
-_Program: TypeAlias = Annotated[UploadFile, File(description="A .py file, a .zip or a .whl.")]
 _Executors: TypeAlias = Annotated[int, Form(ge=0, le=_EXECUTORS_MAX)]
 
 
@@ -29,7 +28,7 @@ _Executors: TypeAlias = Annotated[int, Form(ge=0, le=_EXECUTORS_MAX)]
 def submit_app(
     given: Given,
     caller: _Submits,
-    jar: _Program,
+    jar: UploadedProgram,
     *,
     configfile: Annotated[UploadFile | None, File(description="Settings in TOML.")] = None,
     configstring: _Text = "",
@@ -52,7 +51,7 @@ def submit_app(
 def submit_program(
     given: Given,
     caller: _Submits,
-    file: _Program,
+    file: UploadedProgram,
     *,
     name: Annotated[str, Form(max_length=200, description="That of the file if empty.")] = "",
     target: Annotated[
@@ -80,7 +79,7 @@ def submit_program(
 
 
 @router.post("/uploadjar")
-def upload_jar(given: Given, _: _Submits, jar: _Program) -> AppJar:
+def upload_jar(given: Given, _: _Submits, jar: UploadedProgram) -> AppJar:
     """Upload classes for a graph; the answer is the `jar` of its processors."""
     handle = given.uploads.keep(name_of(jar.filename), jar.file)
     return AppJar(name=name_of(jar.filename), file_path=FilePath(path=handle))

@@ -17,7 +17,7 @@ from gearpy.messages.client import (
     UpdatePlanned,
     VersionList,
 )
-from gearpy.services.deps import Action, AppIdInPath, Asking, Client, Given
+from gearpy.services.deps import Action, AppIdInPath, Asking, Client, Given, UploadedProgram
 from gearpy.services.gearpump.replacing import DagOperationSuccess, replace_processor
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.programs.submission import args_of
@@ -38,7 +38,6 @@ _Updates: TypeAlias = Annotated[object, Depends(Action("app update", TokenScope.
 _Scales: TypeAlias = Annotated[object, Depends(Action("app scale", TokenScope.SUBMIT))]
 _CallsOff: TypeAlias = Annotated[object, Depends(Action("app call-off", TokenScope.SUBMIT))]
 _RollsBack: TypeAlias = Annotated[object, Depends(Action("app rollback", TokenScope.SUBMIT))]
-_Program: TypeAlias = Annotated[UploadFile, File(description="A .py file, a .zip or a .whl.")]
 _Args: TypeAlias = Annotated[
     str | None,
     Form(max_length=_TEXT_CHARS_MAX, description="Without it those of the program that runs."),
@@ -87,7 +86,7 @@ def update_application(
     client: Client,
     app_id: AppIdInPath,
     _: _Updates,
-    file: _Program,
+    file: UploadedProgram,
     *,
     target: Annotated[
         str,

@@ -4,14 +4,12 @@ from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, Path
 
-from gearpy.services.deps import AppIdInPath, Deps, deps_of
+from gearpy.services.deps import ID_MAX, AppIdInPath, Deps, deps_of
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.push.watching import Watching
 from gearpy.views.model import AppView, OverviewView, ProcessorView
 
 router: Final = APIRouter(tags=["views"])
-
-_ID_MAX: Final = 2**31 - 1
 
 
 def _watching_of(deps: Annotated[Deps, Depends(deps_of)]) -> Watching:
@@ -35,7 +33,7 @@ def get_view(watching: _Looking, app_id: AppIdInPath) -> AppView:
 
 @router.get("/appmaster/{app_id}/processor/{processor_id}")
 def get_processor(
-    watching: _Looking, app_id: AppIdInPath, processor_id: Annotated[int, Path(ge=0, le=_ID_MAX)]
+    watching: _Looking, app_id: AppIdInPath, processor_id: Annotated[int, Path(ge=0, le=ID_MAX)]
 ) -> ProcessorView:
     """Return a processor with its tasks."""
     view = watching.processor(app_id, processor_id)
