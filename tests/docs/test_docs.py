@@ -92,12 +92,17 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-# The pieces of code of CONTRIBUTING are parts of files, not programs.
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if page != CONTRIBUTING],
-    ids=lambda page: str(page.relative_to(ROOT)),
-)
+def _runnable_pages() -> Iterator[Any]:
+    for page in PAGES:
+        if page == CONTRIBUTING:
+            continue  # Its pieces of code are parts of files, not programs.
+        # A JVM for two pages takes as much CPU as all others; `tests/spark` runs the same steps.
+        needs_jvm = page.name in {"data-source.md", "spark-sink.md"}
+        marks = [pytest.mark.long] if needs_jvm else []
+        yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", [*_runnable_pages()])
 def test_a_page_prints_what_it_says(page: Path) -> None:
     namespace: dict[str, Any] = {}
     blocks = _blocks(page)

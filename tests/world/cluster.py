@@ -64,7 +64,7 @@ from tests.world.stores import FaultyCheckpoints
 _MASTER: Final = "master:1"
 #: Ends the name of the actors that save and load snapshots.
 _SNAPSHOTS: Final = "-snapshots"
-_ASK_S: Final = 5.0
+_ASK_S: Final = 20.0  #: Of the wall: nothing that is asked waits for virtual time.
 _SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
     "application.total-retries": "100000",

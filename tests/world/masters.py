@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.world.cluster import ClusterSimulation, Process
 
 _MASTER: Final = "master"
-_ASK_S: Final = 5.0
+_ASK_S: Final = 20.0  #: Of the wall: nothing that is asked waits for virtual time.
 _AGAIN_MS: Final = 100
 _ELECTION_MS: Final = 10_000
 

@@ -4,9 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from gearpy.cli.main import app
 
 PROGRAM = """
 import gearpy as gp
@@ -99,7 +103,9 @@ def test_a_right_program_is_alike(tmp_path: Path) -> None:
     ids=["no limit", "no program", "no seeds"],
 )
 def test_wrong_use_is_told(args: tuple[str, ...], text: str, tmp_path: Path) -> None:
-    answer = gear(tmp_path, *args)
+    (tmp_path / "lights.py").write_text(PROGRAM, encoding="utf-8")
+    with chdir(tmp_path):
+        answer = CliRunner().invoke(app, ["chaos", *args])
 
-    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.exit_code == 2
     assert text in answer.stderr

@@ -82,7 +82,9 @@ class Scene:
         """Give steps another number of tasks as soon as that can be, and wait until they run."""
         planned = partial(self.cluster.update, app_id, scale=scale)
         self._look_until(lambda: isinstance(planned(), UpdatePlanned))
-        self._look_until(lambda: self.cluster.versions(app_id)[version].state == "running")
+        self._look_until(
+            lambda: [each.state for each in self.cluster.versions(app_id)[version:]] == ["running"]
+        )
 
     def _look_until(self, is_so: Callable[[], bool]) -> None:
         for _ in range(600):

@@ -16,17 +16,6 @@ from gearpy.storage.log import MemoryLog
 from tests.cluster.master_build import APP, ARTIFACT, Cluster, Role, a_running, back
 
 
-def test_a_cluster_keeps_its_id() -> None:
-    for records in (1, 1000):
-        cluster = Cluster(snapshot_records=records)
-        ids = {cluster.cluster_id()}
-        for name in ("one", "two"):
-            cluster.submit(name)
-            cluster.restart()
-            ids.add(cluster.cluster_id())
-        assert len(ids) == 1
-
-
 def test_a_master_over_an_earlier_log_names_its_cluster() -> None:
     """Logs had no id at first; the applications in it go on."""
     earlier = Cluster()

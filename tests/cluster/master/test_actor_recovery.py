@@ -132,19 +132,6 @@ def test_what_waits_together_is_all_lost_with_the_disk() -> None:
 # -- loss of an app master -------------------------------------------------------------------
 
 
-def test_the_budget_is_durable() -> None:
-    cluster, worker, _ = a_running(application__total_retries=1)
-    cluster.tell(an_exit(1))
-    cluster.restart()
-    back(cluster, worker)
-    assert worker.last(LaunchExecutor).launch == 2
-
-    cluster.restart()
-    back(cluster, worker)
-
-    assert cluster.summary().status == "failed"
-
-
 def test_a_launch_that_is_rejected_is_tried_again() -> None:
     cluster = Cluster()
     worker = cluster.worker()
@@ -173,25 +160,6 @@ def test_an_app_master_out_of_reach_is_ended_by_its_worker() -> None:
     cause = cluster.summary().cause
     assert cause is not None
     assert cause.cause == "the app master is gone: killed by signal 9"
-
-
-def test_restarts_are_counted_over_all_app_masters() -> None:
-    """An app master counts its own; who looks wants to know how it goes with the application."""
-    cluster, worker, _ = a_running()
-    cluster.tell(a_status("active", restarts=3))
-    cluster.tell(an_exit())
-    cluster.settle(1000)
-    cluster.app_master(worker.last(LaunchExecutor))
-
-    shown = [cluster.summary().progress.restarts]
-    for restarts in (0, 2):
-        cluster.tell(a_status("active", launch=2, restarts=restarts))
-        shown.append(cluster.summary().progress.restarts)
-    cluster.restart()
-    back(cluster, worker, running(launch=2))
-    cluster.tell(a_status("succeeded", launch=2, restarts=2))
-
-    assert [*shown, cluster.summary().progress.restarts] == [3, 3, 5, 5]
 
 
 # -- zombies ---------------------------------------------------------------------------------

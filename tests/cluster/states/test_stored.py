@@ -18,7 +18,7 @@ from gearpy.cluster.states.stored import (
     stored_states,
 )
 from gearpy.core.coordinator.views import DagVersion, DagVersions
-from gearpy.errors import ConfigError, SnapshotDamaged
+from gearpy.errors import ConfigError
 from gearpy.state.keyed import KeyedState
 from gearpy.storage.checkpoints import FolderCheckpoints, MemoryCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import CoordinatorLog
@@ -185,17 +185,6 @@ def test_rows_are_shown_as_json() -> None:
 # -- where it is -----------------------------------------------------------------------------
 
 
-def test_the_changelog_stands_for_a_damaged_file() -> None:
-    store, bare = MemoryCheckpoints(), MemoryCheckpoints()
-    for each, has_changelog in [(store, True), (bare, False)]:
-        files = a_kept_application(each, [first, second], has_changelog=has_changelog)
-        each.save(files[0].location, [b"damaged"])
-
-    assert rows(StoredStates(store, PREFIX)) == {"ada": 3}
-    with pytest.raises(SnapshotDamaged, match="epoch1"):
-        rows(StoredStates(bare, PREFIX))
-
-
 class _Counting(MemoryCheckpoints):
     read_bytes = 0
 
@@ -218,17 +207,6 @@ def test_the_files_of_a_step_are_read_once() -> None:
 
     assert len(rows(StoredStates(store, PREFIX))) == _MANY + 2
     assert store.read_bytes == sum(each.size_bytes for each in files)
-
-
-def test_epochs_that_go_while_they_are_read_are_no_damage() -> None:
-    """An application that runs deletes them; then newer ones are read."""
-    store = MemoryCheckpoints()
-    a_kept_application(store, [first])
-    states = StoredStates(store, PREFIX)
-    store.drop_all(PREFIX)
-    a_kept_application(store, [second, second])
-
-    assert rows(states) == {"ada": 2}
 
 
 def test_a_folder_is_enough(tmp_path: Path) -> None:

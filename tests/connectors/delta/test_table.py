@@ -201,19 +201,6 @@ def test_who_was_given_up_before_there_was_a_table_is_undone(tmp_path: Path) -> 
     assert numbers(path) == [1]
 
 
-def test_a_run_that_goes_on_from_another_one_ends_its_right(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    old = opened(path, run="old")
-    prepared = write(old, 1, 1)
-    for run in ("new", "newer"):
-        opened(path, run=run, epoch=1, prepared={1: prepared})
-
-    with pytest.raises(GearpyError, match="which was given up"):
-        old.commit(1, prepared)
-
-    assert numbers(path) == [1]
-
-
 def test_files_that_were_merged_cannot_be_taken_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -354,6 +354,7 @@ def test_keys_find_go_and_help(shown: Shown, app_id: int) -> None:
     tab.page.keyboard.press("Escape")
     expect(tab.page.get_by_role("dialog")).to_have_count(0)
     tab.page.keyboard.press("/")
+    expect(tab.page.get_by_role("combobox")).to_be_focused()
     tab.page.keyboard.type("wordc")
     expect(tab.page.get_by_role("option").first).to_contain_text("wordcount")
     tab.page.keyboard.press("Enter")

@@ -43,7 +43,6 @@ TARGET = TaskId(1, 0)
 LIMITS = TransportLimits(unauthenticated_max=4)
 #: For who must be cut off in time; still long enough for good peers on a busy machine.
 IMPATIENT = TransportLimits(handshake_timeout_ms=1000, unauthenticated_max=4)
-DAYS = 365
 
 
 class Port:
@@ -164,21 +163,6 @@ def test_a_control_client_keeps_its_connection(stack: ExitStack, shown: Credenti
             client.ask(ListWorkers(), PATIENCE_S)
 
     assert port.transport.stats.refused == 0
-
-
-def test_a_control_client_finds_a_server_that_was_restarted(
-    stack: ExitStack, shown: Credentials
-) -> None:
-    first = Port(stack, shown)
-    with ControlClient(first.address, shown) as client:
-        client.ask(ListWorkers(), PATIENCE_S)
-        first.transport.stop()
-        again = TcpTransport(shown, port=split_address(first.address)[1])
-        again.serve_control(lambda _: WorkerList(workers=()))
-        again.start()
-        stack.callback(again.stop)
-
-        assert client.ask(ListWorkers(), PATIENCE_S) == WorkerList(workers=())
 
 
 # -- others --------------------------------------------------------------------------------

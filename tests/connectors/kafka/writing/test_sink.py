@@ -232,29 +232,6 @@ def test_a_transaction_of_a_dead_task_is_aborted_when_its_successor_begins(runs:
     assert len(read(runs.servers, runs.topic, level="read_uncommitted")) == 2
 
 
-def test_an_epoch_is_not_written_again_when_only_its_answer_was_lost(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = TransactionLane.write
-    lost: list[EpochMarker] = []
-
-    def lossy(self: TransactionLane, records: Any, marker: EpochMarker) -> None:
-        write(self, records, marker)
-        if records is not None and not lost:
-            lost.append(marker)
-            raise TransactionTrouble("no answer")
-
-    monkeypatch.setattr(TransactionLane, "write", lossy)
-    writer = runs.start(1)
-    for epoch in (1, 2):
-        writer.write_batch(batch(f"r{epoch}"))
-        writer.commit(epoch, writer.prepare(epoch))
-    delivered(writer)
-
-    assert [(marker.owner, marker.committed) for marker in lost] == [(1, 1)]
-    assert runs.seen(2) == ["r1", "r2"]
-
-
 def test_a_zombie_shows_nothing(runs: Runs) -> None:
     zombie = begun(runs.start(1))
     zombie.write_batch(batch("a"))
