@@ -72,6 +72,7 @@ class Changelog:
     has one from its first epoch on, be it empty.
 
     Args:
+        prefix: of the names of segments.
         suffix: of these names; no other executor and attempt has both.
         files: the segments that the tasks have gone on from, the oldest first.
         segments_max: of a task; when there are so many, some are merged.

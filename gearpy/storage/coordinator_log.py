@@ -84,7 +84,12 @@ class CoordinatorLog:
         self._source = source
         self._wall_ms = wall_ms
         self._host = platform.node() if host is None else host
-        self._username = _user() if username is None else username
+        if username is None:
+            try:
+                username = getpass.getuser()
+            except (OSError, KeyError):
+                username = ""
+        self._username = username
         self._writer: CoordinatorLogWriter | None = None
         self._state = CoordinatorState()
         if launch is None:
@@ -258,10 +263,3 @@ def _store_errors(folder: str) -> Iterator[None]:
         raise LogBroken(
             f"coordinator log {folder}: {error}; what was appended last may or may not be in it"
         ) from error
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return ""

@@ -1,6 +1,5 @@
 """A batch of a window log as a frame of Spark, and the facts about its windows."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -81,20 +80,19 @@ class BatchFrames:
 
     def _noted(self, batch: HandoffBatch) -> list[BatchInfo]:
         """Return the notes in the files of a batch; look again if a file was replaced meanwhile."""
-        for _ in range(_TRIES - 1):
-            pieces = self._log.view().between(batch.start, batch.end)
+        tries = 0
+        while True:
+            tries += 1
             try:
-                return list(self._noted_in(pieces))
+                return [
+                    each
+                    for piece in self._log.view().between(batch.start, batch.end)
+                    for each in self._log.info(piece.segment).batches
+                    if piece.first <= each.seq <= piece.last
+                ]
             except WindowLogDamaged as error:
-                if self._log.store.look(error.file) is not None:
+                if tries == _TRIES or self._log.store.look(error.file) is not None:
                     raise
-        return list(self._noted_in(self._log.view().between(batch.start, batch.end)))
-
-    def _noted_in(self, pieces: Iterable[LogPiece]) -> Iterable[BatchInfo]:
-        for piece in pieces:
-            for each in self._log.info(piece.segment).batches:
-                if piece.first <= each.seq <= piece.last:
-                    yield each
 
     def _paths(self, batch: HandoffBatch) -> list[str]:
         pieces = self._log.view().between(batch.start, batch.end)

@@ -30,7 +30,7 @@ from gearpy.ids import AppId
 from gearpy.messages.client import ListWorkers
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.spark.guest.certificates import make_authority
-from gearpy.spark.guest.departures import Departures
+from gearpy.spark.guest.departures import LeavingTasks
 from gearpy.spark.guest.jobs import GuestJobs
 from gearpy.spark.guest.masters import GuestMasters
 from gearpy.spark.guest.order import Authority, MasterOrder, order_of
@@ -319,7 +319,7 @@ class SparkCluster:
             self.client,
             jobs,
             count,
-            Departures(self._spark, self.client),
+            LeavingTasks(self._spark),
             is_alive=lambda: is_alive(self._spark),
             on_end=self._end_with_spark,
         )

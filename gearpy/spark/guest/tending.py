@@ -10,9 +10,10 @@ from gearpy.clocks import monotonic_ms
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import GearpyError
 from gearpy.ids import WorkerId
-from gearpy.messages.client import GetDemand, ListWorkers
-from gearpy.spark.guest.departures import Departures
+from gearpy.messages.client import DescribeWorker, GetDemand, ListWorkers
+from gearpy.spark.guest.departures import LeavingTasks
 from gearpy.spark.guest.jobs import GuestJobs
+from gearpy.spark.guest.order import task_of
 from gearpy.spark.guest.sizing import WorkerCount
 
 _log = logging.getLogger(__name__)
@@ -30,8 +31,8 @@ class WorkerTending:
     Runs on: a thread of its own.
 
     Args:
-        departures: tells who has to leave with an executor of Spark.
-        on_end: is called on this thread when it is not.
+        leaving: tells which workers have to leave with an executor of Spark.
+        on_end: is called on this thread when Spark has ended.
     """
 
     def __init__(
@@ -39,13 +40,13 @@ class WorkerTending:
         client: ClusterClient,
         jobs: GuestJobs,
         count: WorkerCount,
-        departures: Departures,
+        leaving: LeavingTasks,
         *,
         is_alive: Callable[[], bool],
         on_end: Callable[[], object],
     ) -> None:
         self._client, self._jobs, self._count = client, jobs, count
-        self._departures = departures
+        self._leaving_tasks, self._tasks = leaving, dict[WorkerId, int | None]()
         self._is_alive, self._on_end = is_alive, on_end
         self._leaving: set[WorkerId] = set()
         self._end = threading.Event()
@@ -73,7 +74,15 @@ class WorkerTending:
             each.worker_id: each.executors for each in self._client.ask(ListWorkers()).workers
         }
         self._leaving &= running.keys()
-        for worker_id in self._departures.among(running.keys() - self._leaving):
+        staying = running.keys() - self._leaving if self._leaving_tasks.is_on else set[WorkerId]()
+        for worker_id in staying:
+            if worker_id not in self._tasks:
+                self._tasks[worker_id] = None
+                with suppress(GearpyError):  # It may just have gone.
+                    detail = self._client.ask(DescribeWorker(worker_id=worker_id))
+                    self._tasks[worker_id] = task_of(detail.process.folder)
+        self._tasks = {each: task for each, task in self._tasks.items() if each in staying}
+        for worker_id in [each for each, at in self._tasks.items() if self._leaving_tasks.has(at)]:
             _log.info("worker %d leaves, as Spark takes its executor away", worker_id)
             self._leaving.add(worker_id)
             self._drain(worker_id, if_idle=False)

@@ -90,24 +90,29 @@ def session(
                 _remotes.pop(remote, None)
                 spark = _remotes[remote] = _connected(app, remote, wanted)
             return _adapted(spark, wanted)
+        said = {"spark.master": master, "spark.driver.memory": memory}
+        explicit = {name: value for name, value in said.items() if value is not None} | wanted
         forget_dead_session()
         found = DRIVER.session
         if found is not None:
-            return _adapted(found, _explicit(wanted, master, memory))
+            return _adapted(found, explicit)
         if DRIVER.is_given:
-            return _built({"spark.app.name": app, **wanted})
-        file = conf_folder() / "spark-defaults.conf"
-        defaults = defaults_of(file.read_text("utf-8")) if file.is_file() else {}
-        settings = session_settings(
-            app,
-            master=master or defaults.get("spark.master", "local[*]"),
-            memory=memory or defaults.get("spark.driver.memory", MEMORY),
-            conf={**defaults, **_explicit(wanted, master, memory)},
-            fast_files=fast_files,
-            cores=os.cpu_count() or 1,
-        )
-        DRIVER.start(settings)
-        return _built(settings)
+            settings = {"spark.app.name": app, **wanted}
+        else:
+            file = conf_folder() / "spark-defaults.conf"
+            defaults = defaults_of(file.read_text("utf-8")) if file.is_file() else {}
+            settings = session_settings(
+                app,
+                master=master or defaults.get("spark.master", "local[*]"),
+                memory=memory or defaults.get("spark.driver.memory", MEMORY),
+                conf={**defaults, **explicit},
+                fast_files=fast_files,
+                cores=os.cpu_count() or 1,
+            )
+            DRIVER.start(settings)
+        made = SparkSession.builder.config(map=settings).getOrCreate()
+        be_quiet()
+        return made
 
 
 def stop() -> None:
@@ -154,20 +159,16 @@ def is_connection_error(error: BaseException) -> bool:
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
-        if _says_gone(cause):
+        is_of_spark = isinstance(cause, Py4JError | PySparkException) or (
+            type(cause).__module__.partition(".")[0] == "grpc"
+        )
+        if isinstance(cause, Py4JNetworkError | ConnectionError | EOFError) or (
+            is_of_spark and any(words in str(cause) for words in _GONE)
+        ):
             return True
         seen.add(id(cause))
         cause = cause.__cause__ or cause.__context__
     return False
-
-
-def _says_gone(error: BaseException) -> bool:
-    if isinstance(error, Py4JNetworkError | ConnectionError | EOFError):
-        return True
-    spark = isinstance(error, Py4JError | PySparkException) or (
-        type(error).__module__.partition(".")[0] == "grpc"
-    )
-    return spark and any(words in str(error) for words in _GONE)
 
 
 def _checked(master: str | None, remote: str | None, memory: str | None) -> str | None:
@@ -191,11 +192,6 @@ def _checked(master: str | None, remote: str | None, memory: str | None) -> str 
     return remote
 
 
-def _explicit(conf: Mapping[str, str], master: str | None, memory: str | None) -> dict[str, str]:
-    said = {"spark.master": master, "spark.driver.memory": memory}
-    return {name: value for name, value in said.items() if value is not None} | dict(conf)
-
-
 def _adapted(spark: SparkSession, wanted: Mapping[str, str]) -> SparkSession:
     """Give an existing session the settings that may change while it lives; refuse the rest."""
     mistakes = conflicts(
@@ -208,12 +204,6 @@ def _adapted(spark: SparkSession, wanted: Mapping[str, str]) -> SparkSession:
     for name, value in wanted.items():
         if spark.conf.isModifiable(name):
             spark.conf.set(name, value)
-    return spark
-
-
-def _built(settings: Mapping[str, str]) -> SparkSession:
-    spark = SparkSession.builder.config(map=dict(settings)).getOrCreate()
-    be_quiet()
     return spark
 
 

@@ -22,7 +22,7 @@ class SessionTarget:
     Runs on: the thread of the hand-over.
 
     Args:
-        can_replace: whether it may be called again when the session is gone.
+        can_replace: whether ``make`` may be called again when the session is gone.
     """
 
     def __init__(self, make: Callable[[], SparkSession], *, can_replace: bool = True) -> None:

@@ -149,10 +149,26 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def find(self, path: str, **_: Any) -> list[str]:
         path = self._strip_protocol(path)
         with self._asking:
+            # The topics that may have files below the path are read, all partitions.
+            prefix, *parts = path.split("/")
+            begin = ".".join([prefix, *parts[:_FOLDERS]])
+            if len(parts) >= _FOLDERS:
+                counts = {begin: self._client.partitions(begin)}
+            else:
+                counts = {
+                    name: count
+                    for name, count in self._client.all_partitions().items()
+                    if name == begin or name.startswith(f"{begin}.")
+                }
+            for name, count in counts.items():
+                self._topic(name).readable = count
+            self._read(
+                TopicPlace(name, at) for name, count in counts.items() for at in range(count)
+            )
             found = [
                 name
-                for topic in self._read_below(path)
-                for name in topic.files
+                for topic in counts
+                for name in self._topic(topic).files
                 if name.startswith(f"{path}/")
             ]
             # A path is a folder or a file: most are told by the topic of the folder.
@@ -269,25 +285,6 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             return None
         self._read([place])
         return self._topic(_place_of(path).topic).files.get(path)
-
-    def _read_below(self, path: str) -> list[_Topic]:
-        prefix, *parts = path.split("/")
-        begin = ".".join([prefix, *parts[:_FOLDERS]])
-        if len(parts) >= _FOLDERS:
-            counts = {begin: self._client.partitions(begin)}
-        else:
-            there = self._client.all_partitions()
-            counts = {
-                name: count
-                for name, count in there.items()
-                if name == begin or name.startswith(f"{begin}.")
-            }
-        for name, count in counts.items():
-            self._topic(name).readable = count
-        self._read(
-            TopicPlace(name, each) for name, count in counts.items() for each in range(count)
-        )
-        return [self._topic(name) for name in counts]
 
     def _read(self, places: Iterable[TopicPlace]) -> None:
         """Read partitions to their ends."""

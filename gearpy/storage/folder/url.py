@@ -117,7 +117,9 @@ class UrlFolder:
         if changed is None:
             with suppress(OSError, NotImplementedError), only_os_errors(NotImplementedError):
                 changed = self._files.modified(path)
-        return FileFacts(int(info.get("size") or 0), _ms_of(changed))
+        changed = changed.timestamp() if hasattr(changed, "timestamp") else changed
+        changed_ms = int(changed * _MS_PER_S) if isinstance(changed, int | float) else 0
+        return FileFacts(int(info.get("size") or 0), changed_ms)
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
         """See `Folder`; looks whether it is there, as some file systems fail in silence."""
@@ -344,9 +346,3 @@ def only_os_errors(*others: type[Exception]) -> Iterator[None]:
         raise
     except Exception as error:
         raise OSError(f"{type(error).__name__}: {error}") from error
-
-
-def _ms_of(time: Any) -> int:
-    if hasattr(time, "timestamp"):
-        return int(time.timestamp() * _MS_PER_S)
-    return int(time * _MS_PER_S) if isinstance(time, int | float) else 0

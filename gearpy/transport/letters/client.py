@@ -202,7 +202,14 @@ class ControlClient:
         except OSError as error:
             self._lose(ConnectionLost(f"{self.address} went away: {error}"))
         if data:
-            self._connection.receive_data(self._decrypted(data), monotonic_ms())
+            if self._tls is not None:
+                try:
+                    data = self._tls.receive(data)
+                except ProtocolError as error:
+                    with suppress(OSError):  # The alert, so that the peer knows why.
+                        sock.sendall(self._tls.data_to_send())
+                    self._lose(ProtocolError(f"{self.address}: {error}"))
+            self._connection.receive_data(data, monotonic_ms())
         elif self._tls is not None and not self._tls.ready:
             self._lose(ConnectionLost(f"{self.address}: {NO_TLS_THERE}"))
         else:
@@ -234,17 +241,6 @@ class ControlClient:
         if data:
             self._tls.send(data)
         return self._tls.data_to_send()
-
-    def _decrypted(self, data: bytes) -> bytes:
-        if self._tls is None:
-            return data
-        try:
-            return self._tls.receive(data)
-        except ProtocolError as error:
-            assert self._socket is not None
-            with suppress(OSError):  # The alert, so that the peer knows why.
-                self._socket.sendall(self._tls.data_to_send())
-            self._lose(ProtocolError(f"{self.address}: {error}"))
 
     def _lose(self, error: ProtocolError | ConnectionLost) -> NoReturn:
         self._disconnect()

@@ -7,7 +7,6 @@ belongs to the cluster, the key says in whose name a process speaks.
 import logging
 import ssl
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -79,7 +78,15 @@ class TlsPipe:
         if not self._ready:
             self._handshake_bytes += len(data)
             self._shake_hands()
-        return b"".join(self._read()) if self._ready else b""
+        found: list[bytes] = []
+        try:
+            while self._ready and (part := self._tls.read(_READ_BYTES)):
+                found.append(part)
+        except (ssl.SSLWantReadError, ssl.SSLZeroReturnError):
+            pass  # No more for now; or for ever, and then the socket ends as well.
+        except ssl.SSLError as error:
+            raise ProtocolError(_reason(error)) from None
+        return b"".join(found)
 
     def send(self, data: bytes) -> None:
         """Encrypt; bytes sent before the end of the handshake wait for it."""
@@ -114,15 +121,6 @@ class TlsPipe:
         early, self._early = self._early, []
         for data in early:
             self._tls.write(data)
-
-    def _read(self) -> Iterable[bytes]:
-        try:
-            while data := self._tls.read(_READ_BYTES):
-                yield data
-        except (ssl.SSLWantReadError, ssl.SSLZeroReturnError):
-            pass  # No more for now; or for ever, and then the socket ends as well.
-        except ssl.SSLError as error:
-            raise ProtocolError(_reason(error)) from None
 
 
 class TlsContexts(Struct, frozen=True):
