@@ -26,7 +26,7 @@ class RegisterExecutor(Struct, frozen=True, kw_only=True):
     graph_hash: str
     graph: tuple[str, ...] = ()  # `Dag.description`: a line for each processor and edge.
     pid: int = 0
-    metrics_address: str = ""  # Of its page for Prometheus, if it has one.
+    metrics_address: str = ""  # Its page for Prometheus, if it has one.
 
 
 class TaskLaunch(Struct, frozen=True, kw_only=True):

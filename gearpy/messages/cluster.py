@@ -109,10 +109,10 @@ class LaunchExecutor(Struct, frozen=True, kw_only=True):
     executors: int
     config: dict[str, str]
     reply_to: ActorPath  # The master for executor -1, else the app master.
-    cluster_id: str = ""  # Of the master that has launched the app master.
+    cluster_id: str = ""  # The cluster that has launched the app master.
     checkpoints: str = ""  # Below which name of the checkpoint store everything of it is.
     resume_from: str = ""  # At its very first start: another such name, then "@" and an epoch.
-    term: int = 0  # Of the master, for executor -1.
+    term: int = 0  # The master's, for executor -1.
 
     @property
     def store_prefix(self) -> str:
@@ -140,7 +140,7 @@ class ShutdownExecutor(Struct, frozen=True, kw_only=True):
     launch: int
     reason: str
     kill: bool = False
-    term: int = 0  # Of a master; an app master has none.
+    term: int = 0  # A master's; an app master has none.
 
 
 class ExecutorExited(Struct, frozen=True, kw_only=True):

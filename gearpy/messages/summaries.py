@@ -51,7 +51,7 @@ class ApplicationProgress(Served, frozen=True, kw_only=True):
     late_records: int = 0
     skipped_records: int = 0
     quarantined_records: int = 0
-    restarts: int = 0  # Of regions; the master adds those under app masters before this one.
+    restarts: int = 0  # The master adds those under app masters before this one.
     epoch: int = 0  # Newest epoch that a restart would go back to; 0: none yet.
     watermark_ms: int | None = None
     done: int = 0
@@ -104,13 +104,13 @@ class WorkerSummary(Served, frozen=True, kw_only=True):
     worker_id: WorkerId
     slots: int
     free_slots: int
-    address: str = ""  # Of its control listener; empty within the master's process.
+    address: str = ""  # Its control listener; empty within the master's process.
     executors: int = 0
     hosts: tuple[str, ...] = ()  # Names of its machine.
     rack: str = ""
     is_leaving: bool = False  # It takes nothing new, and ends when what runs there has stopped.
     aside_until_ms: int = 0  # Wall time until which it gets nothing new, as it came and went.
-    version: str = ""  # Of its gearpy; empty if that is too old to say it.
+    version: str = ""  # Its gearpy's; empty if that is too old to say it.
 
     def __repr__(self) -> str:
         place = f" at {self.address}" if self.address else ""

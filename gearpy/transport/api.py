@@ -48,7 +48,7 @@ class TransportLimits(Struct, frozen=True, kw_only=True):
     close_timeout_ms: int = 1000  # Then what a peer has not read by then is given up.
     heartbeat_interval_ms: int = 1000  # Between two looks at what is on its way ...
     heartbeat_timeout_ms: int = 6000  # ... and a connection on which nothing arrives is lost.
-    letters_max: int = 100_000  # Not taken by one node; above it that node counts as lost.
+    letters_max: int = 100_000  # A node that has not taken more counts as lost.
     senders_max: int = 10_000  # Conversations that can be resumed.
     fenced_max: int = 100_000  # Peers that are refused; the oldest are forgotten.
 

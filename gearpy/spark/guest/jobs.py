@@ -156,7 +156,7 @@ class GuestJobs:
                 requests = TaskResourceRequests().cpus(self._cores)
                 rows = rows.withResources(ResourceProfileBuilder().require(requests).build)
             task = rows.mapPartitions(self._work(number))
-            with self._lock:  # Which Python runs it is noted while Spark is told of it.
+            with self._lock:  # Spark notes which Python runs it while it is told of it.
                 before, self._context.pythonExec = self._context.pythonExec, self._python
                 try:
                     task._jrdd  # noqa: B018, SLF001 - made now

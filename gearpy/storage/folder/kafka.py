@@ -198,7 +198,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     ) -> bytes:
         path = self._strip_protocol(path)
         with self._asking:
-            # Who reads ranges has asked for the size before.
+            # A reader of ranges has asked for the size before.
             kept = (
                 self._kept(path)
                 if start is None
