@@ -110,7 +110,7 @@ def session(
                 cores=os.cpu_count() or 1,
             )
             DRIVER.start(settings)
-        made = SparkSession.builder.config(map=settings).getOrCreate()
+        made = SparkSession.builder.config(map=dict(settings)).getOrCreate()
         be_quiet()
         return made
 

@@ -117,7 +117,8 @@ class UrlFolder:
         if changed is None:
             with suppress(OSError, NotImplementedError), only_os_errors(NotImplementedError):
                 changed = self._files.modified(path)
-        changed = changed.timestamp() if hasattr(changed, "timestamp") else changed
+        if changed is not None and hasattr(changed, "timestamp"):
+            changed = changed.timestamp()
         changed_ms = int(changed * _MS_PER_S) if isinstance(changed, int | float) else 0
         return FileFacts(int(info.get("size") or 0), changed_ms)
 
