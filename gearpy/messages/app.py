@@ -102,7 +102,7 @@ class SourceProbe(Struct, frozen=True, kw_only=True):
 
 
 class LaunchTasks(Struct, frozen=True, kw_only=True):
-    """Create these tasks; answered by `TasksLaunched`. Gearpump: `LaunchTasks`.
+    """Create these tasks; answered by `StepDone`. Gearpump: `LaunchTasks`.
 
     Tasks of an earlier attempt of the same region are stopped first. ``epoch`` is the one that
     the first records belong to. ``snapshots`` hold what the tasks go on from; empty: from the
@@ -121,12 +121,17 @@ class LaunchTasks(Struct, frozen=True, kw_only=True):
     probes: tuple[SourceProbe, ...] = ()
 
 
-class TasksLaunched(Struct, frozen=True, kw_only=True):
-    """The tasks exist and can be addressed."""
+#: The steps of a start-up: all tasks exist; each executor can reach all of them; they run.
+StartStep: TypeAlias = Literal["launching", "locating", "starting"]
+
+
+class StepDone(Struct, frozen=True, kw_only=True):
+    """An executor has done a step of the start-up, for all of its tasks."""
 
     executor_id: ExecutorId
     version: int
     attempt: int
+    step: StartStep
 
 
 class ReadAhead(Struct, frozen=True, kw_only=True):
@@ -167,23 +172,15 @@ class TaskLocation(Struct, frozen=True, kw_only=True):
 
 
 class TaskLocationsReady(Struct, frozen=True, kw_only=True):
-    """All tasks exist; here is where. Answered by `TaskLocationsReceived`."""
+    """All tasks exist; here is where. Answered by `StepDone`."""
 
     version: int
     attempt: int
     locations: tuple[TaskLocation, ...]
 
 
-class TaskLocationsReceived(Struct, frozen=True, kw_only=True):
-    """The executor can reach every task."""
-
-    executor_id: ExecutorId
-    version: int
-    attempt: int
-
-
 class StartAllTasks(Struct, frozen=True, kw_only=True):
-    """Run. Sources open at ``start_time_ms``, and halt at ``halt_ms``. Answered by `TasksStarted`.
+    """Run. Sources open at ``start_time_ms``, and halt at ``halt_ms``. Answered by `StepDone`.
 
     See `HaltSources`.
     """
@@ -192,14 +189,6 @@ class StartAllTasks(Struct, frozen=True, kw_only=True):
     attempt: int
     start_time_ms: int
     halt_ms: int = MAX_MS
-
-
-class TasksStarted(Struct, frozen=True, kw_only=True):
-    """The executor's tasks run."""
-
-    executor_id: ExecutorId
-    version: int
-    attempt: int
 
 
 #: "open": older records may come; "reached": none will, but late ones; "passed": records of that
@@ -329,7 +318,7 @@ class EpochCommitted(Struct, frozen=True, kw_only=True):
 
 
 class SnapshotsDamaged(Struct, frozen=True, kw_only=True):
-    """Answer to `LaunchTasks` in place of `TasksLaunched`: the tasks cannot go on from there.
+    """Answer to `LaunchTasks` in place of `StepDone`: the tasks cannot go on from there.
 
     ``is_away``: the store is, and nothing is known to be damaged.
     """
@@ -475,9 +464,7 @@ class SettleTasks(Struct, frozen=True, kw_only=True):
 
 ExecutorToAppMaster: TypeAlias = (
     RegisterExecutor
-    | TasksLaunched
-    | TaskLocationsReceived
-    | TasksStarted
+    | StepDone
     | ReportClocks
     | TaskFailed
     | ExecutorFailed

@@ -1,6 +1,7 @@
 """An `ApplicationCore` on a bench: its surroundings do at once what it says, until told not to."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -37,14 +38,12 @@ from gearpy.messages.app import (
     SnapshotFile,
     SnapshotsDamaged,
     StartAllTasks,
+    StepDone,
     StopAllTasks,
     TaskClock,
     TaskFailed,
     TaskLocationsReady,
-    TaskLocationsReceived,
     TaskOffsets,
-    TasksLaunched,
-    TasksStarted,
     TasksStopped,
 )
 from gearpy.messages.cluster import Allocation
@@ -56,9 +55,9 @@ LOST = "messages of task 0.0 are lost"
 C = TypeVar("C", bound=Command)
 M = TypeVar("M", bound=ExecutorMessage)
 _ANSWERS: Final[dict[type, Any]] = {
-    LaunchTasks: TasksLaunched,
-    TaskLocationsReady: TaskLocationsReceived,
-    StartAllTasks: TasksStarted,
+    LaunchTasks: partial(StepDone, step="launching"),
+    TaskLocationsReady: partial(StepDone, step="locating"),
+    StartAllTasks: partial(StepDone, step="starting"),
     StopAllTasks: TasksStopped,
 }
 

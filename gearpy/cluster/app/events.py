@@ -14,17 +14,13 @@ from gearpy.messages.app import (
     ReportClocks,
     SnapshotsDamaged,
     StateReadAhead,
+    StepDone,
     TaskFailed,
-    TaskLocationsReceived,
-    TasksLaunched,
-    TasksStarted,
     TasksStopped,
 )
 from gearpy.messages.cluster import ExecutorExited, ExecutorLaunchRejected, ResourceAllocated
 
-_StepAnswer: TypeAlias = (
-    TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
-)
+_StepAnswer: TypeAlias = StepDone | SnapshotsDamaged | TasksStopped
 _OfTasks: TypeAlias = (
     ReportClocks
     | TaskFailed

@@ -53,13 +53,11 @@ from gearpy.messages.app import (
     SnapshotsDamaged,
     StartAllTasks,
     StateReadAhead,
+    StepDone,
     StopAllTasks,
     TaskClock,
     TaskFailed,
     TaskLocationsReady,
-    TaskLocationsReceived,
-    TasksLaunched,
-    TasksStarted,
     TasksStopped,
 )
 from gearpy.messages.metrics import MetricsData, ReportMetrics, TaskLoad
@@ -275,7 +273,7 @@ class ExecutorActor(Actor[_Message]):
                     group.successor = message  # Made when the last task of this one has stopped.
                     self._stop_tasks(group, completed=False)
                 elif group.attempt == message.attempt:
-                    self._tell(self._step(TasksLaunched, group))
+                    self._tell(self._step(StepDone, group, step="launching"))
             case ReadAhead():
                 self._writer.tell(message)
             case TaskLocationsReady():
@@ -284,7 +282,7 @@ class ExecutorActor(Actor[_Message]):
                     self._transport.locate(
                         {task: at.data_address for at in message.locations for task in at.tasks}
                     )
-                    self._tell(self._step(TaskLocationsReceived, group))
+                    self._tell(self._step(StepDone, group, step="locating"))
             case StartAllTasks():
                 self._start_all(message)
             case StopAllTasks():
@@ -390,7 +388,7 @@ class ExecutorActor(Actor[_Message]):
         for launch in message.tasks:
             task = launch.task_id
             group.tasks[task] = self._spawn(group, task, launch.session, message, resume.get(task))
-        self._tell(self._step(TasksLaunched, group))
+        self._tell(self._step(StepDone, group, step="launching"))
 
     def _spawn(
         self,
@@ -514,7 +512,7 @@ class ExecutorActor(Actor[_Message]):
 
     def _tell_if_started(self, group: TaskGroup) -> None:
         if group.waiting_start is not None and not group.waiting_start:
-            self._tell(self._step(TasksStarted, group))
+            self._tell(self._step(StepDone, group, step="starting"))
 
     def _report_clocks(self) -> None:
         clocks = self._board.collect()
@@ -697,9 +695,12 @@ class ExecutorActor(Actor[_Message]):
     def _name_of(self, task_id: TaskId) -> str:
         return self._runners.application.processors[ProcessorId(task_id.processor)].name
 
-    def _step(self, kind: type[Any], group: TaskGroup) -> Any:
+    def _step(self, kind: type[Any], group: TaskGroup, **more: Any) -> Any:
         return kind(
-            executor_id=self._settings.executor_id, version=group.version, attempt=group.attempt
+            executor_id=self._settings.executor_id,
+            version=group.version,
+            attempt=group.attempt,
+            **more,
         )
 
     def _tell(self, message: Any) -> None:

@@ -18,14 +18,12 @@ from gearpy.messages.app import (
     SnapshotsDamaged,
     SourceProbe,
     StartAllTasks,
+    StepDone,
     StopAllTasks,
     TaskLaunch,
     TaskLocation,
     TaskLocationsReady,
-    TaskLocationsReceived,
     TaskOffsets,
-    TasksLaunched,
-    TasksStarted,
     TasksStopped,
 )
 from gearpy.messages.summaries import ErrorCard
@@ -92,16 +90,7 @@ class AttemptStopped(Struct, frozen=True, kw_only=True):
 
 
 Command: TypeAlias = Send | Ready | AttemptFailed | AttemptStopped
-StepAnswer: TypeAlias = (
-    TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
-)
-_STEP_OF: Final[Mapping[type[StepAnswer], DeploymentState]] = {
-    TasksLaunched: "launching",
-    SnapshotsDamaged: "launching",
-    TaskLocationsReceived: "locating",
-    TasksStarted: "starting",
-    TasksStopped: "stopping",
-}
+StepAnswer: TypeAlias = StepDone | SnapshotsDamaged | TasksStopped
 
 
 class Deployment:
@@ -168,9 +157,11 @@ class Deployment:
 
     def on_answer(self, answer: StepAnswer, now_ms: int) -> list[Command]:
         """Note that an executor has done a step; the next one follows when all have."""
-        executor_id = answer.executor_id
+        executor_id, step = answer.executor_id, "stopping"
+        if not isinstance(answer, TasksStopped):
+            step = answer.step if isinstance(answer, StepDone) else "launching"
         if (
-            _STEP_OF[type(answer)] != self.state
+            step != self.state
             or (answer.version, answer.attempt) != (self._version, self.attempt)
             or executor_id not in self._waiting_for
         ):

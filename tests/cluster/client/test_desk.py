@@ -9,7 +9,7 @@ import pytest
 from gearpy.cluster.client.desk import Desk
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
 from gearpy.ids import AppId, ExecutorId, TaskId, WorkerId
-from gearpy.messages.app import InjectRecord, TasksLaunched
+from gearpy.messages.app import InjectRecord, StepDone
 from gearpy.messages.client import (
     CLIENT_MESSAGES,
     AlertList,
@@ -196,7 +196,7 @@ def test_a_cluster_without_a_store_takes_no_uploads(world: World) -> None:
         ),
         ExecutorExited(app_id=APP, executor_id=ExecutorId(1), launch=1),
         ShutdownExecutor(app_id=APP, executor_id=ExecutorId(1), launch=1, reason=""),
-        TasksLaunched(executor_id=ExecutorId(1), version=1, attempt=1),
+        StepDone(executor_id=ExecutorId(1), version=1, attempt=1, step="launching"),
         InjectRecord(task_id=TaskId(0, 0), attempt=1, number=1, value=b"", event_time_ms=0),
         ErrorCard(cause=""),
         "text",

@@ -1,6 +1,6 @@
 """The start and the end of an application's tasks, step by step."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -21,10 +21,9 @@ from gearpy.messages.app import (
     LaunchTasks,
     SnapshotFile,
     SnapshotsDamaged,
-    TaskLocationsReceived,
+    StartStep,
+    StepDone,
     TaskOffsets,
-    TasksLaunched,
-    TasksStarted,
     TasksStopped,
 )
 from gearpy.messages.summaries import ErrorCard
@@ -59,13 +58,11 @@ def a_deployment(
 def answer(
     deployment: Deployment, executor: ExecutorId, *, attempt: int = 0, now_ms: int = 0
 ) -> list[Command]:
-    kinds: dict[str, type[TasksLaunched | TaskLocationsReceived | TasksStarted]] = {
-        "launching": TasksLaunched,
-        "locating": TaskLocationsReceived,
-        "starting": TasksStarted,
-    }
-    kind = kinds.get(deployment.state) or TasksStopped
-    return deployment.on_answer(kind(executor_id=executor, version=0, attempt=attempt), now_ms)
+    about: dict[str, Any] = {"executor_id": executor, "version": 0, "attempt": attempt}
+    if deployment.state in get_args(StartStep):
+        about["step"] = deployment.state
+        return deployment.on_answer(StepDone(**about), now_ms)
+    return deployment.on_answer(TasksStopped(**about), now_ms)
 
 
 def a_deployment_in(state: DeploymentState) -> Deployment:
@@ -111,7 +108,9 @@ def damaged(executor: ExecutorId, *, attempt: int = 0, location: str = "a") -> S
 def test_an_answer_to_another_step_is_ignored() -> None:
     deployment = a_deployment_in("locating")
 
-    commands = deployment.on_answer(TasksStarted(executor_id=ONE, version=0, attempt=0), 0)
+    commands = deployment.on_answer(
+        StepDone(executor_id=ONE, version=0, attempt=0, step="starting"), 0
+    )
 
     assert commands == []
     assert deployment.ignored == 1

@@ -1,6 +1,7 @@
 """One region: its attempts, what they go on from, and what it needs."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -13,10 +14,9 @@ from gearpy.messages.app import (
     RegisterExecutor,
     SnapshotFile,
     StartAllTasks,
-    TaskLocationsReceived,
+    StartStep,
+    StepDone,
     TaskOffsets,
-    TasksLaunched,
-    TasksStarted,
     TasksStopped,
 )
 from gearpy.messages.summaries import ErrorCard
@@ -68,9 +68,11 @@ def deploy(region: Region, attempt: int = 7) -> list[LaunchTasks]:
 def start(region: Region) -> None:
     attempt = region.attempt or 0
     commands = []
-    for kind in (TasksLaunched, TaskLocationsReceived, TasksStarted):
+    for step in get_args(StartStep):
         for each in (ONE, TWO):
-            commands = region.on_answer(kind(executor_id=each, version=0, attempt=attempt), 0)
+            commands = region.on_answer(
+                StepDone(executor_id=each, version=0, attempt=attempt, step=step), 0
+            )
     assert commands == [Ready()]
     region.epochs.on_ready(0)
 
@@ -91,12 +93,12 @@ def test_an_attempt_goes_on_from_the_newest_epoch() -> None:
         tasks = tuple(task.task_id for task in launch.tasks)
         assert launch.snapshots == (replace(file, tasks=tasks),)
     for each in (ONE, TWO):
-        region.on_answer(TasksLaunched(executor_id=each, version=0, attempt=7), 0)
+        region.on_answer(StepDone(executor_id=each, version=0, attempt=7, step="launching"), 0)
     commands = [
         command
         for each in (ONE, TWO)
         for command in region.on_answer(
-            TaskLocationsReceived(executor_id=each, version=0, attempt=7), 0
+            StepDone(executor_id=each, version=0, attempt=7, step="locating"), 0
         )
     ]
     starts = [
