@@ -111,23 +111,6 @@ def _failed(view: AppView, _trail: _Trail, _limits: AlertLimits) -> Measured:
     return Measured(float(has_failed), sentence(view.headline) if has_failed else "")
 
 
-def _waiting(view: AppView, _trail: _Trail, _limits: AlertLimits) -> Measured:
-    return Measured(float(view.status == "pending"), view.waits or "it has not begun to run")
-
-
-def _store_away(view: AppView, _trail: _Trail, _limits: AlertLimits) -> Measured:
-    waits = view.waits or ""
-    return Measured(float(waits.startswith(STORE)), waits)
-
-
-def _stalled_clock(view: AppView, trail: _Trail, _limits: AlertLimits) -> Measured:
-    return Measured(trail.stands_ms(view.at_ms) / 1000)
-
-
-def _back_pressure(view: AppView, _trail: _Trail, _limits: AlertLimits) -> Measured | None:
-    return _highest((each.backpressured, each.name) for each in view.processors)
-
-
 def _late(_view: AppView, trail: _Trail, _limits: AlertLimits) -> Measured | None:
     records = trail.increase(lambda point: point.records_in)
     late = trail.increase(lambda point: point.late)
@@ -152,15 +135,21 @@ def _highest(values: Iterable[tuple[float | None, str]]) -> Measured | None:
 #: What each rule measures: None where it is not known, and nothing follows.
 MEASURES: Final[Mapping[str, _Measure]] = {
     "failed": _failed,
-    "store-away": _store_away,
-    "stalled-clock": _stalled_clock,
+    "store-away": lambda view, _, __: Measured(
+        float((view.waits or "").startswith(STORE)), view.waits or ""
+    ),
+    "stalled-clock": lambda view, trail, _: Measured(trail.stands_ms(view.at_ms) / 1000),
     "epochs-failing": lambda _, trail, __: Measured(trail.increase(lambda each: each.aborted)),
     "executor-memory": _memory,
     "restarts": lambda _, trail, __: Measured(trail.increase(lambda each: each.restarts)),
-    "back-pressure": _back_pressure,
+    "back-pressure": lambda view, _, __: _highest(
+        (each.backpressured, each.name) for each in view.processors
+    ),
     "quarantine": lambda _, trail, __: Measured(trail.increase(lambda each: each.quarantined)),
     "late-records": _late,
-    "waiting": _waiting,
+    "waiting": lambda view, _, __: Measured(
+        float(view.status == "pending"), view.waits or "it has not begun to run"
+    ),
 }
 
 
