@@ -81,10 +81,15 @@ class TaskMeters:
                 )
 
     def point(self, loads: Mapping[TaskId, TaskLoad]) -> dict[TaskId, Values]:
-        return {
-            task: array("d", _values(meter, loads.get(task)))
-            for task, meter in self._meters.items()
-        }
+        found: dict[TaskId, Values] = {}
+        for task, meter in self._meters.items():
+            load, age_s = loads.get(task), max(1, meter.at_ms - meter.began_ms) / 1000
+            values = found[task] = array("d")
+            values.extend((meter.records_in, meter.records_in / age_s, meter.in_per_s))
+            values.extend((meter.records_out, meter.records_out / age_s, meter.out_per_s))
+            values.extend(_stats_ms(load.latency if load else _EMPTY))
+            values.extend(_stats_ms(load.processing if load else _EMPTY))
+        return found
 
 
 def task_items(app: str, at_ms: int, point: Mapping[TaskId, Values]) -> Iterator[HistoryItem]:
@@ -98,14 +103,6 @@ def task_items(app: str, at_ms: int, point: Mapping[TaskId, Values]) -> Iterator
                 kind=kind,
                 values=dict(zip(fields, parts, strict=True)),
             )
-
-
-def _values(meter: _Meter, load: TaskLoad | None) -> Iterator[float]:
-    age_s = max(1, meter.at_ms - meter.began_ms) / 1000
-    yield from (meter.records_in, meter.records_in / age_s, meter.in_per_s)
-    yield from (meter.records_out, meter.records_out / age_s, meter.out_per_s)
-    yield from _stats_ms(load.latency if load else _EMPTY)
-    yield from _stats_ms(load.processing if load else _EMPTY)
 
 
 def _stats_ms(sample: HistogramSample) -> Iterator[float]:

@@ -140,7 +140,13 @@ def _print(found: ShadowReport, *, verbose: bool) -> None:
             "differences",
             ("#epoch", "key", "then", "now"),
             [
-                [str(each.epoch), *(_short(cell) for cell in (each.key, each.then, each.now))]
+                [
+                    str(each.epoch),
+                    *(
+                        cell if len(cell) <= _TEXT_MAX else f"{cell[: _TEXT_MAX - 3]}..."
+                        for cell in map(text.printable, (each.key, each.then, each.now))
+                    ),
+                ]
                 for each in compared.examples
             ],
         )
@@ -179,11 +185,6 @@ def _are_alike(found: ShadowReport) -> bool:
     then, now = found.then, found.now
     causes = [each.rejected and each.rejected.cause for each in (then, now)]
     return then.rejects == now.rejects and causes[0] == causes[1]
-
-
-def _short(cell: str) -> str:
-    shown = text.printable(cell)
-    return shown if len(shown) <= _TEXT_MAX else f"{shown[: _TEXT_MAX - 3]}..."
 
 
 def _side_values(side: RerunSide, outputs: int) -> dict[str, Any]:
