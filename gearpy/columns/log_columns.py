@@ -12,6 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.columns.fields import fields_of, is_record
+from gearpy.columns.reasons import is_utf8
 from gearpy.columns.spark_types import exact_schema
 from gearpy.columns.values import array_of, cast_column, plain_cells, refuse_unknown
 from gearpy.columns.widening import settled_type, told_type, wider_schema
@@ -114,7 +115,9 @@ class LogColumns:
         #: Types of fields of values and records, as far as the program tells them.
         self.fields: Mapping[str, Any] = {}
         self.may_grow = schema is None  #: Whether the schema gets what records bring.
-        self._around: tuple[Sequence[pa.Field], ...] | None = None  # Of the columns of records.
+        self._around: tuple[Sequence[pa.Field], ...] | None = (
+            None  # The columns around those of records.
+        )
         self._gathered: GatheredCells | None = None  # None as long as there is no schema.
         self.schema: pa.Schema | None = None  #: Of all columns; None before the first records.
         #: Columns that tell rows apart; empty if only all of them do.
@@ -130,19 +133,11 @@ class LogColumns:
         self._have(schema, identity)
 
     def settle(self) -> None:
-        """Keep to the schema from now on; what nothing has told so far is text.
-
-        Raises:
-            ConfigError: Spark has nothing like a type.
-        """
+        """Keep to the schema from now on; what nothing has told so far is text."""
         self.adopt(self.settled_schema(), self.identity)
 
     def settled_schema(self) -> pa.Schema:
-        """Return the schema that `settle` would keep to now.
-
-        Raises:
-            ConfigError: Spark has nothing like a type.
-        """
+        """Return the schema that `settle` would keep to now."""
         assert self.schema is not None, "records come first"
         fields = [field.with_type(settled_type(field.type)) for field in self.schema]
         return exact_schema(pa.schema(fields), name=self._operator)
@@ -176,11 +171,7 @@ class LogColumns:
             raise OperatorError(operator=self._operator, cause=str(error)) from error
 
     def fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return columns that were made before the schema has grown, or was settled.
-
-        Raises:
-            ValueError: they do not fit, as it has become another's.
-        """
+        """Return columns that were made before the schema has grown, or was settled."""
         assert self.schema is not None
         own = {field.name for field in batch.schema if not pa.types.is_null(field.type)}
         refuse_unknown(own, self.schema.names)
@@ -253,48 +244,34 @@ class LogColumns:
             records = list(values)
         except _ERRORS:
             return  # A table with what Python has nothing like.
-        if self.schema is None:
-            self._blame_of_first(records, list(timestamps), may_settle=type(values) is not Table)
+        if self.schema is not None:
+            for place, value in enumerate(records):
+                at = timestamps[place : place + 1]
+                error = self._failure([value], at)
+                if error is not None:
+                    raise self._blaming(value, at, error) from error
             return
-        for place, value in enumerate(records):
-            times = timestamps[place : place + 1]
-            error = self._failure([value], times)
-            if error is not None:
-                raise self._blaming(value, times, error) from error
-
-    def _blame_of_first(self, records: list[Any], times: list[int], *, may_settle: bool) -> None:
-        """Raise for the first record that does not fit to those before it.
-
-        Those that do fit give the schema, so that it is the same when they are tried one by one.
-        """
-        first: OperatorError | None = None
+        # The records that fit to those before them give the schema, so that it is the same when
+        # they are tried one by one.
+        times, first = list(timestamps), None
         for _ in range(_BLAMED_MAX):
-            found = self._misfit(records, times)
-            if found is None:
+            error = self._failure(records, times) if records else None
+            if error is None:
                 break
-            place, error = found
-            first = first or self._blaming(records[place], times[place : place + 1], error)
-            del records[place], times[place : place + 1]
+            fits, end = 0, len(records)
+            while end - fits > 1:
+                half = (fits + end) // 2
+                found = self._failure(records[:half], times[:half])
+                fits, end, error = (half, end, error) if found is None else (fits, half, found)
+            first = first or self._blaming(records[fits], times[fits : fits + 1], error)
+            del records[fits], times[fits : fits + 1]
         if first is not None:
-            if may_settle and records:
+            if type(values) is not Table and records:
                 with suppress(ConfigError, *_ERRORS):
                     self._begin(*self._cells_of(records, times))
             raise first
 
-    def _misfit(self, records: list[Any], times: list[int]) -> tuple[int, Exception] | None:
-        """Return the place of the first record that does not fit to those before it, and why."""
-        fits, end = 0, len(records)
-        error = self._failure(records, times) if records else None
-        if error is None:
-            return None
-        while end - fits > 1:
-            half = (fits + end) // 2
-            found = self._failure(records[:half], times[:half])
-            fits, end, error = (half, end, error) if found is None else (fits, half, found)
-        return fits, error
-
     def _failure(self, values: Sequence[Any], timestamps: Sequence[int]) -> Exception | None:
-        """Return why records do not fit, if so; leave the schema as it is."""
         before = self.schema, self.identity
         try:
             self._converted(values, timestamps)
@@ -338,11 +315,7 @@ class LogColumns:
         self._have(self._exact([*around.before, *own, *around.behind]), around.identity)
 
     def _grown(self, cells: _Cells, around: "_Around") -> bool:
-        """Let the schema have room for these records, too; False if it has, or cannot have.
-
-        Raises:
-            ConfigError: Spark has nothing like a type.
-        """
+        """Let the schema have room for these records, too; False if it has, or cannot have."""
         assert self.schema is not None
         self._around = self._around or around[:2]
         names = {field.name for part in self._around for field in part}
@@ -354,7 +327,7 @@ class LogColumns:
             wide = wider_schema(pa.schema(there), pa.schema(self._own(cells, names)))
         except ValueError:
             return False
-        # What stood for all of a record, until one came that is of parts.
+        # A column for a whole record goes when one comes that has parts.
         own = [
             field
             for field in wide
@@ -494,11 +467,7 @@ class _Around(NamedTuple):
 
 
 def moments(times_ms: Sequence[int] | pa.Array) -> pa.Array:
-    """Return times in ms as Spark's timestamps; the ends of time as null.
-
-    Raises:
-        ValueError: they are of no year from 1 to 9999.
-    """
+    """Return times in ms as Spark's timestamps; the ends of time as null."""
     array = times_ms if isinstance(times_ms, pa.Array) else pa.array(times_ms, pa.int64())
     ends = pc.min_max(array).as_py().values()
     if not _ENDS_SET.isdisjoint(ends):
@@ -510,11 +479,7 @@ def moments(times_ms: Sequence[int] | pa.Array) -> pa.Array:
 
 
 def _check_years(times_ms: Iterable[int]) -> None:
-    """Refuse times that neither Python nor Spark can show.
-
-    Raises:
-        ValueError: there is one.
-    """
+    """Refuse times that neither Python nor Spark can show."""
     for at in times_ms:
         if not _FIRST_MS <= at <= _LAST_MS:
             raise ValueError(
@@ -636,24 +601,22 @@ def _test_of(kind: Any) -> _Test:
     if kind in _INTEGERS:
         return _integers(_INTEGERS[kind])
     if pa.types.is_timestamp(kind):
-        return _times(None if kind.tz is None else UTC)
-    return _TESTS.get(kind, _never)
+        zone = None if kind.tz is None else UTC
+
+        def test(cells: Sequence[Any]) -> bool:
+            for cell in cells:
+                if cell is not None and not (type(cell) is datetime and cell.tzinfo is zone):
+                    return False
+            return True
+
+        return test
+    return _TESTS.get(kind, lambda _: False)
 
 
 def _integers(end: int) -> _Test:
     def test(cells: Sequence[Any]) -> bool:
         for cell in cells:
             if cell is not None and not (type(cell) is int and -end <= cell < end):
-                return False
-        return True
-
-    return test
-
-
-def _times(zone: Any) -> _Test:
-    def test(cells: Sequence[Any]) -> bool:
-        for cell in cells:
-            if cell is not None and not (type(cell) is datetime and cell.tzinfo is zone):
                 return False
         return True
 
@@ -670,22 +633,13 @@ def _floats(cells: Sequence[Any]) -> bool:
 
 
 def _texts(cells: Sequence[Any]) -> bool:
-    """A text that is not ASCII may have half of a pair of UTF-16, which no file takes."""
     for cell in cells:
         if cell is None:
             continue
         if type(cell) is not str or len(cell) > TEXT_MAX:
             return False
-        if not (cell.isascii() or _is_utf8(cell)):
+        if not (cell.isascii() or is_utf8(cell)):
             return False
-    return True
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
     return True
 
 
@@ -704,10 +658,6 @@ def _bytes(cells: Sequence[Any]) -> bool:
         if cell is not None and not (type(cell) is bytes and len(cell) <= TEXT_MAX):
             return False
     return True
-
-
-def _never(_: Sequence[Any]) -> bool:
-    return False
 
 
 _TESTS: Final[Mapping[Any, _Test]] = {

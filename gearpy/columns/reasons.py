@@ -44,7 +44,7 @@ def _mistake_of(value: Any, *, is_given: bool) -> str:
         )
     if isinstance(value, Decimal) and not isfinite(value):
         return f"{shown} is no number of digits: map it to None, or to a float"
-    if isinstance(value, str) and not value.isascii() and _is_broken(value):
+    if isinstance(value, str) and not is_utf8(value):
         return (
             f"{shown} has half a character, which no text in UTF-8 has: map it, as by "
             ".encode('utf-8', 'replace').decode()"
@@ -65,9 +65,9 @@ def _mistake_of(value: Any, *, is_given: bool) -> str:
     return ""
 
 
-def _is_broken(text: str) -> bool:
+def is_utf8(text: str) -> bool:
+    """Tell whether a text has no half of a pair of UTF-16, which no file takes."""
     try:
-        text.encode()
+        return bool(text.encode()) or not text
     except UnicodeEncodeError:
-        return True
-    return False
+        return False

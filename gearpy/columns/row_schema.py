@@ -51,15 +51,23 @@ class RowSchema:
     row_type: type | None = None
 
     def table(self, values: Sequence[Any]) -> "pa.RecordBatch":
-        """Return rows as columns. A dict may lack a column that can be null.
-
-        Raises:
-            OperatorError: a row does not fit; names column and value.
-        """
+        """Return rows as columns. A dict may lack a column that can be null."""
         import pyarrow as pa  # noqa: PLC0415 - the schema is there, so Arrow is
 
         if self.row_type is None:
-            self._check_keys(values)
+            names = frozenset(self.arrow.names)
+            for row in values:
+                if not isinstance(row, Mapping):
+                    raise _refusal(
+                        f"{type(row).__name__} is no dict: map it to one, or give the class of the "
+                        "rows as the schema",
+                        row,
+                    )
+                if not row.keys() <= names:
+                    try:
+                        refuse_unknown(row, names)
+                    except ValueError as error:
+                        raise _refusal(str(error), row) from None
         columns = [self._column(field, values) for field in self.arrow]
         if not columns:  # Nothing would tell how many rows there are.
             empty = pa.array([{}] * len(values), pa.struct([]))
@@ -67,11 +75,7 @@ class RowSchema:
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
 
     def rows(self, batch: "pa.RecordBatch") -> list[Any]:
-        """Return the rows of columns.
-
-        Raises:
-            OperatorError: the rows are instances of a class, and a column for it is missing.
-        """
+        """Return the rows of columns."""
         if self.row_type is None:
             return rows_of(batch)
         names = batch.schema.names
@@ -87,36 +91,16 @@ class RowSchema:
         columns = [cells_of(batch.column(name)) for name in self.arrow.names]
         twin = twin_of(self.row_type)
         if twin is None:
-            return list(map(self._make, *columns))
+            make: Callable[..., Any] = self.row_type
+            if dataclasses.is_dataclass(make) and any(
+                each.kw_only for each in dataclasses.fields(make)
+            ):
+                row_type, own = make, self.arrow.names
+                make = lambda *cells: row_type(**dict(zip(own, cells, strict=True)))  # noqa: E731
+            return list(map(make, *columns))
         rows = list(map(twin, *columns))
         deque(map(setattr, rows, repeat("__class__"), repeat(self.row_type)), maxlen=0)
         return rows
-
-    @property
-    def _make(self) -> Callable[..., Any]:
-        row_type = self.row_type
-        assert row_type is not None
-        if dataclasses.is_dataclass(row_type) and any(
-            each.kw_only for each in dataclasses.fields(row_type)
-        ):
-            names = self.arrow.names
-            return lambda *cells: row_type(**dict(zip(names, cells, strict=True)))
-        return row_type
-
-    def _check_keys(self, values: Sequence[Any]) -> None:
-        names = frozenset(self.arrow.names)
-        for row in values:
-            if not isinstance(row, Mapping):
-                raise _refusal(
-                    f"{type(row).__name__} is no dict: map it to one, or give the class of the "
-                    "rows as the schema",
-                    row,
-                )
-            if not row.keys() <= names:
-                try:
-                    refuse_unknown(row, names)
-                except ValueError as error:
-                    raise _refusal(str(error), row) from None
 
     def _column(self, field: "pa.Field", values: Sequence[Any]) -> "pa.Array":
         cells = self._cells(field.name, values)
@@ -190,7 +174,10 @@ def row_schema_of(schema: Any) -> RowSchema:
     if isinstance(schema, RowSchema):
         return schema
     if isinstance(schema, pa.Schema):
-        _check_names(schema.names)
+        names = schema.names
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ConfigError(f"the schema has two columns {twice!r}: a row could hold only one")
         return RowSchema(workable_schema(schema))
     if isinstance(schema, Mapping):
         fields = [field_of(str(name), kind) for name, kind in schema.items()]
@@ -206,11 +193,7 @@ def row_schema_of(schema: Any) -> RowSchema:
 
 
 def inferred_schema(values: Sequence[Any]) -> RowSchema:
-    """Return a schema in which some dicts, dataclasses or NamedTuples fit.
-
-    Raises:
-        OperatorError: they have no fields, or there is none.
-    """
+    """Return a schema in which some dicts, dataclasses or NamedTuples fit."""
     import pyarrow as pa  # noqa: PLC0415 - who needs no columns needs no Arrow
 
     first = values[0]
@@ -240,19 +223,10 @@ def as_table(values: list[Any], schema: RowSchema | None = None) -> Table:
 
     Args:
         schema: what the rows should be; None: as they are.
-
-    Raises:
-        OperatorError: a row does not fit.
     """
     if type(values) is Table:
         return values
     return Table((schema or inferred_schema(values)).table(values))
-
-
-def _check_names(names: Sequence[str]) -> None:
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ConfigError(f"the schema has two columns {twice!r}: a row could hold only one")
 
 
 def _blame_cell(field: "pa.Field", cells: list[Any], values: Sequence[Any]) -> None:

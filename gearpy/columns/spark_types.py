@@ -58,9 +58,6 @@ def exact_schema(
 
     Args:
         is_settled: whether all types are known; else those stay that later values tell.
-
-    Raises:
-        ConfigError: Spark has nothing like a type, or two columns differ by upper case only.
     """
     names = [field.name.casefold() for field in schema]
     mistakes = [
@@ -81,10 +78,6 @@ def exact_schema(
     return pa.schema(fields)
 
 
-def spark_schema(schema: pa.Schema) -> dict[str, Any]:
-    return _spark_struct(schema)
-
-
 def _exact(kind: Any) -> Any:
     for is_refused, fix in _REFUSED:
         if is_refused(kind):
@@ -98,20 +91,12 @@ def _exact(kind: Any) -> Any:
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us") if kind.tz is None else _TIME
     if pa.types.is_decimal(kind):
-        return _exact_decimal(kind)
-    return _exact_nested(kind)
-
-
-def _exact_decimal(kind: Any) -> Any:
-    if kind.precision > _DECIMAL_DIGITS_MAX or not 0 <= kind.scale <= kind.precision:
-        raise ValueError(
-            f"Spark's decimals have {_DECIMAL_DIGITS_MAX} digits at most, and no more of them "
-            "behind the point than there are: map it to one that fits, or to a text"
-        )
-    return pa.decimal128(kind.precision, kind.scale)
-
-
-def _exact_nested(kind: Any) -> Any:
+        if kind.precision > _DECIMAL_DIGITS_MAX or not 0 <= kind.scale <= kind.precision:
+            raise ValueError(
+                f"Spark's decimals have {_DECIMAL_DIGITS_MAX} digits at most, and no more of them "
+                "behind the point than there are: map it to one that fits, or to a text"
+            )
+        return pa.decimal128(kind.precision, kind.scale)
     if pa.types.is_struct(kind):
         inner = [kind.field(place) for place in range(kind.num_fields)]
         return pa.struct([pa.field(each.name, _exact(each.type)) for each in inner])
@@ -123,7 +108,8 @@ def _exact_nested(kind: Any) -> Any:
     raise ValueError("Spark has nothing like it: map it to numbers, texts, or lists of them")
 
 
-def _spark_struct(fields: Any) -> dict[str, Any]:
+def spark_schema(fields: Any) -> dict[str, Any]:
+    """Return the schema of Spark for one of Arrow, or for the fields of a struct."""
     return {
         "type": "struct",
         "fields": [
@@ -141,7 +127,7 @@ def _spark(kind: Any) -> Any:
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_struct(kind):
-        return _spark_struct(kind.field(place) for place in range(kind.num_fields))
+        return spark_schema(kind.field(place) for place in range(kind.num_fields))
     if pa.types.is_map(kind):
         key, value = _spark(kind.key_type), _spark(kind.item_type)
         return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}

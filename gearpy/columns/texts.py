@@ -32,11 +32,7 @@ def is_text(batch: pa.RecordBatch) -> bool:
 
 
 def check_texts(batch: pa.RecordBatch) -> None:
-    """Refuse rows with bytes that are no UTF-8.
-
-    Raises:
-        ValueError: a column has some.
-    """
+    """Refuse rows with bytes that are no UTF-8."""
     own = batch.take(pa.array(range(batch.num_rows), pa.int64()))  # Without what a slice hides.
     for field, column in zip(own.schema, own.columns, strict=True):
         try:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from math import isfinite
 from numbers import Integral, Real
 from reprlib import repr as short_repr
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gearpy.columns.reasons import reason_of
 
@@ -29,6 +29,9 @@ _NO_TIME: Final = (
     "a number is no time as long as nobody knows its unit, so map it, ms as in "
     "datetime.fromtimestamp(ms / 1000, UTC)"
 )
+_BUFFERS: Final = (bytes, bytearray, memoryview)
+_DECODE: Final = "decode it, or give a schema with bytes"
+_DATE: Final = "a datetime has more than the date, take .date()"
 _TAKE_ZONE: Final = (
     "a time zone, and the column has none: take .astimezone(UTC).replace(tzinfo=None), or give a "
     "schema with times of UTC"
@@ -60,11 +63,7 @@ def array_of(field: "pa.Field", cells: list[Any]) -> "pa.Array":
 
 
 def _blame_decimal(kind: "pa.DataType", cells: list[Any]) -> None:
-    """Refuse the first number that has too many digits, which Arrow does not name.
-
-    Raises:
-        ValueError: there is one.
-    """
+    """Refuse the first number that has too many digits, which Arrow does not name."""
     import pyarrow as pa  # noqa: PLC0415 - the type is there, so Arrow is
 
     for cell in cells:
@@ -102,11 +101,7 @@ def _check_nulls(field: "pa.Field", array: "pa.Array", which: str) -> None:
 
 
 def refuse_unknown(names: Iterable[Any], known: Iterable[str]) -> None:
-    """Refuse fields that have no column.
-
-    Raises:
-        ValueError: there is one.
-    """
+    """Refuse fields that have no column."""
     columns = frozenset(known)
     for name in names:
         if name not in columns:
@@ -139,11 +134,7 @@ def check_column(kind: "pa.DataType", values: Sequence[Any]) -> None:
 
 
 def check_cast(given: "pa.DataType", kind: "pa.DataType") -> None:
-    """Refuse the type of a column if Arrow would change its values to those of another type.
-
-    Raises:
-        ValueError: says what to do.
-    """
+    """Refuse the type of a column if Arrow would change its values to those of another type."""
     import pyarrow.types as at  # noqa: PLC0415 - the type is there, so Arrow is
 
     if at.is_dictionary(given) or at.is_dictionary(kind):
@@ -195,11 +186,7 @@ def has_fields(value: Any) -> bool:
 
 
 def field_names(record: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a NamedTuple or dataclass.
-
-    Raises:
-        TypeError: it is none.
-    """
+    """Return the names of the fields of a NamedTuple or dataclass."""
     if isinstance(record, tuple) and hasattr(record, "_fields"):
         return tuple(record._fields)
     if dataclasses.is_dataclass(record):
@@ -308,10 +295,6 @@ def _look_at_moment(kind: Any, value: Any) -> None:
         raise ValueError(f"{value!r} is finer than {kind.unit}: {_ROUND}")
 
 
-def _look_at_duration(kind: Any, value: Any) -> None:
-    _check_unit(kind, value.microseconds, value)
-
-
 _ROUND: Final = "round it, or give a schema with a finer unit"
 
 
@@ -326,34 +309,25 @@ def _check_zone(kind: Any, *, is_aware: bool, shown: object) -> None:
         raise ValueError(f"{shown} has {_TAKE_ZONE if is_aware else _GIVE_ZONE}")
 
 
-def _number_is_no_time(value: Any) -> str:
-    return _NO_TIME if isinstance(value, Real | Decimal) else ""
+_Fix: TypeAlias = Callable[[Any], str]
 
 
-def _take_the_date(value: Any) -> str:
-    return "a datetime has more than the date, take .date()" if isinstance(value, datetime) else ""
-
-
-def _decode(value: Any) -> str:
-    is_bytes = isinstance(value, bytes | bytearray | memoryview)
-    return "decode it, or give a schema with bytes" if is_bytes else ""
-
-
-def _list_it(value: Any) -> str:
-    if isinstance(value, set | frozenset):
-        return "a set has no order, take sorted(...)"
-    return "map it to a list" if isinstance(value, Iterable) else ""
+def _fix(cure: str, *kinds: type) -> _Fix:
+    """Return a function of a refused value that gives the cure for one of these types."""
+    return lambda value: cure if isinstance(value, kinds) else ""
 
 
 _WHOLE: Final = _Check(
     (Real, Decimal), "a whole number", frozenset({int}), bool, look=_look_at_integer
 )
-_TEXT: Final = _Check((str,), "text", frozenset({str}), fix=_decode)
+_TEXT: Final = _Check(
+    (str,), "text", frozenset({str}), fix=_fix(_DECODE, bytes, bytearray, memoryview)
+)
 _BYTES: Final = _Check(
-    (bytes, bytearray, memoryview),
+    _BUFFERS,
     "bytes",
     frozenset({bytes}),
-    fix=lambda value: "encode it" if isinstance(value, str) else "",
+    fix=_fix("encode it", str),
 )
 _SHORT_FLOAT: Final = _Check((Real,), "a number", frozenset(), bool, look=_look_at_short_float)
 #: By the name of a function of `pyarrow.types`; the first that holds counts.
@@ -369,18 +343,30 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "is_large_binary": _BYTES,
     "is_binary_view": _BYTES,
     "is_fixed_size_binary": _BYTES,
-    "is_date": _Check((date,), "a date", frozenset({date}), datetime, fix=_take_the_date),
+    "is_date": _Check((date,), "a date", frozenset({date}), datetime, fix=_fix(_DATE, datetime)),
     "is_time": _Check((time,), "a time of day", look=_look_at_time_of_day),
     "is_timestamp": _Check(
         (datetime,),
         "a datetime",
         pass_all=_are_moments,
         look=_look_at_moment,
-        fix=_number_is_no_time,
+        fix=_fix(_NO_TIME, Real, Decimal),
     ),
-    "is_duration": _Check((timedelta,), "a timedelta", look=_look_at_duration),
+    "is_duration": _Check(
+        (timedelta,),
+        "a timedelta",
+        look=lambda kind, value: _check_unit(kind, value.microseconds, value),
+    ),
 }
-_LIST: Final = _Check((list,), "a list", frozenset({list}), fix=_list_it)
+_LIST: Final = _Check(
+    (list,),
+    "a list",
+    frozenset({list}),
+    fix=lambda value: (
+        _fix("a set has no order, take sorted(...)", set, frozenset)(value)
+        or _fix("map it to a list", Iterable)(value)
+    ),
+)
 _STRUCT: Final = _Check((Mapping,), "a dict", frozenset({dict}))
 _MAP: Final = _Check((Mapping, list), "a dict", frozenset({dict}))
 
@@ -389,29 +375,22 @@ def _check_nested(kind: Any, present: list[Any]) -> None:
     import pyarrow.types as at  # noqa: PLC0415 - the type is there, so Arrow is
 
     if at.is_struct(kind):
-        _check_struct(kind, present)
+        names = frozenset(kind.field(place).name for place in range(kind.num_fields))
+        _look(_STRUCT, kind, present)
+        for value in present:
+            if not value.keys() <= names:
+                refuse_unknown(value, names)
+        for name in sorted(names):
+            check_column(kind.field(name).type, [value.get(name) for value in present])
     elif at.is_map(kind):
         _look(_MAP, kind, present)
-        pairs = [pair for value in present for pair in _pairs(value)]
+        dicts = (value.items() if isinstance(value, Mapping) else value for value in present)
+        pairs = [pair for each in dicts for pair in each]
         check_column(kind.key_type, [key for key, _ in pairs])
         check_column(kind.item_type, [item for _, item in pairs])
     elif hasattr(kind, "value_type"):  # A list of any kind.
         _look(_LIST, kind, present)
         check_column(kind.value_type, [item for value in present for item in value])
-
-
-def _check_struct(kind: Any, present: list[Any]) -> None:
-    names = frozenset(kind.field(place).name for place in range(kind.num_fields))
-    _look(_STRUCT, kind, present)
-    for value in present:
-        if not value.keys() <= names:
-            refuse_unknown(value, names)
-    for name in sorted(names):
-        check_column(kind.field(name).type, [value.get(name) for value in present])
-
-
-def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
-    return value.items() if isinstance(value, Mapping) else value
 
 
 # -- whole columns ----------------------------------------------------------------------------
@@ -430,7 +409,7 @@ _FAMILIES: Final[Mapping[str, Sequence[str]]] = {
     "duration": ("is_duration",),
     "struct": ("is_struct",),
     "map": ("is_map",),
-    "list": ("is_nested",),  # What is nested and neither a struct nor a map.
+    "list": ("is_nested",),  # All else that is nested is a list.
 }
 #: Whose values a column of a kind keeps; Arrow refuses those that do not fit.
 _TAKES: Final[Mapping[str, frozenset[str]]] = {

@@ -5,6 +5,7 @@ gets a type, whole numbers become fractions, records get more fields.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 # Ships no type information.
@@ -17,16 +18,14 @@ from gearpy.messages.table import with_leaves
 #: Of decimals without a schema, as in Spark: 20 digits before the point, and 18 behind it.
 DECIMAL: Final = pa.decimal128(38, 18)
 _DIGITS_MAX: Final = 38
-_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}  # Of whole numbers, by their bits.
+#: Digits of whole numbers, by their bits.
+_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
+_BITS: Final = attrgetter("bit_width")
 _ERRORS: Final = (pa.ArrowException, TypeError, ValueError, ArithmeticError, AttributeError)
 
 
 def type_of_cells(name: str, cells: Any) -> pa.DataType:
-    """Return the type of a column of values in Python; a null for what they do not tell.
-
-    Raises:
-        ValueError: they have no common type.
-    """
+    """Return the type of a column of values in Python; a null for what they do not tell."""
     if isinstance(cells, pa.Array):
         return cells.type
     try:
@@ -37,11 +36,7 @@ def type_of_cells(name: str, cells: Any) -> pa.DataType:
 
 
 def told_type(name: str, cells: Any, told: pa.DataType | None) -> pa.DataType:
-    """Return the type of a column that the program tells, if it keeps these values; else theirs.
-
-    Raises:
-        ValueError: they have no common type.
-    """
+    """Return the type of a column that the program tells, if it keeps these values; else theirs."""
     if told is None or isinstance(cells, pa.Array):
         return type_of_cells(name, cells)
     try:
@@ -62,11 +57,7 @@ def is_open(kind: pa.DataType) -> bool:
 
 
 def wider_schema(one: pa.Schema, other: pa.Schema) -> pa.Schema:
-    """Return a schema with the columns of both; those that one lacks may be null.
-
-    Raises:
-        ValueError: no column keeps the values of two of one name.
-    """
+    """Return a schema with the columns of both; those that one lacks may be null."""
     return pa.schema(_wider_fields(list(one), list(other)))
 
 
@@ -74,9 +65,6 @@ def wider_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     """Return a type that keeps the values of two.
 
     Whether a large whole number can be a fraction is seen when it becomes one.
-
-    Raises:
-        ValueError: there is none.
     """
     at = pa.types
     if one == other or at.is_null(other):
@@ -116,28 +104,24 @@ def _number(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if any(map(at.is_decimal, kinds)):
         if any(map(at.is_floating, kinds)):
             raise ValueError(f"values are {one} and {other}")
-        before, behind = map(max, zip(*map(_digits, kinds), strict=True))
+        digits = (
+            (_DIGITS[kind.bit_width], 0)
+            if at.is_integer(kind)
+            else (kind.precision - kind.scale, kind.scale)
+            for kind in kinds
+        )
+        before, behind = map(max, zip(*digits, strict=True))
         if before + behind > _DIGITS_MAX and not all(map(at.is_decimal, kinds)):
             before = _DIGITS_MAX - behind  # Whether a number has fewer digits is seen later.
         if before + behind > _DIGITS_MAX:
             raise ValueError(f"values of {one} and {other} have more than {_DIGITS_MAX} digits")
         return pa.decimal128(_DIGITS_MAX, behind)
     if any(map(at.is_floating, kinds)):
-        return pa.float64() if any(map(at.is_integer, kinds)) else max(kinds, key=_bits)
+        return pa.float64() if any(map(at.is_integer, kinds)) else max(kinds, key=_BITS)
     if at.is_signed_integer(one) == at.is_signed_integer(other):
-        return max(kinds, key=_bits)
+        return max(kinds, key=_BITS)
     unsigned = next(kind for kind in kinds if at.is_unsigned_integer(kind))
     return pa.uint64() if unsigned.bit_width == pa.uint64().bit_width else pa.int64()
-
-
-def _bits(kind: pa.DataType) -> int:
-    return int(kind.bit_width)
-
-
-def _digits(kind: pa.DataType) -> tuple[int, int]:
-    if pa.types.is_integer(kind):
-        return _DIGITS[kind.bit_width], 0
-    return kind.precision - kind.scale, kind.scale
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -157,10 +141,6 @@ def _moment(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.timestamp("us", one.tz if one.tz == other.tz else "UTC")
 
 
-def _struct(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    return pa.struct(_wider_fields(list(one), list(other)))
-
-
 def _list(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     item = one.value_field
     may_be_null = item.nullable or other.value_field.nullable
@@ -174,10 +154,6 @@ def _map(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.map_(wider_type(one.key_type, other.key_type), item)
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return hasattr(kind, "value_field") and not pa.types.is_map(kind)
-
-
 _FAMILIES: Final = (
     (_is_number, _number),
     (_is_text, lambda *_: pa.string()),
@@ -186,7 +162,7 @@ _FAMILIES: Final = (
     (pa.types.is_date, lambda *_: pa.date32()),
     (pa.types.is_time, lambda *_: pa.time64("us")),
     (pa.types.is_duration, lambda *_: pa.duration("us")),
-    (pa.types.is_struct, _struct),
+    (pa.types.is_struct, lambda one, other: pa.struct(_wider_fields(list(one), list(other)))),
     (pa.types.is_map, _map),
-    (_is_list, _list),
+    (lambda kind: hasattr(kind, "value_field"), _list),
 )

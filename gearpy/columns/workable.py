@@ -42,26 +42,22 @@ def workable_batch(batch: "pa.RecordBatch") -> "pa.RecordBatch":
     return batch.from_arrays(list(map(workable_column, batch.columns)), schema=schema)
 
 
-def workable_column(column: "pa.Array") -> "pa.Array":
-    return in_microseconds(_pickable(column))
-
-
 def _pickable_type(kind: "pa.DataType") -> "pa.DataType":
     return with_leaves(kind, _pickable_leaf)
 
 
-def _pickable(column: "pa.Array") -> "pa.Array":
+def workable_column(column: "pa.Array") -> "pa.Array":
     import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
     import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
 
     kind = _pickable_type(column.type)
-    if kind == column.type:
-        return column
     if pa.types.is_run_end_encoded(column.type) and column.type.value_type == kind:
-        return pc.run_end_decode(column)
-    if _is_cast_soundly(column.type):
-        return column.cast(kind)
-    return pa.array(column.to_pylist(), kind)
+        column = pc.run_end_decode(column)
+    elif kind != column.type and _is_cast_soundly(column.type):
+        column = column.cast(kind)
+    elif kind != column.type:
+        column = pa.array(column.to_pylist(), kind)
+    return in_microseconds(column)
 
 
 def _pickable_leaf(kind: "pa.DataType") -> "pa.DataType":

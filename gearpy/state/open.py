@@ -37,9 +37,6 @@ def open_state(
             parts, is deleted and made anew.
         now_ms: wall time in ms since the epoch.
         watermark_ms: how far event time has come; asked now, then `KeyedState.advance` tells it.
-
-    Raises:
-        ConfigError: the name leads out of the folder, or the folder is not named.
     """
     store: CellStore
     if settings.backend == "heap":

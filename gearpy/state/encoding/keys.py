@@ -115,9 +115,6 @@ def decode_key(data: bytes, registry: RecordRegistry = DEFAULT_REGISTRY) -> Any:
     Args:
         data: the bytes.
         registry: has the classes of keys.
-
-    Raises:
-        ProtocolError: no key gives these bytes, or its class is not registered here.
     """
     if not data:
         return NO_KEY

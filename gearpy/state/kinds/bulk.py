@@ -113,7 +113,6 @@ class Changed:
                 yield Chunk(self.table, some, list(compress(values, changed)))
 
     def release(self) -> None:
-        """Free what nobody uses; the new values may be compared with the next."""
         drain(self.before)
         if self.is_last:
             drain(self.values or [])
@@ -159,11 +158,7 @@ class BulkState:
         return estimated_bytes(self._held())
 
     def restored(self) -> Iterator[tuple[Any, dict[Any, Any]]]:
-        """Yield namespaces and the pairs that were kept in each; they are not kept here.
-
-        Raises:
-            ProtocolError: they are malformed, or a class is not registered here.
-        """
+        """Yield namespaces and the pairs that were kept in each; they are not kept here."""
         while self.left:
             table, cells = self.left.popitem()
             pairs = dict[Any, Any]()
@@ -185,9 +180,6 @@ class BulkState:
 
         If so, all become what they would be stored as. Give it few at a time: each is read again
         while it is in the processor's cache.
-
-        Raises:
-            OperatorError: a value cannot be stored.
         """
         fixed, within = _ATOMS_AND_TUPLES, values
         for _ in range(_TUPLES_DEPTH_MAX):  # Nothing is called for each: there may be millions.
@@ -209,9 +201,6 @@ class BulkState:
 
         The collector visits a million lists or tuples that wait to be stored again and again, which
         stops the task for some 100 ms. It does not visit bytes.
-
-        Raises:
-            OperatorError: a value cannot be stored.
         """
         pack, known = atoms_packer(), 0
         for _ in steps:
@@ -262,7 +251,6 @@ class BulkState:
             self.copies.add(copying)
 
     def snapshot(self) -> "BulkDelta | None":
-        """Hand over the changes since the last call; None if there are none."""
         if not self._changes:
             return None
         changes, self._changes = self._changes, []
@@ -284,11 +272,7 @@ class BulkDelta:
         self._is_keyed = is_keyed
 
     def sections(self) -> Iterator[Section]:
-        """Yield all changes.
-
-        Raises:
-            OperatorError: a key cannot be stored, or a value that was given.
-        """
+        """Yield all changes."""
         chunks = chain.from_iterable(each.chunks() for each in self._changes)
         try:
             yield from sections_of_chunks(chunks, is_keyed=self._is_keyed)
@@ -310,11 +294,7 @@ class Bulks:
         self._restored: Tables = {}
 
     def load(self, section: Section) -> Section | None:
-        """Take the bulk state out of a section; return the rest of it, if there is any.
-
-        Raises:
-            ProtocolError: it is no section.
-        """
+        """Take the bulk state out of a section; return the rest of it, if there is any."""
         if _MARK not in section.body:
             return section
         rest: dict[bytes, bytes | None] = {}

@@ -135,11 +135,7 @@ class ChangedPairs:
             self._noted.update(keys)
 
     def tell(self) -> None:
-        """Hand over the changes since the last call.
-
-        Raises:
-            OperatorError: a value cannot be stored.
-        """
+        """Hand over the changes since the last call."""
         self.settle()
         size, noted, changes = len(self.values), self._noted, self._changes
         amount = size if noted is None else len(noted)
@@ -176,11 +172,7 @@ class ChangedPairs:
             self._use(self.held)
 
     def tell_again(self) -> None:
-        """Have all pairs handed over once more, as if none had been.
-
-        Raises:
-            OperatorError: a value cannot be stored.
-        """
+        """Have all pairs handed over once more, as if none had been."""
         self.settle()
         self._before, self._noted, self._changes = [], None, len(self.values) + 1
 
@@ -190,11 +182,7 @@ class ChangedPairs:
             self._kept.delete(self.values, self._namespace, count=self._stored)
 
     def settle(self) -> None:
-        """Finish at once what is done in steps; then all is in the dict again.
-
-        Raises:
-            OperatorError: a value cannot be stored.
-        """
+        """Finish at once what is done in steps; then all is in the dict again."""
         if self.held is not None:
             finish(self._copying)
             finish(self._merging)

@@ -37,11 +37,7 @@ class Declared:
             self._restored = {tag.path: tag for tag in restored}
 
     def declare(self, tag: Tag, duration: Duration | None, clock: ClockName) -> Ttl | None:
-        """Take a tag; return the time to live of its values.
-
-        Raises:
-            ConfigError: it is the tag of another state, or its name or time to live is none.
-        """
+        """Take a tag; return the time to live of its values."""
         tag.encode()  # Refuses what is no name.
         ttl = self._ttl(duration, clock)
         if (before := self._tags.get(tag.path)) is not None:

@@ -45,7 +45,6 @@ class State:
         return f"<{type(self).__name__} {self.binding.tag.name!r}>"
 
     def _here(self) -> bytes:
-        """Return the table of the namespace at hand."""
         part = self._place.part
         if part is not self._part:
             self._part, self._table = part, self._tag + part

@@ -61,11 +61,7 @@ class Place:
 
 
 def part_of(namespace: Any) -> bytes:
-    """Return a namespace as part of the name of a table; None is no namespace.
-
-    Raises:
-        ConfigError: it is nothing that can be a key, or too long.
-    """
+    """Return a namespace as part of the name of a table; None is no namespace."""
     return NO_NAMESPACE if namespace is None else namespace_part(encode_key(namespace))
 
 

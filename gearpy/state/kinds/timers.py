@@ -159,7 +159,7 @@ class KeyTimers:
         self._processing = _DomainTimers(store, timers_tag(path, "processing"), "processing")
         #: While timers on event time fire: up to where one that is set comes in a chain.
         self._stands_until_ms: int | None = None
-        self._link = 0  # Of the timer that fires, in its chain.
+        self._link = 0  # Number in its chain of the timer that fires.
         self._links: dict[tuple[bytes, bytes, bytes], int] = {}
 
     def event_time(self, at_ms: EventTime, tag: str = "") -> None:

@@ -69,11 +69,7 @@ class Tag(NamedTuple):
         return f"a {self.kind} with coder {self.coder!r}{ttl}"
 
     def encode(self) -> bytes:
-        """Return the first bytes of all its cells.
-
-        Raises:
-            ConfigError: the name is too long, empty or has a character that it cannot have.
-        """
+        """Return the first bytes of all its cells."""
         if not all(self.path) or any("\0" in name for name in self.path):
             raise ConfigError(f"a state cannot have the name {self.name!r}: choose another one")
         letter = _LETTERS[self.kind]
@@ -87,11 +83,7 @@ class Tag(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> "Tag":
-        """Return the tag of a cell or table.
-
-        Raises:
-            ProtocolError: it has none.
-        """
+        """Return the tag of a cell or table."""
         try:
             text = data[1 : 1 + data[0]].decode("utf-8", "surrogatepass")
             words, *path = text.split("\0")
@@ -105,11 +97,7 @@ class Tag(NamedTuple):
 
 
 def namespace_part(namespace: bytes) -> bytes:
-    """Return the bytes of a namespace in the name of a table, behind the tag.
-
-    Raises:
-        ConfigError: it is too long.
-    """
+    """Return the bytes of a namespace in the name of a table, behind the tag."""
     if len(namespace) > _NAMESPACE_BYTES_MAX:
         raise ConfigError(
             f"a namespace has {len(namespace)} bytes, at most {_NAMESPACE_BYTES_MAX} are taken: "
@@ -143,11 +131,7 @@ def entry_cell(table: bytes, key: bytes, entry: bytes) -> bytes:
 
 
 def table_of(cell: bytes) -> bytes:
-    """Return the table of a cell.
-
-    Raises:
-        ProtocolError: it is no cell.
-    """
+    """Return the table of a cell."""
     try:
         at = 1 + cell[0]
         end = at + _U16.size + (cell[at] << 8 | cell[at + 1])
@@ -159,11 +143,7 @@ def table_of(cell: bytes) -> bytes:
 
 
 def split_head(rest: bytes) -> tuple[bytes, bytes]:
-    """Split the part of an entry's cell behind its table into key and entry.
-
-    Raises:
-        ProtocolError: it has none.
-    """
+    """Split the part of an entry's cell behind its table into key and entry."""
     start, size = 1, rest[0] if rest else _LONG_KEY
     if size == _LONG_KEY:
         start += _U32.size
@@ -205,11 +185,7 @@ def pack_stored(value: Stored) -> bytes:
 
 
 def expires_ms_of(value: Stored) -> int:
-    """Return when a stored value of a tag that expires does so.
-
-    Raises:
-        ProtocolError: it does not say so.
-    """
+    """Return when a stored value of a tag that expires does so."""
     if type(value) is not Stamped and len(value) < _EXPIRES.size:
         raise ProtocolError("malformed value of a state that expires")
     expires_ms: int = value[0] if type(value) is Stamped else _EXPIRES.unpack_from(value)[0]
@@ -238,11 +214,7 @@ class Run(NamedTuple):
 
 
 def runs_of(section: Section) -> Iterator[Run]:
-    """Return the cells of a section, each table once.
-
-    Raises:
-        ProtocolError: it is no map of cells.
-    """
+    """Return the cells of a section, each table once."""
     try:
         cells = msgpack.unpackb(section.body, raw=False, strict_map_key=False)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
@@ -255,11 +227,7 @@ def runs_of(section: Section) -> Iterator[Run]:
 
 
 def runs_in(cells: Mapping[bytes, bytes | None]) -> Iterator[Run]:
-    """Yield cells in their order, each table once.
-
-    Raises:
-        ProtocolError: one of them is no cell.
-    """
+    """Yield cells in their order, each table once."""
     order = sorted(cells)
     values = list(map(cells.__getitem__, order))
     start = 0

@@ -138,7 +138,7 @@ def drain(items: dict[Any, Any] | list[Any]) -> None:
     while items:
         if isinstance(items, list):
             del items[-_FREED_AT_ONCE:]
-        else:  # What is called for each runs in C; what it yields is forgotten at once.
+        else:  # Each call runs in C; its result is forgotten at once.
             deque(map(dict.popitem, repeat(items, min(_FREED_AT_ONCE, len(items)))), maxlen=0)
 
 

@@ -135,7 +135,6 @@ class DiskStore:
             self._changes.setdefault(table, {})[key] = {entry: value}
 
     def _lately(self, table: bytes, key: bytes) -> Cells:
-        """Return the entries of a collection, from all layers."""
         found: Cells = {}
         for layer in reversed(self._layers):
             found.update(layer.get(table, _NOTHING).get(key, _NOTHING))
@@ -225,7 +224,6 @@ class DiskStore:
         return self._all, self._all.copied(self._file)
 
     def close(self) -> None:
-        """Delete the file."""
         if self._all is not None:
             self._all.release()
         self._file.close()
@@ -300,7 +298,6 @@ class _AllDelta:
             yield
 
     def sections(self) -> Iterator[Section]:
-        """Yield all cells; what the layers have counts more than what the file has."""
         assert not self.is_released, "a released delta is not asked for again"
         yield from sections_of_cells(self._from_copy(), self._reads)
         for layer in self._layers:
@@ -316,7 +313,6 @@ class _AllDelta:
                 yield group_of(split_cell(cell)[1]), cell, value
 
     def release(self) -> None:
-        """Let the task move its changes to the file again."""
         for layer in self._layers:
             layer.release()
         self.is_released = True
@@ -326,11 +322,7 @@ class _AllDelta:
 
 
 def folder_of(folder: str, name: str) -> Path:
-    """Return the folder of a task's file.
-
-    Raises:
-        ConfigError: the name leads somewhere else.
-    """
+    """Return the folder of a task's file."""
     parts = PurePath(name).parts
     if not parts or PurePath(name).is_absolute() or ".." in parts:
         raise ConfigError(f"state cannot have the name {name!r}: it must lead into its folder")

@@ -226,7 +226,6 @@ class DiskCells:
         return self._txn
 
     def close(self) -> None:
-        """Delete the file. Does nothing when called again."""
         txn, env = self._txn, self._env
         self._txn = self._env = None
         if txn is not None:
@@ -256,7 +255,6 @@ class DiskQueue:
 
     @property
     def first_ms(self) -> int | None:
-        """The earliest time."""
         if not self._is_known:
             found = self._first()
             self._first_ms = None if found is None else self._time_of(found[0])

@@ -36,7 +36,7 @@ _PORTION_BYTES: Final = 4 << 20
 _SECTION_BYTES: Final = 1 << 20
 _WAITING_BYTES: Final = 128 << 20
 
-# Of the hash of a text only those bits are asked for that make its group. They come from these of
+# Only the bits of a hash that make its group are needed. They come from these of
 # the factor; so numbers are small.
 _FACTOR: Final = 0x9E3779B97F4A7C15 & (1 << 32 + KEY_GROUPS.bit_length() - 1) - 1
 _MASK: Final = KEY_GROUPS - 1
@@ -51,7 +51,7 @@ _TAG_OF: Final = itemgetter(slice(1))
 _TEXT_OF: Final = itemgetter(slice(1, None))
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _MAP: Final = Struct(">BI")
-_MAP_TAG: Final = 0xDF  # Of a map in msgpack, however large.
+_MAP_TAG: Final = 0xDF  # Begins a map in msgpack, however large.
 # Sizes of lists up to which the header has so many bytes.
 _HEADERS: Final = ((15, 1), ((1 << 16) - 1, 3), ((1 << 32) - 1, 5))
 
@@ -86,9 +86,6 @@ def sections_of_chunks(chunks: Iterable[Chunk], *, is_keyed: bool) -> Iterator[S
     Args:
         chunks: up to `CHUNK` keys each.
         is_keyed: cells belong to the groups of their keys; else to the task.
-
-    Raises:
-        ConfigError: a key cannot be stored.
     """
     return sections_of_cell_chunks(
         CellChunk(
@@ -113,11 +110,7 @@ def sections_of_cell_chunks(chunks: Iterable[CellChunk]) -> Iterator[Section]:
 
 
 def cells_of(table: bytes, keys: Sequence[Any]) -> list[bytes]:
-    """Return the cell of each key.
-
-    Raises:
-        ConfigError: it can be no key, or could not be given back.
-    """
+    """Return the cell of each key."""
     kinds = set(map(type, keys))
     if kinds == {str}:
         return list(map((table + b"s").__add__, _texts(keys)))

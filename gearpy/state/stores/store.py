@@ -68,11 +68,7 @@ class CellStore(Protocol):
     """
 
     def load(self, section: Section) -> None:
-        """Load a section of a checkpoint, oldest sections first. Only before the first use.
-
-        Raises:
-            ProtocolError: the body is no such map.
-        """
+        """Load a section of a checkpoint, oldest sections first. Only before the first use."""
         ...
 
     def snapshot(self) -> StateDelta | None:

@@ -61,7 +61,6 @@ class _Segment:
 
     @property
     def wake_ms(self) -> int | None:
-        """The time at which there is something to do; 0 is now."""
         head = self.head
         if head is not None and (head.is_ready or head.passed_ms > self.told_ms):
             return 0
@@ -133,10 +132,18 @@ class ChainTask(Task):
         self._full = 0  # Place of the stage for want of whose room a job has stopped.
 
     def on_start(self, start_time_ms: int) -> None:
-        """Make the stages; each goes on from where it was."""
         self._stages = self._make_stages(self.context)
-        kept = self._restored(self.context.resume or {})
-        for place, (stage, state) in enumerate(zip(self._stages, kept, strict=True)):
+        made = self._stages
+        places = [str(place) for place in range(len(made))]
+        ids = self.context.step_ids = made.ids if isinstance(made, StagesOfSteps) else places
+        kept: Mapping[str, bytes] = (self.context.resume or {}).get(STEPS, {})
+        if unknown := kept.keys() - set(ids):
+            raise ConfigError(
+                f"snapshot has a step {min(unknown)!r}, the program has {', '.join(ids)}: "
+                "it is of another program"
+            )
+        states = [kept.get(each, b"") for each in ids]
+        for place, (stage, state) in enumerate(zip(made, states, strict=True)):
             stage.place = place
             stage.restore(decode_state(state))
         self._with = {
@@ -144,23 +151,17 @@ class ChainTask(Task):
         }
         self._deferring = {place: stage for place, stage in enumerate(self._stages) if stage.defers}
         self.keeps_times = all(stage.keeps_times for stage in self._stages)
-        self._first, *others = segments = _segments_of(self._stages)
+        segments: list[_Segment] = []
+        first, head = 0, None
+        for place, stage in enumerate(made):
+            if stage.defers:
+                segments.append(_Segment(first, head, made[first : place + 1]))
+                first, head = place + 1, stage
+        segments.append(_Segment(first, head, made[first:]))
+        self._first, *others = segments
         self._active = segments if self._first.timed else others
         self.may_wait = bool(self._deferring or self._with["may_end_epoch"])
         self.may_wake = bool(self._active)
-
-    def _restored(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
-        """Return the state that each stage goes on from, and let it find its keyed state."""
-        made = self._stages
-        places = [str(place) for place in range(len(made))]
-        ids = self.context.step_ids = made.ids if isinstance(made, StagesOfSteps) else places
-        kept: Mapping[str, bytes] = resume.get(STEPS, {})
-        if unknown := kept.keys() - set(ids):
-            raise ConfigError(
-                f"snapshot has a step {min(unknown)!r}, the program has {', '.join(ids)}: "
-                "it is of another program"
-            )
-        return [kept.get(each, b"") for each in ids]
 
     def snapshot(self) -> dict[str, Any]:
         kept = [state_pieces(stage.name, stage.snapshot()) for stage in self._stages]
@@ -179,7 +180,6 @@ class ChainTask(Task):
             stage.commit(epoch)
 
     def on_batch(self, batch: Batch) -> Iterator[Batch | None]:
-        """Push the records through all stages."""
         values = batch.values
         if len(values) == 1 and isinstance(first := values[0], Midway):
             # At once: a segment may wait there, and can run no second thing.
@@ -189,7 +189,6 @@ class ChainTask(Task):
         return self._left_for_room(job) if self._deferring else job
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch | None]:
-        """Tell each stage, and push its records through the stages behind it."""
         job = self._advance(self._first, watermark_ms)
         if not self._deferring:
             return job
@@ -197,11 +196,15 @@ class ChainTask(Task):
 
     @property
     def wake_ms(self) -> int | None:
-        """The time at which a stage has something to yield by itself, and may."""
         if not self._active:
             return None
         return min(
-            (at for segment in self._active if (at := self._wake_of(segment)) is not None),
+            (
+                at
+                for segment in self._active
+                if self._may_run(segment)
+                and (at := segment.wake_ms if segment.work is None else 0) is not None
+            ),
             default=None,
         )
 
@@ -269,7 +272,6 @@ class ChainTask(Task):
         return next(filter(None, waits), "")
 
     def on_stop(self, *, completed: bool) -> None:
-        """Close all stages, also when one of them raises."""
         errors = []
         for stage in self._stages:
             try:
@@ -282,11 +284,6 @@ class ChainTask(Task):
     @property
     def hold_ms(self) -> int:
         return min([stage.hold_ms for stage in self._with["hold_ms"]], default=MAX_MS)
-
-    def _wake_of(self, segment: _Segment) -> int | None:
-        if not self._may_run(segment):
-            return None
-        return segment.wake_ms if segment.work is None else 0
 
     def _may_run(self, segment: _Segment) -> bool:
         """Tell whether a segment is behind all work left, or owns the last of it and has room."""
@@ -344,22 +341,8 @@ class ChainTask(Task):
             yield from self._push(place + 1, results, patient=patient)
 
 
-def _segments_of(stages: Sequence[Stage]) -> list[_Segment]:
-    segments: list[_Segment] = []
-    first, head = 0, None
-    for place, stage in enumerate(stages):
-        if stage.defers:
-            segments.append(_Segment(first, head, stages[first : place + 1]))
-            first, head = place + 1, stage
-    return [*segments, _Segment(first, head, stages[first:])]
-
-
 def check_no_messages(operator: str, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-    """Refuse a message within a record, of which a function has made many, as a rule.
-
-    Raises:
-        OperatorError: the value of one of the first records is one.
-    """
+    """Refuse a message within a record, of which a function has made many, as a rule."""
     if type(values) is not list:
         return
     kinds = set(map(type, values[:_LOOKED_AT]))

@@ -14,7 +14,7 @@ from gearpy.core.base.one_key import one_key
 from gearpy.core.window.event_order import EventOrder, Held
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
-from gearpy.messages.data import Batch, Message, Origin
+from gearpy.messages.data import Batch, Message
 from gearpy.messages.late_time import LateTime, late_places, late_time, promise_of
 from gearpy.state.encoding.keys import encode_key
 from gearpy.state.kinds.bulk import BulkState
@@ -26,7 +26,7 @@ from gearpy.wire.values.payload import encode_value
 #: Which records wait: late ones only, or all.
 Waits: TypeAlias = Literal["late", "all"]
 
-_FIELDS: Final = 6  # Of a record that waits.
+_FIELDS: Final = 6  #: Fields of a record that waits.
 _place: Final = itemgetter(0)
 _time: Final = itemgetter(4)
 _value: Final = itemgetter(5)
@@ -74,7 +74,9 @@ class EventGate:
         """Return the records that need not wait, in their order; let the others wait."""
         values, timestamps = batch.values, batch.timestamps
         late = late_places(timestamps) if batch.has_late else ()
-        if self._waits_all and not self._has_order(batch.origin, late):
+        origin, is_alone = batch.origin, self._has_one_source and not len(self._order)
+        is_sorted = is_alone and origin.is_sorted and not late
+        if self._waits_all and not (origin.is_by_arrival or is_sorted):
             self._hold(batch)
             return Batch([], [])
         if not late:
@@ -110,7 +112,6 @@ class EventGate:
             yield MIN_MS, Batch(values, times)
 
     def restore(self, place: int, operator: str) -> None:
-        """Go on with the waiting records; called once, before all else."""
         is_keyed = self._key is not None
         self._kept = step_bulk(
             self._context, "waiting", place, operator=operator, is_keyed=is_keyed
@@ -153,11 +154,6 @@ class EventGate:
             some = [told.popitem()[0] for _ in range(min(PIECE, len(told)))]
             gone += [key for key in some if key not in place_of]
             yield
-
-    def _has_order(self, origin: Origin, late: Sequence[int]) -> bool:
-        if origin.is_by_arrival:
-            return True
-        return self._has_one_source and origin.is_sorted and not late and not len(self._order)
 
     def _hold(self, batch: Batch) -> None:
         values, timestamps, origin = batch.values, batch.timestamps, batch.origin

@@ -87,7 +87,6 @@ class FusedStage(Stage):
         self._code: CodeType = names["loop"].__code__
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the results in portions, in order."""
         try:
             for results in self._loop(batch):
                 if type(results.values[0]) is CoroutineType:
@@ -115,8 +114,17 @@ class FusedStage(Stage):
             if frame.f_code is self._code and line in self._line_of:
                 index, variable = self._line_of[line]
                 many = frame.f_locals.get("many")
-                if line in self._takes and isinstance(raised, TypeError) and not _can_iterate(many):
-                    raised = _no_iterable(many)
+                if (
+                    line in self._takes
+                    and isinstance(raised, TypeError)
+                    and not (hasattr(type(many), "__iter__") or hasattr(type(many), "__getitem__"))
+                ):
+                    if type(many) is CoroutineType:
+                        many.close()
+                    raised = TypeError(
+                        f"flat_map(f) must return an iterable, it returned {shown(many)}; use map, "
+                        "or return [] for nothing"
+                    )
                 return operator_error(
                     self._operators[index].name,
                     raised,
@@ -137,21 +145,8 @@ class FusedStage(Stage):
         )
         for each in out:
             if type(each) is CoroutineType:
-                each.close()  # Else Python warns of each.
+                each.close()  # Python would warn of each.
         return blamed
-
-
-def _can_iterate(many: Any) -> bool:
-    return hasattr(type(many), "__iter__") or hasattr(type(many), "__getitem__")
-
-
-def _no_iterable(many: Any) -> BaseException:
-    if type(many) is CoroutineType:
-        many.close()
-    return TypeError(
-        f"flat_map(f) must return an iterable, it returned {shown(many)}; use map, or return [] "
-        "for nothing"
-    )
 
 
 def fused_stages(

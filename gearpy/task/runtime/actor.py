@@ -103,9 +103,7 @@ _LINK_MESSAGES = frozenset(
 class TaskEvents(Protocol):
     """Receives the events of a task actor for its executor. Called on the task's thread."""
 
-    def on_task_started(self, task_id: TaskId) -> None:
-        """The task runs."""
-        ...
+    def on_task_started(self, task_id: TaskId) -> None: ...
 
     def on_task_failed(self, task_id: TaskId, error: ErrorCard, kind: FailureKind) -> None:
         """The task raised or lost messages, and does nothing more."""
@@ -115,13 +113,9 @@ class TaskEvents(Protocol):
         """The task was stopped; ``error`` is the exception of its `on_stop`."""
         ...
 
-    def on_task_snapshot(self, task_id: TaskId, snapshot: TaskSnapshot) -> None:
-        """The task has ended an epoch."""
-        ...
+    def on_task_snapshot(self, task_id: TaskId, snapshot: TaskSnapshot) -> None: ...
 
-    def on_task_committed(self, task_id: TaskId, epoch: int) -> None:
-        """The task has committed an epoch, and all epochs before it."""
-        ...
+    def on_task_committed(self, task_id: TaskId, epoch: int) -> None: ...
 
     def on_record_quarantined(
         self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
@@ -190,7 +184,6 @@ class TaskActor(BatchActor[TaskMessage]):
         self._named_work = named_turn(TaskActor._work, runner.info.operator)
 
     def receive_batch(self, messages: list[TaskMessage]) -> None:
-        """Take everything that came, then work for one turn."""
         turns = self._board.turns
         turns.begin(self._task_id, self._clock_ms())
         try:
@@ -207,13 +200,54 @@ class TaskActor(BatchActor[TaskMessage]):
             for message in messages:
                 self._take(message)
             if self._running:
-                self._turn()
+                wake_ms = self._runner.turn()
+                while self._runner.outbox:
+                    try:
+                        self._transport.send(self._runner.outbox)
+                        self._runner.outbox.clear()
+                    except CannotTravel as error:
+                        self._runner.on_unsent(error)
+                if self._runner.snapshots or self._runner.rejected or self._runner.committed:
+                    for snapshot in self._runner.snapshots:
+                        self._events.on_task_snapshot(self._task_id, snapshot)
+                    for epoch in self._runner.committed:
+                        self._events.on_task_committed(self._task_id, epoch)
+                    for record in self._runner.rejected:
+                        self._events.on_record_quarantined(
+                            self._task_id, record.value, record.event_time_ms, record.error
+                        )
+                    self._runner.snapshots.clear()
+                    self._runner.committed.clear()
+                    self._runner.rejected.clear()
+                    self._hand_over_recordings()
+                now_ms = self._clock_ms()
+                # Its clock at rest must be true for as long as that lasts.
+                if wake_ms is None or wake_ms > now_ms or now_ms >= self._report_at_ms:
+                    self._report_at_ms = now_ms + self._report_interval_ms
+                    self._board.post(self._runner.clock())
+                self._plan_turn(wake_ms, now_ms)
         except GearpyError as error:
-            self._fail(error)
+            self._running = False
+            self._stopped = True
+            self._post_last_clock()
+            where = (
+                error.operator if isinstance(error, OperatorError) else self._runner.info.operator
+            )
+            recorder, is_source = self._runner.recorder, not self._runner.info.upstream
+            can_repeat = is_source or (recorder is not None and recorder.leads_here)
+            epoch = self._runner.epoch if can_repeat else 0
+            card = card_of(error, operator=where, task=str(self._task_id), epoch=epoch)
+            if recorder is not None:
+                recorder.fail(self._runner.epoch, card.cause)
+                self._hand_over_recordings()
+            self._events.on_task_failed(self._task_id, card, kind_of(error))
+            try:
+                self._runner.stop(completed=False)
+            except OperatorError as second:
+                _log.warning("task %s failed, and then its stop: %s", self._task_id, second)
             self._answer_stop(messages)
 
     def on_stop(self) -> None:
-        """Stop the user's task unless it was stopped before."""
         error = self._stop_task(completed=False)
         if error is not None:
             _log.warning("task %s failed as it was stopped: %s", self._task_id, error.cause)
@@ -224,69 +258,28 @@ class TaskActor(BatchActor[TaskMessage]):
                 self._runner.receive(message)  # type: ignore[arg-type] # it is one of a link
         elif isinstance(message, _Wake):
             self._wake_at_ms = None
-        elif isinstance(message, StartTask):
-            self._start(message)
+        elif isinstance(message, StartTask) and not self._stopped:
+            if not self._running:  # Asked again, it only answers again.
+                self._runner.context.wake = partial(_signal, self.context.self_ref)
+                self._runner.halt(message.halt_ms)
+                self._runner.open(message.start_time_ms)
+                self._running = True
+            self._events.on_task_started(self._task_id)
         elif isinstance(message, StopTask):
             error = self._stop_task(completed=message.completed)
             self._events.on_task_stopped(self._task_id, error)
-        elif isinstance(message, _ForRunner):
-            self._pass_on(message)
+        elif isinstance(message, CutEpoch):
+            self._runner.cut(message.epoch, message.cut_time_ms, is_last=message.is_last)
+        elif isinstance(message, HaltTask):
+            self._runner.halt(message.time_ms)
+        elif isinstance(message, CommitTask):
+            self._runner.commit(message.epoch)
+        elif isinstance(message, TellAgain):
+            self._runner.tell_again()
+        elif isinstance(message, InjectMessage):
+            self._runner.inject(message.value, message.event_time_ms)
         elif isinstance(message, _Turn):
             self._turn_queued = False
-
-    def _pass_on(self, message: _ForRunner) -> None:
-        match message:
-            case CutEpoch():
-                self._runner.cut(message.epoch, message.cut_time_ms, is_last=message.is_last)
-            case HaltTask():
-                self._runner.halt(message.time_ms)
-            case CommitTask():
-                self._runner.commit(message.epoch)
-            case TellAgain():
-                self._runner.tell_again()
-            case InjectMessage():
-                self._runner.inject(message.value, message.event_time_ms)
-
-    def _start(self, message: StartTask) -> None:
-        if self._stopped:
-            return
-        if not self._running:  # Asked again, it only answers again.
-            self._runner.context.wake = partial(_signal, self.context.self_ref)
-            self._runner.halt(message.halt_ms)
-            self._runner.open(message.start_time_ms)
-            self._running = True
-        self._events.on_task_started(self._task_id)
-
-    def _turn(self) -> None:
-        wake_ms = self._runner.turn()
-        while self._runner.outbox:
-            try:
-                self._transport.send(self._runner.outbox)
-                self._runner.outbox.clear()
-            except CannotTravel as error:
-                self._runner.on_unsent(error)
-        if self._runner.snapshots or self._runner.rejected or self._runner.committed:
-            self._hand_over()
-        now_ms = self._clock_ms()
-        # What it tells at rest must be true for as long as that lasts.
-        if wake_ms is None or wake_ms > now_ms or now_ms >= self._report_at_ms:
-            self._report_at_ms = now_ms + self._report_interval_ms
-            self._board.post(self._runner.clock())
-        self._plan_turn(wake_ms, now_ms)
-
-    def _hand_over(self) -> None:
-        for snapshot in self._runner.snapshots:
-            self._events.on_task_snapshot(self._task_id, snapshot)
-        for epoch in self._runner.committed:
-            self._events.on_task_committed(self._task_id, epoch)
-        for record in self._runner.rejected:
-            self._events.on_record_quarantined(
-                self._task_id, record.value, record.event_time_ms, record.error
-            )
-        self._runner.snapshots.clear()
-        self._runner.committed.clear()
-        self._runner.rejected.clear()
-        self._hand_over_recordings()
 
     def _hand_over_recordings(self) -> None:
         if (recorder := self._runner.recorder) is not None:
@@ -310,24 +303,6 @@ class TaskActor(BatchActor[TaskMessage]):
     def _answer_stop(self, messages: list[TaskMessage]) -> None:
         if any(isinstance(message, StopTask) for message in messages):
             self._events.on_task_stopped(self._task_id, None)
-
-    def _fail(self, error: GearpyError) -> None:
-        self._running = False
-        self._stopped = True
-        self._post_last_clock()
-        where = error.operator if isinstance(error, OperatorError) else self._runner.info.operator
-        recorder, is_source = self._runner.recorder, not self._runner.info.upstream
-        can_repeat = is_source or (recorder is not None and recorder.leads_here)
-        epoch = self._runner.epoch if can_repeat else 0
-        card = card_of(error, operator=where, task=str(self._task_id), epoch=epoch)
-        if recorder is not None:
-            recorder.fail(self._runner.epoch, card.cause)
-            self._hand_over_recordings()
-        self._events.on_task_failed(self._task_id, card, kind_of(error))
-        try:
-            self._runner.stop(completed=False)
-        except OperatorError as second:
-            _log.warning("task %s failed, and then its stop: %s", self._task_id, second)
 
     def _post_last_clock(self) -> None:
         with suppress(GearpyError):  # The user's `hold_ms` may raise; the end goes on.

@@ -41,7 +41,10 @@ class OutputDigest:
         self._is_told_apart = True
         self._tables: list[Table] = []
         self._encoders = EncoderPool(DEFAULT_REGISTRY)
-        self._encoder = msgspec.msgpack.Encoder(enc_hook=self._other)
+        pack = self._encoders.pack
+        self._encoder = msgspec.msgpack.Encoder(
+            enc_hook=lambda value: msgspec.msgpack.Ext(_OTHER, pack(value))
+        )
 
     def add(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
         self._records += len(timestamps)
@@ -56,7 +59,11 @@ class OutputDigest:
                 self._tables.append(values)
             else:
                 self._add_rows(values)
-            self._times = crc32(_bytes_of(timestamps), self._times)
+            if type(timestamps) is Times:
+                times = timestamps.array.to_numpy(zero_copy_only=False)
+                self._times = crc32(memoryview(times).cast("B"), self._times)
+            else:
+                self._times = crc32(array("q", timestamps), self._times)
         except _UNUSUAL:
             self._is_told_apart = False
 
@@ -73,7 +80,9 @@ class OutputDigest:
     def _add_rows(self, values: Sequence[Any]) -> None:
         rows = values if type(values) is list else list(values)
         try:
-            encoded = memoryview(self._encoder.encode(rows))[_head_bytes(len(rows)) :]
+            # The first bytes of an encoded list say its length.
+            head = 1 if len(rows) < 1 << 4 else 3 if len(rows) < 1 << 16 else 5
+            encoded = memoryview(self._encoder.encode(rows))[head:]
         except _UNUSUAL:
             for row in rows:
                 self._values = crc32(self._row(row), self._values)
@@ -98,21 +107,6 @@ class OutputDigest:
                 self._add_rows(each)
         except _UNUSUAL:
             self._is_told_apart = False
-
-    def _other(self, value: Any) -> msgspec.msgpack.Ext:
-        return msgspec.msgpack.Ext(_OTHER, self._encoders.pack(value))
-
-
-def _head_bytes(length: int) -> int:
-    """Return how many bytes of an encoded list say its length."""
-    return 1 if length < 1 << 4 else 3 if length < 1 << 16 else 5
-
-
-def _bytes_of(timestamps: Sequence[int]) -> "memoryview | array[int]":
-    if type(timestamps) is Times:
-        times = timestamps.array
-        return memoryview(times.to_numpy(zero_copy_only=False)).cast("B")
-    return array("q", timestamps)
 
 
 def _joined(batches: "list[pa.RecordBatch]") -> "pa.RecordBatch | None":

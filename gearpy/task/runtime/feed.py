@@ -91,7 +91,7 @@ class TaskFeed:
         self._counters.records_in += len(batch.values)
         if self._gate is None:
             return self._driven(batch)
-        return self._let_through(self._gate, batch, watermark_ms)
+        return self._in_order(self._gate, batch, watermark_ms)
 
     def advance(self, watermark_ms: int) -> Job:
         """Hand over all that waited for event time: records, timers, and the watermark itself."""
@@ -129,7 +129,7 @@ class TaskFeed:
     def oldest_ms(self) -> int:
         return MAX_MS if self._gate is None else self._gate.first_ms
 
-    def _let_through(self, gate: EventGate, batch: Batch, watermark_ms: int) -> Job:
+    def _in_order(self, gate: EventGate, batch: Batch, watermark_ms: int) -> Job:
         batch = gate.take(batch)
         if batch.values:
             yield from self._driven(batch)
@@ -156,24 +156,21 @@ class TaskFeed:
                 self._keyed.enter(message)
                 yield from self._buffer.marked(self._drive(Batch.of(message)))
         elif self._gate is None and batch.has_late and not self._task.marks_late:
-            yield from self._driven_apart(batch)
+            # Hand over late records one by one, so that what follows from each is late as it is.
+            values, times, start = batch.values, batch.timestamps, 0
+            for at in late_places(times):
+                if start < at:
+                    yield from self._drive(Batch(values[start:at], times[start:at]))
+                late = Batch([values[at]], [times[at]])
+                yield from self._marked(self._drive(late), promise_of(times[at]))
+                start = at + 1
+            if start < len(values):
+                yield from self._drive(Batch(values[start:], times[start:]))
         else:
             yield from self._drive(batch)
         if self._counts_taken:
             dropped = counters.skipped_records + counters.quarantined_records - before
             counters.records_out += len(batch) - dropped
-
-    def _driven_apart(self, batch: Batch) -> Job:
-        """Hand over late records one by one, so that what follows from each is late as it is."""
-        values, times, start = batch.values, batch.timestamps, 0
-        for at in late_places(times):
-            if start < at:
-                yield from self._drive(Batch(values[start:at], times[start:at]))
-            late = Batch([values[at]], [times[at]])
-            yield from self._marked(self._drive(late), promise_of(times[at]))
-            start = at + 1
-        if start < len(values):
-            yield from self._drive(Batch(values[start:], times[start:]))
 
     def _marked(self, job: Job, promised_ms: int) -> Job:
         buffer, seen = self._buffer, len(self._buffer)
@@ -242,7 +239,7 @@ class TaskFeed:
             if outputs is not None:
                 yield from outputs
         except USER_ERRORS as error:
-            # Of many the bad one is not known, and those before it were taken. A chain has
+            # The bad one of many is not known, and those before it were taken. A chain has
             # looked after its records itself.
             if len(batch) > 1 or isinstance(error, OperatorError):
                 raise
@@ -275,11 +272,7 @@ def reject(
 
 
 def batch_of_messages(messages: Sequence[Any]) -> Batch:
-    """Return at least one message as a batch.
-
-    Raises:
-        ConfigError: not all are messages, or their times are no ms.
-    """
+    """Return at least one message as a batch."""
     wrong = set(map(type, messages)) - {Message}
     if wrong:
         names = ", ".join(sorted(kind.__name__ for kind in wrong))
@@ -292,11 +285,7 @@ def batch_of_messages(messages: Sequence[Any]) -> Batch:
 
 
 def checked_batch(batch: Any) -> Batch:
-    """Return a batch that user code has given as one of its own.
-
-    Raises:
-        ConfigError: it is none, its columns differ in length, or its times are no ms.
-    """
+    """Return a batch that user code has given as one of its own."""
     if not isinstance(batch, Batch):
         raise ConfigError(f"yield Batch(values, timestamps), not {type(batch).__name__}")
     values, times = len(batch.values), len(batch.timestamps)

@@ -73,11 +73,7 @@ class Inlet:
         self.watermarks = WatermarkTracker(self._links, watermark_ms)
 
     def receive(self, message: QueuedMessage) -> None:
-        """Queue a message; data of stale sessions and duplicates are dropped and counted.
-
-        Raises:
-            MessageLost: a gap in the sequence numbers of a link, or its epoch has gone back.
-        """
+        """Queue a message; data of stale sessions and duplicates are dropped and counted."""
         if type(message) is DataMessage:
             verdict = self._counts.on_data(message.source, message.session, message.seq)
             if verdict != "accept":

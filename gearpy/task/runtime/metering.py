@@ -57,11 +57,18 @@ class TaskMeter:
         self._interval_ms = settings.probe_interval_ms
         self._is_source = is_source
         self._is_alone = is_source and is_sink
-        self._restored = _counts(context.counters)
+        counters = context.counters
+        self._restored = (
+            counters.records_in,
+            counters.records_out,
+            counters.late_records,
+            counters.skipped_records,
+            counters.quarantined_records,
+        )
         self._records = self._counters.taken  # Those of earlier starts of the task are counted.
         self._send = send
         self._probe_at_ms = 0
-        self._unspent_ns = 0  # Of turns that took no records: of the work on those before.
+        self._unspent_ns = 0  # Turns that took no records worked on those before.
         self.busy_ns = 0  #: The time of all turns that have ended.
         self._blocked_ns = 0
         self._began_ns = self._blocked_since_ns = 0
@@ -106,7 +113,6 @@ class TaskMeter:
             self._send(sent_ns)
 
     def load(self, info: TaskInfo, inlet: Inlet, outlet: Outlet) -> TaskLoad:
-        """Return the measurements at this moment, those of the turn at hand included."""
         now_ns = self._clock_ns()
         busy_ns, blocked_ns = self.busy_ns, self._blocked_ns  # Before what is not in them yet.
         began_ns, since_ns = self._began_ns, self._blocked_since_ns
@@ -129,14 +135,3 @@ class TaskMeter:
             user=self._user.samples(),
             restored=self._restored,
         )
-
-
-def _counts(counters: TaskCounters) -> tuple[int, ...]:
-    """Return the counts of `TaskLoad.restored`."""
-    return (
-        counters.records_in,
-        counters.records_out,
-        counters.late_records,
-        counters.skipped_records,
-        counters.quarantined_records,
-    )

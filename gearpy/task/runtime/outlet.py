@@ -118,7 +118,7 @@ class Outlet:
         self._dirty = False
         self.bytes_sent = 0
         self._probed = 0  # The link that the next probe begins with.
-        self._travels: set[type] = set()  # Of these a first record could be sent.
+        self._travels: set[type] = set()  # Types of which a record could be sent.
         #: Is told of all records that are put out.
         self.note: Callable[[Sequence[Any], Sequence[int]], None] | None = None
 
@@ -134,14 +134,20 @@ class Outlet:
         self.announce(watermark_ms, idle=False)
 
     def emit(self, batch: Batch, now_ms: int) -> None:
-        """Send at least one record to every downstream processor; if a partitioner raises, to none.
-
-        Raises:
-            OperatorError: a record cannot be sent to another process.
-        """
+        """Send at least one record to every processor behind; if a partitioner raises, to none."""
         values, timestamps = batch.values, batch.timestamps
         if type(values) is list and type(values[0]) not in self._travels and self._edges:
-            self._try_sending(values, timestamps)
+            # Refuse records that could not go to another process, also within this one.
+            check_no_messages(self._operator, values, timestamps)
+            for value, event_time_ms in zip(values, timestamps, strict=True):
+                if type(value) not in self._travels:
+                    try:
+                        encode_value(value, where="a record")
+                    except CannotTravel as error:
+                        raise operator_error(
+                            self._operator, error, record=value, event_time_ms=int(event_time_ms)
+                        ) from error
+                    self._travels.add(type(value))
         if self.note is not None:
             self.note(values, timestamps)
         sender = self._task_id.task_index
@@ -169,11 +175,7 @@ class Outlet:
                 self._offer(edge, index, self._message(edge.links[index]), now_ms)
 
     def on_ack(self, ack: Ack, now_ms: int) -> None:
-        """Take an acknowledgement; send records that were held for want of credit.
-
-        Raises:
-            MessageLost: the target did not get all records.
-        """
+        """Take an acknowledgement; send records that were held for want of credit."""
         found = self._by_target.get(ack.source)
         if found is None or ack.session != self._session:
             return
@@ -229,11 +231,8 @@ class Outlet:
             if link.held:
                 link.probe_ns = link.probe_ns or sent_ns
             else:
-                self._send_probe(link, sent_ns)
-
-    def _send_probe(self, link: _Link, sent_ns: int) -> None:
-        link.probe_ns = 0
-        self._outbox.append(LatencyProbe(self._session, self._task_id, link.target, sent_ns))
+                probe = LatencyProbe(self._session, self._task_id, link.target, sent_ns)
+                self._outbox.append(probe)
 
     def announce(self, watermark_ms: int, *, idle: bool) -> None:
         """Promise that everything put out from now on is not older than the watermark.
@@ -248,15 +247,31 @@ class Outlet:
         self.idle = idle
 
     def on_tick(self, now_ms: int) -> None:
-        if self._dirty and (self._is_urgent() or now_ms - self._told_ms >= self._interval):
-            self._tell_watermark(now_ms)
+        if self._dirty and (
+            (
+                self.watermark_ms == MAX_MS
+                or any(link.idle != self.idle for _, link in self._links())
+            )
+            or now_ms - self._told_ms >= self._limits.watermark_interval_ms
+        ):
+            self._dirty = False
+            self._told_ms = now_ms
+            for edge in self._edges:
+                for index, link in enumerate(edge.links):
+                    if link.watermark_ms == self.watermark_ms and link.idle == self.idle:
+                        continue
+                    if link.held or edge.subscription.credit(index) <= 0:
+                        self._dirty = True  # Told with held records, or bare, once there is credit.
+                    else:
+                        self._dispatch(edge, index, self._message(link), 1, now_ms)
         for edge in self._edges:
             for index, seq in edge.subscription.on_tick(now_ms):
-                self._request_ack(edge.links[index].target, seq)
+                target = edge.links[index].target
+                self._outbox.append(AckRequest(self._session, self._task_id, target, seq))
 
     def wake_ms(self, now_ms: int) -> int | None:
         if self._dirty and not self.is_blocked:
-            return self._told_ms + self._interval
+            return self._told_ms + self._limits.watermark_interval_ms
         return None if self.is_settled else now_ms + self._limits.flow.quiet_ack_ms
 
     @property
@@ -298,45 +313,8 @@ class Outlet:
     def is_settled_and_told(self) -> bool:
         return self.is_settled and not self._dirty
 
-    @property
-    def _interval(self) -> int:
-        return self._limits.watermark_interval_ms
-
-    def _try_sending(self, values: list[Any], timestamps: list[int]) -> None:
-        """Refuse records that could not go to another process, also within this one.
-
-        Only the first record of each type is tried: others are seen when they are sent.
-        """
-        check_no_messages(self._operator, values, timestamps)
-        for value, event_time_ms in zip(values, timestamps, strict=True):
-            if type(value) not in self._travels:
-                try:
-                    encode_value(value, where="a record")
-                except CannotTravel as error:
-                    raise operator_error(
-                        self._operator, error, record=value, event_time_ms=int(event_time_ms)
-                    ) from error
-                self._travels.add(type(value))
-
     def _links(self) -> Iterable[tuple["_EdgeOutput", _Link]]:
         return ((edge, link) for edge in self._edges for link in edge.links)
-
-    def _is_urgent(self) -> bool:
-        return self.watermark_ms == MAX_MS or any(
-            link.idle != self.idle for _, link in self._links()
-        )
-
-    def _tell_watermark(self, now_ms: int) -> None:
-        self._dirty = False
-        self._told_ms = now_ms
-        for edge in self._edges:
-            for index, link in enumerate(edge.links):
-                if link.watermark_ms == self.watermark_ms and link.idle == self.idle:
-                    continue
-                if link.held or edge.subscription.credit(index) <= 0:
-                    self._dirty = True  # Told with held records, or bare, once there is credit.
-                else:
-                    self._dispatch(edge, index, self._message(link), 1, now_ms)
 
     def _put(self, edge: "_EdgeOutput", index: int, batch: Batch, now_ms: int) -> None:
         """Send the records of one target in messages of the sizes that are allowed."""
@@ -385,7 +363,9 @@ class Outlet:
                 message, counted = _part(message, 0, fits), room
             self._dispatch(edge, index, message, counted, now_ms)
         if link.probe_ns and not link.held:
-            self._send_probe(link, link.probe_ns)
+            probe = LatencyProbe(self._session, self._task_id, link.target, link.probe_ns)
+            link.probe_ns = 0
+            self._outbox.append(probe)
 
     def _dispatch(
         self,
@@ -415,10 +395,7 @@ class Outlet:
         if due is None and message.watermark_ms == MAX_MS:
             due = edge.subscription.ask(index, now_ms)  # The end waits for nothing but this.
         if due is not None:
-            self._request_ack(message.target, due)
-
-    def _request_ack(self, target: TaskId, seq: int) -> None:
-        self._outbox.append(AckRequest(self._session, self._task_id, target, seq))
+            self._outbox.append(AckRequest(self._session, self._task_id, message.target, due))
 
 
 class Promises:
@@ -515,17 +492,13 @@ class _EdgeOutput:
             # have no order but that of their arrival have it still.
             may_meet = (origin.is_split or self._meets_others) and not origin.is_by_arrival
             told = NOWHERE if may_meet else origin
-            if told.source >= 0 and self._splits(origin):
+            # The order of records must not depend on the number of tasks to which parts of a
+            # partition may go, but for those that have none.
+            edge = self.partitioner
+            splits = not edge.keeps_whole or (edge.by_chance and not origin.is_by_arrival)
+            if told.source >= 0 and splits:
                 told = Origin(*told[:-1], is_split=True)
             if not self.is_in_order:
                 told = told._replace(is_sorted=False)
             self._told = (origin, told)
         return self._told[1]
-
-    def _splits(self, origin: Origin) -> bool:
-        """Whether parts of a partition may go to several tasks, with any number of tasks.
-
-        The order of records must not depend on that number, but for those that have no order.
-        """
-        edge = self.partitioner
-        return not edge.keeps_whole or (edge.by_chance and not origin.is_by_arrival)

@@ -44,11 +44,7 @@ class RecordedEntry(Struct, frozen=True, kw_only=True):
     is_joined: bool = False
 
     def message(self) -> _Taken:
-        """Return the message again.
-
-        Raises:
-            ProtocolError: the entry is damaged.
-        """
+        """Return the message again."""
         if self.kind == "injected":
             return Injected(*_INJECTED.decode(self.body))
         (frame,) = FrameDecoder(_LIMITS).feed(self.body)
@@ -102,11 +98,7 @@ class Recording(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def decode(cls, data: bytes) -> "Recording":
-        """Return the recording that `encode` made.
-
-        Raises:
-            ProtocolError: it is none.
-        """
+        """Return the recording that `encode` made."""
         try:
             return _RECORDING.decode(data)
         except (msgspec.DecodeError, ValueError) as error:
@@ -123,12 +115,12 @@ class Recorder(Protocol):
 
     @property
     def leads_here(self) -> bool:
-        """Tell whether all is recorded that the task has taken since a stored epoch."""
+        """Whether all is recorded that the task has taken since a stored epoch."""
         ...
 
     @property
     def wants_epoch(self) -> bool:
-        """Tell whether the epoch should end before its time."""
+        """Whether the epoch should end before its time."""
         ...
 
     def open(self, busy_ns: Callable[[], int], *, in_any_order: bool) -> None:
@@ -147,17 +139,13 @@ class Recorder(Protocol):
         """
         ...
 
-    def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        """Note records that the task puts out."""
-        ...
+    def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None: ...
 
     def commit(self, epoch: int) -> None:
         """Note that an epoch, and all before it, are stored."""
         ...
 
-    def fail(self, epoch: int, cause: str) -> None:
-        """Note that the task has failed in an epoch."""
-        ...
+    def fail(self, epoch: int, cause: str) -> None: ...
 
 
 class InputRecorder:
@@ -209,7 +197,6 @@ class InputRecorder:
         self._output.in_any_order = in_any_order
 
     def take(self, unsent: Sized, message: object) -> None:
-        """Note a message that is processed next, or the end of an epoch."""
         if isinstance(message, EpochEnd):
             self._finish(message.epoch)
             return
@@ -285,7 +272,12 @@ class InputRecorder:
 
     def _add(self, message: _Taken) -> None:
         try:
-            kind, body = _encoded(message)
+            if isinstance(message, Injected):
+                kind: _Kind = "injected"
+                body = msgspec.msgpack.encode((message.value, message.event_time_ms))
+            else:
+                link: LinkMessage = message
+                kind, body = "link", b"".join(_CODEC.encode(link))
         except ConfigError as error:
             self._leave_out(str(error))
             return
@@ -329,13 +321,6 @@ def is_same_output(entry: RecordedEntry, outputs: int, digest: int) -> bool:
     return entry.outputs == outputs and (
         NO_DIGEST in {entry.digest, digest} or entry.digest == digest
     )
-
-
-def _encoded(message: _Taken) -> tuple[_Kind, bytes]:
-    if isinstance(message, Injected):
-        return "injected", msgspec.msgpack.encode((message.value, message.event_time_ms))
-    link: LinkMessage = message
-    return "link", b"".join(_CODEC.encode(link))
 
 
 _CODEC: Final = LinkCodec(limits=_LIMITS)

@@ -1,6 +1,6 @@
 """Runs one task again: over what was recorded of its input, or over its source."""
 
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +12,6 @@ from gearpy.messages.data import (
     Batch,
     DataMessage,
     InitialAckRequest,
-    LinkMessage,
     Unmanaged,
 )
 from gearpy.messages.summaries import ErrorCard
@@ -144,13 +143,14 @@ class Rerun:
         """Give the task all that was recorded, epoch by epoch, and compare its output.
 
         Called again, it goes on with what was recorded next.
-
-        Raises:
-            ProtocolError: a recording is damaged.
         """
         for recording in recordings:
             if self._has_begun:
-                self._end_epoch(recording)
+                for source in self._runner.info.upstream:
+                    packed = source.packed()
+                    known = self._links.get(packed)
+                    link = known or LinkPlace(source=packed, watermark_ms=MIN_MS, idle=False)
+                    self._tell(link, recording.first)
             for link in () if self._has_begun else recording.links:
                 self._links[link.source] = link
                 self._tell(link, recording.first)
@@ -208,13 +208,6 @@ class Rerun:
                 epoch=epoch, place=place, then=entry.outputs, now=outputs
             )
 
-    def _end_epoch(self, following: Recording) -> None:
-        for source in self._runner.info.upstream:
-            packed = source.packed()
-            known = self._links.get(packed)
-            link = known or LinkPlace(source=packed, watermark_ms=MIN_MS, idle=False)
-            self._tell(link, following.first)
-
     def _tell(self, link: LinkPlace, epoch: int) -> None:
         bare = DataMessage(
             session=_SESSION,
@@ -242,22 +235,24 @@ class Rerun:
         self._runner.receive(message)
 
     def _settle(self) -> None:
-        """Give turns until there is nothing to do before the next message."""
-        while self._turn() or (self._is_waiting and self._wait()):
+        runner = self._runner
+        while self._turn() or (runner.task is not None and runner.task.is_working and self._wait()):
             if self._runner.is_blocked:  # It asks for an acknowledgement after a while.
                 self._clock.reach(self._clock.read() + _ACK_MS)
-
-    @property
-    def _is_waiting(self) -> bool:
-        return self._runner.task is not None and self._runner.task.is_working
 
     def _turn(self) -> bool:
         """Give one turn; return whether there may be more to do now."""
         wake_ms = self._runner.turn()
-        sent = [*self._runner.outbox]
+        sent, me = [*self._runner.outbox], self._runner.info.task_id
         self._runner.outbox.clear()
-        for ack in self._acks(sent):
-            self._runner.receive(ack)
+        for message in sent:
+            if isinstance(message, DataMessage):
+                self._sent[message.target] = self._sent.get(message.target, 0) + message.counted
+            elif isinstance(message, AckRequest):
+                received = self._sent.get(message.target, 0)
+                self._runner.receive(
+                    Ack(message.session, message.target, me, message.seq, received)
+                )
         self._runner.snapshots.clear()
         rejected = self._runner.rejected
         if rejected and self.rejected is None:
@@ -266,12 +261,3 @@ class Rerun:
         rejected.clear()
         is_due = wake_ms is not None and wake_ms <= self._clock.read()
         return bool(sent) or is_due or self._runner.is_blocked
-
-    def _acks(self, sent: Sequence[LinkMessage]) -> Iterator[Ack]:
-        me = self._runner.info.task_id
-        for message in sent:
-            if isinstance(message, DataMessage):
-                self._sent[message.target] = self._sent.get(message.target, 0) + message.counted
-            elif isinstance(message, AckRequest):
-                received = self._sent.get(message.target, 0)
-                yield Ack(message.session, message.target, me, message.seq, received)

@@ -135,8 +135,10 @@ class TaskRunner:
         self._cut = CutRequest(epoch)
         self._later = LaterOutput(task_limits.held_records_max)
         self._commits = CommitRequest()
-        self.committed = self._commits.answers  #: Epochs that it has shown; emptied by the owner.
-        self._copying: Iterator[bool] | None = None  # What the last epoch keeps, in steps.
+        self.committed = (
+            self._commits.answers
+        )  #: Epochs that it has committed; emptied by the owner.
+        self._copying: Iterator[bool] | None = None  # Copies the state of the last epoch, in steps.
         self._unfinished: TaskSnapshot | None = None  # Waits until they have copied all.
         self._is_to_be_whole = False  # The next snapshot.
         self._keyed = KeyedTask(
@@ -151,9 +153,9 @@ class TaskRunner:
         self.context.probe = probe
         self.task: Task | None = None
         self._feed: TaskFeed | None = None  # Made when it is open.
-        self._origin = NOWHERE  # Of the records at hand.
+        self._origin = NOWHERE  # That of the records at hand.
         self._is_chain = self._tells_origin = True
-        # Of the task: it may have no room, or let an epoch wait; it may want to be woken.
+        # The task may have no room, or let an epoch wait; it may want to be woken.
         self._may_wait = self._may_wake = True
 
     def open(self, start_time_ms: int) -> None:
@@ -161,7 +163,18 @@ class TaskRunner:
         self._outlet.open()
         self.context.metrics.enter()
         try:
-            self._restore()
+            if self._resume is not None:
+                resume, self._resume = self._resume, None
+                state = TaskState.decode(resume.head)
+                self.context.resume, self.context.offsets = state.task, resume.offsets
+                self.context.counters.restore(state.counters)
+                self._claimed_clock_ms = state.clock_ms
+                self._promises.restore(state.promised_ms, state.watermark_ms)
+                if self.info.upstream:
+                    self._inlet.restore(self._promises.promised_ms)
+                for delay_ms, payload in state.timers:
+                    self._schedule(delay_ms, payload)
+                self._keyed.load(resume.sections, resume.state)
             self.task = self._make(self.context)
             if not self.task.aligned:
                 self._keyed.refuse()
@@ -199,18 +212,17 @@ class TaskRunner:
             self._inlet.hold_nothing_back()
             self.recorder = None  # It takes records of several epochs at a time.
         if self.recorder is not None:
-            self.recorder.open(self._busy_ns, in_any_order=self.context.in_any_order)
+            self.recorder.open(
+                lambda: 0 if self._meter is None else self._meter.busy_ns,
+                in_any_order=self.context.in_any_order,
+            )
             self._inlet.note = partial(self.recorder.take, self._buffer)
             self.context.shown = self._outlet.note = self.recorder.put_out
             self._commits.note = self.recorder.commit
         self._flush()
 
     def receive(self, message: LinkMessage) -> None:
-        """Take a message from a link. Acks count at once, everything else in its turn.
-
-        Raises:
-            MessageLost: the link has lost messages.
-        """
+        """Take a message from a link. Acks count at once, everything else in its turn."""
         if type(message) is Ack:
             self._outlet.on_ack(message, self._clock_ms())
         else:
@@ -241,11 +253,7 @@ class TaskRunner:
         self._inlet.inject(Injected(value, event_time_ms))
 
     def turn(self) -> int | None:
-        """Work for a while, and measure it.
-
-        Raises:
-            OperatorError: user code raised.
-        """
+        """Work for a while, and measure it."""
         self.context.metrics.enter()
         meter = self._meter
         if meter is None:
@@ -275,9 +283,6 @@ class TaskRunner:
         Returns:
             0 if there is more to do now, the monotonic ms at which there will be, or None if
             only a message can bring more.
-
-        Raises:
-            OperatorError: user code raised.
         """
         now_ms = started_ms = self._clock_ms()
         try:
@@ -292,7 +297,22 @@ class TaskRunner:
                 self._job = self._next_job(now_ms)
                 if self._job is None or self._outlet.is_blocked:
                     break
-            self._step(now_ms)
+            # Pull the job once; send a batch that is full.
+            assert self._job is not None
+            try:
+                batch = next(self._job, _END)
+            except USER_ERRORS as error:
+                self._blame(error)
+            if batch is _END:
+                self._job = None
+            elif batch is not None:
+                self._flush()
+                self._emit(batch, now_ms)
+            elif self._may_wait and self._parked is None and not (self.task and self.task.has_room):
+                self._job, self._parked = None, self._job
+                self._parked_origin = self._origin
+            if len(self._buffer) >= self._limits.batch_records:
+                self._flush()
             now_ms = self._clock_ms()
             if now_ms - started_ms >= self._turn_ms or len(self.outbox) >= OUTBOX_FULL:
                 break
@@ -305,8 +325,16 @@ class TaskRunner:
 
     def clock(self) -> TaskClock:
         """Report how far the task is. The clock never moves backwards."""
-        hold_ms = self._hold_ms()
-        self._claimed_clock_ms = max(self._claimed_clock_ms, self._reached_ms(hold_ms))
+        try:
+            hold_ms = self.task.hold_ms if self.task is not None else MIN_MS
+        except USER_ERRORS as error:
+            self._blame(error)
+        waits_ms = MAX_MS if self._feed is None else self._feed.oldest_ms
+        hold_ms = int(min(hold_ms, waits_ms, self._later.oldest_ms))
+        reached_ms = min(self._outlet.watermark_ms, self._outlet.oldest_ms, hold_ms)
+        if reached_ms == MAX_MS and not self._outlet.has_ended:
+            reached_ms = MAX_MS - 1
+        self._claimed_clock_ms = max(self._claimed_clock_ms, reached_ms)
         counters, task = self.context.counters, self.task
         return TaskClock(
             task_id=self.info.task_id,
@@ -372,9 +400,6 @@ class TaskRunner:
     def records_queued(self) -> int:
         return self._inlet.records_queued
 
-    def _busy_ns(self) -> int:
-        return 0 if self._meter is None else self._meter.busy_ns
-
     @property
     def _fed(self) -> TaskFeed:
         assert self._feed is not None, "open comes first"
@@ -392,6 +417,31 @@ class TaskRunner:
             return job
         return self._new_job(now_ms)
 
+    def _new_job(self, now_ms: int) -> Job | None:
+        assert self.task is not None
+        if self._cut.epoch >= self._outlet.epoch and self._cut.is_due(self.task, self.epoch):
+            self._end_epoch(self._cut.epoch)
+            if self._may_wait and not self._may_go_on():
+                return None
+        has_room = not self._may_wait or self.task.has_room
+        if has_room and (at_ms := self._timer_at_ms(now_ms)) is not None and at_ms <= now_ms:
+            is_of_task = is_due(self._timers.due_ms, now_ms)
+            return self._fire_timer() if is_of_task else self._fed.fire(self._keyed.due())
+        if self.recorder is not None and self._inlet.is_at_end:
+            self._flush()  # Later output belongs to the next epoch.
+        message = self._inlet.next()
+        while message is not None:
+            if (job := self._job_of(message)) is not None:
+                return job
+            may_go_on = not self._may_wait or self._may_go_on()
+            message = self._inlet.next() if may_go_on else None
+        if not has_room or not is_due(self._cut.read_at_ms(self._produce_at_ms), now_ms):
+            return None
+        if self.task.epoch_fill > _FULL:
+            self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
+            return None
+        return self._produce()
+
     def _may_go_on(self) -> bool:
         """Tell whether one that may wait takes what is next: a rest, a record, an end."""
         task = self.task
@@ -405,31 +455,6 @@ class TaskRunner:
 
     def _is_at_end(self, task: Task) -> bool:
         return self._inlet.is_at_end or self._cut.is_due(task, self.epoch)
-
-    def _new_job(self, now_ms: int) -> Job | None:
-        assert self.task is not None
-        if self._cut.epoch >= self._outlet.epoch and self._cut.is_due(self.task, self.epoch):
-            self._end_epoch(self._cut.epoch)
-            if self._may_wait and not self._may_go_on():
-                return None
-        has_room = not self._may_wait or self.task.has_room
-        if has_room and (at_ms := self._timer_at_ms(now_ms)) is not None and at_ms <= now_ms:
-            is_of_task = is_due(self._timers.due_ms, now_ms)
-            return self._fire_timer() if is_of_task else self._fed.fire(self._keyed.due())
-        if self.recorder is not None and self._inlet.is_at_end:
-            self._flush()  # What follows belongs to the next epoch.
-        message = self._inlet.next()
-        while message is not None:
-            if (job := self._job_of(message)) is not None:
-                return job
-            may_go_on = not self._may_wait or self._may_go_on()
-            message = self._inlet.next() if may_go_on else None
-        if not has_room or not is_due(self._cut.read_at_ms(self._produce_at_ms), now_ms):
-            return None
-        if self.task.epoch_fill > _FULL:
-            self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
-            return None
-        return self._produce()
 
     def _job_of(self, message: object) -> Job | None:
         if type(message) is DataMessage:
@@ -497,7 +522,7 @@ class TaskRunner:
         assert self.task is not None
         self._enter(NOWHERE)
         yield from self._wakes.wake(self.task)
-        self._announce(self._promises.promised_ms)  # As far as the task lets it pass now.
+        self._announce(self._promises.promised_ms)  # It passes as far as the task lets it now.
 
     def _produce(self) -> Job:
         assert self.task is not None
@@ -541,9 +566,18 @@ class TaskRunner:
             yield from self._fed.records(batch, self._inlet.watermarks.watermark_ms)
 
     def _end_epoch(self, epoch: int) -> None:
-        self._send_rest(epoch)
+        # What the snapshot will not have goes out before the context is told of the epoch: links
+        # may be at an earlier one still, and output would wait for it.
+        assert self.task is not None
+        self._flush()
+        self._send_later(epoch)
+        try:
+            for batch in self.task.before_snapshot():
+                self._emit(batch, self._clock_ms())
+        except USER_ERRORS as error:
+            self._blame(error)
         self.context.epoch = epoch
-        self._copy_on(is_to_end=True)  # Of the epoch before.
+        self._copy_on(is_to_end=True)  # The epoch before is whole then.
         self._unfinished = self._snapshot(epoch)
         if self._copying is None:
             self._finish_snapshot()
@@ -555,21 +589,6 @@ class TaskRunner:
             self.poke()  # Messages that were held back are sent at once.
         if self._cut.is_over:
             self._produce_at_ms = None
-
-    def _send_rest(self, epoch: int) -> None:
-        """Send what the snapshot of an epoch will not have.
-
-        It goes out before the context is told of the epoch: of one that skipped others, the links
-        are at an earlier one still, and output would wait for it.
-        """
-        assert self.task is not None
-        self._flush()
-        self._send_later(epoch)
-        try:
-            for batch in self.task.before_snapshot():
-                self._emit(batch, self._clock_ms())
-        except USER_ERRORS as error:
-            self._blame(error)
 
     def _send_later(self, epoch: int) -> None:
         for batch in self._later.take(epoch):
@@ -628,39 +647,6 @@ class TaskRunner:
             )
         except USER_ERRORS as error:
             self._blame(error)
-
-    def _restore(self) -> None:
-        if self._resume is None:
-            return
-        resume, self._resume = self._resume, None
-        state = TaskState.decode(resume.head)
-        self.context.resume, self.context.offsets = state.task, resume.offsets
-        self.context.counters.restore(state.counters)
-        self._claimed_clock_ms = state.clock_ms
-        self._promises.restore(state.promised_ms, state.watermark_ms)
-        if self.info.upstream:
-            self._inlet.restore(self._promises.promised_ms)
-        for delay_ms, payload in state.timers:
-            self._schedule(delay_ms, payload)
-        self._keyed.load(resume.sections, resume.state)
-
-    def _step(self, now_ms: int) -> None:
-        """Pull the job once; send a batch that is full."""
-        assert self._job is not None
-        try:
-            batch = next(self._job, _END)
-        except USER_ERRORS as error:
-            self._blame(error)
-        if batch is _END:
-            self._job = None
-        elif batch is not None:
-            self._flush()
-            self._emit(batch, now_ms)
-        elif self._may_wait and self._parked is None and not (self.task and self.task.has_room):
-            self._job, self._parked = None, self._job
-            self._parked_origin = self._origin
-        if len(self._buffer) >= self._limits.batch_records:
-            self._flush()
 
     def _flush(self) -> None:
         if not self._buffer:
@@ -776,20 +762,6 @@ class TaskRunner:
         if self._parked is not None or self._inlet or is_cut or is_due(read_at_ms, now_ms):
             return 0
         return earlier_of(earlier_of(at_ms, read_at_ms), self._timer_at_ms(now_ms))
-
-    def _hold_ms(self) -> int:
-        try:
-            hold_ms = self.task.hold_ms if self.task is not None else MIN_MS
-        except USER_ERRORS as error:
-            self._blame(error)
-        waits_ms = MAX_MS if self._feed is None else self._feed.oldest_ms
-        return int(min(hold_ms, waits_ms, self._later.oldest_ms))
-
-    def _reached_ms(self, hold_ms: int) -> int:
-        reached_ms = min(self._outlet.watermark_ms, self._outlet.oldest_ms, hold_ms)
-        if reached_ms == MAX_MS and not self._outlet.has_ended:
-            return MAX_MS - 1
-        return reached_ms
 
     def _blame(self, error: BaseException) -> NoReturn:
         blame(self.info.operator, error)

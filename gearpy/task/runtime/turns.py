@@ -68,7 +68,8 @@ class TurnBoard:
         if frame is None:
             return None
         frames = list(traceback.walk_stack(frame))[::-1]  # The outermost first.
-        source, line = source_in(dropwhile(_is_around, frames))
+        # The thread machinery comes before the first frame of gearpy.
+        source, line = source_in(dropwhile(lambda at: not _is_of_gearpy(at[0]), frames))
         stack = "".join(traceback.StackSummary.extract(iter(frames)).format())
         return Work(_step_of(frames[::-1]), source, line, stack[-_STACK_CHARS_MAX:])
 
@@ -115,10 +116,9 @@ class TurnWatch:
         )
 
 
-def _is_around(at: tuple[FrameType, int]) -> bool:
-    """Tell whether a frame is of the thread machinery, before the first one of gearpy."""
-    package: str = at[0].f_globals.get("__package__") or ""
-    return package.partition(".")[0] != "gearpy"
+def _is_of_gearpy(frame: FrameType) -> bool:
+    package: str = frame.f_globals.get("__package__") or ""
+    return package.partition(".")[0] == "gearpy"
 
 
 def _step_of(frames: Sequence[tuple[FrameType, int]]) -> str:

@@ -62,24 +62,33 @@ class RunnerFactory(Struct, frozen=True, kw_only=True):
             first_session: of this attempt of its region.
             probe: how it reads, if it is a source that is to look for what ends processes.
         """
-        processor = self.application.processors[ProcessorId(task_id.processor)]
+        application, source = self.application, ProcessorId(task_id.processor)
+        dag, processor = application.dag, application.processors[source]
         info = TaskInfo(
             task_id=task_id,
             session=session,
             first_session=first_session,
             parallelism=processor.parallelism,
             operator=processor.name,
-            upstream=self.application.dag.upstream_tasks(task_id),
-            edges=self._edges(ProcessorId(task_id.processor)),
+            upstream=dag.upstream_tasks(task_id),
+            edges=[
+                OutputEdge(
+                    processor=target,
+                    parallelism=application.processors[target].parallelism,
+                    partitioner=application.partitioners[source, target].fork(self.rng),
+                    meets_others=dag.is_one_of_several_paths(source, target),
+                )
+                for target in dag.downstream(source)
+            ],
             app_id=self.app_id,
-            app_name=self.application.name,
+            app_name=application.name,
             executor_id=self.executor_id,
             config=processor.config,
             key=processor.key,
             ordered=processor.ordered,
             sources=processor.sources,
             run=self.run,
-            program=self.application.program,
+            program=application.program,
             is_rerun=self.is_rerun,
         )
         return TaskRunner(
@@ -120,15 +129,3 @@ class RunnerFactory(Struct, frozen=True, kw_only=True):
             processor.sink.settle(task_id.task_index, run=self.run)
         except Exception as error:  # noqa: BLE001 - of connectors; its next start does it
             _log.warning("task %s has left something open: %s", task_id, error)
-
-    def _edges(self, source: ProcessorId) -> list[OutputEdge]:
-        dag = self.application.dag
-        return [
-            OutputEdge(
-                processor=target,
-                parallelism=self.application.processors[target].parallelism,
-                partitioner=self.application.partitioners[source, target].fork(self.rng),
-                meets_others=dag.is_one_of_several_paths(source, target),
-            )
-            for target in dag.downstream(source)
-        ]

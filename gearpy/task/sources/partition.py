@@ -114,7 +114,22 @@ class SourcePartition:
         batch = self._backlog.popleft() if self._backlog else self._read(max_records, now_ms)
         if batch is None or self._cut_ms is None:
             return batch
-        return self._split(batch, self._cut_ms)
+        cut_ms = self._cut_ms
+        before_ms, after_ms, bound_ms, _ = batch.promise
+        until = len(batch)  # This many stand before the promise has come to the cut.
+        if before_ms >= cut_ms:
+            until = 0
+        elif after_ms >= cut_ms and bound_ms is not None:
+            until = bisect_left(promised_before(batch), cut_ms)
+        newest_ms = newest_of(batch.timestamps, cut_ms - 1)
+        if until == len(batch) and newest_ms < cut_ms:
+            return batch
+        going, held, first = _parted(batch, until, cut_ms)
+        if held:
+            held.promise = held.promise._replace(before_ms=promised_before(batch)[first])
+            self._held.append(held)
+            self.held_records += len(held)
+        return going
 
     def read_few(self, max_records: int, now_ms: int) -> Batch | None:
         """Return the next records, never more than asked for, also of those that have waited."""
@@ -156,15 +171,10 @@ class SourcePartition:
         return self.reader.finished and not self._backlog and not self._held
 
     def snapshot(self) -> list[Any]:
-        """Return the records that were read and not given, as plain data; empty for none.
-
-        Raises:
-            OperatorError: a record is none.
-        """
+        """Return the records that were read and not given, as plain data; empty for none."""
         return [self._encoded(batch) for batch in (*self._held, *self._backlog)]
 
     def restore(self, kept: Iterable[Any]) -> None:
-        """Go on from the return value of `snapshot`; `floor_ms` is set beside it."""
         bound_ms = self.reader.out_of_order_ms
         for count, body, before_ms, after_ms, places, offset in kept:
             batch = decode_batch(body, count)
@@ -183,7 +193,12 @@ class SourcePartition:
         empty_ms, self._empty_ms = self._empty_ms, None
         batch = None if empty_ms == now_ms else self._next(max_records)
         if batch is None:
-            self._note_silence(now_ms)
+            if self._idle_after_ms is not None:
+                if self._quiet_since_ms is None:
+                    self._quiet_since_ms = now_ms
+                self._is_quiet = now_ms - self._quiet_since_ms >= self._idle_after_ms
+                if self._is_quiet and self._advances:
+                    self.floor_ms = max(self.floor_ms, now_ms - self._idle_after_ms)
             return None
         if self.bad and before_ms == MIN_MS:  # Nothing is promised yet.
             self.bad_ms = int(batch.timestamps[0])
@@ -191,20 +206,10 @@ class SourcePartition:
         enough = max_records // (TABLE_SHARE if type(batch.values) is Table else ROWS_SHARE)
         if len(batch.values) >= enough or self._clock_ms is None or not _may_join(batch):
             return self._judged(batch, before_ms, self._known_ms)
-        return self._read_on(batch, enough, max_records, before_ms, self._clock_ms)
 
-    def _read_on(
-        self,
-        first: Batch,
-        enough: int,
-        max_records: int,
-        before_ms: int,
-        clock_ms: Callable[[], int],
-    ) -> Batch:
-        """Return a batch with those that join it, as long as more is there at once.
-
-        The first record waits meanwhile, so that ends with the ms of the clock, or soon after.
-        """
+        # Others that are there at once join it. The first record waits meanwhile, so that ends
+        # with the ms of the clock, or soon after.
+        first, clock_ms = batch, self._clock_ms
         reader, batches, count, other = self.reader, [first], len(first), None
         after_ms, now_ms = self._known_ms, clock_ms()
         until_ms = now_ms + 1
@@ -269,36 +274,9 @@ class SourcePartition:
             return judged
         return self._late.judge(judged)
 
-    def _note_silence(self, now_ms: int) -> None:
-        """Count as idle after a while. Silent is a partition that was asked and gave nothing."""
-        if self._idle_after_ms is None:
-            return
-        if self._quiet_since_ms is None:
-            self._quiet_since_ms = now_ms
-        self._is_quiet = now_ms - self._quiet_since_ms >= self._idle_after_ms
-        if self._is_quiet and self._advances:
-            self.floor_ms = max(self.floor_ms, now_ms - self._idle_after_ms)
-
     @property
     def _known_ms(self) -> int:
         return max(self.reader.watermark_ms, self.floor_ms)
-
-    def _split(self, batch: Batch, cut_ms: int) -> Batch:
-        before_ms, after_ms, bound_ms, _ = batch.promise
-        until = len(batch)  # So many stand before the promise has come to the cut.
-        if before_ms >= cut_ms:
-            until = 0
-        elif after_ms >= cut_ms and bound_ms is not None:
-            until = bisect_left(promised_before(batch), cut_ms)
-        newest_ms = newest_of(batch.timestamps, cut_ms - 1)
-        if until == len(batch) and newest_ms < cut_ms:
-            return batch
-        going, held, first = _parted(batch, until, cut_ms)
-        if held:
-            held.promise = held.promise._replace(before_ms=promised_before(batch)[first])
-            self._held.append(held)
-            self.held_records += len(held)
-        return going
 
     def _encoded(self, batch: Batch) -> list[Any]:
         try:
@@ -360,18 +338,14 @@ def _joined(batches: Sequence[Batch]) -> Batch:
     if len(batches) == 1:
         return first
     if type(first.values) is Table:
-        return _joined_tables(batches)
+        import pyarrow as pa  # noqa: PLC0415 - the tables have loaded it
+
+        tables = [batch.values.batch for batch in batches if type(batch.values) is Table]
+        arrays = [batch.timestamps.array for batch in batches if type(batch.timestamps) is Times]
+        return Batch(Table(pa.concat_batches(tables)), Times(pa.concat_arrays(arrays)))
     values: list[Any] = []
     times: list[int] = []
     for batch in batches:
         values += batch.values
         times += batch.timestamps
     return Batch(values, times)
-
-
-def _joined_tables(batches: Sequence[Batch]) -> Batch:
-    import pyarrow as pa  # noqa: PLC0415 - the tables have loaded it
-
-    tables = [batch.values.batch for batch in batches if type(batch.values) is Table]
-    times = [batch.timestamps.array for batch in batches if type(batch.timestamps) is Times]
-    return Batch(Table(pa.concat_batches(tables)), Times(pa.concat_arrays(times)))

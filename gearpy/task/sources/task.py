@@ -1,6 +1,6 @@
 """The task that reads a source, and runs the chain of stages behind it."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -48,9 +48,6 @@ def source_states(
 
     Args:
         kept: snapshots of all tasks that there were; of other tasks than these it is nothing.
-
-    Raises:
-        ConfigError: a partition is not there any more.
     """
     kept = [each for each in kept if _OPEN in each]
     if not kept:
@@ -65,7 +62,11 @@ def source_states(
     floors = {name: floor for each in kept for name, floor in each.get(_FLOORS, {}).items()}
     read = {name: count for each in kept for name, count in each.get(_READ, {}).items()}
     finders = [state for each in kept for state in each.get(_DISCOVERY, ())]
-    shares = _shares(partitions, parallelism, are_found=bool(finders))
+    names = sorted(partitions)
+    shares: list[list[str]] = [[] for _ in range(parallelism)]
+    for at, name in enumerate(names):
+        number = partition_number(name) if finders else at
+        shares[number % parallelism].append(name)
     progress = tuple(sum(each[_PROGRESS][at] for each in kept) for at in (0, 1))
     return [
         {
@@ -81,16 +82,6 @@ def source_states(
         }
         for at, share in enumerate(shares)
     ]
-
-
-def _shares(partitions: Iterable[str], parallelism: int, *, are_found: bool) -> list[list[str]]:
-    names = sorted(partitions)
-    if not are_found:
-        return [names[at::parallelism] for at in range(parallelism)]
-    shares: list[list[str]] = [[] for _ in range(parallelism)]
-    for name in names:
-        shares[partition_number(name) % parallelism].append(name)
-    return shares
 
 
 def source_places(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +138,7 @@ class SourceTask(ChainTask):
         self._ended: dict[str, Any] = {}  # Places of partitions that have ended in this one.
         self._parts: list[SourcePartition] = []
         self._finished: list[str] = []
-        self._progress = (0, 0)  # Of the partitions that have ended.
+        self._progress = (0, 0)  # That of partitions that have ended.
         self._watermark_ms = MIN_MS
         self._cut_ms = MAX_MS  # No record is newer.
         self._sent_ms = MIN_MS  # Newest event time that was sent.
@@ -156,7 +147,6 @@ class SourceTask(ChainTask):
         self._probed: ProbedReading | None = None
 
     def on_start(self, start_time_ms: int) -> None:
-        """Open this task's partitions, each where it was."""
         super().on_start(start_time_ms)
         self._schema, limits = self._source.schema, self.context.limits
         if self._schema is None:
@@ -172,7 +162,11 @@ class SourceTask(ChainTask):
         self._finished = [name for name in kept.get(_FINISHED, ()) if name not in set_by_hand]
         known = [*places, *self._finished, *set_by_hand]
         mine = self._origins(known, kept.get(_DISCOVERY, ()))
-        self._check_partitions(mine, known)
+        if lost := sorted(set(known) - set(mine)):
+            raise ConfigError(
+                f"source {self._source.description} was read at partition {lost[0]!r}, "
+                "which it does not have any more: its partitions must stay the same over restarts"
+            )
         if not self._source.replayable:
             places = {}
         elif self.context.probe is not None:
@@ -190,7 +184,6 @@ class SourceTask(ChainTask):
                 self._parts[-1].read_records = read.get(name, 0)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return where each partition is, too."""
         waiting = {part.name: part.snapshot() for part in self._parts}
         places = {part.name: part.reader.snapshot() for part in self._parts}
         if self._discovery is not None:
@@ -219,7 +212,6 @@ class SourceTask(ChainTask):
         return finished | {part.name: part.reader.snapshot() for part in self._parts}
 
     def on_commit(self, epoch: int) -> None:
-        """Let the sinks of the chain show the records, and the source know where they end."""
         super().on_commit(epoch)
         if self._probed is not None:
             self._probed.on_commit(epoch)
@@ -234,11 +226,22 @@ class SourceTask(ChainTask):
 
     def produce(self) -> Generator[Batch | None, None, int]:
         """Read one batch of one partition and pass it on, then the watermark."""
-        self._find()
+        if not (self._discovery is None or self._discovery.finished):
+            for name, place in self._discovery.find().items():
+                self._open(name, place, (), self._origin(partition_number(name)))
+                if self._cut_ms < MAX_MS:
+                    self._parts[-1].begin_cut(self._cut_ms)
         batch = self._read() if self._probed is None else self._read_probed(self._probed)
         records = 0 if batch is None else len(batch.values)  # Also some that were held.
         if self._bad_tag:
-            yield from self._set_aside()
+            # Send the bad records that were read, at a time that is not late.
+            for part in self._parts:
+                if bad := part.bad:
+                    part.bad = []
+                    time_ms = 0 if part.bad_ms == MIN_MS else min(part.bad_ms, self._cut_ms - 1)
+                    self._sent_ms = max(self._sent_ms, time_ms)
+                    aside = [Side(self._bad_tag, replace(each, step=self._name)) for each in bad]
+                    yield Batch(aside, [time_ms] * len(aside))
         if batch is not None:
             self.context.set_idle(False)
             self._sent_ms = max(self._sent_ms, newest_of(batch.timestamps, MIN_MS))
@@ -254,13 +257,18 @@ class SourceTask(ChainTask):
             live = [part.promised_ms for part in self._live()]
             # Where none is live, as if the one that is furthest had become idle last.
             promised_ms = min(live) if live else max(part.promised_ms for part in self._parts)
-            self._note_span(promised_ms)
+            span_ms = max(promised_ms, self._watermark_ms)
+            if span_ms > MIN_MS:  # Nothing is known of a source that never promises.
+                counters = self.context.counters
+                counters.span_ms = max(counters.span_ms, counters.newest_ms - span_ms)
             watermark_ms = min(promised_ms, self._cut_ms)
         if watermark_ms > self._watermark_ms:
             self._watermark_ms = watermark_ms
             yield from self.on_watermark(watermark_ms)
             self.context.update_watermark(watermark_ms)
-        self.context.set_idle(self._is_idle)
+        has_looked = self._discovery is None or self._discovery.has_looked
+        is_reading = bool(self._parts or self._finds_more)
+        self.context.set_idle(has_looked and is_reading and not self._live())
         self._size.on_read(records, self.context.worked_ms())
         if not self._parts and not self._finds_more:
             return FINISHED
@@ -298,7 +306,6 @@ class SourceTask(ChainTask):
             part.end_cut()
 
     def on_stop(self, *, completed: bool) -> None:
-        """Close stages and partitions."""
         try:
             super().on_stop(completed=completed)
         finally:
@@ -310,20 +317,6 @@ class SourceTask(ChainTask):
     @property
     def _finds_more(self) -> bool:
         return self._discovery is not None and not self._discovery.finished
-
-    @property
-    def _is_idle(self) -> bool:
-        if self._discovery is not None and not self._discovery.has_looked:
-            return False
-        return bool(self._parts or self._finds_more) and not self._live()
-
-    def _find(self) -> None:
-        if self._discovery is None or self._discovery.finished:
-            return
-        for name, place in self._discovery.find().items():
-            self._open(name, place, (), self._origin(partition_number(name)))
-            if self._cut_ms < MAX_MS:
-                self._parts[-1].begin_cut(self._cut_ms)
 
     def _origins(self, known: Sequence[str], finders: Sequence[Any]) -> dict[str, Origin]:
         first, step = self.context.task_id.task_index, self.context.parallelism
@@ -340,7 +333,6 @@ class SourceTask(ChainTask):
         return Origin(self.context.task_id.processor, number, is_alone=is_alone)
 
     def _places_by_hand(self) -> dict[str, Any]:
-        """Return the places that were set by hand; None leaves a partition as it is."""
         places = {name: at for name, at in self.context.offsets.items() if at is not None}
         if places and not self._source.replayable:
             raise ConfigError(
@@ -401,25 +393,28 @@ class SourceTask(ChainTask):
         return None
 
     def _leave_out(self, part: SourcePartition, probed: ProbedReading, now_ms: int) -> None:
-        before = part.reader.snapshot()
-        if probed.leaves_out != "record":
-            self._step_over(part, probed, place_text(part.name, before))
-        elif (batch := part.read_few(1, now_ms)) is not None:
+        before, operator, rejects = (
+            part.reader.snapshot(),
+            self.context.operator,
+            self.context.rejects,
+        )
+        if probed.leaves_out == "record":
+            if (batch := part.read_few(1, now_ms)) is None:
+                return
             probed.on_read(part.name, len(batch))
             where = record_text(part.name, before, part.reader.snapshot())
-            why = f"{where}: this record ends the process that works on it: {probed.cause}"
+            cause = f"{where}: this record ends the process that works on it: {probed.cause}"
             for value, time_ms in batch.messages():
                 error = OperatorError(
-                    operator=self.context.operator,
-                    cause=why,
+                    operator=operator,
+                    cause=cause,
                     record=shown(value),
                     event_time_ms=int(time_ms),
                 )
-                self.context.rejects.take(value, time_ms, error)
-
-    def _step_over(self, part: SourcePartition, probed: ProbedReading, where: str) -> None:
+                rejects.take(value, time_ms, error)
+            return
+        where = place_text(part.name, before)
         cause = f"{where}: to read on from there ends the process: {probed.cause}"
-        operator = self.context.operator
         try:
             left_out = part.reader.step_over(all_of_file=probed.leaves_out == "file")
         except ConfigError as error:
@@ -429,7 +424,7 @@ class SourceTask(ChainTask):
         if left_out is not None:
             probed.on_read(part.name, 1)
             unread = OperatorError(operator=operator, cause=cause, record=left_out[:_SHOWN_CHARS])
-            self.context.rejects.take_encoded(b"", MIN_MS, unread)
+            rejects.take_encoded(b"", MIN_MS, unread)
 
     def _pause_ms(self) -> int:
         """Return how long the source is left alone: a share of the time that it was silent.
@@ -440,29 +435,6 @@ class SourceTask(ChainTask):
         limits, silent_ms = self.context.limits, self._asked_ms - self._gave_ms
         known_ms = min((part.reader.pause_ms for part in self._parts), default=0)
         return min(limits.idle_poll_ms, max(limits.brisk_poll_ms, silent_ms // _PAUSES, known_ms))
-
-    def _set_aside(self) -> Iterator[Batch]:
-        """Send the bad records that were read, at a time that is not late."""
-        for part in self._parts:
-            if bad := part.bad:
-                part.bad = []
-                time_ms = 0 if part.bad_ms == MIN_MS else min(part.bad_ms, self._cut_ms - 1)
-                self._sent_ms = max(self._sent_ms, time_ms)
-                sides = [Side(self._bad_tag, replace(each, step=self._name)) for each in bad]
-                yield Batch(sides, [time_ms] * len(sides))
-
-    def _note_span(self, promised_ms: int) -> None:
-        promised_ms = max(promised_ms, self._watermark_ms)
-        if promised_ms > MIN_MS:  # Nothing is known of a source that never promises.
-            counters = self.context.counters
-            counters.span_ms = max(counters.span_ms, counters.newest_ms - promised_ms)
-
-    def _check_partitions(self, mine: Iterable[str], kept: Sequence[str]) -> None:
-        if lost := sorted(set(kept) - set(mine)):
-            raise ConfigError(
-                f"source {self._source.description} was read at partition {lost[0]!r}, "
-                "which it does not have any more: its partitions must stay the same over restarts"
-            )
 
     def _drop_finished(self) -> None:
         done, total = self._progress

@@ -155,7 +155,6 @@ class AsyncStage(Stage):
         return iter(())
 
     def release(self) -> Iterator[Batch]:
-        """Yield results, in batches, and reject records that have none."""
         assert self._calls is not None, "restore comes first"
         window = self._window
         for number, result, error in self._calls.take():
@@ -172,7 +171,6 @@ class AsyncStage(Stage):
             yield Batch(values, times, self._has_late)
 
     def snapshot(self) -> list[Any]:
-        """Return how far event time is, before and behind, and the records in flight."""
         window = self._window
         held = list(window.held())
         return [
@@ -184,7 +182,6 @@ class AsyncStage(Stage):
         ]
 
     def restore(self, state: list[Any] | None) -> None:
-        """Begin again with the records that were in flight."""
         function, lookup = self._function.function, self._function.lookup
         if lookup is not None:
             function = lookup.bind(function, self._context.now_ms)
@@ -254,9 +251,6 @@ def lookup_function(
         ordered: results come in the order of the records.
         timeout_ms: of each attempt; it counts for records that wait for another's call, too.
         retries: attempts after the first one that failed.
-
-    Raises:
-        ConfigError: the function is no coroutine function, or a number is wrong.
     """
     lookup = Lookup(key, cache, ttl_ms, combine)
     return AsyncFunction(function, concurrency, ordered, timeout_ms, retries, lookup)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from gearpy.ids import ProcessorId
 from gearpy.task.api.application import Processor, StreamApplication
-from gearpy.task.api.interfaces import Sink, Source, Task
+from gearpy.task.api.interfaces import Sink, Task
 from gearpy.task.chain.chain import ChainTask
 
 _SHOWN_MAX: Final = 5
@@ -153,7 +153,6 @@ def cannot_be_resumed(application: StreamApplication) -> str | None:
 
 
 def _is_end(processor: Processor, targets: list[ProcessorId]) -> bool:
-    """Tell whether records leave the application there, as far as can be known."""
     if processor.sink is not None:
         return True
     made = _task_class(processor)
@@ -173,31 +172,34 @@ def _reached(
 
 def _path(parts: list[Processor]) -> PathGuarantee:
     head, end = parts[0], parts[-1]
-    sink = end.sink
-    weaknesses = [
-        *_of_source(head),
-        *(weakness for part in parts for weakness in _of_task(part, is_head=part is head)),
-        *(_of_sink(sink) if sink is not None else _of_end(end)),
-    ]
+    source, sink = head.source, end.sink
+    weaknesses = [weakness for part in parts for weakness in _of_task(part, is_head=part is head)]
+    if source is not None and not source.replayable:
+        lost = Weakness(
+            source.description,
+            Effect.LOSES,
+            "cannot be read again: a failure loses what it gave since the newest epoch",
+            "read what keeps its records, such as files",
+        )
+        weaknesses.insert(0, lost)
+    if sink is None:
+        unknown = Weakness(
+            end.name,
+            Effect.UNKNOWN,
+            "is a task of your own at the end: what it does with records is not known",
+            "let it send results to a sink",
+        )
+        weaknesses.append(unknown)
+    else:
+        weaknesses += _of_sink(sink)
     return PathGuarantee(
-        source=head.name if head.source is None else head.source.description,
+        source=head.name if source is None else source.description,
         sink=end.name if sink is None else sink.description,
         weaknesses=tuple(dict.fromkeys(weaknesses)),
     )
 
 
 # -- the parts -------------------------------------------------------------------------------
-
-
-def _of_source(head: Processor) -> Iterator[Weakness]:
-    source: Source | None = head.source
-    if source is not None and not source.replayable:
-        yield Weakness(
-            source.description,
-            Effect.LOSES,
-            "cannot be read again: a failure loses what it gave since the newest epoch",
-            "read what keeps its records, such as files",
-        )
 
 
 def _of_task(processor: Processor, *, is_head: bool) -> Iterator[Weakness]:
@@ -255,15 +257,6 @@ def _of_sink(sink: Sink) -> Iterator[Weakness]:
         )
 
 
-def _of_end(end: Processor) -> Iterator[Weakness]:
-    yield Weakness(
-        end.name,
-        Effect.UNKNOWN,
-        "is a task of your own at the end: what it does with records is not known",
-        "let it send results to a sink",
-    )
-
-
 # -- the answers of a class ------------------------------------------------------------------
 
 
@@ -279,7 +272,6 @@ def _task_class(processor: Processor) -> type[Task] | None:
 
 
 def _may_keep(made: type[Task]) -> bool:
-    """Tell whether anything in its class could change its objects, or itself."""
     own = [value for klass in _own_classes(made) for value in vars(klass).values()]
     if any(isinstance(value, _MUTABLE) for value in own):
         return True

@@ -7,7 +7,7 @@ from msgspec import Struct
 from gearpy.core.dag.graph import EdgeSpec, ProcessorSpec, StepSpec, regions_of
 from gearpy.ids import ProcessorId
 from gearpy.task.api.application import StreamApplication
-from gearpy.task.stages.guarantees import PathGuarantee, guarantees_of
+from gearpy.task.stages.guarantees import guarantees_of
 from gearpy.views.model import (
     AppView,
     EdgeView,
@@ -74,12 +74,7 @@ class PhysicalPlan(Struct, frozen=True, kw_only=True):
         from gearpy.views.notebook import plan_html  # noqa: PLC0415 - only in notebooks
 
         paths = [f"{each.source} → {each.sink}: {each.guarantee}" for each in self.paths]
-        return plan_html(self._view, about=paths)
-
-    @property
-    def _view(self) -> AppView:
-        """The plan as an application at no time."""
-        return AppView(
+        view = AppView(  # At no time.
             at_ms=0,
             app_id=0,
             name=self.name,
@@ -96,6 +91,7 @@ class PhysicalPlan(Struct, frozen=True, kw_only=True):
                 for each in self.edges
             ),
         )
+        return plan_html(view, about=paths)
 
     def _figures(self, processor: PlannedProcessor) -> ProcessorFigures:
         behind: Role = "step" if self.edges_of(processor.number) else "sink"
@@ -133,7 +129,15 @@ def physical_plan(application: StreamApplication) -> PhysicalPlan:
             _edge(edge, dag.processors[edge.source], dag.processors[edge.target])
             for edge in dag.edges
         ),
-        paths=tuple(map(_path, guarantees_of(application))),
+        paths=tuple(
+            PlannedPath(
+                source=path.source,
+                sink=path.sink,
+                guarantee=path.guarantee.value,
+                weakest_link=str(path.weakest or ""),
+            )
+            for path in guarantees_of(application)
+        ),
         regions=len(regions_of(dag)),
         alike=_alike([step.id for each in processors for step in each.steps if step.keeps]),
     )
@@ -153,23 +157,16 @@ def _edge(edge: EdgeSpec, source: ProcessorSpec, target: ProcessorSpec) -> Plann
     )
 
 
-def _path(path: PathGuarantee) -> PlannedPath:
-    return PlannedPath(
-        source=path.source,
-        sink=path.sink,
-        guarantee=path.guarantee.value,
-        weakest_link=str(path.weakest or ""),
-    )
-
-
 def _alike(ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Return ids that differ in their number only."""
     return tuple(
         (name, *same)
         for name in ids
-        if (same := [each for each in ids if _is_numbered(each, name)])
+        if (
+            same := [
+                each
+                for each in ids
+                if each.startswith(f"{name}-") and each.removeprefix(f"{name}-").isdigit()
+            ]
+        )
     )
-
-
-def _is_numbered(name: str, of: str) -> bool:
-    return name.startswith(f"{of}-") and name.removeprefix(f"{of}-").isdigit()

@@ -127,9 +127,9 @@ class SinkStage(Stage):
         self._counters = context.counters
         self._rejects = context.rejects
         self._context = context
-        self._prepared: dict[int, Any] = {}  # Of epochs that are not known to be complete.
+        self._prepared: dict[int, Any] = {}  # By epoch, until that is known to be complete.
         self._sink = sink
-        self._others: dict[int, PacedWriter] = {}  # Of tasks that are no more.
+        self._others: dict[int, PacedWriter] = {}  # Writers of tasks that are no more.
         with self._blamed():
             self._writer = self._open(context.task_id.task_index)
 
@@ -185,7 +185,15 @@ class SinkStage(Stage):
 
     def snapshot(self) -> Any:
         with self._blamed():
-            return _joined(self._snapshot(), self._snapshots_of_others())
+            own = self._snapshot()
+            for index in [index for index, each in self._others.items() if each.is_delivered]:
+                self._others.pop(index).close(completed=True)
+            epoch = self._context.epoch
+            others = {
+                index: {_EPOCH: epoch, _PREPARED: {}, _KEPT: each.snapshot()}
+                for index, each in self._others.items()
+            }
+            return _joined(own, others)
 
     def _snapshot(self) -> Any:
         if not isinstance(self._writer, TransactionalWriter):
@@ -198,17 +206,7 @@ class SinkStage(Stage):
         state = {_EPOCH: epoch, _PREPARED: dict(self._prepared), _KEPT: kept}
         return state | ({_RUN: self._context.run} if self._sink.waits_for_store else {})
 
-    def _snapshots_of_others(self) -> Mapping[int, Any]:
-        for index in [index for index, each in self._others.items() if each.is_delivered]:
-            self._others.pop(index).close(completed=True)
-        epoch = self._context.epoch
-        return {
-            index: {_EPOCH: epoch, _PREPARED: {}, _KEPT: each.snapshot()}
-            for index, each in self._others.items()
-        }
-
     def commit(self, epoch: int) -> None:
-        """Let the writer show the records of complete epochs."""
         with self._blamed():
             for each in sorted(each for each in self._prepared if each <= epoch):
                 assert isinstance(self._writer, TransactionalWriter)
@@ -216,7 +214,6 @@ class SinkStage(Stage):
                 del self._prepared[each]
 
     def restore(self, state: Any) -> None:
-        """Let the writer go on from there, or begin afresh."""
         own, others = _parted(state)
         with self._blamed():
             self._recover(self._writer, own)
@@ -254,7 +251,6 @@ class SinkStage(Stage):
         return self._writer.epoch_fill
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return the consumers of the written records."""
         with self._blamed():
             return self._writer.consumers()
 
@@ -320,7 +316,6 @@ class PacedSinkStage(SinkStage):
 
     @property
     def passed_ms(self) -> int:
-        """How far event time has come."""
         return self._passed_ms
 
     @property
@@ -366,7 +361,6 @@ class PacedSinkStage(SinkStage):
             return all(each.is_delivered for each in self._all)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
-        """Tell the writer."""
         self._passed_ms = max(self._passed_ms, watermark_ms)
         return super().on_watermark(watermark_ms)
 

@@ -170,7 +170,6 @@ class PlaceStage(Stage):
         )
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the records that pass."""
         left, offset, count = max(0, self._count - self._came), self._came, len(batch)
         self._came += count
         passing = batch.part(0, left) if self._is_first else batch.part(min(left, count), count)
@@ -211,7 +210,6 @@ class DistinctStage(Stage):
         self._ttl_ms = within_ms
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the records that are the first of their key."""
         read, write = self._passed.accessors()
         key_of, state, within_ms = self._key, self._state, self._within_ms
         has_ttl = self._ttl_ms is not None

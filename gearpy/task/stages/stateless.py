@@ -33,12 +33,15 @@ class BranchStage(Stage):
         self._default = default
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the records wrapped."""
         out: list[Any] = []
         times: list[int] = []
         for record, time in zip(batch.values, batch.timestamps, strict=True):
             try:
-                tag = self._tag_of(record)
+                tag = self._default
+                for holds, name in self._predicates:
+                    if holds(record):
+                        tag = name
+                        break
             except USER_ERRORS as error:
                 self._rejects.blame(self.name, error, record, time, place=self.place)
                 continue
@@ -47,12 +50,6 @@ class BranchStage(Stage):
                 times.append(time)
         if out:
             yield batch.giving(out, times)
-
-    def _tag_of(self, record: Any) -> str:
-        for predicate, tag in self._predicates:
-            if predicate(record):
-                return tag
-        return self._default
 
 
 class LogStage(Stage):
@@ -70,7 +67,6 @@ class LogStage(Stage):
         self._passed = 0
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the records as they are."""
         if self._log.isEnabledFor(self._level):
             for at in range(-self._passed % self._every, len(batch), self._every):
                 record, time = shown(batch.values[at]), batch.timestamps[at]

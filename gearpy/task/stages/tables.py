@@ -40,7 +40,6 @@ class RowsStage(Stage):
         self._rows_max = max(1, context.limits.batch_records)
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the rows; records that are rows pass, but a dict becomes a row as declared."""
         values, timestamps = batch.values, batch.timestamps
         if self._makes and type(values) is list and set(map(type, values)) == {dict}:
             assert self._schema is not None
@@ -62,7 +61,14 @@ class RowsStage(Stage):
             )
         except USER_ERRORS as error:
             if len(part) == 1:
-                self._reject(error, part[0], timestamps[0])
+                record, at_ms = part[0], timestamps[0]
+                blamed = operator_error(self.name, error, record=record, event_time_ms=at_ms)
+                if blamed is error:
+                    blamed = _blamed(self.name, error)
+                try:
+                    self._rejects.take(record, at_ms, blamed, place=self.place)
+                except OperatorError as raised:
+                    raise raised from error
                 return [], []
         rows: list[Any] = []
         times: list[int] = []
@@ -71,15 +77,6 @@ class RowsStage(Stage):
             rows += row
             times += time
         return rows, times
-
-    def _reject(self, error: BaseException, record: dict[str, Any], time: int) -> None:
-        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
-        if blamed is error:
-            blamed = _blamed(self.name, error)
-        try:
-            self._rejects.take(record, time, blamed, place=self.place)
-        except OperatorError as raised:
-            raise raised from error
 
 
 class TableStage(Stage):
@@ -99,7 +96,6 @@ class TableStage(Stage):
         self._rejects = context.rejects
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the table; a table already there passes."""
         values = batch.values
         if not values:
             return
@@ -175,10 +171,9 @@ class MapBatchesStage(Stage):
         self.keeps_times = times is None  #: Else the function may return others.
         self._gives = gives
         self._rejects = context.rejects
-        self._schema: RowSchema | None = None  # Of the last table.
+        self._schema: RowSchema | None = None  # That of the last table.
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the results of the function."""
         if not batch.values:
             return
         table, times = as_table(batch.values, self._schema), Times.of(batch.timestamps)
@@ -328,22 +323,16 @@ def _from_pandas(result: Any) -> Any:
     return pa.RecordBatch.from_pandas(result, preserve_index=False).replace_schema_metadata(None)
 
 
-def _to_polars(batch: "pa.RecordBatch") -> Any:
-    return import_module("polars").from_arrow(batch)
-
-
-def _from_polars(result: Any) -> Any:
-    return result.to_arrow() if isinstance(result, import_module("polars").DataFrame) else result
-
-
 _INTO: Final[dict[Form, Callable[[Any], Any]]] = {
     "arrow": lambda batch: batch,
     "pandas": lambda batch: batch.to_pandas(),
-    "polars": _to_polars,
+    "polars": lambda batch: import_module("polars").from_arrow(batch),
 }
 _FROM: Final[dict[Form, Callable[[Any], Any]]] = {
     "pandas": _from_pandas,
-    "polars": _from_polars,
+    "polars": lambda frame: (
+        frame.to_arrow() if isinstance(frame, import_module("polars").DataFrame) else frame
+    ),
 }
 _ADVICE: Final[dict[Form, str]] = {
     "arrow": "give a pyarrow.RecordBatch or Table, or None",

@@ -36,8 +36,13 @@ def promised_before(batch: Batch) -> Sequence[int]:
     before_ms, after_ms, bound_ms, _ = batch.promise
     if bound_ms is None or after_ms <= before_ms:
         return [before_ms] * len(batch)
-    if type(batch.timestamps) is Times:
-        return promised_times(batch.timestamps, before_ms=before_ms, bound_ms=bound_ms)
+    if type(times := batch.timestamps) is Times:
+        import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
+        import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        first = pa.array([min(before_ms + bound_ms, MAX_MS)], pa.int64())
+        known = pa.concat_arrays([first, times.array.slice(0, max(0, len(times) - 1))])
+        return Times(pc.subtract(pc.cumulative_max(known.slice(0, len(times))), bound_ms))
     newest = accumulate(batch.timestamps[:-1], max, initial=before_ms + bound_ms)
     return [time_ms - bound_ms for time_ms in newest]
 
@@ -86,10 +91,7 @@ class LateRecords:
         """Return the batch as it goes on, by its own promise; may be empty."""
         times, (before_ms, after_ms, _, _) = batch.timestamps, batch.promise
         if type(times) is Times:
-            is_in_time = times[0] >= before_ms and (
-                are_sorted(times) or times.bounds()[0] >= after_ms
-            )
-            return batch if is_in_time else self._judged_table(batch, times)
+            return self._judged_table(batch, times)
         if times[0] >= before_ms and (type(times) is OrderedTimes or min(times) >= after_ms):
             return batch
         promised = promised_before(batch)
@@ -128,69 +130,36 @@ class LateRecords:
         return batch.giving(values.filter(main_rows), times.filter(main_rows)), sides
 
     def _judged_table(self, batch: Batch, times: Times) -> Batch:
+        import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
+        import pyarrow.compute as pc  # noqa: PLC0415 - the same
+
+        array, (before_ms, after_ms, _, _) = times.array, batch.promise
+        if times[0] >= before_ms:
+            falls = pc.less(array.slice(1), array.slice(0, max(0, len(array) - 1)))
+            if not pc.any(falls).as_py() or times.bounds()[0] >= after_ms:
+                return batch
         promised = promised_before(batch)
-        least = promised if isinstance(promised, Times) else batch.promise.before_ms
-        late = late_rows(times, least)
-        if late is None:
+        least = promised.array if isinstance(promised, Times) else before_ms
+        late = pc.less(array, least)
+        if not pc.any(late).as_py():
             return batch
         if self._policy == "keep":
-            return replace(batch, timestamps=marked(times, least), has_late=True)
+            if not isinstance(promised, Times):
+                least = pa.repeat(pa.scalar(before_ms, pa.int64()), len(times))
+            return replace(batch, timestamps=Times(array, least), has_late=True)
         self._counters.late_records += len(places_of(late))
         if self._policy == "restamp":
-            return replace(batch, timestamps=restamped(times, least))
+            return replace(batch, timestamps=Times(pc.max_element_wise(array, least)))
         if self._policy == "side":
             return replace(batch, promise=batch.promise._replace(aside=late))
         return filtered(batch, others(late))
 
 
 def check_late(policy: str, allowed: Sequence[str]) -> None:
-    """Refuse a policy for late records that is none.
-
-    Raises:
-        ConfigError: it is none of those allowed.
-    """
+    """Refuse a policy for late records that is none."""
     if policy not in allowed:
         names = ", ".join(map(repr, allowed))
         raise ConfigError(f"late={policy!r} is unknown: use one of {names}")
-
-
-def promised_times(times: Times, *, before_ms: int, bound_ms: int) -> Times:
-    """Return the promise before each row: the newest time before it, less the bound."""
-    import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
-    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    first = pa.array([min(before_ms + bound_ms, MAX_MS)], pa.int64())
-    known = pa.concat_arrays([first, times.array.slice(0, max(0, len(times) - 1))])
-    return Times(pc.subtract(pc.cumulative_max(known.slice(0, len(times))), bound_ms))
-
-
-def are_sorted(times: Times) -> bool:
-    import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
-
-    array = times.array
-    return not pc.any(pc.less(array.slice(1), array.slice(0, max(0, len(array) - 1)))).as_py()
-
-
-def late_rows(times: Times, promised: "Times | int") -> "pa.BooleanArray | None":
-    import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
-
-    late = pc.less(times.array, promised.array if isinstance(promised, Times) else promised)
-    return late if pc.any(late).as_py() else None
-
-
-def marked(times: Times, promised: "Times | int") -> Times:
-    import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
-
-    if isinstance(promised, Times):
-        return Times(times.array, promised.array)
-    return Times(times.array, pa.repeat(pa.scalar(promised, pa.int64()), len(times)))
-
-
-def restamped(times: Times, promised: "Times | int") -> Times:
-    import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
-
-    least = promised.array if isinstance(promised, Times) else promised
-    return Times(pc.max_element_wise(times.array, least))
 
 
 def rows_before(times: Times, cut_ms: int, *, until: int) -> "pa.BooleanArray":

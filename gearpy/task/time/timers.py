@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Callable, Iterator
 from itertools import count
+from operator import itemgetter
 
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
@@ -29,16 +30,12 @@ class TaskTimers:
         return heapq.heappop(self._heap)[2]
 
     def after(self, now_ms: int) -> list[tuple[int, object]]:
-        timers = sorted(self._heap, key=_order)
+        timers = sorted(self._heap, key=itemgetter(0, 1))
         return [(max(0, at_ms - now_ms), payload) for at_ms, _, payload in timers]
 
     @property
     def due_ms(self) -> int | None:
         return self._heap[0][0] if self._heap else None
-
-
-def _order(timer: tuple[int, int, object]) -> tuple[int, int]:
-    return timer[:2]
 
 
 class Wakes:
