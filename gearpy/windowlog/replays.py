@@ -1,15 +1,21 @@
 """Rows that were shown before and come again, as a run went back behind them."""
 
+import json
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import compress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.core.handover.window_log import OWNERS, LogView
+from gearpy.windowlog.log import WindowLog
+
 _DIGEST_BYTES: Final = 16
 _ENTRY_BYTES: Final = 2 * _DIGEST_BYTES
+_ENDING: Final = ".again.json"
 
 
 class Replays:
@@ -135,3 +141,38 @@ def _number(kind: Any) -> Any:
 
 def _inner(field: pa.Field) -> pa.Field:
     return field.with_type(_number(field.type))
+
+
+class _Recall(NamedTuple):
+    """The memory of `Replays` of the rows of some batches."""
+
+    first: int
+    last: int
+    rows: bytes
+
+
+def recalled(
+    log: WindowLog, view: LogView, lane: str, *, since: int, identity: Sequence[str]
+) -> list[bytes]:
+    """Return the memory of `Replays` for the batches of a lane, and note it for a later start.
+
+    A reader that has done with rows may let them be removed before they have come again. Rows are
+    not known that were removed before anybody went back behind them.
+    """
+    file = f"{OWNERS}{lane}{_ENDING}"
+    begin = view.begins()[lane]
+    try:
+        listed = json.loads(log.store.read(file) or b"")["batches"]
+        known = [_Recall(int(first), int(last), b64decode(rows)) for first, last, rows in listed]
+    except (ValueError, KeyError, TypeError):
+        known = []
+    gone = [each for each in known if since <= each.last < begin]
+    there = []
+    for piece in view.between({lane: max(since, begin) - 1}, {lane: view.ends()[lane]}):
+        replays = Replays(identity)
+        replays.expect(log.read(piece))
+        there.append(_Recall(piece.first, piece.last, replays.snapshot()))
+    found = [*gone, *there]
+    written = [[first, last, b64encode(rows).decode()] for first, last, rows in found]
+    log.store.put(file, json.dumps({"batches": written}).encode())
+    return [each.rows for each in found]

@@ -7,8 +7,7 @@ import pytest
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import WindowLog
-from gearpy.windowlog.recalls import recalled
-from gearpy.windowlog.replays import Replays
+from gearpy.windowlog.replays import Replays, recalled
 from tests.windowlog.log_build import SCHEMA, a_log_of, rows_of
 
 LANE = "windows-00000"
