@@ -144,7 +144,9 @@ class ApplicationCore(Recovery):
             if sum(sizes) == self.executors.undivided_slots > 0:
                 self.executors.divide(sizes, now_ms)
                 self.succession.on_divided()
-                self.regions.place(self.succession.placement(self.dag))
+                placement = self.succession.placement(self.dag)
+                for region in self.regions:
+                    region.place(placement)
             else:
                 usable = [each for each in usable if each.hosts]
                 useless += shared
@@ -407,7 +409,9 @@ class ApplicationCore(Recovery):
     def _why_hopeless(self, change: VersionChange, now_ms: int) -> str:
         if change.is_late(now_ms):
             return f"its last epoch was not stored within {change.timeout_ms // 1000} s"
-        if change.is_draining and self.regions.have_finished(but=change.kept):
+        touched = self.regions.but(change.kept)
+        have_finished = all(each.state == "done" and not each.is_drained for each in touched)
+        if change.is_draining and touched and have_finished and not self.regions.are_done:
             return "what it changes has come to its end"
         missing = [] if self._is_master_away else self.executors.missing_slots(change.executor_ids)
         # The version that runs may have long waited for slots that the change has.

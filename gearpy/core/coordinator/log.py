@@ -84,3 +84,10 @@ class CoordinatorState:
         return isinstance(other, CoordinatorState) and self.messages() == other.messages()
 
     __hash__ = None  # type: ignore[assignment] # It changes.
+
+
+class StateView:
+    """Base of the views, which read the messages of one type and draft others."""
+
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state

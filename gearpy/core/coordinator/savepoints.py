@@ -7,7 +7,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, draft
+from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, StateView, draft
 from gearpy.core.coordinator.views import APPLICATION, DAG, DagVersion, DagVersions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError
@@ -29,11 +29,8 @@ def check_savepoint(name: str) -> None:
         )
 
 
-class DrainView:
+class DrainView(StateView):
     """View of the drain that was asked for: it goes on when the app master is launched again."""
-
-    def __init__(self, state: CoordinatorState) -> None:
-        self._state = state
 
     @property
     def is_asked(self) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, draft
+from gearpy.core.coordinator.log import CoordinatorMessage, StateView, draft
 from gearpy.core.epoch.epochs import Manifest, decode_manifest, encode_manifest
 from gearpy.errors import ProtocolError
 from gearpy.messages.client import Artifact
@@ -53,11 +53,8 @@ class ProgramVersion(Struct, frozen=True, kw_only=True):
     executors: int = 0
 
 
-class Versions:
+class Versions(StateView):
     """View of the versions; a log without any is of an application that was never changed."""
-
-    def __init__(self, state: CoordinatorState) -> None:
-        self._state = state
 
     def read(self) -> list[ProgramVersion]:
         """Return all, the oldest first."""

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
+from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, StateView, draft
 from gearpy.core.dag.graph import StepSpec
 from gearpy.core.dag.state_moves import Layout, StepPlace
 from gearpy.core.epoch.epochs import Manifest, decode_manifest, encode_manifest
@@ -29,11 +29,8 @@ _STEPS: Final = "steps"
 _WITH_TAKEN: Final = 2
 
 
-class EpochManifests:
+class EpochManifests(StateView):
     """View of the complete epochs; writes the messages of a new one."""
-
-    def __init__(self, state: CoordinatorState) -> None:
-        self._state = state
 
     def regions(self) -> list[int]:
         return sorted({_two_numbers(each, "/")[0] for each in self._state.messages(EPOCH)})
@@ -87,14 +84,11 @@ class TaskPlaces(Struct, frozen=True, kw_only=True):
     overridden: tuple[str, ...] = ()
 
 
-class SourcePlaces:
+class SourcePlaces(StateView):
     """View of the places of sources. Samza: `CheckpointManager`.
 
     What a restart goes back to is in the snapshots, not here; but an override here counts more.
     """
-
-    def __init__(self, state: CoordinatorState) -> None:
-        self._state = state
 
     def read(self, task: TaskId) -> TaskPlaces | None:
         """Return the places of a source; None if none were stored. Samza: `readLastCheckpoint`."""
@@ -140,15 +134,12 @@ class SourcePlaces:
         )
 
 
-class ChangelogPartitions:
+class ChangelogPartitions(StateView):
     """View of the changelog's partitions: each task has its own.
 
     Invariant: a task keeps its partition, and no two have the same.
     Samza: `ChangelogPartitionManager`, and `JobModelManager`, which gives out new ones.
     """
-
-    def __init__(self, state: CoordinatorState) -> None:
-        self._state = state
 
     def read(self) -> dict[TaskId, int]:
         """Return the partition of each task. Samza: `readChangeLogPartitionMapping`."""
@@ -174,11 +165,8 @@ class ChangelogPartitions:
         return self.write({task: first + at for at, task in enumerate(new)})
 
 
-class ConfigView:
+class ConfigView(StateView):
     """View of the configuration. Samza: `CoordinatorStreamSystemConsumer.getConfig`."""
-
-    def __init__(self, state: CoordinatorState) -> None:
-        self._state = state
 
     def read(self) -> dict[str, str]:
         return {each.key: _text(each, "value") for each in self._state.messages(SET_CONFIG)}
@@ -196,11 +184,8 @@ class ConfigView:
         ]
 
 
-class ApplicationView:
+class ApplicationView(StateView):
     """View of the application's name, and of how it has ended."""
-
-    def __init__(self, state: CoordinatorState) -> None:
-        self._state = state
 
     @property
     def name(self) -> str:
@@ -234,11 +219,8 @@ class DagVersion(NamedTuple):
     layout: Layout | None = None
 
 
-class DagVersions:
+class DagVersions(StateView):
     """View of the versions of the graph."""
-
-    def __init__(self, state: CoordinatorState) -> None:
-        self._state = state
 
     def read(self) -> list[DagVersion]:
         """Return the versions, the oldest first."""

@@ -52,10 +52,6 @@ class RegionSet:
     def __getitem__(self, number: int) -> Region:
         return self._regions[number]
 
-    def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
-        for each in self._regions:
-            each.place(placement)
-
     def of_task(self, task: TaskId) -> Region | None:
         return self._region_of.get(task)
 
@@ -90,15 +86,6 @@ class RegionSet:
     @property
     def are_done(self) -> bool:
         return all(each.state == "done" for each in self._regions)
-
-    def have_finished(self, *, but: Collection[int]) -> bool:
-        """Tell whether all but some are at the ends of their streams, and not all of those."""
-        ended = self.but(but)
-        return (
-            bool(ended)
-            and not self.are_done
-            and all(each.state == "done" and not each.is_drained for each in ended)
-        )
 
     def but(self, numbers: Collection[int]) -> list[Region]:
         return [each for each in self._regions if each.number not in numbers]
