@@ -8,7 +8,7 @@ from gearpy.messages.summaries import ConsumerReport
 from gearpy.windowlog.log import WindowLog
 
 #: The store may be far away, so it is asked no more often.
-_LOOK_MS: Final = 5_000
+_CHECK_MS: Final = 5_000
 
 
 class _Seen(NamedTuple):
@@ -31,7 +31,7 @@ class LogConsumers:
         self._log = log
         self._wall_ms = wall_ms
         self._but = but
-        self._looked_ms: int | None = None
+        self._checked_ms: int | None = None
         self._seen: dict[str, _Seen] = {}
         self._reports: tuple[ConsumerReport, ...] = ()
 
@@ -41,9 +41,9 @@ class LogConsumers:
         A store that cannot be read just now says nothing new.
         """
         now_ms = self._wall_ms()
-        if self._looked_ms is not None and now_ms - self._looked_ms < _LOOK_MS:
+        if self._checked_ms is not None and now_ms - self._checked_ms < _CHECK_MS:
             return self._reports
-        self._looked_ms = now_ms
+        self._checked_ms = now_ms
         try:
             # Functions on Spark are told of by the sinks that call them.
             readers = [

@@ -135,7 +135,7 @@ class AppReplays:
             if (region := core.regions.of_task(task)) is None:
                 continue
             running = region.attempt if core.takes_records(task) else None
-            news = self._replays.look(task, running, _stored(region))
+            news = self._replays.next_steps(task, running, _stored(region))
             for record in news.again:
                 self._inject(region, task, record)
             done += news.done

@@ -338,7 +338,7 @@ class WindowLogReader(SourceReader):
                 self._until is not None and self._lanes.of(lane).seq >= self._until.get(lane, 0)
             ):
                 raise WindowLogGap(lane=lane, wanted=wanted, kept=starts[lane] + 1)
-        self._lanes.on_look(starts, ends, now_ms=now_ms)
+        self._lanes.on_listing(starts, ends, now_ms=now_ms)
         return True
 
     def _mine(self, position: Position) -> dict[str, int]:

@@ -147,7 +147,7 @@ class Trial:
         self._silent_ms = min(_SILENT_MS, lasts_ms // 4)
         self._heard: dict[ExecutorId, int] = {}
         self._asked: dict[ExecutorId, int] = {}
-        self._looked_ms = now_ms
+        self._checked_ms = now_ms
         self.first_end_ms = MAX_MS  #: No epoch ends earlier.
 
     @property
@@ -157,7 +157,7 @@ class Trial:
     def begin(self, now_ms: int) -> None:
         self.first_end_ms = now_ms + self._lasts_ms
         self._until_ms = self.first_end_ms + self.timeout_ms
-        self._looked_ms = now_ms
+        self._checked_ms = now_ms
         self._heard.clear()
 
     def on_sign(self, executor_id: ExecutorId, now_ms: int) -> None:
@@ -165,7 +165,7 @@ class Trial:
 
     def on_tick(self, executors: Iterable[ExecutorId], now_ms: int) -> list[ExecutorId]:
         """Let the end wait while one of these is silent; return those to be asked for a sign."""
-        passed_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
+        passed_ms, self._checked_ms = now_ms - self._checked_ms, now_ms
         if not self.is_begun or now_ms - passed_ms >= self.first_end_ms:
             return []
         silence = {each: now_ms - self._heard.setdefault(each, now_ms) for each in executors}

@@ -66,13 +66,13 @@ class _ReadTimes:
     def __init__(self, size: int = 512) -> None:
         self._size = size
         self._points: list[tuple[int, int]] = []  # Time, and event time; both grow.
-        self._looked_ms = -_READ_POINT_MS
+        self._checked_ms = -_READ_POINT_MS
 
     def is_due(self, now_ms: int) -> bool:
-        return now_ms - self._looked_ms >= _READ_POINT_MS
+        return now_ms - self._checked_ms >= _READ_POINT_MS
 
     def add(self, now_ms: int, read_ms: int, clock_ms: int) -> None:
-        self._looked_ms = now_ms
+        self._checked_ms = now_ms
         while self._points and self._points[0][1] <= clock_ms:  # Nobody asks about these again.
             self._points.pop(0)
         newest_ms = self._points[-1][1] if self._points else clock_ms

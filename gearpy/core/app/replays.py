@@ -56,7 +56,7 @@ class GivenBack:
     def tasks(self) -> frozenset[TaskId]:
         return frozenset(each.task for each in self._given.values())
 
-    def look(self, task: TaskId, running: int | None, stored: tuple[int, int]) -> ReplayNews:
+    def next_steps(self, task: TaskId, running: int | None, stored: tuple[int, int]) -> ReplayNews:
         """Return the steps to take for the records of a task.
 
         Args:

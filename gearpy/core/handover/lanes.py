@@ -71,7 +71,7 @@ class Lanes:
     def of(self, lane: str) -> LanePlace:
         return self.places.get(lane, _BEGIN)
 
-    def on_look(self, starts: Position, ends: Position, *, now_ms: int) -> None:
+    def on_listing(self, starts: Position, ends: Position, *, now_ms: int) -> None:
         """Learn which batches there are."""
         for lane, end in ends.items():
             if self._until is not None and lane not in self._until:

@@ -23,12 +23,12 @@ def test_a_record_is_done_when_an_epoch_has_it() -> None:
     replays = GivenBack()
     assert replays.begin(a_record(7), TASK, 3)
     assert not replays.begin(a_record(7), TASK, 3)
-    assert replays.look(TASK, 3, (3, 100)) == ReplayNews()  # Nobody has it yet.
+    assert replays.next_steps(TASK, 3, (3, 100)) == ReplayNews()  # Nobody has it yet.
     replays.on_taken(7, 3, next_to_end=12)
 
-    assert replays.look(TASK, 3, (3, 11)) == ReplayNews()
-    assert replays.look(OTHER, 3, (3, 12)) == ReplayNews()
-    assert replays.look(TASK, 3, (3, 12)) == ReplayNews(done=(7,))
+    assert replays.next_steps(TASK, 3, (3, 11)) == ReplayNews()
+    assert replays.next_steps(OTHER, 3, (3, 12)) == ReplayNews()
+    assert replays.next_steps(TASK, 3, (3, 12)) == ReplayNews(done=(7,))
     assert replays.tasks() == frozenset()
     assert replays.done == (7,)
     assert not replays.begin(a_record(7), TASK, 3)  # The master may still have it.
@@ -40,13 +40,13 @@ def test_a_record_is_given_again_to_an_attempt_that_has_gone_back_before_it() ->
     replays.begin(a_record(7), TASK, 3)
     replays.on_taken(7, 3, next_to_end=12)
 
-    assert replays.look(TASK, None, (3, 11)) == ReplayNews()
-    assert replays.look(TASK, 4, (3, 11)) == ReplayNews(again=(a_record(7),))
-    assert replays.look(TASK, 4, (3, 11)) == ReplayNews()
+    assert replays.next_steps(TASK, None, (3, 11)) == ReplayNews()
+    assert replays.next_steps(TASK, 4, (3, 11)) == ReplayNews(again=(a_record(7),))
+    assert replays.next_steps(TASK, 4, (3, 11)) == ReplayNews()
     replays.on_taken(7, 3, next_to_end=13)
-    assert replays.look(TASK, 4, (4, 13)) == ReplayNews()
+    assert replays.next_steps(TASK, 4, (4, 13)) == ReplayNews()
     replays.on_taken(7, 4, next_to_end=14)
-    assert replays.look(TASK, 4, (4, 14)) == ReplayNews(done=(7,))
+    assert replays.next_steps(TASK, 4, (4, 14)) == ReplayNews(done=(7,))
 
 
 def test_a_record_that_an_epoch_has_is_not_given_to_the_next_attempt() -> None:
@@ -54,4 +54,4 @@ def test_a_record_that_an_epoch_has_is_not_given_to_the_next_attempt() -> None:
     replays.begin(a_record(7), TASK, 3)
     replays.on_taken(7, 3, next_to_end=12)
 
-    assert replays.look(TASK, 4, (3, 12)) == ReplayNews(done=(7,))
+    assert replays.next_steps(TASK, 4, (3, 12)) == ReplayNews(done=(7,))

@@ -9,7 +9,7 @@ from gearpy.ids import MIN_MS
 
 def seen(ends: dict[str, int], *, idle_ms: int = 100, until: dict[str, int] | None = None) -> Lanes:
     lanes = Lanes({}, until=until, idle_ms=idle_ms)
-    lanes.on_look(dict.fromkeys(ends, 0), ends, now_ms=0)
+    lanes.on_listing(dict.fromkeys(ends, 0), ends, now_ms=0)
     return lanes
 
 
@@ -41,7 +41,7 @@ def test_all_silent_lanes_are_idle_and_promise_what_the_furthest_does() -> None:
     lanes.on_batch("a-0", 20, now_ms=0)
     lanes.on_batch("b-0", 10, now_ms=0)
 
-    lanes.on_look({}, {"a-0": 1, "b-0": 1}, now_ms=100)
+    lanes.on_listing({}, {"a-0": 1, "b-0": 1}, now_ms=100)
 
     assert lanes.is_idle(100)
     assert lanes.watermark_ms == 20
@@ -51,7 +51,7 @@ def test_a_silent_lane_counts_again_when_it_has_something() -> None:
     lanes = seen({"a-0": 1, "b-0": 1}, idle_ms=100)
     lanes.on_batch("a-0", 20, now_ms=0)
     lanes.on_batch("b-0", 10, now_ms=0)
-    lanes.on_look({}, {"a-0": 2, "b-0": 2}, now_ms=200)
+    lanes.on_listing({}, {"a-0": 2, "b-0": 2}, now_ms=200)
 
     lanes.on_batch("a-0", 90, now_ms=200)
 
@@ -94,11 +94,11 @@ def test_the_watermark_never_falls(steps: list[tuple[str, int, bool]]) -> None:
         before_ms = lanes.watermark_ms
         if is_new:
             ends[lane] = ends.get(lane, 0) + 1
-            lanes.on_look(dict.fromkeys(ends, 0), ends, now_ms=now_ms)
+            lanes.on_listing(dict.fromkeys(ends, 0), ends, now_ms=now_ms)
         elif (turn := lanes.next()) is not None:
             lanes.on_batch(turn, promised_ms, now_ms=now_ms)
 
         assert lanes.watermark_ms >= before_ms
         again = Lanes(lanes.places, watermark_ms=lanes.watermark_ms, idle_ms=20)
-        again.on_look(dict.fromkeys(ends, 0), ends, now_ms=now_ms)
+        again.on_listing(dict.fromkeys(ends, 0), ends, now_ms=now_ms)
         assert again.next() == lanes.next()
