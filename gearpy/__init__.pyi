@@ -10,6 +10,8 @@ from gearpy.cluster.embedded.run import run as run
 from gearpy.cluster.states.stored import stored_state as stored_state
 from gearpy.config.load import load
 from gearpy.config.schema import Config as Config
+from gearpy.connectors.background import from_async as from_async
+from gearpy.connectors.background import poll as poll
 from gearpy.connectors.console import console as console
 from gearpy.connectors.console import stdout as stdout
 from gearpy.connectors.delta.table import delta_table as delta_table

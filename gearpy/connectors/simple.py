@@ -82,6 +82,11 @@ class SimpleSource(Source[T_co]):
         return SimpleReader(self, resume or {"position": None, "watermark_ms": MIN_MS})
 
     @property
+    def reads_by(self) -> str:
+        """The method that gives records, for errors."""
+        return f"{type(self).__name__}.read"
+
+    @property
     def _has_times(self) -> bool:
         return type(self).timestamp is not SimpleSource.timestamp
 
@@ -95,7 +100,7 @@ class SimpleReader(GeneratorReader):
     """Reads a `SimpleSource` from a position on."""
 
     def __init__(self, source: SimpleSource[Any], place: SimplePosition) -> None:
-        self.operator = f"{type(source).__name__}.read"
+        self.operator = source.reads_by
         watermark_ms = place["watermark_ms"]
         super().__init__(
             iter(()),

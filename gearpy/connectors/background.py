@@ -1,0 +1,257 @@
+"""Sources that ask or listen on a thread of their own: a function at an interval, an async one."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from queue import Empty, Full, Queue
+from typing import Any, Final
+
+from gearpy.connectors.simple import SimpleSource
+from gearpy.connectors.streams.generator import takes_part
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.errors import ConfigError
+from gearpy.messages.type_variables import T
+
+#: So many records wait for the stream; the thread waits while there are more.
+_WAITING_MAX: Final = 1000
+_WAKE_S: Final = 0.1
+_MS_PER_S: Final = 1000
+_END: Final = object()
+
+
+def poll(
+    function: Callable[[], Iterable[T]] | Callable[[Any], tuple[Iterable[T], Any]],
+    *,
+    every: Duration,
+    timestamp: Callable[[T], int | datetime] | None = None,
+    out_of_order: Duration = "0s",
+) -> SimpleSource[T]:
+    """Call a function again and again, and read the records that it returns.
+
+    It is called on a thread of its own, so it may wait for a server. An exception ends the task,
+    as that of any source.
+
+    A function with a parameter gets a position, None at first, and returns the records and the
+    position for its next call, any plain data. Then a failure loses nothing: it is called again
+    with the position of the checkpoint, and has to give the same records first. Without a
+    parameter records that were on their way are lost: *at-most-once*.
+
+    Args:
+        function: returns an iterable of records; or, with a parameter, those and a position.
+        every: the pause between two calls, such as "10s"; there is none while records come with a
+            position that is another one than before.
+        timestamp: gives the event time of a record, ms since the epoch or an aware datetime.
+            Without it records have the time of their arrival.
+        out_of_order: how far back in time a later record may be.
+
+    Raises:
+        ConfigError: it is no function, or the pause is none.
+
+    Example:
+        >>> import time
+        >>> import gearpy as gp
+        >>> def tickets(position: int | None) -> tuple[list[str], int]:
+        ...     first = position or 0
+        ...     return [f"ticket {n}" for n in range(first, first + 2)], first + 2
+        >>> app, results = gp.StreamApp("tickets"), []
+        >>> app.read(gp.poll(tickets, every="10s")).write(gp.to_list(results))
+        >>> with gp.start(app):
+        ...     while len(results) < 3:
+        ...         time.sleep(0.01)
+        >>> results[:3]
+        ['ticket 0', 'ticket 1', 'ticket 2']
+    """
+    call: Callable[..., Any] = function
+    if not callable(call):
+        raise ConfigError(f"poll: {function!r:.100} is no function that returns records")
+    pause_s = duration_ms(every) / _MS_PER_S
+    if pause_s <= 0:
+        raise ConfigError(f"poll: every is {every!r}, must be more than 0, such as '10s'")
+    has_position = takes_part(function)
+
+    def run(position: Any, give: Callable[[Any], None], stop: threading.Event) -> None:
+        # A position is that of a call, and how many of its records count already.
+        asked, skipped = position or (None, 0)
+        while not stop.is_set():
+            before = asked
+            if has_position:
+                answer = call(asked)
+                if not (isinstance(answer, tuple) and len(answer) == 2):  # noqa: PLR2004 - a pair
+                    raise TypeError(f"it returned {answer!r:.100}: return (records, position)")
+                records = list(answer[0])
+                for number, record in enumerate(records[skipped:], skipped + 1):
+                    is_last = number == len(records)
+                    give((record, [answer[1], 0] if is_last else [asked, number]))
+                asked, skipped = answer[1], 0
+            else:
+                for record in call() or ():
+                    give((record, None))
+            if not has_position or asked == before:
+                stop.wait(pause_s)
+
+    return _BackgroundSource(
+        "poll",
+        function=function,
+        run=run,
+        timestamp=timestamp,
+        out_of_order=out_of_order,
+        has_position=has_position,
+    )
+
+
+def from_async(
+    make: Callable[[], AsyncIterator[T]] | Callable[[Any], AsyncIterator[tuple[T, Any]]],
+    *,
+    timestamp: Callable[[T], int | datetime] | None = None,
+    out_of_order: Duration = "0s",
+) -> SimpleSource[T]:
+    """Read what an asynchronous generator yields, such as the messages of a web socket.
+
+    It runs in an event loop on a thread of its own. While the stream does not read, it is not
+    asked for more than a thousand records. The stream ends when it ends.
+
+    A function with a parameter gets a position, None at first, and yields pairs of a record and the
+    position behind it, any plain data: after a failure it is called again with the position that
+    the checkpoint has. Without a parameter records that were on their way are lost: *at-most-once*.
+
+    Args:
+        make: an ``async def`` function that yields.
+        timestamp: gives the event time of a record, ms since the epoch or an aware datetime.
+            Without it records have the time of their arrival.
+        out_of_order: how far back in time a later record may be.
+
+    Raises:
+        ConfigError: it is no function.
+
+    Example:
+        >>> import gearpy as gp
+        >>> async def messages():
+        ...     yield "hello"
+        ...     yield "world"
+        >>> app, results = gp.StreamApp("messages"), []
+        >>> app.read(gp.from_async(messages)).write(gp.to_list(results))
+        >>> _ = gp.run(app)
+        >>> results
+        ['hello', 'world']
+    """
+    begin: Callable[..., Any] = make
+    if not callable(begin):
+        raise ConfigError(f"from_async: {make!r:.100} is no async function that yields records")
+    has_position = takes_part(make)
+
+    def run(position: Any, give: Callable[[Any], None], stop: threading.Event) -> None:
+        async def read() -> None:
+            made = begin(position) if has_position else begin()
+            if not hasattr(made, "__aiter__"):
+                raise TypeError(f"it returned {made!r:.100}: write async def, and yield records")
+            async for each in made:
+                # A full queue holds up this loop, and so whoever sends.
+                give(each if has_position else (each, None))
+
+        async def until_stopped() -> None:
+            reading = asyncio.ensure_future(read())
+            while not stop.is_set():
+                done, _ = await asyncio.wait([reading], timeout=_WAKE_S)
+                if done:
+                    return reading.result()
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+            return None
+
+        asyncio.run(until_stopped())
+
+    return _BackgroundSource(
+        "from_async",
+        function=make,
+        run=run,
+        timestamp=timestamp,
+        out_of_order=out_of_order,
+        has_position=has_position,
+    )
+
+
+class _Stopped(Exception):
+    """Nobody reads any more."""
+
+
+class _Failed:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class _BackgroundSource(SimpleSource[Any]):
+    """Records that a thread gives: ``run(position, give, stop)``."""
+
+    pause = "10ms"
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        function: Callable[..., Any],
+        run: Callable[[Any, Callable[[Any], None], threading.Event], None],
+        timestamp: Callable[[Any], int | datetime] | None,
+        out_of_order: Duration,
+        has_position: bool,
+    ) -> None:
+        duration_ms(out_of_order)
+        self.replayable = has_position
+        self.out_of_order = out_of_order  # type: ignore[misc]
+        self._timestamp = timestamp
+        self._run = run
+        self._text = f"{kind}({getattr(function, '__name__', type(function).__name__)})"
+
+    @property
+    def description(self) -> str:
+        return self._text
+
+    reads_by = description
+
+    @property
+    def _has_times(self) -> bool:
+        return self._timestamp is not None
+
+    def timestamp(self, record: Any) -> int | datetime:
+        assert self._timestamp is not None, "its readers go by the clock"
+        return self._timestamp(record)
+
+    def read(self, position: Any) -> Iterator[tuple[Any, Any] | None]:
+        waiting: Queue[Any] = Queue(_WAITING_MAX)
+        stop = threading.Event()
+
+        def give(pair: Any) -> None:
+            while not stop.is_set():
+                with suppress(Full):
+                    waiting.put(pair, timeout=_WAKE_S)
+                    return
+            raise _Stopped
+
+        def work() -> None:
+            try:
+                self._run(position, give, stop)
+                give(_END)
+            except _Stopped:
+                pass
+            except Exception as error:  # noqa: BLE001 - it is raised where the stream reads
+                with suppress(_Stopped):
+                    give(_Failed(error))
+
+        thread = threading.Thread(target=work, name=f"gearpy-{self._text}", daemon=True)
+        thread.start()
+        try:
+            while True:
+                try:
+                    pair = waiting.get_nowait()
+                except Empty:
+                    yield None
+                    continue
+                if pair is _END:
+                    return
+                if isinstance(pair, _Failed):
+                    raise pair.error
+                yield pair
+        finally:
+            stop.set()

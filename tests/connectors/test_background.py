@@ -1,0 +1,124 @@
+"""Sources on threads of their own: `poll` and `from_async`."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
+
+import pytest
+
+import gearpy as gp
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.testing import check_source
+from tests.eventually import eventually
+
+LAST = 40
+
+
+def pages(position: int | None) -> tuple[list[int], int]:
+    """Pages of seven; behind the last one there is nothing for now."""
+    first = position or 0
+    found = list(range(first, min(first + 7, LAST)))
+    return found, first + len(found)
+
+
+async def numbers(position: int | None) -> AsyncIterator[tuple[int, int]]:
+    for number in range(position or 0, LAST):
+        if number % 5 == 0:
+            await asyncio.sleep(0)
+        yield number, number + 1
+
+
+def read_all(source: gp.Source[Any], records: int) -> list[Any]:
+    """Read so many records by hand, and close."""
+    reader = source.open("0", None)
+    found: list[Any] = []
+
+    def has_all() -> bool:
+        batch = reader.read_batch(3)
+        found.extend(batch.values if batch else ())
+        return len(found) >= records
+
+    eventually(has_all)
+    reader.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [lambda: gp.poll(pages, every="1ms"), lambda: gp.from_async(numbers)],
+    ids=["poll", "from_async"],
+)
+def test_sources_with_positions_keep_what_gearpy_relies_on(
+    source: Callable[[], gp.Source[int]],
+) -> None:
+    check_source(source, records=LAST)
+
+
+def test_a_function_without_a_position_is_called_again_and_loses_what_was_on_its_way() -> None:
+    source = gp.poll(lambda: [1, 2], every="1ms")
+
+    assert read_all(source, 5)[:5] == [1, 2, 1, 2, 1]
+    assert source.replayable is False
+
+
+def test_event_times_are_those_of_the_records() -> None:
+    source = gp.poll(pages, every="1s", timestamp=lambda n: n * 1000, out_of_order="2s")
+    reader = source.open("0", None)
+
+    batch = eventually(lambda: reader.read_batch(3))
+
+    assert batch.timestamps[0] == 0
+    assert reader.watermark_ms == batch.timestamps[-1] - 2000
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (gp.poll(cast("Any", lambda _: [1]), every="1s"), r"poll.*return \(records, position\)"),
+        (gp.poll(lambda: [1 // 0], every="1s"), "ZeroDivisionError"),
+        (gp.from_async(cast("Any", lambda: [1])), "write async def, and yield records"),
+    ],
+)
+def test_what_a_function_raises_or_returns_is_told_by_its_name(
+    source: gp.Source[Any], text: str
+) -> None:
+    reader = source.open("0", None)
+
+    def read() -> bool:
+        reader.read_batch(3)
+        return False
+
+    with pytest.raises(OperatorError, match=text):
+        eventually(read)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: gp.poll(cast("Any", [1, 2]), every="1s"), "no function that returns records"),
+        (lambda: gp.poll(pages, every="0s"), "every is '0s', must be more than 0"),
+        (lambda: gp.from_async(cast("Any", 5)), "no async function"),
+    ],
+)
+def test_mistakes_are_told_when_the_program_is_made(make: Callable[[], Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        make()
+
+
+def test_a_closed_reader_leaves_no_thread_and_no_generator() -> None:
+    ended = threading.Event()
+
+    async def endless() -> AsyncIterator[int]:
+        try:
+            while True:
+                yield 1
+                await asyncio.sleep(0.001)
+        finally:
+            ended.set()
+
+    assert read_all(gp.from_async(endless), 3)[:3] == [1, 1, 1]
+
+    eventually(ended.is_set)
+    eventually(lambda: not [t for t in threading.enumerate() if "from_async" in t.name])
