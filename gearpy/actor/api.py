@@ -180,7 +180,6 @@ class ActorSystem(ABC):
         stop_timeout_ms: how long a parent waits for its children to stop before it kills them.
         dead_letters: counts messages told to actors that had stopped, or that waited when they
             stopped.
-        unknown: notes messages that their actors have no use for.
     """
 
     #: Whether all actors are being stopped; none is told any more of the end of another.
@@ -269,9 +268,6 @@ class ActorContext(Generic[M]):
     """The abilities of an actor; belongs to one incarnation and to the actor's own turns.
 
     Spawning, watching and scheduling raise `ActorStopped` once the incarnation has ended.
-
-    Attributes:
-        parent: the actor that spawned it; None for those the system spawned.
     """
 
     def __init__(

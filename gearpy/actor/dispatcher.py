@@ -31,13 +31,9 @@ class Dispatcher(Protocol):
     @property
     def threads(self) -> int: ...
 
-    def start(self) -> None:
-        """Have the threads running; does nothing the second time."""
-        ...
+    def start(self) -> None: ...
 
-    def schedule(self, runnable: Runnable) -> None:
-        """Queue one turn, behind all others."""
-        ...
+    def schedule(self, runnable: Runnable) -> None: ...
 
 
 #: ``"pinned"``: a thread of its own. ``"shared"``: the system's pool. Or a pool of yours.
@@ -45,7 +41,6 @@ DispatcherChoice: TypeAlias = Literal["pinned", "shared"] | Dispatcher
 
 
 def default_threads() -> int:
-    """Return the number of threads that can run Python code at once: 1 where there is a GIL."""
     has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
     return 1 if has_gil else cpu_count() or 1
 
@@ -105,11 +100,7 @@ class SharedDispatcher:
 
 
 class OwnThread:
-    """The dispatcher of one pinned actor: a daemon thread that ends with it.
-
-    Args:
-        name: the actor's, after which the thread is named.
-    """
+    """The dispatcher of one pinned actor: a daemon thread that ends with it."""
 
     threads = 1
 

@@ -55,14 +55,12 @@ class _Children:
         self._is_open = True
 
     def add(self, child: "ActorLife[Any]") -> bool:
-        """Take in a child; False when the parent is gone."""
         with self._lock:
             if self._is_open:
                 self._living[child] = None
             return self._is_open
 
     def discard(self, child: "ActorLife[Any]") -> bool:
-        """Forget a child; False when it was not, or no longer, one."""
         with self._lock:
             if child not in self._living:
                 return False
@@ -135,7 +133,7 @@ class ActorLife(Generic[M]):
         self._asked: Envelope[Any] | None = None  # The question that is being answered.
         self._commit: Callable[[], None] | None = None
         self._held: list[tuple[Envelope[Any], Any]] = []  # Questions, answers: for after it.
-        self._next: RestartAfter | ExitReason = Stopped()  # What follows FAILING, STOPPING.
+        self._next: RestartAfter | ExitReason = Stopped()  # It follows FAILING, STOPPING.
         self._pause: Cancellable | None = None  # Ends FAILING, WAITING or STOPPING.
         self._pause_number = 0
         self.exit = Exit()
@@ -202,7 +200,7 @@ class ActorLife(Generic[M]):
             parent=parent,
             system=self.system,
             inbox=self.mailbox,
-            is_child=self._is_child,
+            is_child=lambda ref: isinstance(ref, LocalRef) and ref.life in self.children,
         )
         is_first = self._pykka_ref is None
         ref = self._pykka_ref = actor.join(context, self._pykka_ref)
@@ -213,9 +211,6 @@ class ActorLife(Generic[M]):
         self._commit = actor.commit if isinstance(actor, CommittingActor) else None
         self._receive = actor._handle_receive  # noqa: SLF001 - pykka's, with calls of proxies
         actor._start_actor_loop()  # noqa: SLF001 - pykka's hook
-
-    def _is_child(self, ref: Ref[Any]) -> bool:
-        return isinstance(ref, LocalRef) and ref.life in self.children
 
     # -- user messages ---------------------------------------------------------------------
 
@@ -256,7 +251,7 @@ class ActorLife(Generic[M]):
             try:
                 value = self._receive(envelope.message)
             except BaseException as error:  # noqa: BLE001 - user code; the supervisor decides
-                self._asked = None  # What the asker gets is the exception, not the exit.
+                self._asked = None  # The asker gets the exception, not the exit.
                 self._fail(error)
                 answer = as_answer(error, self.path)
                 reply.set_exception((type(answer), answer, answer.__traceback__))
@@ -275,7 +270,7 @@ class ActorLife(Generic[M]):
         try:
             self._commit()
         except BaseException as error:  # noqa: BLE001 - user code; the supervisor decides
-            held, self._held = self._held, []  # What the askers get is the exception.
+            held, self._held = self._held, []  # The askers get the exception.
             self._fail(error)
             answer = as_answer(error, self.path)
             for envelope, _ in held:
@@ -292,7 +287,6 @@ class ActorLife(Generic[M]):
         self.mailbox.discard(envelope for envelope, _ in held)
 
     def on_child_exited(self, child: "ActorLife[Any]", exited: Exited) -> None:
-        """Hear that a child is gone; called in a turn."""
         if not self.children.discard(child):
             return
         if self._phase is _RUNNING and self._actor is not None:
@@ -429,10 +423,7 @@ running = _Running()
 
 
 class LocalRef(Ref[M_contra]):
-    """The one `Ref` of an actor of this process.
-
-    Runs on: any thread. Restart: stays valid.
-    """
+    """The one `Ref` of an actor of this process. Runs on: any thread. Restart: stays valid."""
 
     __slots__ = ("_put", "life")
 

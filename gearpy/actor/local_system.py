@@ -64,21 +64,18 @@ class LocalActorSystem(ActorSystem):
                 )
             self._lives[name] = life
 
-        self._start(life)
-        return life.ref
-
-    def _start(self, life: ActorLife[Any]) -> None:
-        parent = life.parent
-        if parent is not None and not parent.children.add(life):
+        above = life.parent
+        if above is not None and not above.children.add(life):
             self.forget(life.ref)
-            raise ActorStopped(f"cannot spawn {life.path.name!r}: {parent.path} has stopped")
+            raise ActorStopped(f"cannot spawn {name!r}: {above.path} has stopped")
         try:
             life.start()
         except BaseException:
             self.forget(life.ref)
-            if parent is not None:
-                parent.children.discard(life)
+            if above is not None:
+                above.children.discard(life)
             raise
+        return life.ref
 
     def forget(self, ref: Ref[Any]) -> None:
         with self._changed:
@@ -105,7 +102,6 @@ class LocalActorSystem(ActorSystem):
             return list(self._lives.values())
 
     def stop_all(self) -> None:
-        """Spawn nothing more; stop the actors without parents, youngest first."""
         with self._changed:
             self.is_shutting_down = True
         for life in reversed(self.lives()):
@@ -113,7 +109,6 @@ class LocalActorSystem(ActorSystem):
                 life.request_stop()
 
     def wait_empty(self, timeout_s: float) -> bool:
-        """Block until no actor lives; False when that takes too long."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._lives, timeout_s)
 

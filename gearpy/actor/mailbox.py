@@ -26,26 +26,19 @@ OTHER_PATHS: Final = ActorPath("", "*")
 
 
 class PathCounter:
-    """Counts something for each actor path.
-
-    Runs on: any thread.
-    """
+    """Counts something for each actor path. Runs on: any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: dict[ActorPath, int] = {}
-        self._total = 0
+        self.total = 0
 
     def add(self, path: ActorPath) -> None:
         with self._lock:
             known = path in self._counts or len(self._counts) < _PATHS_MAX
             key = path if known else OTHER_PATHS
             self._counts[key] = self._counts.get(key, 0) + 1
-            self._total += 1
-
-    @property
-    def total(self) -> int:
-        return self._total
+            self.total += 1
 
     def of(self, path: ActorPath) -> int:
         return self._counts.get(path, 0)
@@ -74,7 +67,6 @@ class Reply(pykka.ThreadingFuture[Any]):
         return self._result is not None
 
     def wait(self, timeout_s: float) -> bool:
-        """Block until there is an outcome; False when it took too long."""
         with self._condition:
             return self._condition.wait_for(
                 lambda: self.is_done, min(timeout_s, threading.TIMEOUT_MAX)
@@ -98,9 +90,6 @@ class Mailbox:
 
     Invariant: at most one turn of the owner is queued or running, and while none is, nothing
     waits that the owner would take.
-
-    Args:
-        dead_letters: counts messages that were told and reach nobody.
     """
 
     __slots__ = (
@@ -215,7 +204,6 @@ class Mailbox:
             self.discard([envelope])
 
     def rest(self, *, takes_user: bool) -> bool:
-        """End the owner's turn; True when it must have another one, if only to see the end."""
         with self._lock:
             self._on_turn = bool(self._ended or self.system or (takes_user and self.user))
             return self._on_turn

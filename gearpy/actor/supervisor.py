@@ -60,10 +60,7 @@ class Supervisor:
 
 
 class Exit:
-    """Whether an actor is gone, and who wants to know. Set once.
-
-    Runs on: any thread.
-    """
+    """Whether an actor is gone, and who wants to know. Set once. Runs on: any thread."""
 
     __slots__ = ("_exited", "_lock", "_watchers", "is_set")
 
@@ -74,7 +71,6 @@ class Exit:
         self.is_set = False
 
     def set(self, exited: Exited) -> list[Callable[[Exited], None]] | None:
-        """Note the exit; return the watchers to tell, or None when it was set before."""
         with self._lock:
             if self.is_set:
                 return None
@@ -84,7 +80,6 @@ class Exit:
             return watchers
 
     def add_watcher(self, key: object, notify: Callable[[Exited], None]) -> None:
-        """Remember a watcher, or tell it at once if the actor is gone."""
         with self._lock:
             exited = self._exited
             if exited is None:
@@ -98,7 +93,6 @@ class Exit:
 
 
 def tell_watcher(notify: Callable[[Exited], None], exited: Exited) -> None:
-    """Notify one watcher; its errors are logged, as others wait."""
     try:
         notify(exited)
     except Exception:  # noqa: BLE001 - one watcher's bug must not hide the exit from the next

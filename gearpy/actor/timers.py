@@ -41,9 +41,6 @@ class ActorTimer:
 
     Whether it still counts is decided in the actor's turn, so that nothing arrives after
     `cancel` or after the end of the incarnation.
-
-    Args:
-        others: the active timers of the same incarnation, with this one.
     """
 
     __slots__ = ("_handle", "_inbox", "_is_active", "_is_queued", "_once", "_others", "_receive")
@@ -66,7 +63,6 @@ class ActorTimer:
         others.add(self)
 
     def start(self, timers: Timers, delay_ms: int) -> None:
-        """Fire after ``delay_ms``, and each time that passes again unless ``once``."""
         begin = timers.call_later if self._once else timers.call_every
         self._handle = begin(delay_ms, self._fire)
 
@@ -169,7 +165,6 @@ class TimerThread:
                 _log.exception("a timer failed, ignored")
 
     def _next_call(self) -> Callable[[], object] | None:
-        """Wait for the next call that is due; None when closed."""
         with self._changed:
             while self._is_open:
                 wait_s = self._heap[0][0] - monotonic() if self._heap else None

@@ -3,7 +3,7 @@
 - `boot`: whole clusters: daemons, or everything in one process.
 - `embedded`: one application in the process that started it, until its input ends or someone stops
   it.
-- `client`: clients of a cluster, and the desk that answers them.
+- `client`: clients of a cluster, and the gateway that answers them.
 - `master`: the master: applications, workers, slots, and the log that makes them durable.
 - `quorum`: several masters with one log: who leads, and what the others answer.
 - `worker`: the worker: slots, and the processes or threads that it starts in them.

@@ -61,7 +61,7 @@ _AS_IT_SHOULD_BE: Final = (*_OF_SOURCES, _WINDOWS)
 #: Also said of a task while one behind it, or itself, waits for something outside.
 _HELD_UP: Final = ("unacknowledged output", "unprocessed input", _NOT_ADVANCED)
 _UPSTREAM: Final = "upstream"
-#: What a summary says first of an application that waits for slots; `cluster.master.answers`.
+#: What a summary says first of an application that waits for slots; `cluster.master.queries`.
 SLOTS: Final = "waits for slots: "
 #: A processor that waits for those behind it for such a share of its time is held back.
 HELD_BACK: Final = 0.5

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from gearpy.cluster.master.store import MasterFold
-from gearpy.cluster.quorum.desk import MemberDesk
+from gearpy.cluster.quorum.gateway import MemberGateway
 from gearpy.core.consensus.actions import Transmit
 from gearpy.core.consensus.leadership import Leadership
 from gearpy.messages.client import ApplicationList, ListApplications
@@ -58,19 +58,19 @@ def install(environ: Mapping[str, str] = os.environ) -> None:
 
 def _let_followers_answer() -> None:
     """Each master lists applications by its own state, without asking anybody."""
-    folds, begin, answer = list[MasterFold](), MasterFold.__init__, MemberDesk.answer
+    folds, begin, answer = list[MasterFold](), MasterFold.__init__, MemberGateway.answer
 
     def noted(self: MasterFold) -> None:
         begin(self)
         folds.append(self)
 
-    def answer_at_once(self: MemberDesk, message: object, *args: Any) -> object:
+    def answer_at_once(self: MemberGateway, message: object, *args: Any) -> object:
         if isinstance(message, ListApplications):
             return ApplicationList(applications=folds[-1].state.summaries())
         return answer(self, message, *args)
 
     setattr(MasterFold, "__init__", noted)  # noqa: B010 - the same
-    setattr(MemberDesk, "answer", answer_at_once)  # noqa: B010 - the same
+    setattr(MemberGateway, "answer", answer_at_once)  # noqa: B010 - the same
 
 
 def _let_leaders_answer_early() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from gearpy.actor.api import Actor, ActorSystem, Exited, Failed, Ref
-from gearpy.cluster.app.contacts import MasterLink
+from gearpy.cluster.app.connections import MasterLink
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal
 
 import gearpy as gp
-from gearpy.cluster.checkpoints.savepoints import drop_savepoint, stored_savepoints
+from gearpy.cluster.checkpoints.stored_savepoints import drop_savepoint, stored_savepoints
 from gearpy.core.coordinator.log import CoordinatorState
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.core.coordinator.views import EpochManifests

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gearpy.cluster.quorum.log import Standing
+from gearpy.cluster.quorum.log import MemberStatus
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.metrics import (
     ApplicationSample,
@@ -90,7 +90,7 @@ WHOLE: Final = ClusterSample(
             gauges={"gearpy_workers": 2.0, "gearpy_slots": 8.0, "gearpy_free_slots": 3.0}
             | {"gearpy_applications.active": 1.0, "gearpy_applications.failed": 4.0}
             | {"gearpy_refused_orders_total": 2.0}
-            | Standing(role="leader", term=3, applied=7, committed=9).gauges(),
+            | MemberStatus(role="leader", term=3, applied=7, committed=9).gauges(),
         )
     ],
 )

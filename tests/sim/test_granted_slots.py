@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 import gearpy as gp
-from gearpy.cluster.master.contacts import MasterContacts
+from gearpy.cluster.master.outbox import MasterOutbox
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId
 from gearpy.messages.cluster import LaunchExecutor, RequestResource, ResourceAllocated
 from gearpy.messages.peer import Letter
@@ -49,13 +49,13 @@ class Striker:
 def test_slots_that_were_granted_to_the_dead_are_there_for_the_next(
     block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell = MasterContacts.tell
+    tell = MasterOutbox.tell
     for seed in range(block * 5, block * 5 + 5):
         cluster = ClusterSimulation(seed)
         striker = Striker(cluster, seed)
 
         def tell_and_strike(
-            contacts: MasterContacts,
+            contacts: MasterOutbox,
             path: ActorPath,
             message: object,
             or_else: Callable[[], object] = bool,
@@ -66,7 +66,7 @@ def test_slots_that_were_granted_to_the_dead_are_there_for_the_next(
                 striker.on_granted()
             tell(contacts, path, message, or_else)
 
-        monkeypatch.setattr(MasterContacts, "tell", tell_and_strike)
+        monkeypatch.setattr(MasterOutbox, "tell", tell_and_strike)
         app = SimulatedApp(300, ["gathered"])
         running = cluster.submit(app.build, executors=3)
 
@@ -86,11 +86,11 @@ def test_a_worker_that_only_the_app_master_cannot_reach_is_used_again(
 
     Nor does the worker have to begin anew: it serves others, too.
     """
-    tell = MasterContacts.tell
+    tell = MasterOutbox.tell
     cuts: list[object] = []
 
     def tell_and_cut(
-        contacts: MasterContacts,
+        contacts: MasterOutbox,
         path: ActorPath,
         message: object,
         or_else: Callable[[], object] = bool,
@@ -106,7 +106,7 @@ def test_a_worker_that_only_the_app_master_cannot_reach_is_used_again(
             cuts.append(other)
             cluster.network.cut(app_master.nodes.node, other.nodes.node, 15_000)
 
-    monkeypatch.setattr(MasterContacts, "tell", tell_and_cut)
+    monkeypatch.setattr(MasterOutbox, "tell", tell_and_cut)
     app = SimulatedApp(1000, ["gathered"])
     needed = app.build().build().dag.task_count + 1
     cluster = ClusterSimulation(0, workers=2, slots=(needed + 1) // 2)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.actor.dispatcher import SharedDispatcher
 from gearpy.cluster.app.actor import AppMasterActor
-from gearpy.cluster.app.config import AppMasterSettings, application_config
+from gearpy.cluster.app.config import application_config
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.executor.actor import ExecutorActor
 from gearpy.cluster.host.tuning import ProcessTuning
@@ -25,7 +25,6 @@ from gearpy.cluster.programs.outline import (
     outline_of,
 )
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
-from gearpy.cluster.worker.app_master_role import app_master_settings
 from gearpy.cluster.worker.executor_role import executor_settings, runner_factory
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
@@ -463,12 +462,13 @@ class ClusterSimulation:
     def _app_master(self, child: Process, message: LaunchExecutor) -> AppMasterActor:
         child.app_master = AppMasterActor(
             message,
-            self._app_master_settings,
+            lambda asked: application_config(self.config, asked),
             load=self._load_to_plan,
             post=child.post,
             checkpoints=self.checkpoints,
             rng=self.world.rng,
             loads_in_turns=True,
+            segments_max=self._log_segments_max,
         )
         return child.app_master
 
@@ -507,10 +507,6 @@ class ClusterSimulation:
         return LoadedProgram(
             artifact=artifact, outline=outline, compared=compared, differences=found
         )
-
-    def _app_master_settings(self, asked: Mapping[str, str]) -> AppMasterSettings:
-        settings = app_master_settings(application_config(self.config, asked))
-        return replace(settings, log_segments_max=self._log_segments_max)
 
     def _transport(self, child: Process, on_lost: LinkLost) -> WorldTransport:
         address = child.address

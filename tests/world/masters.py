@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from gearpy.actor.api import Exited, Failed, Ref
 from gearpy.cluster.master.actor import MasterActor
 from gearpy.cluster.master.store import MasterFold
-from gearpy.cluster.quorum.desk import MemberDesk
 from gearpy.cluster.quorum.disks import DiskBook
-from gearpy.cluster.quorum.log import ReplicatedLog, Standing, ask_replica
+from gearpy.cluster.quorum.gateway import MemberGateway
+from gearpy.cluster.quorum.log import MemberStatus, ReplicatedLog, ask_replica
 from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
 from gearpy.core.base.versions import MASTERS
 from gearpy.core.consensus.stored import StoredLog
@@ -44,7 +44,7 @@ class _LeaderDesk:
 class Member:
     process: Process
     log: MemoryLog
-    desk: MemberDesk
+    desk: MemberGateway
 
 
 class SimulatedMasters:
@@ -76,11 +76,11 @@ class SimulatedMasters:
             for each in self._members
             if each.process.is_alive and each.process.system.resolve(_MASTER) is not None
         ]
-        return max(leading or self._members, key=lambda each: each.desk.standing.term).process
+        return max(leading or self._members, key=lambda each: each.desk.status.term).process
 
     @property
-    def standings(self) -> list[Standing]:
-        return [each.desk.standing for each in self._members]
+    def standings(self) -> list[MemberStatus]:
+        return [each.desk.status for each in self._members]
 
     def start_dead(self) -> None:
         for number, member in enumerate(self._members):
@@ -119,7 +119,7 @@ class SimulatedMasters:
         system = process.system
         store = ReplicaStore(log, StoredLog.of_members(*self.addresses))
         disks = DiskBook(log.folder, is_new=store.stored.term == 0)
-        desk = MemberDesk(
+        desk = MemberGateway(
             cast("Any", None), lambda make: ask_replica(replica, system, make, _ASK_S)
         )
 
@@ -147,7 +147,7 @@ class SimulatedMasters:
                 disks=disks,
                 rng=random.Random(self._cluster.world.rng.random()),
                 versions=self.versions.get(address, MASTERS),
-                on_standing=desk.on_standing,
+                on_status=desk.on_status,
                 lead=lead,
                 on_over=lambda _: self._begin_anew(process),
             ),

@@ -7,7 +7,7 @@ from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, argument, storing
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cluster.checkpoints.reading import open_store
-from gearpy.cluster.checkpoints.savepoints import (
+from gearpy.cluster.checkpoints.stored_savepoints import (
     StoredSavepoint,
     drop_savepoint,
     find_savepoint,

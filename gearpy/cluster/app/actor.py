@@ -10,21 +10,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gearpy.actor.api import Actor, Exited, Failed, TurnCall
-from gearpy.cluster.app.answers import AppAnswers, Shown
 from gearpy.cluster.app.changes.asked import AskedChanges, Loaded
 from gearpy.cluster.app.changes.autoscaling import AppAutoscale
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
-from gearpy.cluster.app.config import AppMasterSettings
-from gearpy.cluster.app.contacts import AppExecutors, MasterLink
+from gearpy.cluster.app.config import recovery_limits
+from gearpy.cluster.app.connections import AppExecutors, MasterLink
 from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.metrics import AppMetrics
+from gearpy.cluster.app.named_epochs import IN_MEMORY, NamedEpochs
 from gearpy.cluster.app.opening import OPEN_AGAIN_MS, LogOpening
 from gearpy.cluster.app.quarantine import AppQuarantine, AppReplays, task_of
-from gearpy.cluster.app.savepoints import IN_MEMORY, AppSavepoints
-from gearpy.cluster.app.standing import AppStanding
+from gearpy.cluster.app.queries import AppQueries, Shown
+from gearpy.cluster.app.status import AppStatus
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion, no_way_back
+from gearpy.cluster.net.limits import REPORT_INTERVAL_MS
+from gearpy.cluster.net.masters import several_masters
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.programs.outline import LoadProgram
+from gearpy.config.schema import Config
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import (
     Activated,
@@ -84,12 +87,14 @@ from gearpy.messages.cluster import (
 from gearpy.messages.metrics import EventKind, GetHistory, GetMetrics, GetSeries, ReportMetrics
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.coordinator_log import SEGMENTS_MAX
 from gearpy.task.api.failure import card_of
 from gearpy.task.sources.place_text import stored_place_text
 
 _log = logging.getLogger(__name__)
 #: Stored before the snapshots are deleted: a relaunched app master must not look for them.
 _OUTCOME_KEY: Final = "outcome"
+_HOUR_MS: Final = 3_600_000
 _STATUS_TEXTS: Final = {"active": "all tasks run", "pending": "executors are being started"}
 
 
@@ -145,23 +150,24 @@ class AppMasterActor(Actor[_Message]):
     def __init__(
         self,
         launch: LaunchExecutor,
-        settings_of: Callable[[Mapping[str, str]], AppMasterSettings],
+        config_of: Callable[[Mapping[str, str]], Config],
         *,
         load: LoadProgram,
         post: Post,
         checkpoints: Checkpoints,
         rng: Random,
         loads_in_turns: bool = False,
+        segments_max: int = SEGMENTS_MAX,
     ) -> None:
         self._launch = launch
-        self._settings = settings = settings_of(launch.config)
-        self._master = MasterLink(post, launch, lambda: self.context, settings.masters)
+        self._config = config = config_of(launch.config)
+        self._master = MasterLink(post, launch, lambda: self.context, several_masters(config))
         self._executors = AppExecutors(post, launch, lambda: self.context)
         self._checkpoints = AppCheckpoints(
             checkpoints,
             prefix=launch.store_prefix,
             launch=launch.launch,
-            segments_max=settings.log_segments_max,
+            segments_max=segments_max,
             wall_ms=self._wall_ms,
         )
         self._versions = AppVersions(
@@ -173,9 +179,9 @@ class AppMasterActor(Actor[_Message]):
             self._now_ms,
             None if loads_in_turns else lambda call: self.context.schedule_self(TurnCall(call)),
         )
-        self._opening = LogOpening(launch, self._checkpoints, self._versions, settings_of)
-        self._savepoints = AppSavepoints(launch.app_id, self._checkpoints)
-        self._standing = AppStanding(
+        self._opening = LogOpening(launch, self._checkpoints, self._versions, config_of)
+        self._named_epochs = NamedEpochs(launch.app_id, self._checkpoints)
+        self._status = AppStatus(
             launch,
             self._master,
             now_ms=self._now_ms,
@@ -184,10 +190,10 @@ class AppMasterActor(Actor[_Message]):
             has_savepoints=not self._checkpoints.are_in_memory,
             under_way=self._versions.under_way,
         )
-        self._answers = AppAnswers(
+        self._queries = AppQueries(
             launch,
             self._master,
-            standing=self._standing,
+            status=self._status,
             versions=self._versions,
             checkpoints=self._checkpoints,
         )
@@ -198,7 +204,8 @@ class AppMasterActor(Actor[_Message]):
         self._has_succeeded = False
         self._metrics: AppMetrics | None = None
         self._replays = AppReplays(launch.app_id, self._executors.tell, self._master.tell)
-        self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
+        records_max = config.application.quarantine_max_records
+        self._quarantine = AppQuarantine(launch.app_id, launch.launch, records_max)
         self._has_run = False  # The application was active before.
         self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
 
@@ -211,25 +218,25 @@ class AppMasterActor(Actor[_Message]):
     # -- the master ------------------------------------------------------------------------
 
     def on_start(self) -> None:
-        self._master.register(self._standing.status)
-        self.context.schedule(self._settings.tick_ms, _Tick())
+        self._master.register(self._status.status)
+        self.context.schedule(REPORT_INTERVAL_MS, _Tick())
 
     def _on_registered(self, message: AppMasterRegistered) -> None:
         if message.launch != self._launch.launch:
             return
-        if not self._master.on_registered(message, self._standing.status):
+        if not self._master.on_registered(message, self._status.status):
             return
-        if self._core is None and self._standing.status == "pending":
+        if self._core is None and self._status.status == "pending":
             self._begin(message)
         elif self._core is not None:
             core = self._core
             self._do(core.on_master(is_there=True, now_ms=self.context.now_ms()))
-            if self._has_succeeded and self._standing.status != "succeeded":
+            if self._has_succeeded and self._status.status != "succeeded":
                 self._store_outcome()
             for quarantined in self._quarantine.unstored:
                 self._master.tell(quarantined)
             self._replays.repeat()
-        self._standing.tell(self._core)
+        self._status.tell(self._core)
 
     def _begin(self, message: AppMasterRegistered) -> None:
         launch = b"%d" % self._launch.launch
@@ -250,14 +257,14 @@ class AppMasterActor(Actor[_Message]):
             self._on_superseded(error)
         except (LogAbsent, LogBroken) as error:
             if self._opening.waits(message, self._now_ms()):
-                self._standing.on_store(error)
+                self._status.on_store(error)
             else:
                 self._end("failed", card_of(error))
         except GearpyError as error:
             self._end("failed", card_of(error))
         else:
-            self._standing.on_store(None)
-            self._found, self._settings = opened.found, opened.settings
+            self._status.on_store(None)
+            self._found, self._config = opened.found, opened.config
             self._has_run = message.has_run
             self._take(opened.loaded)
             if PROGRAM_KEY in message.values:
@@ -269,7 +276,7 @@ class AppMasterActor(Actor[_Message]):
         self._dag, self._master.wishes = loaded.dag, loaded.outline.wishes
         self._master.near = loaded.outline.near
         self._launch = replace(self._launch, artifact=loaded.artifact)
-        self._standing.on_program(loaded.outline)
+        self._status.on_program(loaded.outline)
 
     def _start(self) -> None:
         found, self._found = self._found, None
@@ -283,7 +290,7 @@ class AppMasterActor(Actor[_Message]):
         self._core = ApplicationCore(
             self._dag,
             executors=self._launch.executors,
-            limits=self._settings.limits,
+            limits=recovery_limits(self._config),
             launch=self._launch.launch,
             rng=self._rng,
             now_ms=now_ms,
@@ -308,7 +315,6 @@ class AppMasterActor(Actor[_Message]):
     # -- messages --------------------------------------------------------------------------
 
     def receive(self, message: _Message) -> object:
-        """Feed one message to the core and carry out its commands, or answer a question."""
         if not self._master.admits(message):
             return None
         if isinstance(message, AppMasterRegistered):
@@ -317,23 +323,24 @@ class AppMasterActor(Actor[_Message]):
             self._master.on_masters(message)
         elif isinstance(message, _Tick):
             now_ms = self.context.now_ms()
-            self._master.look_for(self._standing.status, self._settings.reconnect_timeout_ms)
+            timeout_ms = self._config.cluster.reconnect_timeout_s * 1000
+            self._master.look_for(self._status.status, timeout_ms)
             unopened = self._opening.due(now_ms)
-            if unopened is not None and self._standing.status == "pending":
+            if unopened is not None and self._status.status == "pending":
                 self._begin(unopened)
             if self._core is not None:
-                self._core.store = self._standing.waits_for(self._core)
+                self._core.store = self._status.waits_for(self._core)
                 self._do(self._core.on_tick(now_ms))
                 self._metrics_of(self._core).on_tick(self._core)
                 self._rescale(self._core)
                 self._replays.on_tick(self._core)
-                if self._standing.status == "active" and self._answers.is_due(now_ms):
+                if self._status.status == "active" and self._queries.is_due(now_ms):
                     self._leave_answers(is_last=False)
-            self._standing.tell(self._core)
+            self._status.tell(self._core)
         elif isinstance(message, TurnCall):
             message.call()
         elif isinstance(message, DescribeApplication):
-            return self._standing.detail(self._core)
+            return self._status.detail(self._core)
         elif self._core is None:
             return self._before_begin(message)
         elif isinstance(message, _Request):
@@ -352,13 +359,13 @@ class AppMasterActor(Actor[_Message]):
         if isinstance(message, DrainApplication):
             return self._drain(core, message)
         if isinstance(message, MakeSavepoint):
-            return self._savepoints.make(core, message)
+            return self._named_epochs.make(core, message)
         if isinstance(message, UpdateApplication):
             return (self._call_off if message.calls_off else self._update)(core, message)
         if isinstance(message, _Measures):
             return self._metrics_of(core).answer(core, message)
         if isinstance(message, Shown):
-            return self._answers.shown(core, message)
+            return self._queries.shown(core, message)
 
         if isinstance(message, ReplayNow):
             epoch = core.epoch
@@ -368,7 +375,6 @@ class AppMasterActor(Actor[_Message]):
         return QuarantinedList(app_id=self._app_id, records=given)
 
     def _metrics_of(self, core: ApplicationCore) -> AppMetrics:
-        """Return the measurements; made with the first that there is to measure."""
         if self._metrics is None:
             launch, master = self._launch.launch, self._master
             self._metrics = AppMetrics(
@@ -412,7 +418,7 @@ class AppMasterActor(Actor[_Message]):
                 )
             return core.on_executor_registered(message, now_ms)
         if isinstance(message, EpochStored | EpochUnstored):
-            self._standing.on_epoch(message)
+            self._status.on_epoch(message)
         return decide(core, message, self.context.now_ms())
 
     def on_exited(self, exited: Exited) -> None:
@@ -461,12 +467,12 @@ class AppMasterActor(Actor[_Message]):
             case Stop():
                 self._executors.stop(command)
             case Activated() | HeldUp():
-                self._standing.status = "active" if isinstance(command, Activated) else "pending"
-                self._event(self._standing.status, _STATUS_TEXTS[self._standing.status])
+                self._status.status = "active" if isinstance(command, Activated) else "pending"
+                self._event(self._status.status, _STATUS_TEXTS[self._status.status])
                 if isinstance(command, Activated) and command.pause:
                     self._event("version", f"version {self._dag.version}: {command.pause}")
                     _log.info("application %s: %s", self._app_id, command.pause)
-                self._standing.tell(self._core)
+                self._status.tell(self._core)
             case StoreManifest():
                 self._store(command)
             case EpochsRetired() | DropSnapshots() | FellBack() | EpochAborted() | DamageFound():
@@ -477,7 +483,7 @@ class AppMasterActor(Actor[_Message]):
                 self._end(command.status, command.cause)
             case PutInPlace() | GoBack():
                 if isinstance(command, GoBack) and self._core is not None:
-                    self._savepoints.keep_before(self._core, command.cause)
+                    self._named_epochs.keep_before(self._core, command.cause)
                 self.context.self_ref.tell(_Switch(command))
             case ChangeGivenUp() | TrialPassed():
                 self._note_version(command)
@@ -518,13 +524,13 @@ class AppMasterActor(Actor[_Message]):
                 versions=self._versions.tried(command.untried) if command.ends_trial else (),
             )
         except LogBroken as error:
-            self._standing.on_store(error)
+            self._status.on_store(error)
             return
-        self._standing.on_store(None)
+        self._status.on_store(None)
         for each in manifests:
             assert self._core is not None
             region = self._core.regions[each.region]
-            self._savepoints.on_stored(region, each.epoch)
+            self._named_epochs.on_stored(region, each.epoch)
             now_ms = self.context.now_ms()
             lasted_ms = region.epochs.last_took_ms
             self._metrics_of(self._core).on_epoch(lasted_ms)
@@ -540,13 +546,13 @@ class AppMasterActor(Actor[_Message]):
                 self._checkpoints.drop(command.files)
             case FellBack():
                 _log.error("application %s: %s", self._app_id, command.text)
-                self._standing.note(f"region {command.region}", ErrorCard(cause=command.text))
+                self._status.note(f"region {command.region}", ErrorCard(cause=command.text))
                 self._event("fell-back", command.text)
-                self._standing.fallbacks[command.region] += 1
+                self._status.fallbacks[command.region] += 1
                 self._checkpoints.forget(command.region, command.epochs)
             case DamageFound():
                 _log.error("application %s: %s", self._app_id, command.text)
-                self._standing.note(f"region {command.region}", ErrorCard(cause=command.text))
+                self._status.note(f"region {command.region}", ErrorCard(cause=command.text))
                 self._event("epoch-failed", command.text)
             case EpochAborted():
                 _log.warning("epoch %d given up: %s", command.epoch, command.reason)
@@ -561,8 +567,8 @@ class AppMasterActor(Actor[_Message]):
             command.error.cause,
         )
         if self._core is not None:
-            self._savepoints.keep_before(self._core, command.error)
-        self._standing.note(command.what, command.error)
+            self._named_epochs.keep_before(self._core, command.error)
+        self._status.note(command.what, command.error)
         self._event("restart", f"{command.what} failed: {command.error.cause}")
 
     def _event(self, kind: EventKind, text: str) -> None:
@@ -572,22 +578,22 @@ class AppMasterActor(Actor[_Message]):
     def _end(self, status: ApplicationStatus, cause: ErrorCard | None) -> None:
         self._replays.on_end(self._core)
         if status == "succeeded":
-            if self._settings.keep_succeeded_ms:
+            if self._config.checkpoint.keep_succeeded:
                 self._checkpoints.end()
             self._store_outcome()
             return
         if cause is not None:
             _log.warning("application %s failed: %s", self._app_id, cause.cause)
-            self._standing.note("the application", cause)
+            self._status.note("the application", cause)
             self._event("failed", cause.cause)
-        elif isinstance(name := self._savepoints.of_drain(self._core), ErrorCard):
+        elif isinstance(name := self._named_epochs.of_drain(self._core), ErrorCard):
             self._end("failed", name)
             return
         else:
-            self._standing.savepoint = name
+            self._status.savepoint = name
         self._leave_answers(is_last=True)
-        self._standing.status, self._standing.cause = status, cause
-        self._standing.tell(self._core)
+        self._status.status, self._status.cause = status, cause
+        self._status.tell(self._core)
 
     # -- versions --------------------------------------------------------------------------
 
@@ -596,7 +602,18 @@ class AppMasterActor(Actor[_Message]):
     ) -> UpdatePlanned | Refused | ProgramLoading:
         is_change = message.artifact or message.scale or message.version is not None
         if message.bounds and not is_change:
-            return self._bind(core, message)
+            if refusal := core.why_unchangeable():
+                reason = f"application {self._app_id} cannot be changed now: {refusal}"
+                return Refused(reason=reason)
+            try:
+                bound = self._versions.bind(message, core.dag)
+            except GearpyError as error:
+                return self._refused(error)
+            if not message.is_trial_run:
+                self._launch = replace(self._launch, artifact=bound.artifact)
+                self._master.note_programs(bound.artifact, self._versions.all)
+                self._begin_autoscale(bound.dag)
+            return self._unchanged(core)
         if (answer := self._changes.answer_to(message)) is not None:
             return answer
         try:
@@ -640,19 +657,6 @@ class AppMasterActor(Actor[_Message]):
         self._do(core.keep(f"called off{by}", self._now_ms()))
         return planned.answer
 
-    def _bind(self, core: ApplicationCore, message: UpdateApplication) -> UpdatePlanned | Refused:
-        if refusal := core.why_unchangeable():
-            return Refused(reason=f"application {self._app_id} cannot be changed now: {refusal}")
-        try:
-            bound = self._versions.bind(message, core.dag)
-        except GearpyError as error:
-            return self._refused(error)
-        if not message.is_trial_run:
-            self._launch = replace(self._launch, artifact=bound.artifact)
-            self._master.note_programs(bound.artifact, self._versions.all)
-            self._begin_autoscale(bound.dag)
-        return self._unchanged(core)
-
     def _unchanged(self, core: ApplicationCore) -> UpdatePlanned:
         return UpdatePlanned(app_id=self._app_id, version=core.dag.version, moves=(), is_same=True)
 
@@ -660,7 +664,7 @@ class AppMasterActor(Actor[_Message]):
         self._autoscale.begin(
             dag,
             executors=self._launch.executors,
-            cooldown_ms=self._settings.autoscale_cooldown_ms,
+            cooldown_ms=self._config.application.autoscale_cooldown_s * 1000,
             now_ms=self.context.now_ms(),
         )
 
@@ -671,7 +675,7 @@ class AppMasterActor(Actor[_Message]):
             self._autoscale.on_answer(self._update(core, message), now_ms)
         if self._autoscale.asks_for_slots or core.asks_for_slots(now_ms):
             self._master.tell(FindWorkers(app_id=self._app_id, launch=self._launch.launch))
-        self._standing.scaled = self._autoscale.shown()
+        self._status.scaled = self._autoscale.shown()
 
     def _switch(self, core: ApplicationCore, message: _Switch) -> None:
         try:
@@ -682,7 +686,7 @@ class AppMasterActor(Actor[_Message]):
             is_change = isinstance(message.decided, PutInPlace)
             waits = LogBroken | StoreAway if is_change else LogBroken | OSError
             if isinstance(error, waits):
-                self._standing.on_store(error)
+                self._status.on_store(error)
                 self.context.schedule_once(OPEN_AGAIN_MS, message)
             elif isinstance(message.decided, PutInPlace):
                 self._do(core.keep(str(error), self.context.now_ms()))
@@ -693,16 +697,14 @@ class AppMasterActor(Actor[_Message]):
         else:
             if isinstance(message.decided, GoBack):
                 cause = message.decided.cause
-                self._standing.note(f"version {core.dag.version}", cause)
+                self._status.note(f"version {core.dag.version}", cause)
                 self._autoscale.on_trouble(cause.cause, self.context.now_ms())
             if followed is not None:
-                self._follow(core, *followed)
-
-    def _follow(self, core: ApplicationCore, loaded: LoadedVersion, found: FoundEpochs) -> None:
-        self._take(loaded)
-        self._metrics_of(core).on_version(loaded.dag)
-        self._master.note_programs(loaded.artifact, self._versions.all)
-        self._run(found, after=core)
+                loaded, found = followed
+                self._take(loaded)
+                self._metrics_of(core).on_version(loaded.dag)
+                self._master.note_programs(loaded.artifact, self._versions.all)
+                self._run(found, after=core)
 
     def _note_version(self, command: ChangeGivenUp | TrialPassed) -> None:
         try:
@@ -722,13 +724,13 @@ class AppMasterActor(Actor[_Message]):
         self._master.put(_OUTCOME_KEY, b"succeeded")
 
     def _on_outcome_stored(self) -> None:
-        if keep_ms := self._settings.keep_succeeded_ms:
-            self._checkpoints.drop_expired(keep_ms)
+        if keep_hours := self._config.checkpoint.keep_succeeded:
+            self._checkpoints.drop_expired(keep_hours * _HOUR_MS)
         else:
             self._checkpoints.drop_all()
         self._leave_answers(is_last=True)
-        self._standing.status = "succeeded"
-        self._standing.tell(self._core)
+        self._status.status = "succeeded"
+        self._status.tell(self._core)
 
     def _drain(self, core: ApplicationCore, message: DrainApplication) -> Accepted | Refused:
         if message.savepoint and self._checkpoints.are_in_memory:
@@ -742,22 +744,22 @@ class AppMasterActor(Actor[_Message]):
             except LogBroken as error:  # The next append notes it; what reads is to halt now.
                 if message.savepoint:
                     return Refused(reason=str(error))
-                self._standing.on_store(error)
+                self._status.on_store(error)
             except ConfigError as error:
                 return Refused(reason=str(error))
-        if not self._versions.is_switching:  # Else the core that follows is drained.
+        if not self._versions.is_switching:  # The core that follows is drained.
             self._begin_drain(core)
         return Accepted(app_id=self._app_id)
 
     def _begin_drain(self, core: ApplicationCore) -> None:
-        now_ms, timeout_ms = self.context.now_ms(), self._settings.drain_timeout_ms
-        self._do(core.drain(now_ms, timeout_ms=timeout_ms))
+        timeout_ms = self._config.application.drain_timeout_s * 1000
+        self._do(core.drain(self.context.now_ms(), timeout_ms=timeout_ms))
         self._event("drain", "sources end")
 
     # -- quarantine ------------------------------------------------------------------------
 
     def _on_quarantined(self, core: ApplicationCore, message: RecordQuarantined) -> None:
-        self._savepoints.keep_before(core, message.error)
+        self._named_epochs.keep_before(core, message.error)
         region = core.regions.of_task(task_of(message.error.task))
         taken = self._quarantine.add(message, -1 if region is None else region.number)
         if isinstance(taken, ErrorCard):
@@ -769,4 +771,4 @@ class AppMasterActor(Actor[_Message]):
         core, now_ms = self._core, self.context.now_ms()
         if core is not None:
             measured = self._metrics_of(core).left_behind(core)
-            self._answers.leave(core, measured, now_ms, is_last=is_last)
+            self._queries.leave(core, measured, now_ms, is_last=is_last)

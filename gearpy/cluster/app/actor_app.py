@@ -8,11 +8,13 @@ from typing import Any, Final, TypeAlias, assert_never
 from msgspec import Struct
 
 from gearpy.actor.api import Actor, Exited, Failed, TurnCall
-from gearpy.cluster.app.contacts import AppExecutors, MasterLink
+from gearpy.cluster.app.connections import AppExecutors, MasterLink
+from gearpy.cluster.net.limits import restart_policy
+from gearpy.cluster.net.masters import several_masters
 from gearpy.cluster.net.post import Post
+from gearpy.config.schema import Config
 from gearpy.core.app.crew import Crew, CrewCommand, Lost
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop, first_launch
-from gearpy.core.base.restart import RestartPolicy
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.actor_app import ActorLetter, AppMasterAnswer, AskAppMaster
@@ -64,15 +66,6 @@ class _Tick(Struct, frozen=True):
     pass
 
 
-class ActorAppSettings(Struct, frozen=True, kw_only=True):
-    """The settings of the app master of an application of actors, from the configuration."""
-
-    restarts: RestartPolicy
-    start_timeout_ms: int
-    reconnect_timeout_ms: int
-    masters: tuple[str, ...] = ()  # If there are several.
-
-
 _Event: TypeAlias = (
     ResourceAllocated
     | ExecutorLaunchRejected
@@ -117,7 +110,7 @@ class ActorAppMaster(Actor[_Message]):
     def __init__(
         self,
         launch: LaunchExecutor,
-        settings: ActorAppSettings,
+        config: Config,
         *,
         load: Callable[[], ActorApp],
         post: Post,
@@ -125,14 +118,14 @@ class ActorAppMaster(Actor[_Message]):
         release: Callable[[], None],
     ) -> None:
         self._launch = launch
-        self._settings = settings
+        self._cluster_config = config
         self._load = load
         self._release = release
-        self._master = MasterLink(post, launch, lambda: self.context, settings.masters)
+        self._master = MasterLink(post, launch, lambda: self.context, several_masters(config))
         self._executors = AppExecutors(post, launch, lambda: self.context)
         self._crew = Crew(
-            restarts=settings.restarts,
-            start_timeout_ms=settings.start_timeout_ms,
+            restarts=restart_policy(config),
+            start_timeout_ms=config.executor.start_timeout_s * 1000,
             rng=rng,
             first_launch=first_launch(launch.launch),
         )
@@ -158,7 +151,6 @@ class ActorAppMaster(Actor[_Message]):
         self.context.schedule(_TICK_MS, _Tick())
 
     def receive(self, message: _Message) -> object:
-        """Answer a client, or take news of the master, a worker or an executor."""
         if not self._master.admits(message):
             return None
         match message:
@@ -178,7 +170,8 @@ class ActorAppMaster(Actor[_Message]):
                 )
             case _Tick():
                 now_ms = self.context.now_ms()
-                self._master.look_for(self._status, self._settings.reconnect_timeout_ms)
+                timeout_ms = self._cluster_config.cluster.reconnect_timeout_s * 1000
+                self._master.look_for(self._status, timeout_ms)
                 if self._is_alive:
                     self._do(self._crew.on_tick(now_ms))
                     if now_ms >= self._find_workers_ms:
@@ -201,7 +194,7 @@ class ActorAppMaster(Actor[_Message]):
             return
         if (found := self._executors.take(path)) is None:
             self._lost_worker(path)
-        elif isinstance(exited.reason, Failed):  # Else its worker tells why, or is lost too.
+        elif isinstance(exited.reason, Failed):  # Its worker tells of other ends.
             now_ms = self.context.now_ms()
             self._do(self._crew.on_gone(*found, str(exited.reason), now_ms))
 
@@ -303,7 +296,7 @@ class ActorAppMaster(Actor[_Message]):
                     self._do(self._crew.on_workers(there, now_ms))
             case ValueStored():
                 _, number = self._unstored.get(message.key, (b"", 0))
-                if message.version == number:  # Else a newer value is still on its way.
+                if message.version == number:  # No newer value is on its way.
                     self._unstored.pop(message.key, None)
                 if message.key == _OUTCOME_KEY:
                     self._end("succeeded")
@@ -361,7 +354,7 @@ class ActorAppMaster(Actor[_Message]):
             answer = self._user.on_question(decode_value(message.question))
             if not isinstance(answer, PendingAnswer):
                 return AppMasterAnswer(app_id=message.app_id, answer=encode_value(answer))
-        except USER_ERRORS as error:  # Of one question: it must not end the application.
+        except USER_ERRORS as error:  # It must not end the application.
             return Refused(reason=f"{type(self._user).__name__} refused: {error}")
         if len(self._pending) >= _PENDING_MAX:
             return Refused(reason=f"more than {_PENDING_MAX} questions wait for their answers")

@@ -62,9 +62,6 @@ class AppCheckpoints:
 
     Runs on: the app master's thread. Restart: a relaunched app master opens the log again, and
     this one appends no more: `LogSuperseded`.
-
-    Args:
-        prefix: below which name everything of the application is.
     """
 
     def __init__(
@@ -90,7 +87,6 @@ class AppCheckpoints:
         self.keeps_recordings = False  #: The input of tasks is recorded.
 
     def begin(self, *, is_known: bool, resume_from: str = "") -> None:
-        """Find the store; see `HeldCheckpoints.begin`."""
         is_restart = resume_from.endswith(RESTART)
         after = ResumePoint.parse(resume_from).prefix if is_restart else ""
         try:
@@ -146,11 +142,10 @@ class AppCheckpoints:
         )
         if resumes:
             self._adopt(log, other, resume_from, version, dag)
-        return self._found(log, dag)
+        return self.found(dag)
 
     @property
     def versions(self) -> Versions:
-        """The versions of the program; empty if it was never changed."""
         return Versions(self._opened.state)
 
     def stored_version(self, number: int | None = None) -> ProgramVersion | None:
@@ -173,7 +168,6 @@ class AppCheckpoints:
     def migrated(
         self, manifests: Sequence[Manifest], old: Dag, new: Dag, *, kept: Collection[int]
     ) -> tuple[Manifest, ...]:
-        """Return the epochs that tasks of another graph go on from, but in ``kept`` regions."""
         if is_same_program(dag_version(old), dag_version(new)):
             return tuple(manifests)
         prefix = f"{self.prefix}/version{new.version}"
@@ -229,7 +223,19 @@ class AppCheckpoints:
     def found(self, dag: Dag) -> FoundEpochs:
         if self._partitions:
             self._partitions = ChangelogPartitions(self._opened.state).read()
-        return self._found(self._opened, dag)
+        log, manifests = self._opened, self.manifests()
+        places, newest = SourcePlaces(log.state), {each.region: each for each in manifests}
+        epochs = dict.fromkeys(dag.tasks(), 0)  # Regions without epochs begin at 0.
+        for manifest in newest.values():
+            epochs |= {task: manifest.epoch for file in manifest.snapshots for task in file.tasks}
+        overrides = [
+            each for task, epoch in epochs.items() for each in places.overrides([task], epoch=epoch)
+        ]
+        return FoundEpochs(
+            manifests=tuple(manifests),
+            overrides=tuple(overrides),
+            config=ConfigView(log.state).read(),
+        )
 
     def give_partitions(self, dag: Dag) -> None:
         partitions = ChangelogPartitions(self._opened.state)
@@ -237,10 +243,9 @@ class AppCheckpoints:
         self._partitions = partitions.read()
 
     def _other(self, resume_from: str) -> CoordinatorState:
-        """Return the state in the log of another application, and close that log to its app master.
+        """Return the state in the log of another application, which its app master loses.
 
-        Its app master may not have heard yet that it is over. An epoch that it completed from now
-        on would be shown, and come again. The application of a savepoint may go on.
+        An epoch that it completed from now on would be shown, and come again.
         """
         point = ResumePoint.parse(resume_from)
         prefix = point.prefix
@@ -308,7 +313,7 @@ class AppCheckpoints:
         self._retired += [(region, each) for each in epochs]
 
     def _drop_recordings(self, region: int) -> None:
-        named = self.kept(region)
+        named = self.epochs.kept(region)
         epochs = [
             each.epoch
             for each in EpochManifests(self._opened.state).manifests(region)
@@ -320,10 +325,6 @@ class AppCheckpoints:
                 self._checkpoints.drop(name)
         except OSError as error:
             _log.warning("recordings of %s stay: %s", self.prefix, error)
-
-    def kept(self, region: int) -> frozenset[int]:
-        """Return the epochs of a region that stay although newer ones are complete."""
-        return self.epochs.kept(region)
 
     def check_free(self, savepoint: str) -> None:
         check_savepoint(savepoint)
@@ -365,7 +366,6 @@ class AppCheckpoints:
             _log.warning("snapshots of %s stay: %s", self.prefix, error)
 
     def _save(self, name: str, manifests: tuple[Manifest, ...]) -> None:
-        """Make a savepoint; raises `LogBroken` if the store cannot be used."""
         state = self._opened.state
         savepoint = Savepoint(
             name=name,
@@ -394,14 +394,12 @@ class AppCheckpoints:
             _log.warning("checkpoints of %s stay: %s", self.prefix, error)
 
     def end(self) -> None:
-        """Note that the application has succeeded: its files are removed some time."""
         try:
             self._opened.append(ApplicationView(self._opened.state).end())
         except LogBroken as error:
             _log.warning("checkpoints of %s stay until they are dropped: %s", self.prefix, error)
 
     def drop_expired(self, keep_ms: int) -> None:
-        """Remove the files of this cluster's applications that succeeded so long ago."""
         try:
             for prefix in drop_expired(self._checkpoints, self.prefix, keep_ms, self._wall_ms()):
                 _log.info("checkpoints of %s are removed: it succeeded long ago", prefix)
@@ -421,13 +419,11 @@ class AppCheckpoints:
         return DrainView(self._opened.state)
 
     def ask_drain(self, savepoint: str) -> None:
-        """Note that the application is to be drained, so that a relaunched app master knows it."""
         if savepoint:
             self.check_free(savepoint)
         self._opened.append(self.drain.write(savepoint))
 
     def end_drain(self, epochs: Mapping[int, int]) -> str:
-        """Give the last epoch of each region the name that was asked for; return it, if any."""
         name = self.drain.savepoint
         if name and epochs:
             self._save(name, tuple(e for e in self.manifests() if epochs.get(e.region) == e.epoch))
@@ -481,7 +477,12 @@ class AppCheckpoints:
                 prefix=self.prefix,
             )
             adopted = list(moved.manifests)
-            overrides = {manifest.region: _of(manifest, moved.overrides) for manifest in adopted}
+            overrides = {}
+            for manifest in adopted:
+                tasks = {task for file in manifest.snapshots for task in file.tasks}
+                overrides[manifest.region] = tuple(
+                    each for each in moved.overrides if each.task_id in tasks
+                )
         mine, places = EpochManifests(log.state), SourcePlaces(log.state)
         drafts = [each for manifest in adopted for each in mine.messages_for(manifest, ())]
         drafts += [
@@ -511,22 +512,6 @@ class AppCheckpoints:
         }
         return found, overrides, next(reversed(DagVersions(other).read()), None)
 
-    def _found(self, log: CoordinatorLog, dag: Dag) -> FoundEpochs:
-        view, places = EpochManifests(log.state), SourcePlaces(log.state)
-        manifests = [each for region in view.regions() for each in view.manifests(region)]
-        newest = {each.region: each for each in manifests}
-        epochs = dict.fromkeys(dag.tasks(), 0)  # Of regions without any: from the beginning.
-        for manifest in newest.values():
-            epochs |= {task: manifest.epoch for file in manifest.snapshots for task in file.tasks}
-        overrides = [
-            each for task, epoch in epochs.items() for each in places.overrides([task], epoch=epoch)
-        ]
-        return FoundEpochs(
-            manifests=tuple(manifests),
-            overrides=tuple(overrides),
-            config=ConfigView(log.state).read(),
-        )
-
 
 def _config_of_submission(
     state: CoordinatorState,
@@ -535,10 +520,9 @@ def _config_of_submission(
     resume_from: str,
     known_launch: int,
 ) -> list[CoordinatorMessage]:
-    """Return the messages that put the configuration of a first launch into the log.
+    """Return the configuration of a first launch as messages; ``other``: it goes on from that.
 
-    ``other`` is the log that it goes on from. What was submitted counts more than what is there,
-    but not when an application is started again: what was changed in its log would be undone.
+    What is submitted counts more, but for a restart, which must not undo changes in the log.
     """
     if DagVersions(state).read():
         if known_launch:
@@ -566,11 +550,6 @@ def _kept(version: DagVersion) -> set[tuple[str, int, str]]:
         for name, place in (version.layout or {}).items()
         if place.step.keeps
     }
-
-
-def _of(manifest: Manifest, overrides: Iterable[TaskOffsets]) -> tuple[TaskOffsets, ...]:
-    tasks = {task for file in manifest.snapshots for task in file.tasks}
-    return tuple(each for each in overrides if each.task_id in tasks)
 
 
 def _chosen(manifests: Sequence[Manifest], epoch: str, resume_from: str) -> Manifest:

@@ -8,8 +8,7 @@ the job's configuration in the coordinator stream.
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct
-
+from gearpy.cluster.net.limits import restart_policy
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.core.app.decisions import RecoveryLimits
@@ -46,21 +45,28 @@ _OF_WORKERS: Final = (
 #: Keys that are read before the coordinator log is, by the master or to find the log.
 _OF_SUBMISSION: Final = ("application.executor-num", "checkpoint.folder")
 
+#: A record that makes its operator raise so often ends the application.
+_POISON_ATTEMPTS: Final = 3
 
-class AppMasterSettings(Struct, frozen=True, kw_only=True):
-    """The settings of an app master, from the configuration."""
 
-    limits: RecoveryLimits
-    tick_ms: int
-    reconnect_timeout_ms: int
-    quarantine_max: int
-    log_segments_max: int
-    has_changelog: bool
-    keeps_recordings: bool
-    drain_timeout_ms: int
-    keep_succeeded_ms: int
-    autoscale_cooldown_ms: int
-    masters: tuple[str, ...] = ()  # If there are several.
+def recovery_limits(config: Config) -> RecoveryLimits:
+    start_timeout_ms, checkpoint = config.executor.start_timeout_s * 1000, config.checkpoint
+    return RecoveryLimits(
+        restarts=restart_policy(config),
+        poison_attempts=_POISON_ATTEMPTS,
+        step_timeout_ms=start_timeout_ms // 2,
+        start_timeout_ms=start_timeout_ms,
+        allocation_timeout_ms=config.resource_allocation_timeout_s * 1000,
+        epoch_cut=checkpoint.cut,
+        epoch_interval_ms=checkpoint.interval_ms,
+        max_overhead_percent=checkpoint.max_overhead_percent,
+        epoch_timeout_ms=checkpoint.timeout_ms,
+        epochs_retained=checkpoint.retained,
+        stall_after_ms=config.streaming.stall_threshold_ms,
+        trial_ms=config.application.trial_s * 1000,
+        change_timeout_ms=config.application.drain_timeout_s * 1000,
+        steps_over=config.application.on_error != "fail",
+    )
 
 
 def keys_asked(asked: Mapping[str, str]) -> dict[str, str]:
@@ -68,12 +74,10 @@ def keys_asked(asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def application_config(own: Config, asked: Mapping[str, str]) -> Config:
-    """Return a worker's configuration with that of an application over it."""
     return from_overrides({**as_overrides(own), **keys_asked(asked)})
 
 
 def check_setting(key: str, text: str) -> None:
-    """Refuse a key or value that the next launch of an application would not take."""
     from_overrides({key: text})
     if key.startswith((*NOT_OF_APPLICATIONS, *_OF_WORKERS)):
         raise ConfigError(

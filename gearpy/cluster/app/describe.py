@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gearpy.core.app.application import ApplicationCore
-from gearpy.core.app.clock import ClockHolder
 from gearpy.core.app.consumers import consumers_of
 from gearpy.core.app.regions.region import Region
 from gearpy.ids import AppId, ProcessorId
@@ -24,7 +23,7 @@ from gearpy.messages.summaries import (
 from gearpy.metrics.samples import known_ms
 from gearpy.task.stages.guarantees import PathGuarantee
 
-_PATHS_MAX: Final = 50  # Of one description; a graph may have very many.
+_PATHS_MAX: Final = 50
 
 
 def path_lines(paths: Sequence[PathGuarantee]) -> tuple[str, ...]:
@@ -48,7 +47,6 @@ def detail_of(
     scaled: tuple[ScaledStep, ...],
     stored_ms: Callable[[int, int], int],
 ) -> ApplicationDetail:
-    """Describe an application; while it begins, with the facts that are known already."""
     if core is None:
         return ApplicationDetail(app_id=app_id, failures=tuple(failures), guarantees=guarantees)
     return ApplicationDetail(
@@ -58,7 +56,16 @@ def detail_of(
         failures=tuple(failures),
         restarts=core.restarts,
         epoch=core.epoch,
-        why=tuple(map(_holder, core.clock.why())),
+        why=tuple(
+            ClockHolderSummary(
+                task=str(each.task_id),
+                name=each.name,
+                clock_ms=known_ms(each.clock_ms),
+                watermark_ms=known_ms(each.watermark_ms),
+                waits_for=each.waits_for,
+            )
+            for each in core.clock.why()
+        ),
         lag_ms=core.clock.lag_ms(now_ms),
         long_turns=long_turns_of(core),
         guarantees=guarantees,
@@ -74,7 +81,6 @@ def detail_of(
 
 
 def long_turns_of(core: ApplicationCore) -> tuple[LongTurnSummary, ...]:
-    """Return the tasks that have been in one call for long, the longest first."""
     turns = [turn for turns in core.long_turns.values() for turn in turns]
     turns.sort(key=lambda turn: (-turn.lasts_ms, turn.task_id))
     return tuple(
@@ -147,29 +153,16 @@ def _processor(core: ApplicationCore, pid: ProcessorId, now_ms: int) -> Processo
 
 
 def _region(core: ApplicationCore, region: Region, now_ms: int) -> RegionSummary:
+    state: DeploymentState = "running" if region.is_running else "starting"
+    if region.state != "deployed":
+        state = region.state
     newest = region.history.newest
     missing = region.executors.difference(core.executors.running)
     return RegionSummary(
         region=region.number,
-        state=_state(region),
+        state=state,
         from_epoch=newest.epoch if newest else 0,
         tasks=len(region.placement),
         executors_missing=len(missing) if region.state == "waiting" else 0,
         pause_ms=max(0, region.resume_at_ms - now_ms) if region.state == "waiting" else 0,
-    )
-
-
-def _state(region: Region) -> DeploymentState:
-    if region.state != "deployed":
-        return region.state
-    return "running" if region.is_running else "starting"
-
-
-def _holder(holder: ClockHolder) -> ClockHolderSummary:
-    return ClockHolderSummary(
-        task=str(holder.task_id),
-        name=holder.name,
-        clock_ms=known_ms(holder.clock_ms),
-        watermark_ms=known_ms(holder.watermark_ms),
-        waits_for=holder.waits_for,
     )

@@ -38,12 +38,14 @@ CoreEvent: TypeAlias = _StepAnswer | _OfTasks | _OfSlots
 def decide(  # noqa: PLR0911 - an arm for each message
     core: ApplicationCore, message: CoreEvent, now_ms: int
 ) -> Iterable[Command]:
-    """Feed a message to the core; return the commands that follow."""
     if isinstance(message, _StepAnswer):
         return core.on_answer(message, now_ms)
-    if isinstance(message, _OfSlots):
-        return _decide_slots(core, message, now_ms)
     match message:
+        case ResourceAllocated():
+            return core.on_allocated(message.allocations, now_ms)
+        case ExecutorLaunchRejected() | ExecutorExited():
+            cause = message.cause
+            return core.on_executor_gone(message.executor_id, message.launch, cause, now_ms)
         case ReportClocks():
             core.on_long_turns(message.executor_id, message.long_turns)
             return core.on_clocks(message.clocks, now_ms)
@@ -63,9 +65,3 @@ def decide(  # noqa: PLR0911 - an arm for each message
             return core.on_read_ahead(message, now_ms)
         case _:
             assert_never(message)
-
-
-def _decide_slots(core: ApplicationCore, message: _OfSlots, now_ms: int) -> Iterable[Command]:
-    if isinstance(message, ResourceAllocated):
-        return core.on_allocated(message.allocations, now_ms)
-    return core.on_executor_gone(message.executor_id, message.launch, message.cause, now_ms)

@@ -28,10 +28,7 @@ from gearpy.metrics.samples import known_ms
 
 
 class AppMetrics:
-    """Keeps the measurements of executors, and answers clients.
-
-    Runs on: the app master's turns.
-    """
+    """Keeps the measurements of executors, and answers clients."""
 
     def __init__(
         self,
@@ -70,7 +67,6 @@ class AppMetrics:
             self._kept.on_tick(at_ms, core.reports, self._sample(core))
 
     def take_point(self) -> FinePoint | None:
-        """Return the newest point of the last minutes; each once, then None."""
         return self._kept.take_newest()
 
     def answer(
@@ -99,7 +95,6 @@ class AppMetrics:
         )
 
     def left_behind(self, core: ApplicationCore) -> Iterator[tuple[str, object]]:
-        """Yield all that clients may ask for after the end, with the part of it."""
         app_id = self._kept.app_id
         for question in (GetMetrics(app_id=app_id), GetSeries(app_id=app_id)):
             first = 0

@@ -6,8 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
-from gearpy.cluster.app.config import AppMasterSettings
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion
+from gearpy.config.schema import Config
 from gearpy.core.master.checkpoint_names import OPENED_KEY, RESTART
 from gearpy.errors import ConfigError
 from gearpy.messages.cluster import AppMasterRegistered, LaunchExecutor
@@ -21,26 +21,23 @@ class OpenedLog(Struct, frozen=True):
 
     loaded: LoadedVersion
     found: FoundEpochs
-    settings: AppMasterSettings  # The configuration in the log counts.
+    config: Config  # That in the log counts.
 
 
 class LogOpening:
-    """Opens the log of an application when its app master begins.
-
-    Runs on: the app master's turns.
-    """
+    """Opens the log of an application when its app master begins."""
 
     def __init__(
         self,
         launch: LaunchExecutor,
         checkpoints: AppCheckpoints,
         versions: AppVersions,
-        settings_of: Callable[[Mapping[str, str]], AppMasterSettings],
+        config_of: Callable[[Mapping[str, str]], Config],
     ) -> None:
         self._launch = launch
         self._checkpoints = checkpoints
         self._versions = versions
-        self._settings_of = settings_of
+        self._config_of = config_of
         self._waiting: AppMasterRegistered | None = None  # The log could not be opened with it.
         self._again_ms = 0
 
@@ -49,7 +46,7 @@ class LogOpening:
             is_known=OPENED_KEY in message.values, resume_from=self._launch.resume_from
         )
         opened = self._open_newest(message.values)
-        if not self._versions.is_begun_with(opened.loaded):  # It was changed in the last moment.
+        if self._versions.current.number != opened.loaded.dag.version:  # It was changed meanwhile.
             opened = self._open_newest(message.values)
         self._waiting = None
         return opened
@@ -63,23 +60,20 @@ class LogOpening:
             resume_from=self._launch.resume_from,
             known_launch=int(values.get(OPENED_KEY, b"0")),
         )
-        settings = self._settings_in(found)
-        if settings.has_changelog:
-            self._checkpoints.give_partitions(loaded.dag)
-        self._checkpoints.keeps_recordings = settings.keeps_recordings
-        if (before := self._versions.give_up_unloadable()) is not None:
-            loaded, found = before
-        return OpenedLog(loaded, found, settings)
-
-    def _settings_in(self, found: FoundEpochs) -> AppMasterSettings:
         try:
-            return self._settings_of(found.config)
+            config = self._config_of(found.config)
         except ConfigError as error:
             advice = (
                 "change it with 'gear coordinator-log append ID set-config', or delete it there"
             )
             wrong = (f"coordinator log: {each}; {advice}" for each in error.mistakes)
             raise ConfigError(*wrong) from error
+        if config.checkpoint.changelog == "on":
+            self._checkpoints.give_partitions(loaded.dag)
+        self._checkpoints.keeps_recordings = config.application.record_input_bytes > 0
+        if (before := self._versions.give_up_unloadable()) is not None:
+            loaded, found = before
+        return OpenedLog(loaded, found, config)
 
     def waits(self, message: AppMasterRegistered, now_ms: int) -> bool:
         """Take a log that could not be opened; tell whether it is tried again after a while.

@@ -23,11 +23,6 @@ class AppQuarantine:
     """Numbers records, and keeps them until the master has stored them.
 
     What a region has put aside since the epoch that it goes back to comes again, and is there.
-
-    Part of an app master; runs on its thread.
-
-    Args:
-        records_max: at more, something is wrong with the program, not with records.
     """
 
     def __init__(self, app_id: AppId, launch: int, records_max: int) -> None:
@@ -90,8 +85,6 @@ class AppReplays:
 
     The master has a record until an epoch has it: if this app master is lost before, it can be
     given back once more.
-
-    Part of an app master; runs on its thread.
     """
 
     def __init__(
@@ -107,7 +100,6 @@ class AppReplays:
     def give(
         self, core: ApplicationCore, records: Iterable[QuarantinedRecord]
     ) -> tuple[QuarantinedRecord, ...]:
-        """Give records to the tasks that raised on them; return those whose tasks run."""
         given = []
         for record in records:
             task = task_of(record.error.task)
@@ -135,7 +127,10 @@ class AppReplays:
             if (region := core.regions.of_task(task)) is None:
                 continue
             running = region.attempt if core.takes_records(task) else None
-            news = self._replays.next_steps(task, running, _stored(region))
+            unstored = region.history.unstored
+            stored = [each for each in region.history.manifests if each is not unstored]
+            newest = (stored[-1].attempt, stored[-1].epoch) if stored else (0, 0)
+            news = self._replays.next_steps(task, running, newest)
             for record in news.again:
                 self._inject(region, task, record)
             done += news.done
@@ -164,14 +159,7 @@ class AppReplays:
         self._tell(region.placement[task], inject)
 
 
-def _stored(region: Region) -> tuple[int, int]:
-    unstored = region.history.unstored
-    stored = [each for each in region.history.manifests if each is not unstored]
-    return (stored[-1].attempt, stored[-1].epoch) if stored else (0, 0)
-
-
 def task_of(text: str) -> TaskId:
-    """Return the task that `str` made this text of; one that is none if it did not."""
     processor, _, index = text.partition(".")
     if processor.isdecimal() and index.isdecimal():
         return TaskId(int(processor), int(index))

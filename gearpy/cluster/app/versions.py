@@ -66,8 +66,6 @@ class PlannedVersion(Struct, frozen=True, kw_only=True):
 class AppVersions:
     """Keeps the versions of the program of one application in its coordinator log.
 
-    Runs on: the app master's turns.
-
     Args:
         load: loads a program, while the caller waits; nothing of it comes into this process.
     """
@@ -84,11 +82,11 @@ class AppVersions:
         self._submitted = submitted
         self._load = load
         self._wall_ms = wall_ms
-        self._surplus: list[SnapshotFile] = []  # Not needed once the trial has passed.
+        self._surplus: list[SnapshotFile] = []  # These go once the trial has passed.
         self._appended: list[SnapshotFile] | None = None  # A switch that may be in the log.
         self._gone_back: LoadedVersion | None = None  # The same, of a switch back.
         self._given_up: dict[int, ProgramVersion] = {}  # The log may be away as they are.
-        self._unloadable: tuple[int, str] | None = None  # Which version on trial, and why.
+        self._unloadable: tuple[int, str] | None = None
         self._before: LoadedVersion | None = None  # That of before, while one is on trial.
         self.running: LoadedVersion | None = None  #: The one that runs.
         self.planned: PlannedVersion | None = None  #: The one to be put in place.
@@ -111,7 +109,6 @@ class AppVersions:
         return tuple(_summary(self._given_up.get(each.number, each)) for each in self.all)
 
     def under_way(self, core: ApplicationCore) -> ChangeSummary | None:
-        """Describe the change that is not over; None if there is none."""
         succession = core.succession
         if not (doing := succession.doing):
             return None
@@ -149,10 +146,11 @@ class AppVersions:
             if stored.state != "trial":
                 raise
             self._unloadable = (stored.number, str(error))
-            return self._loaded_before(stored, str(error))
-
-    def is_begun_with(self, loaded: LoadedVersion) -> bool:
-        return self.current.number == loaded.dag.version
+            before = self._checkpoints.stored_version(stored.base_of)
+            try:
+                return self._loaded(before or self._first(self._submitted))
+            except GearpyError as also:
+                raise ConfigError(no_way_back(str(error), stored.base_of, also)) from also
 
     def give_up_unloadable(self) -> tuple[LoadedVersion, FoundEpochs] | None:
         """Put the version before in place if the one on trial could not be loaded; else None.
@@ -184,7 +182,6 @@ class AppVersions:
     def wanted(
         self, core: ApplicationCore, message: UpdateApplication
     ) -> tuple[Artifact, Artifact | None]:
-        """Return the program to load for a change, and the one to compare it with, if any."""
         refusal = core.why_unchangeable()
         if (names := self._checkpoints.epochs.wanted) and not refusal:
             refusal = f"savepoint {names[0]} is being made: ask again when it is there"
@@ -291,7 +288,6 @@ class AppVersions:
         yield from self.change(core, now_ms)
 
     def resume(self, core: ApplicationCore, app_id: AppId, now_ms: int) -> Iterator[Command]:
-        """Have the version wait on that waited when the app master before was lost."""
         version = self._checkpoints.versions.waiting
         if version is None:
             return
@@ -366,8 +362,8 @@ class AppVersions:
         """
         planned = self.planned
         assert planned is not None, "a change is under way"
+        self._checkpoints.settle()
         if self._appended is None:
-            self._checkpoints.settle()
             kept = planned.kept
             moved = self._checkpoints.migrated(manifests, old, planned.loaded.dag, kept=kept)
             now = replace(
@@ -380,8 +376,6 @@ class AppVersions:
             before = replace(self.current, state="replaced", base=())
             self._appended = _without(self._files(but=kept), [*manifests, *moved])
             self._checkpoints.begin_version([before, now], planned.loaded.dag, moved, kept=kept)
-        else:
-            self._checkpoints.settle()
         unneeded, self._appended, self.planned = self._appended, None, None
         self._before = self.running
         self._checkpoints.drop(unneeded)
@@ -422,7 +416,6 @@ class AppVersions:
         self._checkpoints.drop(files)
 
     def tried(self, untried: str) -> Iterator[ProgramVersion]:
-        """Yield the current version as it stays: its base is kept until the log surely has that."""
         current = self.current
         if current.state == "trial":
             reason = "; ".join(each for each in (current.reason, untried) if each)
@@ -442,8 +435,8 @@ class AppVersions:
         Raises:
             LogBroken: it may be there; call this again, and do nothing else.
         """
+        self._checkpoints.settle()  # An epoch that comes into the log yet has to leave it.
         if self._gone_back is None:
-            self._checkpoints.settle()  # An epoch that comes into the log yet has to leave it.
             failed, versions = self.current, self.all
             base = next(each for each in versions if each.number == failed.base_of)
             again = ProgramVersion(
@@ -463,8 +456,6 @@ class AppVersions:
             self._checkpoints.begin_version(
                 [over, again], loaded.dag, failed.base, kept=failed.kept
             )
-        else:
-            self._checkpoints.settle()
         loaded, self._gone_back = self._gone_back, None
         files, self._surplus = self._surplus, []
         self._checkpoints.drop(files)
@@ -473,7 +464,6 @@ class AppVersions:
     # --------------------------------------------------------------------------------------
 
     def is_in_place(self, message: UpdateApplication, dag: Dag) -> bool:
-        """Tell whether steps have the tasks, and the bounds, that a change asks for."""
         is_more = message.artifact or message.executors or message.version is not None
         if is_more or not message.scale:
             return False
@@ -501,7 +491,7 @@ class AppVersions:
         tasks = steps_scaled(dict(message.scale), steps)
         scale = tuple(sorted((dict(current.scale) | tasks).items()))
         bounds = bounds_by_id(dag, message.bounds)
-        if message.by.user != AUTOSCALE:  # What a user says stays.
+        if message.by.user != AUTOSCALE:  # A user's choice stays.
             chosen = {step.id for step in steps if step.bounds is not None} | {
                 *dict(current.bounds)
             }
@@ -519,13 +509,6 @@ class AppVersions:
 
     def _first(self, artifact: Artifact) -> ProgramVersion:
         return ProgramVersion(number=0, artifact=artifact, change=_SUBMITTED, state="running")
-
-    def _loaded_before(self, version: ProgramVersion, cause: str) -> LoadedVersion:
-        stored = self._checkpoints.stored_version(version.base_of)
-        try:
-            return self._loaded(stored or self._first(self._submitted))
-        except GearpyError as error:
-            raise ConfigError(no_way_back(cause, version.base_of, error)) from error
 
     def _loaded_again(self, version: ProgramVersion) -> LoadedVersion:
         """Load a version that has run; what is known of it will do if its process is in trouble."""
@@ -582,12 +565,7 @@ def _code_of(artifact: Artifact) -> Artifact:
 
 
 def _replaced(old: Dag, new: Dag, difference: _Difference) -> Iterator[str]:
-    """Yield the names of the steps with other code, and what is different; one reason is said once.
-
-    Steps that are as they were but for what comes before them are named only if nothing else is.
-
-    Those that are new, or are no more, have no code to be compared with.
-    """
+    """Yield the steps with other code, and the difference; one reason is said once."""
     before, now = layout_of(old), layout_of(new)
     own: dict[str, list[str]] = {}
     others: dict[str, list[str]] = {}

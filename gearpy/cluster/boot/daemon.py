@@ -2,14 +2,18 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
 from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
+from gearpy.cluster.net.limits import transport_limits
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError, GearpyError, NodeGivenUp
+from gearpy.errors import AuthenticationFailed, ConfigError, GearpyError, NodeGivenUp
+from gearpy.messages.client import GetCluster
+from gearpy.transport.letters.client import ControlClient
+from gearpy.transport.security.credentials import Credentials
 
 #: The name of the master's actor; with an address it is the path by which others find it.
 MASTER: Final = "master"
@@ -55,7 +59,6 @@ class DaemonExit:
 
 @contextmanager
 def usable(key: str) -> Iterator[None]:
-    """Turn an error of the operating system into a mistake of the configuration."""
     try:
         yield
     except OSError as error:
@@ -70,10 +73,67 @@ def begin_log(
     *,
     logger: str | None = None,
 ) -> None:
-    """Write the log of this process, or of one logger, into a file until the stack is closed."""
     file = settings.open(name)
     file.check()
     handler = LogHandler(file)
     opened.callback(handler.close)
     opened.callback(logging.getLogger(logger).removeHandler, handler)
     log_to(handler, config.log, logger)
+
+
+_ASK_AGAIN_S: Final = 5.0
+
+
+class RefusalWatch:
+    """Asks masters, while a process finds none that leads, whether they refuse it.
+
+    Runs on: a thread of its own, from `begin` to `end`.
+
+    Args:
+        on_refusal: is told of each master that refuses it, once, while these are not enough.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        credentials: Credentials,
+        masters: Sequence[str],
+        *,
+        on_refused: Callable[[AuthenticationFailed], object],
+        enough: int = 1,
+        on_refusal: Callable[[AuthenticationFailed], object] = lambda _: None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._config, self._credentials, self._masters = config, credentials, masters
+        self._on_refused, self._enough = on_refused, enough
+        self._on_refusal, self._is_over = on_refusal, is_over
+        self._refusing: set[str] = set()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="gearpy-refusals", daemon=True)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._end.set()
+
+    def _watch(self) -> None:
+        while not self._end.is_set() and not self._is_over():
+            for address in self._masters:
+                try:
+                    limits = transport_limits(self._config)
+                    with ControlClient(address, self._credentials, limits) as client:
+                        client.ask(GetCluster(), self._config.masterclient.timeout_s)
+                    self._refusing.discard(address)
+                except AuthenticationFailed as error:
+                    is_new = address not in self._refusing
+                    self._refusing.add(address)
+                    is_enough = len(self._refusing) >= self._enough
+                    if is_new and not is_enough:
+                        self._on_refusal(error)
+                    if is_enough:
+                        self._on_refused(error)
+                        return
+                except GearpyError:  # It is not there, or has not yet begun.
+                    continue
+            self._end.wait(_ASK_AGAIN_S)

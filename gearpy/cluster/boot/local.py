@@ -11,7 +11,7 @@ from gearpy.actor.api import Ref
 from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.cluster.client.alerting import following
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
-from gearpy.cluster.client.desk import Desk
+from gearpy.cluster.client.gateway import Gateway
 from gearpy.cluster.host.about import names_of_machine, this_process
 from gearpy.cluster.host.audit import note_action
 from gearpy.cluster.host.folders import TemporaryFolder
@@ -28,7 +28,7 @@ from gearpy.cluster.worker.threads import ThreadLauncher
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ends_at_the_caller
-from gearpy.messages.client import LogText, ReadLog, Refused
+from gearpy.messages.client import LogText, ProcessDetail, ReadLog, Refused
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
@@ -89,27 +89,29 @@ class LocalCluster:
         self._data = data
         self._endpoint: Endpoint | None = None
         if listen or executors == "process":
-            port = 0 if not listen else None
-            host, configured = split_address(self.address)
-            credentials = Credentials.of_cluster(self.config)
-            self._endpoint = Endpoint(
-                self.config, credentials, host=host, port=configured if port is None else port
-            )
+            host, port = split_address(self.address)
+            credentials = Credentials.of_cluster(config)
+            self._endpoint = Endpoint(config, credentials, host=host, port=port if listen else 0)
             self.address = self._endpoint.address
         self._tuning = ProcessTuning()
         self._temporary, self._opened = TemporaryFolder(), ExitStack()
         self._system = self._endpoint.system if self._endpoint else ThreadedActorSystem()
         self._post = self._endpoint.post if self._endpoint else Post(self._system)
-        self._master: Ref[MasterMailbox] = self._system.spawn(self._make_master, "master")
+        self._master: Ref[MasterMailbox] = self._system.spawn(
+            lambda: MasterActor(self._post, log=MemoryLog(), config=config, rng=random.Random()),
+            "master",
+        )
         folder = self._temporary.path / "artifacts"
         self._artifacts = ArtifactDesk(ArtifactStore(folder, self.config.artifact.max_bytes))
         self._alerting = following(self.ask, config)
-        self._desk = Desk(
-            self._ask_master,
+        logs = config.log.folder if executors == "process" else ""
+        about = this_process(config, self.address, logs=logs)
+        self._gateway = Gateway(
+            lambda message: self._master.ask(message, config.masterclient.timeout_s),
             self._post,
             artifacts=self._artifacts,
             read_log=self._read_log,
-            about=this_process(config, self.address, logs=self._logs_of(executors)),
+            about=about,
             admins=config.master.admins,
             alerts=self._alerting.firing,
             note_action=note_action,
@@ -117,16 +119,16 @@ class LocalCluster:
         )
         self._launchers = self._make_launchers(workers, executors)
         for number, launcher in enumerate(self._launchers):
-            self._spawn_worker(number, slots or config.worker.slots, launcher, executors)
+            self._spawn_worker(number, slots or config.worker.slots, launcher, about)
         here = self._checkpoints if executors == "thread" else None  # Processes have a folder.
         self.client = ClusterClient(self.ask, checkpoints=here, config=config)
         if self._endpoint is not None and listen:
-            self._endpoint.transport.serve_control(self._desk.answer, self._desk.allows)
+            self._endpoint.transport.serve_control(self._gateway.answer, self._gateway.allows)
         self._alerting.start()
 
     def ask(self, message: Any) -> Any:
         """Ask the cluster, as a client in another process does."""
-        reply = self._desk.answer(decode_control(encode_control(message)))
+        reply = self._gateway.answer(decode_control(encode_control(message)))
         return decode_control(encode_control(reply))
 
     @ends_at_the_caller
@@ -216,12 +218,6 @@ class LocalCluster:
             return launcher.read_log(question)
         return Refused(reason="this cluster runs applications in its own process; they print there")
 
-    def _ask_master(self, message: Any) -> Any:
-        return self._master.ask(message, self.config.masterclient.timeout_s)
-
-    def _make_master(self) -> MasterActor:
-        return MasterActor(self._post, log=MemoryLog(), config=self.config, rng=random.Random())
-
     def _make_launchers(
         self, workers: int, executors: Literal["thread", "process"]
     ) -> list[_Launcher]:
@@ -246,16 +242,13 @@ class LocalCluster:
             )
         ] * workers  # One for all, so that their executors can meet.
 
-    def _logs_of(self, executors: Literal["thread", "process"]) -> str:
-        return self.config.log.folder if executors == "process" else ""
-
     def _spawn_worker(
-        self, number: int, slots: int, launcher: _Launcher, executors: Literal["thread", "process"]
+        self, number: int, slots: int, launcher: _Launcher, about: ProcessDetail
     ) -> None:
         settings = WorkerSettings(
             reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
             stop_timeout_ms=self.config.executor.stop_timeout_s * 1000,
-            about=this_process(self.config, self.address, logs=self._logs_of(executors)),
+            about=about,
             hosts=names_of_machine(self.config),
             rack=self.config.worker.rack,
         )

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from gearpy.actor.api import Ref
 from gearpy.clocks import wall_ms
-from gearpy.cluster.boot.daemon import MASTER, DaemonExit, begin_log, usable
-from gearpy.cluster.boot.refusals import RefusalWatch
+from gearpy.cluster.boot.daemon import MASTER, DaemonExit, RefusalWatch, begin_log, usable
 from gearpy.cluster.client.alerting import following
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.client.desk import Desk
+from gearpy.cluster.client.gateway import Gateway
 from gearpy.cluster.client.measured import cluster_sample
-from gearpy.cluster.host.about import this_process
+from gearpy.cluster.host.about import disk_of, this_process
 from gearpy.cluster.host.audit import audit_log, note_action
 from gearpy.cluster.host.folders import private_folder
 from gearpy.cluster.host.logs import LogSettings
-from gearpy.cluster.host.master_disk import disk_of
 from gearpy.cluster.master.actor import MasterActor, MasterMailbox
 from gearpy.cluster.master.programs import FindNeeded, NeededPrograms, ProgramSweeper
 from gearpy.cluster.master.store import MasterFold
@@ -40,7 +38,7 @@ from gearpy.transport.api import split_address
 from gearpy.transport.security.credentials import Credentials
 
 if TYPE_CHECKING:
-    from gearpy.cluster.quorum.desk import MemberDesk
+    from gearpy.cluster.quorum.gateway import MemberGateway
     from gearpy.cluster.quorum.log import ReplicatedLog
 
 _log = logging.getLogger(__name__)
@@ -89,8 +87,8 @@ class MasterDaemon:
                 if len(config.cluster.masters) == 1:
                     ask = _begin_alone(config, endpoint, opened, self._exit, can_return=can_return)
                 else:
-                    desk = _begin_with_others(config, endpoint, opened, self._exit, joins=joins)
-                    ask, self._gauges = desk.answer, desk.gauges
+                    gateway = _begin_with_others(config, endpoint, opened, self._exit, joins=joins)
+                    ask, self._gauges = gateway.answer, gateway.gauges
                     masters, me = config.cluster.masters, split_address(self.address)
                     watch = RefusalWatch(
                         config,
@@ -101,7 +99,7 @@ class MasterDaemon:
                         on_refusal=lambda error: on_refusal(
                             f"one of the masters has another secret: {error}"
                         ),
-                        is_over=lambda: bool(desk.standing.leader),
+                        is_over=lambda: bool(gateway.status.leader),
                     )
                     opened.callback(watch.end)
                     watch.begin()
@@ -134,7 +132,6 @@ class MasterDaemon:
 def _begin_alone(
     config: Config, endpoint: Endpoint, opened: ExitStack, exit_: DaemonExit, *, can_return: bool
 ) -> Callable[[Any], Any]:
-    """Begin as the only master; return what answers clients."""
     folder = private_folder(Path(config.master.folder), "master.folder")
     if (folder / MEMBER_LOG).exists():
         raise ConfigError(
@@ -145,7 +142,7 @@ def _begin_alone(
     log = FileLog(folder / _LOG)
     opened.callback(log.close)
     opened.callback(endpoint.close)  # Before the log is closed: the actor writes it.
-    desk = _open_desk(
+    gateway = _open_gateway(
         config,
         endpoint,
         log,
@@ -155,12 +152,15 @@ def _begin_alone(
         exit_=exit_,
         can_return=can_return,
     )
-    endpoint.transport.serve_control(desk.answer, desk.allows)
-    _wait_until_it_answers(desk.answer, exit_)
+    endpoint.transport.serve_control(gateway.answer, gateway.allows)
+    _wait_until_it_answers(gateway.answer, exit_)
     _sweep(
-        endpoint, store, lambda after_ms: desk.ask_master(NeededPrograms(after_ms)), config.artifact
+        endpoint,
+        store,
+        lambda after_ms: gateway.ask_master(NeededPrograms(after_ms)),
+        config.artifact,
     )
-    return desk.answer
+    return gateway.answer
 
 
 def _sweep(
@@ -187,8 +187,7 @@ def _wait_until_it_answers(ask: Callable[[Any], Any], exit_: DaemonExit) -> None
 
 def _begin_with_others(
     config: Config, endpoint: Endpoint, opened: ExitStack, exit_: DaemonExit, *, joins: bool
-) -> "MemberDesk":
-    """Begin as one of several masters, which may come to lead; return what answers clients."""
+) -> "MemberGateway":
     # A master without others, and a worker, need nothing of it.
     from gearpy.cluster.quorum.open import open_member  # noqa: PLC0415
 
@@ -202,19 +201,19 @@ def _begin_with_others(
     # After the node is closed: what asks others meanwhile hears at once that they are gone.
     opened.callback(leading.close)
 
-    def lead(term: int, log: "ReplicatedLog", artifacts: ArtifactDesk) -> Desk:
+    def lead(term: int, log: "ReplicatedLog", artifacts: ArtifactDesk) -> Gateway:
         def tell(masters: tuple[str, ...]) -> None:
             with suppress(MailboxFull):  # All that register are told again.
                 endpoint.post.tell(ActorPath("", MASTER), MastersChanged(masters=masters))
 
         log.on_members = tell
         with leading.entered() as stack:
-            return _open_desk(
+            return _open_gateway(
                 config, endpoint, log, artifacts, opened=stack, exit_=exit_, term=term
             )
 
     store = ArtifactStore.configured(folder / "artifacts", config.artifact)
-    desk = open_member(
+    gateway = open_member(
         config,
         endpoint,
         folder / MEMBER_LOG,
@@ -225,14 +224,16 @@ def _begin_with_others(
         lead=lead,
         on_over=exit_.fail,
     )
-    exit_.watch(desk.replica)
-    endpoint.transport.serve_control(desk.answer, desk.allows)
+    exit_.watch(gateway.replica)
+    endpoint.transport.serve_control(gateway.answer, gateway.allows)
 
     def find_needed(ended_after_ms: int) -> Any:
-        return desk.inspect(lambda fold: fold.state.needed_programs(ended_after_ms=ended_after_ms))
+        return gateway.inspect(
+            lambda fold: fold.state.needed_programs(ended_after_ms=ended_after_ms)
+        )
 
     _sweep(endpoint, store, find_needed, config.artifact)
-    return desk
+    return gateway
 
 
 class _Leading:
@@ -256,7 +257,7 @@ class _Leading:
             self._opened.close()
 
 
-def _open_desk(
+def _open_gateway(
     config: Config,
     endpoint: Endpoint,
     log: Log,
@@ -267,8 +268,7 @@ def _open_desk(
     disk: Callable[[], MasterDisk] | None = None,
     term: int = 0,
     can_return: bool = True,
-) -> Desk:
-    """Start the actor that leads the cluster; return what answers clients for it."""
+) -> Gateway:
     post = endpoint.post
     master: Ref[MasterMailbox] = endpoint.system.spawn(
         lambda: MasterActor(
@@ -280,11 +280,11 @@ def _open_desk(
     timeout_s = config.masterclient.timeout_s
 
     def ask(message: object) -> object:
-        return desk.answer(message)
+        return gateway.answer(message)
 
     alerting = following(ask, config)
     folder, logs = config.master.folder, config.log.folder
-    desk = Desk(
+    gateway = Gateway(
         lambda message: master.ask(message, timeout_s),
         post,
         artifacts=artifacts,
@@ -296,7 +296,7 @@ def _open_desk(
         timeout_s=timeout_s,
     )
     opened.enter_context(alerting)
-    return desk
+    return gateway
 
 
 def address_to_listen(config: Config, *, host: str | None, port: int | None) -> tuple[str, int]:

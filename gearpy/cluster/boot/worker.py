@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from gearpy.actor.api import Ref
-from gearpy.cluster.boot.daemon import MASTER, WORKER, DaemonExit, begin_log, usable
-from gearpy.cluster.boot.refusals import RefusalWatch
+from gearpy.cluster.boot.daemon import MASTER, WORKER, DaemonExit, RefusalWatch, begin_log, usable
 from gearpy.cluster.host.about import names_of_machine, this_process
 from gearpy.cluster.host.folders import Claim, private_folder
 from gearpy.cluster.host.logs import LogSettings
@@ -38,10 +37,6 @@ class WorkerDaemon:
     Runs on: the main thread.
 
     Args:
-        host: where to listen, unless at ``listen-host``; ``hostname`` if not given.
-        on_ready: is told once that a master has the worker.
-        on_waiting: is told once that there is no master yet.
-        metrics: the address of its page of metrics, if it has one.
         secret: of the cluster, for a worker that must not read it from a file.
     """
 
@@ -99,11 +94,9 @@ class WorkerDaemon:
             self._opened = opened.pop_all()
 
     def wait(self) -> None:
-        """Wait until the worker ends by itself, as when it finds no master any more."""
         self._exit.wait()
 
     def close(self) -> None:
-        """Take no more launches, ask all that runs to stop, wait for a while, and end."""
         if self._exit.given_up:
             self._opened.close()
             return

@@ -4,6 +4,7 @@ Without a cluster: the caller makes sure that the application does not run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -56,9 +57,12 @@ def plan_places(
     planned, mistakes = list[PlannedPlace](), list[str]()
     for text, places in wanted.items():
         try:
-            task = _task(text, known)
-        except ConfigError as error:
-            mistakes += error.mistakes
+            task = task_of(text)
+        except ProtocolError:
+            task = None
+        if task is None or task not in known:
+            there = ", ".join(map(str, sorted(known))) or "none"
+            mistakes.append(f"{text!r} is no task that reads a source; there are: {there}")
             continue
         for partition, place in places.items():
             try:
@@ -77,7 +81,6 @@ def set_places(
     segments_max: int = SEGMENTS_MAX,
     wall_ms: Callable[[], int],
 ) -> None:
-    """Let the next launch of the application read its sources from these places."""
     log = CoordinatorLog(
         stored.checkpoints,
         stored.prefix,
@@ -96,19 +99,6 @@ def set_places(
             for (task, epoch), offsets in by_task.items()
         ]
     )
-
-
-def _task(text: str, known: Mapping[TaskId, Manifest]) -> TaskId:
-    try:
-        task = task_of(text)
-    except ProtocolError:
-        task = None
-    if task is None or task not in known:
-        raise ConfigError(
-            f"{text!r} is no task that reads a source; there are: "
-            f"{', '.join(map(str, sorted(known))) or 'none'}"
-        )
-    return task
 
 
 def _planned(
@@ -197,11 +187,14 @@ def find_orphans(checkpoints: Checkpoints, prefix: str, needed: Iterable[str]) -
             "'gear checkpoint drop' removes all of it"
         )
     needed = set(needed)
-    return [
-        Orphan(name, _size(checkpoints, name))
-        for folder in _FOLDERS
-        for name in orphans(checkpoints, f"{prefix}/{folder}", needed)
-    ]
+    found = list[Orphan]()
+    for folder in _FOLDERS:
+        for name in orphans(checkpoints, f"{prefix}/{folder}", needed):
+            size = 0
+            with suppress(SnapshotDamaged, OSError), checkpoints.open(name) as file:
+                size = file.seek(0, 2)
+            found.append(Orphan(name, size))
+    return found
 
 
 def check_unused(checkpoints: Checkpoints, prefix: str) -> None:
@@ -249,11 +242,3 @@ def needed_by(checkpoints: Checkpoints, prefix: str, *, but: str = "") -> list[s
     savepoints = (each for each in read_savepoints(checkpoints, prefix) if each.name != but)
     epochs = (file.location for each in (*stored, *bases) for file in each.snapshots)
     return [*epochs, *(file for each in savepoints for file in each.files)]
-
-
-def _size(checkpoints: Checkpoints, location: str) -> int:
-    try:
-        with checkpoints.open(location) as file:
-            return file.seek(0, 2)
-    except (SnapshotDamaged, OSError):
-        return 0

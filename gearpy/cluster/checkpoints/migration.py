@@ -44,7 +44,7 @@ _CELLS_MAX: Final = 8192
 #: Much state is written as several files at a time, of about this size.
 _FILE_BYTES: Final = 32 << 20
 _FILES_MAX: Final = 8
-_TASK_GROUP: Final = KEY_GROUPS  # Of cells that belong to no key.
+_TASK_GROUP: Final = KEY_GROUPS  # It has the cells without a key.
 
 
 class Migrated(Struct, frozen=True, kw_only=True):
@@ -81,7 +81,6 @@ def migrate(
     """Write the epochs anew; state without a place is left out.
 
     Args:
-        kept: regions of the new graph that go on as they are, and need no epoch.
         in_place: the same application goes on, whose sinks show these epochs: they stay shown,
             also by tasks that are no more.
 
@@ -101,9 +100,20 @@ def migrate(
             if number not in kept
             if (manifest := _region(checkpoints, moving, number, pids, prefix)) is not None
         ]
-        return Migrated(
-            manifests=tuple(written), overrides=tuple(_overrides(moving, overrides, dag))
-        )
+        moved = list[TaskOffsets]()
+        for pid in dag.order:
+            old_tasks = {*moving.taken.old_tasks(pid)}
+            by_hand = {
+                name: place
+                for each in overrides
+                if each.task_id in old_tasks
+                for name, place in each.offsets.items()
+            }
+            for index, state in enumerate(moving.sources(pid) if by_hand else ()):
+                mine = {name: by_hand[name] for name in source_places(state) if name in by_hand}
+                if mine:
+                    moved.append(TaskOffsets(task_id=TaskId(pid, index), offsets=mine))
+        return Migrated(manifests=tuple(written), overrides=tuple(moved))
 
 
 class _Before:
@@ -154,7 +164,11 @@ class _Moving:
         if first is None or first.place != 0 or spec.steps[0].is_whole:
             return [{} for _ in range(spec.parallelism)]
         kept = [self.before.state(task).task or {} for task in self.taken.tasks(first.processor)]
-        names = _partitions(spec) or sorted({n for each in kept for n in source_places(each)})
+        try:
+            names = [str(each) for each in json.loads(spec.partitions or "[]")]
+        except ValueError:  # There are so many that only a digest is told.
+            names = []
+        names = names or sorted({n for each in kept for n in source_places(each)})
         return source_states(kept, names, spec.parallelism)
 
     def parts(self, pid: ProcessorId) -> list[TaskPart]:
@@ -173,7 +187,6 @@ class _Moving:
         ]
 
     def files(self, pids: Sequence[ProcessorId]) -> tuple[SnapshotFile, ...]:
-        """Return the files that are taken over, so that nothing of them is copied."""
         return self.taken.files(pids, self.before.groups) if self.in_place else ()
 
     def has_copies(self, pids: Sequence[ProcessorId]) -> bool:
@@ -187,7 +200,8 @@ class _Moving:
         states: list[dict[str, Any]] = [{STEPS: {}} | each for each in self.sources(spec.id)]
         for name, place in self.taken.steps(spec.id):
             kept = [self.before.step(task, name) for task in self.taken.tasks(place.processor)]
-            share = self._written if _is_sink(name, spec) else _shared
+            is_sink = any(step.id == name and step.kind == _WRITES for step in spec.steps)
+            share = self._written if is_sink else _shared
             for state, of_step in zip(states, share(name, kept, spec), strict=True):
                 if of_step:
                     state[STEPS][name] = of_step
@@ -223,9 +237,14 @@ class _Moving:
         mine = [task for task in tasks if self.taken.is_one_to_one(task, spec)]
         from_ = [task for task in mine if task.task_index == index] or tasks
         states = [self.before.state(task) for task in from_]
+        counters = dict(states[0].counters) if mine else {}
+        for state in states if index == 0 and not mine else ():
+            for name, number in state.counters.items():
+                join = max if name.endswith("_ms") else int.__add__
+                counters[name] = join(counters.get(name, MIN_MS if join is max else 0), number)
         return TaskState(
             task=None,
-            counters=states[0].counters if mine else _counted(states) if index == 0 else {},
+            counters=counters,
             watermark_ms=min((state.watermark_ms for state in states), default=MIN_MS),
             clock_ms=min((state.clock_ms for state in states), default=MIN_MS),
             timers=states[0].timers if mine else (),
@@ -244,7 +263,9 @@ class _Moving:
                     yield from ((group, each) for each in self.before.bodies(source.task, group))
                     continue
                 cells = _of_steps(self.before.cells(source.task, group), wanted, spec)
-                yield from ((group, body) for body in _bodies(cells))
+                items = iter(cells.items())
+                while part := dict(islice(items, _CELLS_MAX)):
+                    yield group, msgspec.msgpack.encode(part)
 
     def _check_shared(self, source: StateSource, spec: ProcessorSpec, wanted: set[str]) -> None:
         if _TASK_GROUP in source.groups or _TASK_GROUP not in self.before.groups(source.task):
@@ -273,13 +294,19 @@ def _region(
         parts,
         1 + min(_FILES_MAX - 1, size_bytes // _FILE_BYTES),
     )
+    offsets = list[TaskOffsets]()
+    for pid in pids:
+        for index, state in enumerate(moving.sources(pid)):
+            if places := source_places(state):
+                told = encode_offsets(moving.dag.processors[pid].name, places)
+                offsets.append(TaskOffsets(task_id=TaskId(pid, index), offsets=told))
     return Manifest(
         region=number,
         epoch=epoch,
         attempt=max(each.attempt for each in froms),
         clock_ms=min(each.clock_ms for each in froms),
         snapshots=(*moving.files(pids), *files),
-        offsets=tuple(_offsets(moving, pids)),
+        offsets=tuple(offsets),
         cut_time_ms=newest.cut_time_ms,
     )
 
@@ -287,8 +314,6 @@ def _region(
 def _saved(
     checkpoints: Checkpoints, name: str, parts: Sequence[TaskPart], count: int
 ) -> tuple[SnapshotFile, ...]:
-    """Store the parts in so many files at a time; executors read those of their tasks only."""
-
     def save(at: int) -> SnapshotFile:
         of_file = parts[at::count]
         tasks = tuple(part.task for part in of_file)
@@ -298,37 +323,10 @@ def _saved(
         return tuple(pool.map(save, range(min(count, len(parts)))))
 
 
-def _offsets(moving: _Moving, pids: Iterable[ProcessorId]) -> Iterator[TaskOffsets]:
-    for pid in pids:
-        for index, state in enumerate(moving.sources(pid)):
-            places = source_places(state)
-            if places:
-                name = moving.dag.processors[pid].name
-                yield TaskOffsets(task_id=TaskId(pid, index), offsets=encode_offsets(name, places))
-
-
-def _overrides(
-    moving: _Moving, overrides: Sequence[TaskOffsets], dag: Dag
-) -> Iterator[TaskOffsets]:
-    for pid in dag.order:
-        old = {*moving.taken.old_tasks(pid)}
-        by_hand = {
-            name: place
-            for each in overrides
-            if each.task_id in old
-            for name, place in each.offsets.items()
-        }
-        for index, state in enumerate(moving.sources(pid) if by_hand else ()):
-            mine = {name: by_hand[name] for name in source_places(state) if name in by_hand}
-            if mine:
-                yield TaskOffsets(task_id=TaskId(pid, index), offsets=mine)
-
-
 # -- sharing -----------------------------------------------------------------------------------
 
 
 def _shared(name: str, kept: Sequence[bytes], spec: ProcessorSpec) -> Sequence[bytes]:
-    """Share the states that old tasks kept as a whole among the tasks there are now."""
     if spec.parallelism == len(kept):
         return kept
     if len(set(kept)) > 1:
@@ -344,24 +342,11 @@ def _shared(name: str, kept: Sequence[bytes], spec: ProcessorSpec) -> Sequence[b
     return [kept[0]] * spec.parallelism
 
 
-def _is_sink(name: str, spec: ProcessorSpec) -> bool:
-    return any(step.id == name and step.kind == _WRITES for step in spec.steps)
-
-
 def _unshared(name: str, parallelism: int, spec: ProcessorSpec, what: str) -> ConfigError:
     return ConfigError(
         f"step {name!r} ran in {parallelism} tasks and now would in {spec.parallelism}, but keeps "
         f"{what}, which cannot be shared out: keep the parallelism of {parallelism}"
     )
-
-
-def _counted(states: Sequence[TaskState]) -> dict[str, int]:
-    counted: dict[str, int] = {}
-    for state in states:
-        for name, number in state.counters.items():
-            join = max if name.endswith("_ms") else int.__add__
-            counted[name] = join(counted.get(name, MIN_MS if join is max else 0), number)
-    return counted
 
 
 def _of_steps(
@@ -380,17 +365,3 @@ def _of_steps(
         if known[tag]:
             found[cell] = value
     return found
-
-
-def _bodies(cells: dict[bytes, bytes]) -> Iterator[bytes]:
-    items = iter(cells.items())
-    while portion := dict(islice(items, _CELLS_MAX)):
-        yield msgspec.msgpack.encode(portion)
-
-
-def _partitions(spec: ProcessorSpec) -> list[str]:
-    try:
-        names = json.loads(spec.partitions or "[]")
-    except ValueError:
-        return []
-    return [str(each) for each in names]

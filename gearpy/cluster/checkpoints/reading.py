@@ -30,7 +30,7 @@ from gearpy.task.api.snapshots import decode_state
 
 #: What is below `LaunchExecutor.checkpoints`; a store may be of one cluster alone.
 _PREFIX: Final = re.compile(r"((?:[^/]+/)?app([0-9]{1,18}))/", re.ASCII)
-_DIGITS_MAX: Final = 18  # Of the number of an application.
+_DIGITS_MAX: Final = 18
 _SHOWN_MAX: Final = 10
 #: A line of `Dag.description` about a processor; the name may be anything.
 _PROCESSOR: Final = re.compile(r"(\d+) (?!-> )(.+?) x\d+(?: \(| life | reads |$)", re.ASCII)
@@ -108,7 +108,6 @@ class StoredEpochs:
         self._operators = _operators(self.state)
 
     def find(self, epoch: int | None = None) -> list[Manifest]:
-        """Return an epoch of each region that has it; without a number, the newest."""
         if epoch is None:
             found = [each[-1] for each in self.manifests.values() if each]
         else:
@@ -179,7 +178,6 @@ class StoredEpochs:
 
 
 def open_store(place: str, *, named_by: str = "--checkpoints or checkpoint.folder") -> Checkpoints:
-    """Return the checkpoint store in a folder or at a URL; a folder is not made."""
     if "://" not in place and not Path(place).expanduser().is_dir():
         raise ConfigError(
             f"checkpoint store {place} is not there: name the folder, as this machine sees it, "
@@ -194,7 +192,6 @@ def open_store(place: str, *, named_by: str = "--checkpoints or checkpoint.folde
 
 
 def stored_prefixes(checkpoints: Checkpoints, cluster: str = "") -> dict[str, AppId]:
-    """Return the prefix and the number of each application, of one cluster or any, by number."""
     found = map(_PREFIX.match, checkpoints.names(cluster))
     pairs = {(AppId(int(each[2])), each[1]) for each in found if each is not None}
     return {prefix: app_id for app_id, prefix in sorted(pairs)}
@@ -207,7 +204,6 @@ def find_application(
     cluster: str | None = None,
     else_try: str = "another store is named with --checkpoints",
 ) -> str:
-    """Find an application by its number, or the newest one of a name; return its prefix."""
     every = stored_prefixes(checkpoints)
     mine = [each for each in every if cluster in (None, each.rpartition("/")[0])]
     if wanted.isascii() and wanted.isdigit() and len(wanted) <= _DIGITS_MAX:
@@ -282,7 +278,14 @@ def verify(stored: StoredEpochs, epoch: int | None = None) -> list[EpochVerdict]
     what the log does not have any more when they were read is left out.
     """
     for _ in range(_LOOKS_MAX):
-        verdicts = _verdicts(stored, epoch)
+        known: dict[SnapshotFile, str] = {}  # Epochs have files in common.
+        verdicts = list[EpochVerdict]()
+        for newest in stored.find(epoch):
+            manifests = stored.manifests[newest.region]
+            for manifest in reversed(manifests[: manifests.index(newest) + 1]):
+                verdicts.append(_verdict(stored.checkpoints, manifest, known))
+                if epoch is not None and verdicts[-1].is_usable:
+                    break
         if not any(each.is_damaged for each in verdicts):
             break
         stored = StoredEpochs(stored.checkpoints, stored.prefix)
@@ -293,24 +296,16 @@ def verify(stored: StoredEpochs, epoch: int | None = None) -> list[EpochVerdict]
     return verdicts
 
 
-def _verdicts(stored: StoredEpochs, epoch: int | None) -> list[EpochVerdict]:
-    known: dict[SnapshotFile, str] = {}  # Epochs have files in common.
-    verdicts = list[EpochVerdict]()
-    for newest in stored.find(epoch):
-        manifests = stored.manifests[newest.region]
-        for manifest in reversed(manifests[: manifests.index(newest) + 1]):
-            verdicts.append(_verdict(stored.checkpoints, manifest, known))
-            if epoch is not None and verdicts[-1].is_usable:
-                break
-    return verdicts
-
-
 def _verdict(
     checkpoints: Checkpoints, manifest: Manifest, known: dict[SnapshotFile, str]
 ) -> EpochVerdict:
     for file in manifest.snapshots:
         if file not in known:
-            known[file] = _damage_of(checkpoints, file)
+            known[file] = ""
+            try:
+                SnapshotChain(checkpoints, [file]).close()
+            except (SnapshotDamaged, OSError) as error:
+                known[file] = str(error)
     bad = [file for file in manifest.chain if known[file]]
     return EpochVerdict(
         region=manifest.region,
@@ -335,14 +330,6 @@ def _is_rebuildable(
     heads.close()
     state.close()
     return True
-
-
-def _damage_of(checkpoints: Checkpoints, file: SnapshotFile) -> str:
-    try:
-        SnapshotChain(checkpoints, [file]).close()
-    except (SnapshotDamaged, OSError) as error:
-        return str(error)
-    return ""
 
 
 # -- what has changed ------------------------------------------------------------------------
@@ -385,7 +372,6 @@ class EpochDifference(Struct, frozen=True, kw_only=True):
 
 
 def compare(stored: StoredEpochs, old: int, new: int) -> list[EpochDifference]:
-    """Compare two epochs: return the differences of each region that has both."""
     later = {each.region: each for each in stored.find(new)}
     pairs = [
         (before, later[before.region]) for before in stored.find(old) if before.region in later
@@ -463,7 +449,6 @@ def _head_bytes(chain: SnapshotChain, task: TaskId) -> int:
 
 
 def decoded_place(data: bytes) -> Any:
-    """Return the place of a partition; None if it has finished."""
     try:
         return decode_state(data)
     except ProtocolError:
@@ -487,7 +472,6 @@ def plain(value: Any) -> Any:
 
 
 def _named(value: Any) -> Mapping[Any, Any] | None:
-    """Return the fields of a record; None if it has none."""
     if isinstance(value, dict):
         return value
     if isinstance(value, Struct):

@@ -4,9 +4,9 @@
 cluster do; `RemoteCheckpoints` is the client's.
 """
 
+import hashlib
 import io
 from collections.abc import Callable, Iterable
-from hashlib import sha256
 from typing import Any, BinaryIO, Final, NoReturn
 
 from gearpy.cluster.checkpoints.reading import open_store
@@ -33,7 +33,6 @@ class StoreReader:
     """Reads the files of checkpoint stores for clients.
 
     Args:
-        ask: asks the cluster; for where an application stores.
         checkpoints: the store of a cluster in this process; others are opened where they are.
 
     Runs on: any thread; blocks while it reads.
@@ -63,11 +62,7 @@ class StoreReader:
 
 
 class RemoteCheckpoints:
-    """`Checkpoints` that are only read, through a cluster.
-
-    Args:
-        ask: sends a question, and returns its answer; raises `SubmitRefused`.
-    """
+    """`Checkpoints` that are only read, through a cluster."""
 
     def __init__(self, ask: Callable[[Question[Any]], Any], app_id: AppId, place: str) -> None:
         self._ask = ask
@@ -93,7 +88,7 @@ class RemoteCheckpoints:
     def load(self, location: str, sha256: str = "") -> bytes:
         with self.open(location) as file:
             data = file.read()
-        if sha256 and _digest(data) != sha256:
+        if sha256 and hashlib.sha256(data).hexdigest() != sha256:
             raise SnapshotDamaged(location=location, reason="it is not what was stored")
         return data
 
@@ -114,7 +109,3 @@ class RemoteCheckpoints:
 
     def _refuse(self, name: str) -> NoReturn:
         raise ConfigError(f"{name} in {self.place} is only read: change it where the store is seen")
-
-
-def _digest(data: bytes) -> str:
-    return sha256(data).hexdigest()

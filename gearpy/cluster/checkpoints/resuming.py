@@ -13,7 +13,7 @@ from gearpy.cluster.checkpoints.reading import (
     open_store,
     stored_prefixes,
 )
-from gearpy.cluster.checkpoints.savepoints import StoredSavepoint, stored_savepoints
+from gearpy.cluster.checkpoints.stored_savepoints import StoredSavepoint, stored_savepoints
 from gearpy.config.schema import Config
 from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.graph import Dag
@@ -55,7 +55,6 @@ def resume_point(text: str, *, config: Config, cluster_id: str, allows_drop: boo
 
 
 def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
-    """Return the fate in a graph of the state of each step of a checkpoint."""
     found = ResumePoint.parse(point)
     checkpoints = open_store(config.checkpoint.folder, named_by="checkpoint.folder")
     if found.savepoint:
@@ -68,7 +67,6 @@ def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
 
 
 def shown_since(point: str, *, config: Config) -> str:
-    """Return a hint on results that were shown behind a checkpoint; empty if there are none."""
     found = ResumePoint.parse(point)
     checkpoints = open_store(config.checkpoint.folder, named_by="checkpoint.folder")
     if found.savepoint:
@@ -92,10 +90,7 @@ def _refusal(text: str, *mistakes: str) -> ConfigError:
 
 
 def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> ResumePoint:
-    """Return the epoch or savepoint of an application.
-
-    A number or a name alone means an application of this cluster, or a savepoint in it.
-    """
+    """Return the epoch or savepoint of an application."""
     if (found := _savepoint(text, checkpoints, cluster_id)) is not None:
         return ResumePoint.parse(found.full_name)
     name, _, epoch = text.rpartition("@") if "@" in text else (text, "", "")
@@ -132,7 +127,6 @@ def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> ResumePoint:
 
 
 def _savepoint(text: str, checkpoints: Checkpoints, cluster_id: str) -> StoredSavepoint | None:
-    """Return the savepoint that a text means; None if it means an application."""
     application, _, name = text.rpartition("@")
     if not name or name[0].isdigit() or _PREFIX.fullmatch(text):
         return None

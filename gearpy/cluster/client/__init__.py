@@ -1,1 +1,1 @@
-"""Clients of a cluster, and the desk that answers them."""
+"""Clients of a cluster, and the gateway that answers them."""

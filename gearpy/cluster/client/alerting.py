@@ -53,7 +53,6 @@ class Webhook:
             self._put(msgspec.json.encode(body))
 
     def close(self, timeout_s: float = _TIMEOUT_S) -> None:
-        """End the webhook; messages that wait are tried once more."""
         self._closing.set()
         self._put(None)
         self._thread.join(timeout_s)
@@ -179,7 +178,6 @@ def following(ask: Callable[[Any], Any], config: Config) -> Alerting:
 
 
 def thresholds_of(config: Config) -> dict[str, float]:
-    """Return the thresholds that the configuration has, by the names of the rules."""
     alerts = config.alerts
     return {
         "stalled-clock": config.streaming.stall_threshold_ms / 1000,

@@ -36,7 +36,6 @@ from gearpy.messages.client import (
     DescribeApplication,
     DrainApplication,
     DrainWorker,
-    EpochList,
     GetApplication,
     GetEpochs,
     GetVersions,
@@ -268,18 +267,16 @@ class ClusterClient(ClusterQuestions):
             SubmitRefused: see `describe`.
         """
         found = self.ask(GetEpochs(app_id=app_id))
-        return self._checkpoints or self._store_of(app_id, found), found.prefix
-
-    def _store_of(self, app_id: AppId, listed: EpochList) -> "Checkpoints":
-        """Return the store of an application: where this machine sees it, else by the cluster."""
+        if self._checkpoints:
+            return self._checkpoints, found.prefix
         from gearpy.cluster.checkpoints.reading import open_store
         from gearpy.cluster.checkpoints.remote import RemoteCheckpoints
 
         with suppress(GearpyError, OSError):
-            store = open_store(listed.place)
-            if store.names(listed.prefix):  # Another machine may have the same path.
-                return store
-        return RemoteCheckpoints(self.ask, app_id, listed.place)
+            store = open_store(found.place)
+            if store.names(found.prefix):  # Another machine may have the same path.
+                return store, found.prefix
+        return RemoteCheckpoints(self.ask, app_id, found.place), found.prefix
 
     # -- measurements ----------------------------------------------------------------------
 
@@ -466,7 +463,7 @@ class ClusterClient(ClusterQuestions):
                     f"good: 'gear app history {app_id}' tells how far it came"
                 )
             status = self.ask(GetApplication(app_id=app_id)).status
-            if status in _LIVING and not tries.may_go_on():  # Else it has left its last word.
+            if status in _LIVING and not tries.may_go_on():  # It leaves no last word.
                 if found is None:
                     raise AskTimeout(f"application {app_id} has told nothing of version {number}")
                 return found
@@ -515,11 +512,7 @@ class ClusterClient(ClusterQuestions):
         return self.ask(message).executors
 
     def _end_epochs(self, app_id: AppId) -> None:
-        """Wait until an epoch has begun, and is complete, in each region that runs.
-
-        Raises:
-            AskTimeout: that takes too long.
-        """
+        """Wait until an epoch has begun, and is complete, in each region that runs."""
         tries = _Tries(_EPOCH_S)
         question = GetEpochs(app_id=app_id, ends_one=True)
         asked = self.ask(question)

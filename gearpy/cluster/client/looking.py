@@ -34,7 +34,7 @@ from gearpy.views.overview import overview_view, row_of, row_of_summary
 #: So many living applications, and workers, are asked; of others the master alone is.
 _ASKED_MAX: Final = 50
 _LATELY_MS: Final = 125_000  # For sparklines.
-_BRIEFLY_MS: Final = 10_000  # Of many at once: for rates and lags.
+_BRIEFLY_MS: Final = 10_000  # It is enough for rates and lags.
 _AT_ONCE: Final = 8  # Applications that are asked side by side.
 
 
@@ -62,7 +62,6 @@ def _firing(client: ClusterClient) -> tuple[FiringAlert, ...]:
 def detail_of(
     client: ClusterClient, summary: ApplicationSummary
 ) -> tuple[ApplicationDetail | None, str]:
-    """Return the details that an app master knows, or the reason why there are none."""
     if summary.status in TERMINAL:
         return None, ""
     try:
@@ -107,17 +106,14 @@ class ClusterWatch:
         self._processes: dict[WorkerId | None, ProcessMetricsData] = {}
 
     def application(self, app_id: AppId) -> AppView:
-        """Look at one application; return its view."""
         view = self._view(look_at(self._client, app_id))
         return replace(view, alerts=alerts_about(self._client, app_id))
 
     def processor(self, app_id: AppId, processor_id: int) -> ProcessorView | None:
-        """Look at one application; return the view of a processor, None if it has no such."""
         look = look_at(self._client, app_id)
         return processor_view(look, processor_id, self._with(look).before)
 
     def overview(self) -> OverviewView:
-        """Look at all living applications; return the view of the cluster."""
         summaries = self._client.applications()
         self._forget(each.app_id for each in summaries)
         asked = [each for each in summaries if each.status not in TERMINAL][:_ASKED_MAX]
@@ -134,27 +130,22 @@ class ClusterWatch:
             for worker in workers[:_ASKED_MAX]:
                 with suppress(SubmitRefused):
                     use[worker.worker_id] = self._use_of(worker.worker_id)
+        leader = MasterView(address=self._client.ask(GetMaster()).address, leader=True)
+        with suppress(SubmitRefused, AskTimeout):
+            own = self._use_of(None)
+            leader = replace(leader, rss_bytes=own.rss_bytes, cpu=own.cpu)
+        others = [each for each in self._client.ask(GetMasters()).masters if not each.leads]
+        masters = [leader, *(MasterView(address=each.address, leader=False) for each in others)]
         return overview_view(
             at_ms=wall_ms(),
             cluster_id=self._client.ask(GetCluster()).cluster_id,
             version=__version__,
             rows=rows,
             workers=workers,
-            masters=self._masters(),
+            masters=masters,
             use=use,
             alerts=_firing(self._client),
         )
-
-    def _masters(self) -> list[MasterView]:
-        leader = MasterView(address=self._client.ask(GetMaster()).address, leader=True)
-        with suppress(SubmitRefused, AskTimeout):
-            use = self._use_of(None)
-            leader = replace(leader, rss_bytes=use.rss_bytes, cpu=use.cpu)
-        others = self._client.ask(GetMasters()).masters
-        return [
-            leader,
-            *(MasterView(address=each.address, leader=False) for each in others if not each.leads),
-        ]
 
     def _use_of(self, worker_id: WorkerId | None) -> ProcessUse:
         now = self._client.ask(GetProcessMetrics(worker_id=worker_id))
@@ -162,7 +153,6 @@ class ClusterWatch:
         return use_of(now, was)
 
     def applications(self) -> list[AppView]:
-        """Look at all living applications; return the views of all that there are."""
         summaries = self._client.applications()
         self._forget(each.app_id for each in summaries)
         return [self._view(_look(self._client, each, _LATELY_MS)) for each in summaries]

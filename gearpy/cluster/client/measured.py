@@ -15,11 +15,7 @@ from gearpy.metrics.samples import ClusterSample
 
 
 class ProcessPage(Struct, frozen=True, kw_only=True):
-    """A page of metrics that one process of a cluster has: of a worker, or of an executor.
-
-    Attributes:
-        app: the name of the application of an executor.
-    """
+    """A page of metrics that one process of a cluster has: of a worker, or of an executor."""
 
     address: str
     worker_id: WorkerId
@@ -39,10 +35,27 @@ def cluster_sample(client: ClusterClient, *, beside: Collection[ProcessPage] = (
 
     A process that does not answer is left out: a page of metrics with a gap is better than none.
     """
-    return ClusterSample(
-        applications=tuple(_applications(client, {(p.app_id, p.executor_id) for p in beside})),
-        processes=tuple(_processes(client, {p.worker_id for p in beside if p.executor_id is None})),
-    )
+    executors = {(p.app_id, p.executor_id) for p in beside}
+    workers = {p.worker_id for p in beside if p.executor_id is None}
+    applications, processes = list[tuple[str, MetricsData]](), list[ProcessMetricsData]()
+    with suppress(GearpyError):
+        for each in client.applications():
+            if each.status == "active":
+                with suppress(GearpyError):  # It has just ended, or its app master is away.
+                    data = client.metrics(each.app_id)
+                    tasks = (t for t in data.tasks if (data.app_id, t.executor_id) not in executors)
+                    own = (
+                        e for e in data.executors if (data.app_id, e.executor_id) not in executors
+                    )
+                    data = replace(data, tasks=tuple(tasks), executors=tuple(own))
+                    applications.append((each.name, data))
+    with suppress(GearpyError):
+        processes.append(client.ask(GetProcessMetrics()))
+        for worker in client.ask(ListWorkers()).workers:
+            if worker.worker_id not in workers:
+                with suppress(GearpyError):
+                    processes.append(client.ask(GetProcessMetrics(worker_id=worker.worker_id)))
+    return ClusterSample(applications=tuple(applications), processes=tuple(processes))
 
 
 def process_pages(client: ClusterClient) -> Iterator[ProcessPage]:
@@ -66,34 +79,3 @@ def process_pages(client: ClusterClient) -> Iterator[ProcessPage]:
                                 app=summary.name,
                                 executor_id=each.executor_id,
                             )
-
-
-def _applications(
-    client: ClusterClient, left_out: Collection[tuple[AppId | None, ExecutorId | None]]
-) -> Iterator[tuple[str, MetricsData]]:
-    with suppress(GearpyError):
-        for each in client.applications():
-            if each.status == "active":
-                with suppress(GearpyError):  # It has just ended, or its app master is away.
-                    yield each.name, _without(client.metrics(each.app_id), left_out)
-
-
-def _without(
-    data: MetricsData, left_out: Collection[tuple[AppId | None, ExecutorId | None]]
-) -> MetricsData:
-    return replace(
-        data,
-        tasks=tuple(t for t in data.tasks if (data.app_id, t.executor_id) not in left_out),
-        executors=tuple(e for e in data.executors if (data.app_id, e.executor_id) not in left_out),
-    )
-
-
-def _processes(
-    client: ClusterClient, left_out: Collection[WorkerId]
-) -> Iterator[ProcessMetricsData]:
-    with suppress(GearpyError):
-        yield client.ask(GetProcessMetrics())
-        for each in client.ask(ListWorkers()).workers:
-            if each.worker_id not in left_out:
-                with suppress(GearpyError):
-                    yield client.ask(GetProcessMetrics(worker_id=each.worker_id))

@@ -38,7 +38,7 @@ _REPLACED_S: Final = 10.0
 #: So long may all runs drain when the program ends: Jupyter gives a kernel about 5 s.
 _AT_EXIT_S: Final = 3.0
 _KILLED_S: Final = 2.0  # To end what was cut short.
-_REFRESH_S: Final = 1.0  # Of a cell that shows a run.
+_REFRESH_S: Final = 1.0
 _AT_ONCE: Final = "run.kill() ends it at once"
 
 #: The runs that have not ended, by their names.
@@ -198,7 +198,7 @@ class BackgroundRun:
         """
         return self.client.state(self.app_id, step, state, epoch=epoch, at=at)
 
-    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
+    if not TYPE_CHECKING:  # A checker would take any name for one that is there.
 
         def __getattr__(self, name: str) -> NoReturn:
             is_there = not name.startswith("_") and hasattr(RunningApplication, name)

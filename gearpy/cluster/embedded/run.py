@@ -16,7 +16,7 @@ from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import SubmitRefused, ends_at_the_caller
 from gearpy.messages.summaries import ApplicationSummary
-from gearpy.task.api.application import Buildable
+from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.task.stages.guarantees import cannot_be_resumed
 from gearpy.views.draining import DrainNotice
 
@@ -100,11 +100,7 @@ def run_until(
     on_progress: OnProgress | None = None,
     beside: Sequence[Beside] = (),
 ) -> ApplicationSummary:
-    """Run an application until it ends, or a signal has come and it is drained; see `run`.
-
-    Args:
-        beside: each is given the application when it was started, and left when it has ended.
-    """
+    """Run an application until it ends, or a signal has come and it is drained; see `run`."""
     application = app.build()
     if checkpoint is None and (line := cannot_be_resumed(application)) is not None:
         say(line)
@@ -136,8 +132,6 @@ class Watch:
 
     Args:
         say: tells the user a line, such as what a drain waits for.
-        listeners: each is told several times a second how it is.
-        drain_timeout_ms: how long a drain may take, for lines about it.
         way_out: what the user can do in place of waiting for a drain, for the same.
     """
 
@@ -176,22 +170,35 @@ class Watch:
             if line := self._notice.line(summary, monotonic_ms()):
                 self._say(line)
         elif self._stop.number is not None:
-            self._drain()
+            if self._stopping:
+                self._say(self._stopping)
+                self._stopping = ""
+            with suppress(SubmitRefused):  # It is still being started, or has just ended.
+                self._running.drain()
+                self._notice = DrainNotice(
+                    began_ms=monotonic_ms(),
+                    timeout_ms=self._drain_timeout_ms,
+                    way_out=self._way_out,
+                )
         for each in self._listeners:
             each(summary)
-
-    def _drain(self) -> None:
-        if self._stopping:
-            self._say(self._stopping)
-            self._stopping = ""
-        try:
-            self._running.drain()
-        except SubmitRefused:
-            return  # Its app master is still being started, or it has just ended: look again.
-        self._notice = DrainNotice(
-            began_ms=monotonic_ms(), timeout_ms=self._drain_timeout_ms, way_out=self._way_out
-        )
 
 
 def _say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
+
+
+def run_for_a_look(
+    application: StreamApplication, *, is_enough: Callable[[], bool], timeout_s: float | None
+) -> ApplicationSummary:
+    config = load(defaults=EMBEDDED)
+    with launched(application, executors=1, config=config, say=lambda _: None) as run:
+        running = run.running
+        assert running is not None, "without a folder nothing has finished before"
+
+        def look(summary: ApplicationSummary) -> None:
+            if is_enough() and summary.status == "active":
+                with suppress(SubmitRefused):  # It has just ended.
+                    running.shutdown()
+
+        return running.wait(timeout_s, on_progress=look)

@@ -56,9 +56,6 @@ class RunFolder:
     """Keeps the checkpoints of one run from its first start to its end, however often resumed.
 
     A context manager: the folder is locked from its beginning to its end.
-
-    Args:
-        path: the folder; it is made if there is none.
     """
 
     def __init__(self, path: Path | str, application: StreamApplication) -> None:
@@ -79,7 +76,12 @@ class RunFolder:
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be used: {error.strerror}") from error
         try:
-            self._note = self._read() or self._begin()
+            found = self._read()
+            self._note = found or _Note(
+                version=_VERSION, application=self._application.name, prefix=new_run()
+            )
+            if found is None:
+                self._put(self._note)
             self._check()
         except BaseException:
             self._disk.unlock()
@@ -105,7 +107,6 @@ class RunFolder:
 
     @property
     def finished(self) -> ApplicationSummary | None:
-        """The summary of a run whose input has come to its end; else None."""
         if not self._note.finished_ms:
             return None
         return ApplicationSummary(
@@ -153,11 +154,6 @@ class RunFolder:
                 f"{self.path / _NOTE} has version {note.version}, this gearpy knows {_VERSION}: "
                 "resume the run with the gearpy that began it"
             )
-        return note
-
-    def _begin(self) -> _Note:
-        note = _Note(version=_VERSION, application=self._application.name, prefix=new_run())
-        self._put(note)
         return note
 
     def _write(self, note: _Note) -> None:

@@ -4,7 +4,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType
 from typing import Any, Final, Self
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -53,16 +52,13 @@ class StopSignals:
                 before = signal.getsignal(number)
                 if self._replaces(before):
                     self._before[number] = before
-                    signal.signal(number, self._handle)
+                    signal.signal(number, lambda number, _: self.ask(number))
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
         self._before.clear()
-
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
-        self.ask(number)
 
 
 def _interrupt(_number: int) -> None:

@@ -26,5 +26,4 @@ _HANDLER: Final = _SourceWarnings(logging.WARNING)
 
 
 def show_source_warnings() -> None:
-    """Show warnings of sources in this process from now on, unless a log takes them."""
     _OF_CONNECTORS.addHandler(_HANDLER)

@@ -207,14 +207,13 @@ class ExecutorActor(Actor[_Message]):
         self._unstored = ""  # Why the last epoch could not be stored.
         self._turns = TurnWatch(self._board.turns, settings.turn_timeout_ms, self._name_of)
         self._writer: Ref[WriterMessage]
-        self._recordings = deque[NamedRecording]()  # Which the writer is to store.
+        self._recordings = deque[NamedRecording]()  # The writer is to store them.
         self._transport: Transport | None = None
         self._groups: dict[int, TaskGroup] = {}  # By region.
         self._epochs: dict[int, GroupEpochs] = {}  # By attempt.
         self._loading: dict[int, int] = {}  # The newest attempt of a region that is being loaded.
 
     def on_start(self) -> None:
-        """Build the graph, open the data listener, register."""
         app_master = self._post.find(self._settings.app_master)
         if app_master is None:
             self.context.stop_self()
@@ -326,7 +325,6 @@ class ExecutorActor(Actor[_Message]):
         return None
 
     def on_exited(self, exited: Exited) -> None:
-        """End with the app master; report a task whose actor died."""
         for group in self._groups.values():
             task_id = group.task_of(exited.ref)
             if task_id is None:
@@ -530,7 +528,6 @@ class ExecutorActor(Actor[_Message]):
             )
 
     def _report_metrics(self) -> None:
-        """Tell the measurements of all tasks, in as few messages as hold them."""
         if not self._settings.metrics_interval_ms:
             return
         loads, first = self._loads(), 0
@@ -638,7 +635,7 @@ class ExecutorActor(Actor[_Message]):
                 launch = message.launch
                 if (
                     self._loading.get(launch.region) == launch.attempt
-                ):  # Else a later one is being read.
+                ):  # No later one is being read.
                     del self._loading[launch.region]
                 self._tell(
                     SnapshotsDamaged(

@@ -75,7 +75,6 @@ class ActorAppExecutor(Actor[_Message]):
         user.on_start()
 
     def receive(self, message: _Message) -> None:
-        """Pass a message of the app master on, or make a call that is due."""
         user = self._user
         if isinstance(message, TurnCall):
             self._in_user_code(message.call)

@@ -102,7 +102,14 @@ class StateAhead:
 
     def _read(self, tasks: Sequence[TaskId], snapshots: Sequence[SnapshotFile]) -> None:
         new = {task: self._new_files(task, snapshots) for task in tasks}
-        found = {task: self._begun(task, self._files_of(task, snapshots)) for task in tasks}
+        found = dict[TaskId, _Read]()
+        for task in tasks:
+            files, known = self._files_of(task, snapshots), self._known.get(task)
+            found[task] = (
+                _Read(files=files)
+                if known is None
+                else _Read(files=files, head=known.head, state=known.state)
+            )
         for file in (_part_of(each, new) for each in snapshots):
             for section in sections_once(self._checkpoints, file) if file.tasks else ():
                 read = found[section.task]
@@ -138,19 +145,10 @@ class StateAhead:
             return {None: files}
         found: dict[_Part, list[SnapshotFile]] = {}
         for file in files:
-            for part in _sources_in(file, task) or {None}:
+            parts: set[_Part] = {each.via for each in file.taken if each.task == task}
+            for part in parts or {None}:
                 found.setdefault(part, []).append(file)
         return found
-
-    def _begun(self, task: TaskId, files: _Files) -> _Read:
-        known = self._known.get(task)
-        if known is None:
-            return _Read(files=files)
-        return _Read(files=files, head=known.head, state=known.state)
-
-
-def _sources_in(file: SnapshotFile, task: TaskId) -> set[_Part]:
-    return {each.via for each in file.taken if each.task == task}
 
 
 def _part_of(file: SnapshotFile, wanted: Mapping[TaskId, _Files]) -> SnapshotFile:

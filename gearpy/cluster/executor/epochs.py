@@ -1,6 +1,6 @@
 """The epochs of a group of tasks in an executor: stores each one and reports it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from gearpy.actor.api import Ref
@@ -19,11 +19,10 @@ from gearpy.messages.app import (
     EpochCommitted,
     EpochStored,
     EpochUnstored,
-    LaunchTasks,
     SnapshotFile,
     TaskOffsets,
 )
-from gearpy.storage.changelog import Changelog, NextSegment, kept_segments
+from gearpy.storage.changelog import Changelog, kept_segments
 from gearpy.task.api.snapshots import TaskSnapshot
 from gearpy.task.runtime.actor import CommitTask, CutEpoch, TellAgain
 
@@ -41,7 +40,6 @@ class EpochFiles:
     that was given up, is part of the next one.
 
     Args:
-        suffix: of these names; no other executor and attempt has both.
         chain: the files that the tasks have gone on from and that hold keyed state.
         is_rebuilt: the chain is the changelog, as files of epochs were damaged. The first file that
             is stored takes the place of all of it.
@@ -69,8 +67,8 @@ class EpochFiles:
         self._chain = list(chain)
         self._chain_files_max = chain_files_max
         self.keeps_all = False  #: No file is written anew.
-        # What was taken over has the files of several executors. It is not the first epoch, on
-        # which the trial of a version depends, that writes so much anew.
+        # A taken over state has files of several executors. The first epoch, which the trial of
+        # a version waits for, must not write all of them anew.
         self._grows_to = len(chain) + chain_files_max // 2 if any(f.taken for f in chain) else 0
         self._changelog = changelog
         self._is_rebuilt = is_rebuilt
@@ -94,10 +92,11 @@ class EpochFiles:
 
         if self._job is not None or epoch is None:
             return None
-        snapshots = {
-            task: _from_whole([each for each in waiting if each.epoch <= epoch])
-            for task, waiting in self._waiting.items()
-        }
+        snapshots = dict[TaskId, list[TaskSnapshot]]()
+        for task, waiting in self._waiting.items():
+            due = [each for each in waiting if each.epoch <= epoch]
+            first = max((n for n, each in enumerate(due) if each.is_whole), default=0)
+            snapshots[task] = due[first:]  # A whole one stands for those before.
         self.in_vain = 0
         if all(each[0].is_whole for each in snapshots.values()):
             self._chain, self._is_rebuilt = [], False
@@ -107,6 +106,12 @@ class EpochFiles:
             self.in_vain = epoch
             return None
         kept = 0 if self._is_rebuilt else self._kept()
+        changelog = self._changelog
+        changed = {
+            task
+            for task, those in snapshots.items()
+            if any(each.delta is not None for each in those)
+        }
         self._job = StoreEpoch(
             attempt=self._attempt,
             epoch=epoch,
@@ -114,8 +119,8 @@ class EpochFiles:
             snapshots=snapshots,
             kept=tuple(self._chain[:kept]),
             rebased=tuple(self._chain[kept:]),
-            segments=self._next_segments(epoch, snapshots),
-            changelog=self._complete_changelog(),
+            segments=() if changelog is None else changelog.next_segments(epoch, changed),
+            changelog=changelog.files if changelog is not None and changelog.is_complete else (),
         )
         return self._job
 
@@ -154,27 +159,6 @@ class EpochFiles:
         self._changelog.on_stored(saved.segments)
         return [*before, saved.file, *self._changelog.files]
 
-    def _next_segments(
-        self, epoch: int, snapshots: Mapping[TaskId, Sequence[TaskSnapshot]]
-    ) -> tuple[NextSegment, ...]:
-        if self._changelog is None:
-            return ()
-        changed = {
-            task
-            for task, those in snapshots.items()
-            if any(each.delta is not None for each in those)
-        }
-        return self._changelog.next_segments(epoch, changed)
-
-    def _complete_changelog(self) -> tuple[SnapshotFile, ...]:
-        if self._changelog is None or not self._changelog.is_complete:
-            return ()
-        return self._changelog.files
-
-
-def _from_whole(snapshots: list[TaskSnapshot]) -> list[TaskSnapshot]:
-    return snapshots[max((n for n, each in enumerate(snapshots) if each.is_whole), default=0) :]
-
 
 class GroupEpochs:
     """Runs the epochs of a group: tells its tasks, stores their snapshots, tells the app master.
@@ -199,7 +183,7 @@ class GroupEpochs:
         self._committing = 0  # The newest epoch that tasks were told to be complete.
         self._uncommitted: set[TaskId] = set()
         self._is_failing = False  # Storing has failed; it is tried again when somebody asks.
-        self._failed: EpochFailed | None = None  # As files are damaged; the newest one.
+        self._failed: EpochFailed | None = None  # The newest one because of damage.
 
     def begin(self, message: BeginEpoch) -> None:
         """Let sources end an epoch; on a repeated request, store again after a failure."""
@@ -290,6 +274,17 @@ def new_group_epochs(
     writer: Ref[WriterMessage],
 ) -> GroupEpochs:
     suffix = f"attempt{group.attempt}-executor{executor_id}"
+    launch = loaded.launch
+    given = {each.task_id: each.partition for each in launch.tasks if each.partition is not None}
+    changelog = None
+    if given:
+        changelog = Changelog(
+            partitions=given,
+            prefix=f"{prefix}/changelog",
+            suffix=suffix,
+            files=launch.snapshots,
+            segments_max=chain_files_max,
+        )
     files = EpochFiles(
         attempt=group.attempt,
         tasks=frozenset(group.sessions),
@@ -297,31 +292,13 @@ def new_group_epochs(
         suffix=suffix,
         chain=loaded.chain,
         chain_files_max=chain_files_max,
-        changelog=_changelog(loaded.launch, f"{prefix}/changelog", suffix, chain_files_max),
+        changelog=changelog,
         is_rebuilt=loaded.is_rebuilt,
     )
     return GroupEpochs(group, files, executor_id=executor_id, tell=tell, writer=writer)
 
 
-def _changelog(
-    launch: LaunchTasks, prefix: str, suffix: str, segments_max: int
-) -> Changelog | None:
-    partitions = {
-        each.task_id: each.partition for each in launch.tasks if each.partition is not None
-    }
-    if not partitions:
-        return None
-    return Changelog(
-        partitions=partitions,
-        prefix=prefix,
-        suffix=suffix,
-        files=launch.snapshots,
-        segments_max=segments_max,
-    )
-
-
 def epoch_unstored(executor_id: ExecutorId, failed: EpochFailed, epoch: int) -> EpochUnstored:
-    """Make the message that tells the app master why an epoch is not stored."""
     return EpochUnstored(
         executor_id=executor_id,
         attempt=failed.job.attempt,

@@ -38,8 +38,6 @@ class StoreEpoch(Struct, frozen=True, kw_only=True):
     Attributes:
         snapshots: of each task all that are not stored yet, oldest first; the last one is of the
             epoch, and its head is what counts.
-        kept: files before it that it goes on from.
-        rebased: files behind these that it takes the place of.
         changelog: its segments so far, if the keyed state of all tasks is in them.
     """
 
@@ -167,16 +165,12 @@ class SnapshotWriter(Actor[WriterMessage]):
             self._store_recording(*self._recordings.popleft())
             return
         if isinstance(message, ReadAhead):
-            self._owner.tell(self._read_ahead(message))
+            damage = self._ahead.read(message)
+            told = {} if damage is None else {"damaged": damage.location, "reason": damage.reason}
+            self._owner.tell(DoneAhead(message, **told))
             return
         answer = self._load(message) if isinstance(message, LaunchTasks) else self._store(message)
         self._owner.tell(answer)
-
-    def _read_ahead(self, request: ReadAhead) -> DoneAhead:
-        damage = self._ahead.read(request)
-        if damage is None:
-            return DoneAhead(request)
-        return DoneAhead(request, damaged=damage.location, reason=damage.reason)
 
     def _store_recording(self, name: str, recording: Recording) -> None:
         try:

@@ -12,9 +12,7 @@ class TaskGroup:
     """Tracks the tasks of a group: which have started, and which have stopped.
 
     Attributes:
-        runners: the runner of each task, to be asked for its load.
         waiting_start: tasks that were asked to start and have not; None: nobody was asked.
-        successor: the attempt that follows when all tasks have stopped.
     """
 
     def __init__(self, launch: LaunchTasks, *, sources: frozenset[ProcessorId]) -> None:

@@ -7,10 +7,11 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -22,7 +23,7 @@ from gearpy.storage.folder.local import LocalFolder
 from gearpy.transport.security.secret import make_private_folders
 
 _FAILED_KEPT: Final = 10  # Working folders of processes that failed.
-_PREFIX: Final = "gearpy-local-"  # Of temporary folders.
+_PREFIX: Final = "gearpy-local-"
 _LOCK: Final = "lock"  # Made by `LocalFolder.lock`.
 _PENDING_NOTE: Final = "pending.json"
 #: A temporary folder without a lock is one that is just being made, if it is as young as that.
@@ -30,7 +31,6 @@ _YOUNG_S: Final = 60.0
 
 
 def private_folder(path: Path, key: str) -> Path:
-    """Make a folder and its missing parents, all for this user only; ``key`` asked for it."""
     folder = path.expanduser().absolute()
     try:
         make_private_folders(folder)
@@ -73,13 +73,12 @@ class WorkFolders:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = threading.Lock()  # Of `_used`.
+        self._lock = threading.Lock()  # It guards `_used`.
         self._used: set[Path] = set()
         make_private_folders(folder)
         self._sweep()
 
     def make(self, name: str) -> Path:
-        """Return a new folder; the name helps people to find it."""
         with self._lock:
             folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._folder))
             self._used.add(folder)
@@ -108,7 +107,6 @@ class WorkFolders:
 
 
 def files_in(folder: Path) -> list[str]:
-    """Return the names of the entries of a folder, sorted; none if it cannot be read."""
     try:
         return sorted(each.name for each in folder.iterdir())
     except OSError:
@@ -131,9 +129,19 @@ class TemporaryFolder:
     """
 
     def __init__(self) -> None:
-        for leftover in _folders():
-            _remove_if_dead(leftover)
-        self.path, self._disk = _locked_folder()
+        for leftover in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            with suppress(OSError):
+                status = leftover.lstat()
+                if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
+                    _remove_if_dead(leftover)
+        while True:
+            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            self._disk = LocalFolder(self.path, private=True)
+            with suppress(ConfigError, FileNotFoundError):
+                self._disk.lock()
+                if (self.path / _LOCK).exists():
+                    break
+            self._disk.unlock()  # Another process took it for a leftover, just before the lock.
 
     def note_pending(self, run: str, folders: Iterable[Path]) -> None:
         note = json.dumps({"run": run, "folders": [str(each) for each in folders]})
@@ -144,24 +152,6 @@ class TemporaryFolder:
         self._disk.unlock()
 
 
-def _locked_folder() -> tuple[Path, LocalFolder]:
-    while True:
-        path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        disk = LocalFolder(path, private=True)
-        with suppress(ConfigError, FileNotFoundError):
-            disk.lock()
-            if (path / _LOCK).exists():
-                return path, disk
-        disk.unlock()  # Another process has taken it for a leftover, in the moment before the lock.
-
-
-def _folders() -> Iterator[Path]:
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if path.is_dir() and not path.is_symlink() and path.stat().st_uid == os.getuid():
-                yield path
-
-
 def _remove_if_dead(path: Path) -> None:
     with suppress(OSError, ConfigError):  # It lives, or another process removes it just now.
         if not (path / _LOCK).exists():
@@ -170,15 +160,10 @@ def _remove_if_dead(path: Path) -> None:
             return
         disk = LocalFolder(path, private=True)
         disk.lock()
-        _drop_pending(disk)
+        with suppress(OSError, ValueError):  # It cannot be read, or the place is not ours any more.
+            if _PENDING_NOTE in disk.names():
+                note = json.loads(disk.read(_PENDING_NOTE) or b"")
+                for folder in note["folders"]:
+                    drop_pending_of(note["run"], Path(folder))
         shutil.rmtree(path, ignore_errors=True)
         disk.unlock()
-
-
-def _drop_pending(disk: LocalFolder) -> None:
-    if _PENDING_NOTE not in disk.names():
-        return
-    with suppress(OSError, ValueError):  # It cannot be read, or the place is not ours any more.
-        note = json.loads(disk.read(_PENDING_NOTE) or b"")
-        for folder in note["folders"]:
-            drop_pending_of(note["run"], Path(folder))

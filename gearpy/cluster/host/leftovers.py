@@ -9,7 +9,7 @@ has neither any more nothing is known, nor on systems without ``/proc``.
 import os
 import signal
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
 from typing import IO, Final
@@ -92,7 +92,6 @@ def _end(is_left: Callable[[int], bool]) -> int:
 
 
 def _processes() -> Iterator[int]:
-    """Give the numbers of all processes but this one; nothing where there is no ``/proc``."""
     with suppress(OSError):
         for path in _PROC.iterdir():
             if path.name.isdecimal() and int(path.name) != os.getpid():
@@ -103,27 +102,14 @@ def _kill(pid: int, is_left: Callable[[int], bool]) -> bool:
     """Kill a process if it is one; its number is held meanwhile, so that it is no other's."""
     if not is_left(pid):
         return False
-    try:
-        with closing(_Held(pid)) as held:
-            if not is_left(pid):
-                return False
-            held.kill()
-    except (AttributeError, OSError):  # It has ended, is somebody else's, or there are no pidfds.
-        return False
-    return True
-
-
-class _Held:
-    """A process whose number goes to no other process while this is open."""
-
-    def __init__(self, pid: int) -> None:
-        self._descriptor = os.pidfd_open(pid)
-
-    def kill(self) -> None:
-        signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
-
-    def close(self) -> None:
-        os.close(self._descriptor)
+    # It may have ended, be somebody else's, or there are no pidfds.
+    with suppress(AttributeError, OSError), ExitStack() as held:
+        handle = os.pidfd_open(pid)
+        held.callback(os.close, handle)
+        if is_left(pid):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            return True
+    return False
 
 
 def _outputs_of(pid: int) -> set[str]:
@@ -135,7 +121,6 @@ def _outputs_of(pid: int) -> set[str]:
 
 
 def _namespace(pid: int) -> str:
-    """Return in which numbering a process lives; empty if it is gone."""
     try:
         return str((_PROC / str(pid) / "ns" / "pid").readlink())
     except OSError:

@@ -27,12 +27,11 @@ class LogHome:
 
     def __init__(self, settings: LogSettings) -> None:
         self._settings = settings
-        self._lock = threading.Lock()  # Of the rest.
+        self._lock = threading.Lock()  # It guards the rest.
         self._owner: int | None = None
         self._cluster_id = ""
 
     def of(self, cluster_id: str) -> LogSettings:
-        """Return where logs of a cluster go; the first that a worker belongs to decides."""
         with self._lock:
             if cluster_id and not self._cluster_id:
                 if not self._is_ours(cluster_id):

@@ -4,7 +4,7 @@ import codecs
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -14,7 +14,7 @@ from gearpy.messages.client import LogText, ReadLog, Refused
 
 #: With each broken byte shown as three, this still fits into a control frame of 1 MiB.
 _ANSWER_BYTES_MAX: Final = 256 * 1024
-_PARTS_MAX: Final = 1001  # Not more are set aside; see `LogSettings.files`.
+_PARTS_MAX: Final = 1001  # See `LogSettings.files`.
 _LOG_NAME: Final = re.compile(
     r"(?:appmaster|executor-(\d{1,9}))-launch-(\d{1,9})\.log(?:\.\d{1,4})?", re.ASCII
 )
@@ -46,11 +46,14 @@ class LogReader:
         self._bytes_max = bytes_max
 
     def answer(self, question: ReadLog) -> LogText | Refused:
-        """Return the last lines, or the text after a position; or the reason why not."""
         folder = log_folder_of(self._folder, question.app_id)
 
         launches: dict[int, list[int]] = {}
-        for name in _names_in(folder):
+        try:
+            names = [each.name for each in folder.iterdir()]
+        except OSError:  # It has none, or never ran here.
+            names = []
+        for name in names:
             if match := _LOG_NAME.fullmatch(name):
                 executor_id = MASTER_EXECUTOR if match[1] is None else int(match[1])
                 launches.setdefault(executor_id, []).append(int(match[2]))
@@ -80,7 +83,7 @@ class LogReader:
                 start = log.size - len(data)
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
             text = decoder.decode(data)
-            incomplete = len(decoder.getstate()[0])  # Of a character; the rest will be written.
+            incomplete = len(decoder.getstate()[0])  # The rest of a character will be written.
             return LogText(
                 source=f"{folder.name}/{name}",
                 text=text,
@@ -140,10 +143,7 @@ class _Log:
 
 
 def _opened_parts(path: Path) -> list[_Part]:
-    """Open a log file and its rotated parts, as far as they exist; the oldest first.
-
-    The newest is opened first: a file that is set aside meanwhile is then found twice.
-    """
+    """Open a log file and its rotated parts; the newest first, as it may be set aside meanwhile."""
     found: dict[int, _Part] = {}
     for number in range(_PARTS_MAX):
         part = _opened(path.with_name(f"{path.name}.{number}") if number else path)
@@ -167,14 +167,6 @@ def _opened(path: Path) -> _Part | None:
         file.close()
         return None
     return _Part(file, status.st_ino, status.st_size)
-
-
-def _names_in(folder: Path) -> Iterator[str]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from (entry.name for entry in entries)
-    except OSError:  # It has none, or never ran here.
-        return
 
 
 def _role(executor_id: int) -> str:

@@ -38,7 +38,6 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, config: Config) -> "LogSettings":
-        """Return the log settings of a configuration; makes the folder."""
         log = config.log
         return cls(folder=private_folder(Path(log.folder), "log.folder"), format=log.format)
 
@@ -100,29 +99,28 @@ class LogFile:
         """Add whole lines; more than fits into one file is spread over several."""
         with self._lock:
             while lines and not self._closed:
-                piece, lines = _cut(lines, self._bytes_max)
+                end = len(lines)
+                if end > self._bytes_max:
+                    end = lines.rfind(b"\n", 0, self._bytes_max) + 1 or self._bytes_max
+                piece, lines = lines[:end], lines[end:]
                 try:
                     handle = self._opened()
                     if self._size and self._size + len(piece) > self._bytes_max:
-                        self._close()
-                        names = [
-                            self.path,
-                            *(
-                                self.path.with_name(f"{self.path.name}.{number}")
-                                for number in range(1, self._files + 1)
-                            ),
-                        ]
-                        for older, newer in zip(
-                            reversed(names), reversed(names[:-1]), strict=False
-                        ):
-                            with suppress(FileNotFoundError):
-                                newer.replace(older)
+                        self._set_aside()
                         handle = self._opened()
                     written = os.write(handle, piece)
                     self._size += written
                     self.lost_bytes += len(piece) - written
                 except OSError:
                     self.lost_bytes += len(piece)
+
+    def _set_aside(self) -> None:
+        self._close()
+        older = [self.path.with_name(f"{self.path.name}.{n + 1}") for n in range(self._files)]
+        names = [self.path, *older]
+        for old, new in zip(reversed(names), reversed(names[:-1]), strict=False):
+            with suppress(FileNotFoundError):
+                new.replace(old)
 
     def close(self) -> None:
         with self._lock:
@@ -133,20 +131,13 @@ class LogFile:
         if self._handle is None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             self._handle = os.open(self.path, flags, 0o600)
-            self._size = os.fstat(self._handle).st_size  # Of an earlier process, too.
+            self._size = os.fstat(self._handle).st_size  # An earlier process may have begun it.
         return self._handle
 
     def _close(self) -> None:
         if self._handle is not None:
             os.close(self._handle)
             self._handle, self._size = None, 0
-
-
-def _cut(lines: bytes, bytes_max: int) -> tuple[bytes, bytes]:
-    if len(lines) <= bytes_max:
-        return lines, b""
-    end = lines.rfind(b"\n", 0, bytes_max) + 1 or bytes_max
-    return lines[:end], lines[end:]
 
 
 class WritesLines(Protocol):
@@ -186,20 +177,15 @@ class StreamLog:
 
     def _as_json(self, line: bytes) -> bytes:
         text = line.decode("utf-8", "replace")
-        if not _is_object(text):
+        try:
+            is_object = text.startswith("{") and isinstance(json.loads(text), dict)
+        except (ValueError, RecursionError):
+            is_object = False
+        if not is_object:
             text = json.dumps(
                 {"time": _utc(datetime.now(UTC)), "logger": self._name, "message": text}
             )
         return text.encode() + b"\n"
-
-
-def _is_object(text: str) -> bool:
-    if not text.startswith("{"):
-        return False
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 class LogHandler(logging.Handler):
@@ -229,7 +215,6 @@ class _TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        """Return the time in UTC, as logs of several machines are read side by side."""
         return _utc(datetime.fromtimestamp(record.created, UTC))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
@@ -263,10 +248,9 @@ def _utc(time: datetime) -> str:
 
 
 def log_to(handler: logging.Handler, config: LogConfig, logger: str | None = None) -> None:
-    """Send the log records of a logger to a handler; by default all, also those of user code."""
     handler.setFormatter(formatter(config.format))
     handler.setLevel(config.level.upper())
     source = logging.getLogger(logger)
     source.addHandler(handler)
-    if logger is None:  # Else the process is somebody else's, who decides what is logged.
+    if logger is None:  # Another owner of the process decides itself what is logged.
         source.setLevel(min(source.level, handler.level))

@@ -1,6 +1,5 @@
 """The page of metrics of a process, which Prometheus reads by HTTP."""
 
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from gearpy.metrics.samples import ClusterSample
 from gearpy.transport.security.tls import page_context
 
 if TYPE_CHECKING:
-    from gearpy.cluster.host.metrics_server import Allows, MetricsServer
+    from gearpy.cluster.host.metrics_server import Allows
 
 _LOOPBACK: Final = "127.0.0.1"
 _PORT_MAX: Final = 65_535
@@ -32,10 +31,28 @@ def metrics_page(
     Raises:
         ConfigError: ``place`` is not understood, or in use; or there is no certificate.
     """
-    host, port = _place_of(place)
+    host, _, text = place.rpartition(":")
+    if not (text.isascii() and text.isdigit() and int(text) <= _PORT_MAX):
+        raise ConfigError(f"metrics at {place!r}: give PORT, or HOST:PORT, such as 9400")
+    host, port = host.removeprefix("[").removesuffix("]") or _LOOPBACK, int(text)
     has_tls = config is not None and config.transport.tls == "on"
     tls = page_context(config.transport.tls_folder) if config and has_tls else None
-    server = _server(host, range(port, min(port + ports, _PORT_MAX + 1)), take, allows, tls)
+    from gearpy.cluster.host.metrics_server import (  # noqa: PLC0415 - only who is asked loads it
+        MetricsServer,
+    )
+
+    some = range(port, min(port + ports, _PORT_MAX + 1))
+    for each in some:
+        try:
+            server = MetricsServer(host, each, take, allows, tls)
+            break
+        except OSError as error:
+            failed = error
+    else:
+        where = f"{host}:{some[0]}" + (f" to {some[-1]}" if len(some) > 1 else "")
+        raise ConfigError(
+            f"metrics at {where}: cannot listen there: {failed.strerror}: give another port, or 0"
+        ) from failed
     thread = threading.Thread(target=server.serve_forever, name="gearpy-metrics", daemon=True)
     thread.start()
     shown = f"[{host}]" if ":" in host else host
@@ -45,30 +62,3 @@ def metrics_page(
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _server(
-    host: str,
-    ports: range,
-    take: Callable[[], ClusterSample],
-    allows: "Allows | None",
-    tls: ssl.SSLContext | None,
-) -> "MetricsServer":
-    from gearpy.cluster.host.metrics_server import MetricsServer  # noqa: PLC0415 - only who is asked loads it
-
-    for port in ports:
-        try:
-            return MetricsServer(host, port, take, allows, tls)
-        except OSError as error:
-            failed = error
-    where = f"{host}:{ports[0]}" + (f" to {ports[-1]}" if len(ports) > 1 else "")
-    raise ConfigError(
-        f"metrics at {where}: cannot listen there: {failed.strerror}: give another port, or 0"
-    ) from failed
-
-
-def _place_of(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not (port.isascii() and port.isdigit() and int(port) <= _PORT_MAX):
-        raise ConfigError(f"metrics at {text!r}: give PORT, or HOST:PORT, such as 9400")
-    return host.removeprefix("[").removesuffix("]") or _LOOPBACK, int(port)

@@ -41,8 +41,6 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
 
     Args:
         take: measures; called for each look at the page, on a thread of the server.
-        allows: who may look; everybody, if it is not given.
-        tls: speaks HTTPS; HTTP, if it is not given.
     """
 
     daemon_threads = True
@@ -63,7 +61,19 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
             self.socket = tls.wrap_socket(
                 self.socket, server_side=True, do_handshake_on_connect=False
             )
-        self.set_app(_guarded(make_wsgi_app(registry_of(take)), allows or (lambda _: True)))
+        page: WSGIApplication = make_wsgi_app(registry_of(take))
+
+        def answer(environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
+            try:
+                if allows is None or allows(environ.get("HTTP_AUTHORIZATION", "")):
+                    return page(environ, start_response)
+            except GearpyError as error:
+                start_response("503 Service Unavailable", _TEXT)
+                return [f"{error}\n".encode()]
+            start_response("401 Unauthorized", [*_TEXT, ("WWW-Authenticate", "Bearer")])
+            return [f"{_UNKNOWN}\n".encode()]
+
+        self.set_app(answer)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         _log.info("a request of %s for metrics failed", client_address, exc_info=True)
@@ -73,17 +83,3 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
-
-
-def _guarded(page: "WSGIApplication", allows: Allows) -> "WSGIApplication":
-    def answer(environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
-        try:
-            if allows(environ.get("HTTP_AUTHORIZATION", "")):
-                return page(environ, start_response)
-        except GearpyError as error:
-            start_response("503 Service Unavailable", _TEXT)
-            return [f"{error}\n".encode()]
-        start_response("401 Unauthorized", [*_TEXT, ("WWW-Authenticate", "Bearer")])
-        return [f"{_UNKNOWN}\n".encode()]
-
-    return answer

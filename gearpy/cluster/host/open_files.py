@@ -9,7 +9,6 @@ _WANTED: Final = 65_536
 
 
 def allow_open_files(wanted: int = _WANTED) -> int:
-    """Raise the limit of open files of this process as far as allowed; return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft == resource.RLIM_INFINITY or soft >= allowed:

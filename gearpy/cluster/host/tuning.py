@@ -68,7 +68,6 @@ class ProcessTuning:
         gc.freeze()
 
     def restore(self) -> None:
-        """Restore the settings found at the start; does nothing when called again."""
         with self._lock:
             if self not in self._tuned:
                 return

@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from gearpy.actor.api import Cancellable, CommittingActor, Exited, Failed
-from gearpy.cluster.master.answers import MasterAnswers, MasterLookup
-from gearpy.cluster.master.contacts import MasterContacts
+from gearpy.cluster.master.app_configs import ApplicationConfigs, app_master_times
 from gearpy.cluster.master.last_answers import LastAnswers
-from gearpy.cluster.master.limits import ApplicationConfigs, app_master_times
+from gearpy.cluster.master.outbox import MasterOutbox
 from gearpy.cluster.master.policies import policy_named
+from gearpy.cluster.master.queries import MasterLookup, MasterQueries
 from gearpy.cluster.master.store import SNAPSHOT_RECORDS, MasterStore
 from gearpy.cluster.master.workers import MasterWorkers
 from gearpy.cluster.net.limits import restart_policy
@@ -172,18 +172,18 @@ class MasterActor(CommittingActor[MasterMailbox]):
         )
         times = app_master_times(config, can_return=can_return)
         self._app_masters = AppMasters(self._state, self._policy_of, times, rng)
-        self._contacts = MasterContacts(post, lambda: self.context, term=term)
+        self._outbox = MasterOutbox(post, lambda: self.context, term=term)
         self._workers = MasterWorkers(
             store=self._store,
             app_masters=self._app_masters,
             slots=self._slots,
-            contacts=self._contacts,
+            outbox=self._outbox,
             scheduler=self._scheduler,
             do=self._do,
         )
         self._process = ProcessHistory("master", process_meter().sample)
         self._last_answers = LastAnswers()
-        self._answers = MasterAnswers(
+        self._queries = MasterQueries(
             self._state,
             self._app_masters,
             self._scheduler,
@@ -264,23 +264,21 @@ class MasterActor(CommittingActor[MasterMailbox]):
             ):
                 return self._serve(message)
             case GetProcessMetrics() | GetHistory():
-                return self._answers.measured(message)
+                return self._queries.measured(message)
             case MastersChanged():
-                self._contacts.on_masters(message)
+                self._outbox.on_masters(message)
             case _:
-                return self._answers.answer(message)
+                return self._queries.answer(message)
         return None
 
     def commit(self) -> None:
-        """Make the changes of messages durable, then tell of them, until nothing more follows."""
-        while self._store.has_changes or self._contacts.has_waiting:
+        while self._store.has_changes or self._outbox.has_waiting:
             self._store.commit()
-            self._contacts.send_all()
+            self._outbox.send_all()
 
     def on_exited(self, exited: Exited) -> None:
-        """Hear that a worker or an app master is gone, or cannot be reached any more."""
         path = exited.ref.path
-        self._contacts.on_exited(path)
+        self._outbox.on_exited(path)
         cause = str(exited.reason) if isinstance(exited.reason, Failed) else ""
         if (app_id := self._app_masters.of_path(path)) is not None:
             self._on_unreachable(app_id, cause)
@@ -301,12 +299,20 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 self._do(self._app_masters.on_submitted(app_id))
                 return Submitted(app_id=app_id)
             case ShutdownApplication():
-                return self._shutdown(message.app_id)
+                known = self._state.get(message.app_id)
+                if known is not None and known.status not in TERMINAL:
+                    self._end(known, "terminated")
+                    return Accepted(app_id=message.app_id)
+                return (
+                    self._queries.unknown(message.app_id)
+                    if known is None
+                    else Refused(reason=f"application {message.app_id} is already {known.status}")
+                )
             case RestartApplication():
                 return self._restart(message)
             case ReplayQuarantined():
                 if self._state.get(message.app_id) is None:
-                    return self._answers.unknown(message.app_id)
+                    return self._queries.unknown(message.app_id)
                 records = tuple(
                     each
                     for each in self._state.quarantined(message.app_id)
@@ -318,21 +324,12 @@ class MasterActor(CommittingActor[MasterMailbox]):
             case _:
                 assert_never(message)
 
-    def _shutdown(self, app_id: AppId) -> Accepted | Refused:
-        known = self._state.get(app_id)
-        if known is None:
-            return self._answers.unknown(app_id)
-        if known.status in TERMINAL:
-            return Refused(reason=f"application {app_id} is already {known.status}")
-        self._end(known, "terminated")
-        return Accepted(app_id=app_id)
-
     def _restart(self, message: RestartApplication) -> Submitted | Refused:
         app_id = message.app_id
         known = self._state.get(app_id)
         request = self._state.request_again(app_id, from_beginning=message.from_beginning)
         if known is None or request is None:
-            return self._answers.unknown(app_id)
+            return self._queries.unknown(app_id)
         if place := message.checkpoint_folder:
             request = replace(request, config={**request.config, "checkpoint.folder": place})
         if refusal := self._state.refusal_of(request, instead_of=app_id):
@@ -371,7 +368,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 for each in grants
             )
             message = ResourceAllocated(app_id=app_id, allocations=allocations)
-            self._contacts.tell(path, message, partial(self._take_back, app_id, grants))
+            self._outbox.tell(path, message, partial(self._take_back, app_id, grants))
         self._set_timer()
 
     def _take_back(self, app_id: AppId, grants: list[Grant]) -> None:
@@ -423,7 +420,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
             self._slots.give_back(grant)
             self._on_gone(app_id, launch, f"worker {worker_id} cannot be reached")
 
-        self._contacts.tell(self._workers.paths[worker_id], message, or_else)
+        self._outbox.tell(self._workers.paths[worker_id], message, or_else)
 
     # -- app masters -----------------------------------------------------------------------
 
@@ -438,7 +435,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 if path is not None and self._app_masters.is_current(
                     message.app_id, message.launch
                 ):
-                    self._contacts.tell(path, self._answers.answer(ListWorkers()))
+                    self._outbox.tell(path, self._queries.answer(ListWorkers()))
             case ApplicationStatusChanged():
                 self._on_status(message)
             case LastAnswer():
@@ -456,7 +453,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
                     answer = ValueStored(
                         app_id=message.app_id, key=message.key, version=message.version
                     )
-                    self._contacts.tell(path, answer)
+                    self._outbox.tell(path, answer)
                 else:
                     _log.warning("application %s stores too many values", message.app_id)
             case Quarantine():
@@ -477,7 +474,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
             self._workers.reserve(self._slots.on_app_master_over(app_id), self._now())
             self._allocate()
         self._set_timer()
-        self._contacts.watch(path)
+        self._outbox.watch(path)
         answer = AppMasterRegistered(
             app_id=app_id,
             launch=message.launch,
@@ -490,8 +487,8 @@ class MasterActor(CommittingActor[MasterMailbox]):
             if self._app_masters.path(app_id) == path:
                 self._on_unreachable(app_id, "")
 
-        self._contacts.tell(path, answer, or_else)
-        self._contacts.tell_masters(path)
+        self._outbox.tell(path, answer, or_else)
+        self._outbox.tell_masters(path)
 
     def _on_slot_news(self, message: _SlotNews) -> None:
         app_id, launch = message.app_id, message.launch
@@ -504,7 +501,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 self._workers.reserve([grant], self._now())  # It may ask for others in a moment.
         elif isinstance(message, WithdrawRequests):
             self._scheduler.cancel(app_id)
-        elif self._app_masters.path(app_id) is not None:  # Else it asks when it has registered.
+        elif self._app_masters.path(app_id) is not None:  # A new one asks when it has registered.
             if not message.adds:
                 self._scheduler.cancel(app_id)
             if message.total:
@@ -535,10 +532,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
         )
 
     def _wishes_of(self, app_id: AppId, program: SlotWishes = _NO_WISHES) -> ApplicationConfig:
-        """Return the settings of an application that say where and when it gets its slots.
-
-        Those that it was submitted with count more than its program, and that more than defaults.
-        """
+        """Return the settings of an application that say where and when it gets its slots."""
         request = self._state.request_of(app_id)
         assert request is not None, app_id
         settings = self._configs.wishes(request.config)
@@ -571,12 +565,11 @@ class MasterActor(CommittingActor[MasterMailbox]):
             self._change(command)
         else:
             self._state.on_progress(message.app_id, progress)
-        # What it lacks it has asked for before.
+        # It has asked for the rest before.
         if self._scheduler.on_heard(message.app_id):
             self._allocate()
 
     def _writer(self, message: PutValue | Quarantine) -> ActorPath | None:
-        """Return the app master that is told of the storing; None if the sender was replaced."""
         if self._app_masters.is_current(message.app_id, message.launch):
             return self._app_masters.path(message.app_id)
         self._send_away(message.app_id, message.launch)
@@ -602,7 +595,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 at_ms=self.context.wall_ms(),
             )
         )
-        self._contacts.tell(path, QuarantineStored(app_id=app_id, number=message.number))
+        self._outbox.tell(path, QuarantineStored(app_id=app_id, number=message.number))
 
     def _on_gone(self, app_id: AppId, launch: int, cause: str) -> None:
         self._do(self._app_masters.on_gone(app_id, launch, cause, self._now()))
@@ -612,10 +605,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
         self._do(self._app_masters.on_unreachable(app_id, cause, self._now()))
 
     def _send_away(self, app_id: AppId, launch: int) -> None:
-        """Have an app master ended that was given up, if it is known where it runs.
-
-        The one of an application that has just ended may still leave its last answers.
-        """
+        """Have an app master ended that was given up, if it is known where it runs."""
         known, newest = self._state.get(app_id), self._state.newest_launch(app_id)
         has_ended = known is not None and known.status in TERMINAL
         for each in self._state.launches(app_id):
@@ -715,7 +705,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
         self._scheduler.on_application_over(app_id)
         self._slots.on_app_master_over(app_id)
         if path is not None:
-            self._contacts.unwatch(path)
+            self._outbox.unwatch(path)
         if newest is not None and not newest.is_lost:
             self._kill(Kill(app_id, newest.worker_id, newest.number, status), at_once=False)
         self._allocate()
@@ -753,9 +743,5 @@ class MasterActor(CommittingActor[MasterMailbox]):
 
 
 def _at_address(path: ActorPath) -> ActorPath:
-    """Return a path without incarnation: a worker that was out of reach can come back.
-
-    With an incarnation, the worker would be given up for ever and end when it hears of it.
-    A worker serves many applications: only its master may do that to it.
-    """
+    """Return a path without incarnation: a worker that was out of reach can come back."""
     return ActorPath(address_of(path.node), path.name)

@@ -30,7 +30,6 @@ class LastAnswers:
         self._ended = _Kept(_ENDED_MAX)
 
     def keep(self, message: LastAnswer, *, at_ms: int, has_ended: bool) -> None:
-        """Keep an answer, unless a better one is there; see `LastAnswer`."""
         kept = self._ended if has_ended else self._living
         kept.put(replace(message, at_ms=at_ms))
 
@@ -60,7 +59,8 @@ class _Kept:
         key = message.kind, message.part
         earlier = known.get(key)
         if earlier is not None:
-            if _is_better(earlier, message):
+            # A later launch, or a last word, is better.
+            if (earlier.launch, earlier.is_last) > (message.launch, message.is_last):
                 return
             self._bytes -= len(earlier.answer)
         known[key] = message
@@ -77,9 +77,3 @@ class _Kept:
 
     def find(self, question: GetLastAnswer) -> LastAnswer | None:
         return self._answers.get(question.app_id, {}).get((question.kind, question.part))
-
-
-def _is_better(earlier: LastAnswer, later: LastAnswer) -> bool:
-    if earlier.launch != later.launch:
-        return earlier.launch > later.launch
-    return earlier.is_last and not later.is_last

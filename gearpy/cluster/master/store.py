@@ -24,11 +24,9 @@ class MasterFold:
         self.state = MasterState()
 
     def apply(self, record: bytes) -> object:
-        """Apply one record to the state."""
         return self.state.apply(decode_command(record))
 
     def restore(self, state: bytes) -> None:
-        """Replace the state."""
         self.state = MasterState.from_bytes(state)
 
     def to_bytes(self, version: int) -> bytes:
@@ -50,7 +48,7 @@ class MasterStore:
         self.state = MasterState() if snapshot is None else MasterState.from_bytes(snapshot)
         for record in records:
             self.state.apply(decode_command(record))
-        self._changes: list[bytes] = []  # Not in the log yet.
+        self._changes: list[bytes] = []  # They are not in the log yet.
         self._records = len(records)
         self._bytes = sum(map(len, records))
         if not self.state.cluster_id:

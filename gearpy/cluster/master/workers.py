@@ -1,9 +1,9 @@
 """The workers of a master: their paths, their executors, and how to end those."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
-from gearpy.cluster.master.contacts import MasterContacts
+from gearpy.cluster.master.outbox import MasterOutbox
 from gearpy.cluster.master.store import MasterStore
 from gearpy.core.master.app_masters import AppMasters, KeeperAction, LaunchTimes
 from gearpy.core.master.commands import AddWorker
@@ -37,7 +37,7 @@ class MasterWorkers:
         store: MasterStore,
         app_masters: AppMasters,
         slots: SlotLedger,
-        contacts: MasterContacts,
+        outbox: MasterOutbox,
         scheduler: SlotScheduler,
         do: Callable[[Iterable[KeeperAction]], None],
     ) -> None:
@@ -45,28 +45,15 @@ class MasterWorkers:
         self._do = do
         self._app_masters = app_masters
         self._slots = slots
-        self._contacts = contacts
+        self._outbox = outbox
         self._scheduler = scheduler
-        self._paths: dict[WorkerId, ActorPath] = {}
-        self._versions: dict[WorkerId, str] = {}
+        self.paths: dict[WorkerId, ActorPath] = {}
+        self.versions: dict[WorkerId, str] = {}
         self._flaps = WorkerFlaps()
-        self._aside_until_ms: dict[WorkerId, int] = {}
-
-    @property
-    def paths(self) -> Mapping[WorkerId, ActorPath]:
-        return self._paths
-
-    @property
-    def versions(self) -> Mapping[WorkerId, str]:
-        return self._versions
-
-    @property
-    def aside_until_ms(self) -> Mapping[WorkerId, int]:
-        """The wall time until which workers get nothing, of those that are aside; a live view."""
-        return self._aside_until_ms
+        self.aside_until_ms: dict[WorkerId, int] = {}
 
     def at(self, path: ActorPath) -> list[WorkerId]:
-        return [worker_id for worker_id, where in self._paths.items() if where == path]
+        return [worker_id for worker_id, where in self.paths.items() if where == path]
 
     def register(
         self, message: RegisterWorker, *, master: ActorPath, now: LaunchTimes
@@ -77,7 +64,7 @@ class MasterWorkers:
         """
         cluster_id = self._store.state.cluster_id
         if message.cluster_id not in {"", cluster_id}:
-            self._contacts.tell(message.worker, OtherCluster(cluster_id=cluster_id))
+            self._outbox.tell(message.worker, OtherCluster(cluster_id=cluster_id))
             return []
         known = self.at(message.worker)
         has_no_answer = bool(known) and message.worker_id is None  # But has registered before.
@@ -93,28 +80,34 @@ class MasterWorkers:
             _log.warning(text, worker_id, home)
         self._slots.put_aside(worker_id, is_aside=is_aside)
         if (until_ms := self._flaps.until_ms(worker_id)) is not None:
-            self._aside_until_ms[worker_id] = now.wall_ms + until_ms - now.now_ms
-        self._contacts.watch(message.worker)
+            self.aside_until_ms[worker_id] = now.wall_ms + until_ms - now.now_ms
+        self._outbox.watch(message.worker)
         answer = WorkerRegistered(worker_id=worker_id, master=master, cluster_id=cluster_id)
 
         def or_else() -> None:
-            if self._paths.get(worker_id) == message.worker:
+            if self.paths.get(worker_id) == message.worker:
                 self._do(self.on_lost(worker_id, now))
 
-        self._contacts.tell(message.worker, answer, or_else)
-        self._contacts.tell_masters(message.worker)
-        return self._compare(message, worker_id, now) if message.worker_id is not None else []
+        self._outbox.tell(message.worker, answer, or_else)
+        self._outbox.tell_masters(message.worker)
+        if message.worker_id is None:
+            return []
+        is_stranger = message.worker_id != worker_id
+        for each in message.running:
+            self._end_unwanted(worker_id, each, is_stranger=is_stranger)
+        if is_stranger:
+            return []
+        return self._app_masters.on_worker_again(worker_id, message.running, now)
 
     def on_lost(self, worker_id: WorkerId, now: LaunchTimes) -> list[KeeperAction]:
-        self._paths.pop(worker_id, None)
-        self._versions.pop(worker_id, None)
+        self.paths.pop(worker_id, None)
+        self.versions.pop(worker_id, None)
         self._flaps.on_lost(worker_id, now.now_ms)
-        self._aside_until_ms.pop(worker_id, None)
+        self.aside_until_ms.pop(worker_id, None)
         self.reserve(self._slots.on_worker_lost(worker_id), now)
         return self._app_masters.on_worker_lost(worker_id, now)
 
     def on_update(self, message: ResourceUpdate, now: LaunchTimes) -> None:
-        """Note the changes on a worker; end executors that begin too late."""
         if message.is_leaving:
             self._slots.on_leaving(message.worker_id)
             self._flaps.on_leaving(message.worker_id)
@@ -133,7 +126,7 @@ class MasterWorkers:
     def on_tick(self, now: LaunchTimes) -> None:
         for worker_id in self._flaps.on_tick(now.now_ms):
             self._slots.put_aside(worker_id, is_aside=False)
-            self._aside_until_ms.pop(worker_id, None)
+            self.aside_until_ms.pop(worker_id, None)
             _log.info("worker %s has stayed, and gets executors again", worker_id)
 
     def _account(self, change: RunningChange, now: LaunchTimes) -> None:
@@ -150,7 +143,7 @@ class MasterWorkers:
     def stop_executor(
         self, worker_id: WorkerId, executor: RunningExecutor, *, reason: str, kill: bool
     ) -> None:
-        if worker_id in self._paths:
+        if worker_id in self.paths:
             message = ShutdownExecutor(
                 app_id=executor.app_id,
                 executor_id=executor.executor_id,
@@ -158,29 +151,19 @@ class MasterWorkers:
                 reason=reason,
                 kill=kill,
             )
-            self._contacts.tell(self._paths[worker_id], message)
+            self._outbox.tell(self.paths[worker_id], message)
 
     def _take(self, message: RegisterWorker) -> WorkerId:
         worker_id = message.worker_id
         if worker_id is None or not self._store.state.is_given(worker_id):
             # An id that was never given is of another master's log, and so are its executors.
             (worker_id,) = self._store.change(AddWorker())
-        old = self._paths.get(worker_id)
+        old = self.paths.get(worker_id)
         if old is not None and old != message.worker:
-            self._contacts.unwatch(old)
-        self._paths[worker_id] = message.worker
-        self._versions[worker_id] = message.version
+            self._outbox.unwatch(old)
+        self.paths[worker_id] = message.worker
+        self.versions[worker_id] = message.version
         return worker_id
-
-    def _compare(
-        self, message: RegisterWorker, worker_id: WorkerId, now: LaunchTimes
-    ) -> list[KeeperAction]:
-        is_stranger = message.worker_id != worker_id
-        for each in message.running:
-            self._end_unwanted(worker_id, each, is_stranger=is_stranger)
-        if is_stranger:
-            return []
-        return self._app_masters.on_worker_again(worker_id, message.running, now)
 
     def _end_unwanted(
         self, worker_id: WorkerId, running: RunningExecutor, *, is_stranger: bool = False

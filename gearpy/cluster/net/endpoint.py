@@ -6,7 +6,7 @@ from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.post import Post
 from gearpy.config.schema import Config
-from gearpy.ids import ActorPath, is_same_node
+from gearpy.ids import is_same_node
 from gearpy.messages.client import ReplayQuarantined
 from gearpy.messages.cluster import (
     ApplicationStatusChanged,
@@ -57,13 +57,12 @@ def may_send(principal: Principal, sender: str, message: object, *, own: Princip
         return False
     if message.app_id != principal.application:
         return False
-    return all(is_same_node(path.node, sender) for path in _answered(message))
-
-
-def _answered(message: object) -> tuple[ActorPath, ...]:
+    answered = None
     if isinstance(message, RegisterAppMaster):
-        return (message.app_master,)
-    return (message.reply_to,) if isinstance(message, LaunchExecutor) else ()
+        answered = message.app_master
+    elif isinstance(message, LaunchExecutor):
+        answered = message.reply_to
+    return answered is None or is_same_node(answered.node, sender)
 
 
 class Endpoint:
@@ -72,9 +71,6 @@ class Endpoint:
     Use as a context manager, or call `close`.
 
     Runs on: any thread but the loop's and those of actors.
-
-    Args:
-        host: where to listen, unless at ``listen-host``; ``hostname`` if not given.
     """
 
     def __init__(

@@ -15,7 +15,6 @@ _BACKOFF_GROWTH: Final = 50
 
 
 def restart_policy(config: Config) -> RestartPolicy:
-    """Return how often, and after which pause, tasks or an app master are started again."""
     application = config.application
     return RestartPolicy(
         max_restarts=application.retries,

@@ -78,7 +78,6 @@ class Masters:
     Runs on: any thread; `ask` blocks.
 
     Args:
-        timeout_s: how long a master may take to answer.
         one_cluster: keep the connection, and refuse a master of another cluster that has taken
             its place: applications have numbers, and those of another cluster have the same ones.
     """
@@ -124,7 +123,7 @@ class Masters:
     def _ask_all(self, message: Any) -> Any:
         failure: GearpyError = ConnectionLost("no master leads at present")
         refused: Refused | None = None
-        words: list[str] = []  # What became of each.
+        words: list[str] = []
         for client in self._in_order():
             try:
                 answer = self._reach(client) or self._ask(client, message)

@@ -56,7 +56,7 @@ class Post:
         self._peers = peers
         self._allow = allow
         self._answer_timeout_s = answer_timeout_s
-        self._lock = threading.Lock()  # Of the counters and `_refs`.
+        self._lock = threading.Lock()  # It guards the counters and `_refs`.
         self._refs: WeakValueDictionary[ActorPath, RemoteRef[Any]] = WeakValueDictionary()
         if peers is not None:
             self._questions = _Questions(peers)
@@ -81,7 +81,6 @@ class Post:
         return is_sent
 
     def find(self, path: ActorPath) -> Ref[Any] | None:
-        """Return the actor's reference, to watch it; that of another process always exists."""
         peers = self._peers_to(path)
         if peers is None:
             return self._system.resolve(path.name if self._is_here(path) else path)
@@ -236,7 +235,6 @@ class _Questions:
         self._open: dict[int, Future[Any]] = {}
 
     def ask(self, path: ActorPath, message: object, timeout_s: float) -> Any:
-        """Return the answer of the actor; raises as `Ref.ask` does."""
         number, answer = next(self._numbers), Future[Any]()
         self._open[number] = answer
         try:
@@ -245,7 +243,7 @@ class _Questions:
                 _settle(answer, ActorStopped(f"actor {path} is gone: {reason}"))
 
             self._peers.watch(path.node, answer, lost)
-            self._peers.send(  # What comes of False is told to the watcher.
+            self._peers.send(  # The watcher is told of a failure.
                 path.node,
                 to=path.name,
                 body=encode_control(message),
@@ -264,7 +262,6 @@ class _Questions:
         return outcome
 
     def on_answer(self, letter: Letter) -> None:
-        """Take an answer; one that nobody waits for any more is dropped."""
         answer = self._open.get(letter.answers)
         if answer is None:
             _log.debug("an answer came too late")

@@ -30,19 +30,14 @@ class MasterWatch:
     Runs on: the actor's turns.
 
     Args:
-        context: of the actor; it has one at its turns only.
         term: its term, if that is known; orders of earlier terms are refused.
-
-    Attributes:
-        path: the master that the actor belongs to, or belonged to last.
-        is_there: that master has answered, and has not ended since.
     """
 
     def __init__(
         self, post: Post, context: Callable[[], ActorContext[Any]], path: ActorPath, term: int = 0
     ) -> None:
         self.path, self.is_there = path, False
-        self._term = term  # Of the master at `path`.
+        self._term = term  # It belongs to the master at `path`.
         self._fence = TermFence()
         self._fence.admits(term)
         self._post = post
@@ -80,7 +75,6 @@ class MasterWatch:
         return "new"
 
     def on_exited(self, exited: Exited) -> Literal["own", "other"] | None:
-        """Note an end: of the master that the actor belongs to, of another one, or of none."""
         for path, ref in self._watched.items():
             if ref is exited.ref:
                 del self._watched[path]

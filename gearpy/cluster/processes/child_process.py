@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 _NOTHING: Final[Mapping[str, str]] = {}
 _READ_BYTES: Final = 65_536
-_HELD: Final = b"Timeout ("  # What `faulthandler` writes begins so.
+_HELD: Final = b"Timeout ("  # `faulthandler` begins so.
 _LAST_READS: Final = 64  # More than a pipe holds; who still writes then has left the group.
 #: How a process ends that was asked to; one that fails meanwhile tells why.
 _AS_ASKED: Final = frozenset(
@@ -32,7 +32,7 @@ _AS_ASKED: Final = frozenset(
         UNKNOWN_CODE,
     }
 )
-_POLL_S: Final = 0.02  # Where the system cannot tell of an end by itself.
+_POLL_S: Final = 0.02  # The system may not tell of an end by itself.
 
 
 class ChildProcess:
@@ -60,21 +60,16 @@ class ChildProcess:
         environment: Mapping[str, str] = _NOTHING,
         orders: bool = False,
     ) -> None:
-        """Start the process; ``on_end`` hears once, on the child's thread, why it ended.
-
-        It is a fork where there is a server for that, which has what the command would load; only
-        another process has an ``environment`` of its own. With ``orders`` it may have forks made
-        there itself.
-        """
+        """Start the process; ``on_end`` hears once, on the child's thread, why it ended."""
         self._spec = spec
         self._out = StreamLog(log, "stdout", log_format)
         self._err = StreamLog(log, "stderr", log_format)
         self._stop_timeout_s = stop_timeout_s
         self._on_end = on_end
-        self._tail, self._code, self._why_killed = b"", 0, ""
+        self.tail, self._code, self._why_killed = b"", 0, ""
         self._is_watched = False  # It seems to be held; a timer looks once more.
         self._held_by = ""
-        self._lock = threading.Lock()  # Of `_asked` and `_buried`, and of every signal.
+        self._lock = threading.Lock()  # It guards `_asked`, `_buried` and every signal.
         self._asked = False
         self._buried = False
         self._timer: threading.Timer | None = None
@@ -115,16 +110,11 @@ class ChildProcess:
             self._signal(signal.SIGABRT, os.kill)
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait until the child is buried; return whether it is."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def why_ended(self, tail: bytes) -> str:
         return exit_cause(self._code, tail, why_killed=self._why_killed)
-
-    @property
-    def tail(self) -> bytes:
-        return self._tail
 
     def _kill(self) -> None:
         with self._lock:
@@ -146,15 +136,25 @@ class ChildProcess:
             while rest:
                 rest = rest[self._popen.stdin.write(rest) :]
 
-        end = _end_of(self._popen)
+        popen, end = self._popen, None
+        with suppress(
+            AttributeError, OSError
+        ):  # Can be read at the end, where there is such a one.
+            end = popen.end() if isinstance(popen, ForkedProcess) else os.pidfd_open(popen.pid)
         with selectors.DefaultSelector() as selector:
             for stream, take in self._streams():
                 os.set_blocking(stream.fileno(), False)
                 selector.register(stream, selectors.EVENT_READ, partial(_read, stream, take))
             if end is not None:
                 selector.register(end, selectors.EVENT_READ)
-            while not self._is_dead(selector, end):
-                pass
+            is_dead = False
+            while not is_dead:  # Waits for output or the end.
+                for key, _ in selector.select(_POLL_S if end is None else None):
+                    if key.data is None:
+                        is_dead = True
+                    elif key.data() is None:
+                        selector.unregister(key.fileobj)
+                is_dead = is_dead or (end is None and self._popen.poll() is not None)
         if end is not None:
             os.close(end)
 
@@ -166,17 +166,7 @@ class ChildProcess:
             self._on_end(self._held_by)
             return
         self._why_killed = OomKills.now().why_since(self._oom_kills)
-        self._on_end(self.why_ended(self._tail))
-
-    def _is_dead(self, selector: selectors.BaseSelector, end: int | None) -> bool:
-        """Wait for output or the end; return whether it was the end."""
-        is_dead = False
-        for key, _ in selector.select(_POLL_S if end is None else None):
-            if key.data is None:
-                is_dead = True
-            elif key.data() is None:
-                selector.unregister(key.fileobj)
-        return is_dead or (end is None and self._popen.poll() is not None)
+        self._on_end(self.why_ended(self.tail))
 
     def _streams(self) -> list[tuple[IO[bytes], Callable[[bytes], None]]]:
         assert self._popen.stdout is not None
@@ -184,7 +174,7 @@ class ChildProcess:
         return [(self._popen.stdout, self._out.feed), (self._popen.stderr, self._take_error)]
 
     def _take_error(self, data: bytes) -> None:
-        self._tail = (self._tail + data)[-TAIL_BYTES:]
+        self.tail = (self.tail + data)[-TAIL_BYTES:]
         self._err.feed(data)
         if not self._is_watched and self._held():
             self._is_watched = True
@@ -193,7 +183,7 @@ class ChildProcess:
             watch.start()
 
     def _held(self) -> str:
-        return held_by(self._tail.decode("utf-8", "replace")) if _HELD in self._tail else ""
+        return held_by(self.tail.decode("utf-8", "replace")) if _HELD in self.tail else ""
 
     def _end_if_held(self) -> None:
         self._is_watched = False
@@ -242,14 +232,6 @@ def _started(
     )
 
 
-def _end_of(process: "subprocess.Popen[bytes] | ForkedProcess") -> int | None:
-    """Return a descriptor that can be read when a process is dead; None where there is none."""
-    try:
-        return process.end() if isinstance(process, ForkedProcess) else os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        return None
-
-
 def _read(stream: IO[bytes], take: Callable[[bytes], None]) -> bool | None:
     """Pass on the bytes that are there; return whether there were any, None at the end."""
     try:
@@ -292,7 +274,12 @@ def exit_cause(code: int, tail: bytes, *, why_killed: str = "") -> str:
 
     last = text.rpartition("\n")[2].strip()[:_LAST_LINE_CHARS]
     if code < 0:
-        cause = _killed(-code, why_killed)
+        cause = f"killed by signal {-code}"
+        if -code == signal.SIGKILL and why_killed:
+            cause += f": {why_killed}"
+        else:
+            with suppress(ValueError):  # A real-time signal has no name.
+                cause += f" ({signal.Signals(-code).name})"
     elif code == UNKNOWN_CODE:
         cause = "ended, nobody knows how: the fork server it came from had been killed"
     elif code == 0:
@@ -301,13 +288,3 @@ def exit_cause(code: int, tail: bytes, *, why_killed: str = "") -> str:
         cause = f"exited with code {code}"
     first = f"{cause}: {last}" if code > 0 and last else cause
     return f"{first}\n{text}" if text and text != last else first
-
-
-def _killed(number: int, why: str) -> str:
-    if number == signal.SIGKILL and why:
-        return f"killed by signal 9: {why}"
-    try:
-        name = signal.Signals(number).name
-    except ValueError:  # A real-time signal.
-        return f"killed by signal {number}"
-    return f"killed by signal {number} ({name})"

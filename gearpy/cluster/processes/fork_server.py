@@ -51,7 +51,7 @@ UNKNOWN_CODE: Final = 256
 _GET_INFO: Final = 0xC040FF0B
 _EXIT_INFO: Final = 1 << 3
 _PidInfo: Final = struct.Struct("=Q 52x i")
-_REAPED_MS: Final = 100  # By the process that orphans belong to; a start anew waits for that.
+_REAPED_MS: Final = 100  # A start anew waits so long for the parent of orphans.
 
 
 class ServerLost(Exception):
@@ -68,8 +68,6 @@ class ForkServer:
     Runs on: any thread.
 
     Args:
-        command: what starts a child in the usual way.
-        folder: where the server works; nothing is written there.
         orders: the socket to the server of another process, in place of one of its own.
     """
 
@@ -78,7 +76,7 @@ class ForkServer:
     ) -> None:
         self._command = command
         self._folder = folder
-        self._lock = threading.Lock()  # Of the rest.
+        self._lock = threading.Lock()  # It guards the rest.
         self._is_own = orders is None
         self._server = None if orders is None else _Server(command, folder, orders=orders)
         self._why_not = _why_impossible()
@@ -91,7 +89,6 @@ class ForkServer:
     def fork(
         self, folder: Path, mark: ProcessMark, *, orders: bool = False
     ) -> "ForkedProcess | None":
-        """Fork a child that works in a folder; None where that cannot be."""
         with self._lock:
             self._begin()
             why_not = self._why_not
@@ -110,7 +107,6 @@ class ForkServer:
             return None
 
     def close(self) -> None:
-        """End the server; children live on, and others are started from now on."""
         self._why_not = self._told = "it is closed"
         if (server := self._server) is not None:
             server.kill()  # Before the lock: who has it may wait for an answer.
@@ -179,7 +175,7 @@ class _Server:
         self._children = 0
         self._is_retired = False
         self._words = ""
-        self._lock = threading.Lock()  # Of the socket: an answer belongs to the last order.
+        self._lock = threading.Lock()  # An answer belongs to the last order.
         self._popen: subprocess.Popen[bytes] | None = None
         if orders is not None:
             self._socket = orders
@@ -203,7 +199,6 @@ class _Server:
             undone.pop_all()
 
     def is_ready(self) -> bool:
-        """Wait a moment until it can fork children; return whether it can."""
         with self._lock:
             if not self.was_ready and self._has_news():
                 answer, _ = self._answer(_ANSWER_S)
@@ -229,7 +224,6 @@ class _Server:
         return False
 
     def fork(self, folder: Path, mark: ProcessMark, *, orders: bool) -> "ForkedProcess":
-        """Fork a child, when it is ready."""
         with self._lock:
             with ExitStack() as undone:
                 pipes = []
@@ -254,7 +248,6 @@ class _Server:
         return ForkedProcess(self, answer.pid, child, ours)
 
     def buried(self, pid: int) -> int:
-        """Free the number of a dead child; return its exit code."""
         try:
             with self._lock:
                 answer, _ = self._ask(Bury(pid), [])
@@ -311,7 +304,6 @@ class _Server:
         return _answers.decode(data), descriptors[0] if descriptors else -1
 
     def _end(self) -> str:
-        """End it, or the connection to it; return how it has ended, with its last words."""
         if self._popen is None:
             self._socket.close()
             return "that of the worker is gone"
@@ -353,7 +345,6 @@ class ForkedProcess:
         return self.wait() if self._code is not None or self._is_dead(0) else None
 
     def wait(self) -> int:
-        """Wait for its end, and free its number; return its exit code or `UNKNOWN_CODE`."""
         if self._code is None:
             self._is_dead(None)
             code = self._server.buried(self.pid)
@@ -372,11 +363,7 @@ def _has(descriptor: int, event: int, timeout_ms: float | None) -> bool:
 
 
 def _code_of_orphan(child: int) -> int:
-    """Return the exit code of a dead process whose parent has died before; or `UNKNOWN_CODE`.
-
-    It is a child of this process now if that is the first one of a container; else the kernel
-    knows how it ended when another one has waited for it.
-    """
+    """Return the exit code of a dead process whose parent has died before; or `UNKNOWN_CODE`."""
     with suppress(ChildProcessError):
         ended = os.waitid(os.P_PIDFD, child, os.WEXITED)
         assert ended is not None, "it is dead"

@@ -103,17 +103,28 @@ def serve(number: int, load: Sequence[str] = _LOADED) -> bool:
     _say(worker, CanFork())
 
     askers = {worker.fileno(): worker}
-    asker_of: dict[int, int] = {}  # By the number of a fork that is not buried.
+    asker_of: dict[int, int] = {}  # Its keys are the forks that are not buried.
     while True:
         poll = select.poll()
         for fileno in askers:
             poll.register(fileno, select.POLLIN)
         asker = askers[poll.poll()[0][0]]
-        data, streams = _received(asker)
+        data, streams = b"", list[int]()
+        with suppress(ConnectionResetError):  # The asker is gone.
+            data, streams, _, _ = socket.recv_fds(
+                asker, MESSAGE_BYTES_MAX, _STREAMS, socket.MSG_CMSG_CLOEXEC
+            )
         if not data:
             if asker is worker:
                 os._exit(0)
-            _drop(asker, askers, asker_of)
+            number = asker.fileno()
+            for child in [child for child, each in asker_of.items() if each == number]:
+                with suppress(ProcessLookupError):
+                    os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                del asker_of[child]
+            del askers[number]
+            asker.close()
             continue
         order = _orders.decode(data)
         if isinstance(order, Bury):
@@ -123,28 +134,6 @@ def serve(number: int, load: Sequence[str] = _LOADED) -> bool:
             asker_of[pid] = asker.fileno()
         elif pid == 0:
             return asker is not worker
-
-
-def _received(asker: socket.socket) -> tuple[bytes, list[int]]:
-    """Return an order and the streams that come along; nothing when the asker is gone."""
-    try:
-        data, streams, _, _ = socket.recv_fds(
-            asker, MESSAGE_BYTES_MAX, _STREAMS, socket.MSG_CMSG_CLOEXEC
-        )
-    except ConnectionResetError:
-        return b"", []
-    return data, streams
-
-
-def _drop(asker: socket.socket, askers: dict[int, socket.socket], asker_of: dict[int, int]) -> None:
-    number = asker.fileno()
-    for pid in [pid for pid, each in asker_of.items() if each == number]:
-        with suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        del asker_of[pid]
-    del askers[number]
-    asker.close()
 
 
 def _forked(

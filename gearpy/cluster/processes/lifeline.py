@@ -23,7 +23,7 @@ def hold_lifeline() -> None:
 
     Call when all that the worker has to say was read from it.
     """
-    lifeline = os.dup(_STDIN)  # Not inherited by what users start, which may read its input.
+    lifeline = os.dup(_STDIN)  # Processes of users do not inherit it.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, _STDIN)
     os.close(nothing)
@@ -34,7 +34,7 @@ def hold_lifeline() -> None:
 def have_kernel_watch(lifeline: int) -> None:
     """Have the kernel kill the group when the worker is gone, where it can; needs no thread."""
     set_signal = getattr(fcntl, "F_SETSIG", None)
-    if not (set_signal is None or not _leads_group()):
+    if set_signal is not None and _leads_group():
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, set_signal, signal.SIGKILL)
         flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)

@@ -39,7 +39,6 @@ class OomKills(Struct, frozen=True):
 
     @classmethod
     def now(cls, groups: Path = _GROUPS, root: Path = _ROOT, machine: Path = _OF_MACHINE) -> Self:
-        """Count those of this process's control group and of the machine; 0 where unknown."""
         kills, limit = 0, None
         for folder, files in _places(groups, root):
             kills += _count(folder / files.kills)
@@ -48,7 +47,6 @@ class OomKills(Struct, frozen=True):
         return cls(kills, _count(machine), limit)
 
     def why_since(self, before: "OomKills") -> str:
-        """Return the reason why a process was maybe killed meanwhile; empty if not for memory."""
         if self.in_group > before.in_group:
             if self.limit is None:
                 return "out of memory"
@@ -67,10 +65,7 @@ def prefer_to_kill(score: int = _SCORE) -> None:
 
 
 def _places(groups: Path, root: Path) -> Iterator[tuple[Path, _Files]]:
-    """Yield the folders of the control groups that count the memory of this process.
-
-    In a container its own group is at the root of what is mounted there.
-    """
+    """Yield the folders of the control groups that count the memory of this process."""
     try:
         lines = groups.read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -2,11 +2,13 @@
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from gearpy.errors import ProtocolError
+from gearpy.messages.cluster import LaunchExecutor
 
 T = TypeVar("T")
 
@@ -20,7 +22,6 @@ def encoded_spec(spec: Any) -> bytes:
 
 
 def read_spec(read: Callable[[int], bytes], kind: type[T]) -> T:
-    """Read a spec with a function that returns up to so many bytes, and none at the end."""
     (length,) = _LENGTH.unpack(_read_all(read, _LENGTH.size))
     if length > _BYTES_MAX:
         raise ProtocolError(f"launch spec of {length} bytes, at most {_BYTES_MAX}")
@@ -38,3 +39,21 @@ def _read_all(read: Callable[[int], bytes], length: int) -> bytes:
             raise EOFError
         data += more
     return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSpec:
+    """Everything that a process of an application needs to begin.
+
+    ``config`` is the worker's configuration with that of the application over it, ``own`` the
+    worker's alone: an app master finds in the coordinator log what goes over it. ``token`` is
+    the line of a `wire.connection.keys.LaunchToken`, a secret: it is why all this is neither in the
+    arguments nor in the environment, where other users see it.
+    """
+
+    launch: LaunchExecutor
+    config: dict[str, str]
+    own: dict[str, str]
+    token: str = field(repr=False)
+    worker_node: str  # For readers of the log.
+    artifacts: str  # Folder of fetched artifacts, which all processes of the worker share.

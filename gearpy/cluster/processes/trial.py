@@ -56,9 +56,6 @@ class ProgramTrials:
     when it is done, or at the deadline.
 
     Runs on: any thread; each call blocks.
-
-    Args:
-        folder: where they work; a temporary folder for each if not given.
     """
 
     def __init__(
@@ -75,7 +72,6 @@ class ProgramTrials:
         *,
         compared: tuple[Artifact, Path | None] | None = None,
     ) -> tuple[ProgramOutline, OutlineDifferences]:
-        """Load a program, and what it may take the place of; return how they differ, too."""
         limits, of_executors = self._config.application, self._config.executor.memory_max_bytes
         memory_max = min(limits.load_memory_max_bytes, of_executors or sys.maxsize)
         with tempfile.TemporaryDirectory(prefix="gearpy-trial-") as place:
@@ -146,7 +142,6 @@ class _Trial:
             ) from error
 
     def run(self, timeout_s: float) -> str:
-        """Wait for the end of the process, or end it at the deadline; return why it has ended."""
         is_late = True
         try:
             self._has_begun.wait(_START_S)
@@ -236,7 +231,6 @@ def tried_here(program: Uploadable, target: str, config: Config) -> ProgramOutli
 
 @contextmanager
 def _told_as_given(program: Uploadable, target: str, folder: Path) -> Iterator[None]:
-    """Tell mistakes with the paths that the user knows."""
     path, artifact = split_path(target).path, program.artifact
     place = f"{path}" if path.suffix == ".py" else f"{path}:{artifact.module}"
 

@@ -45,7 +45,7 @@ from gearpy.task.api.failure import USER_ERRORS, card_of, operator_error
 BEGUN: Final = b"gearpy loads the program\n"
 
 _STDIN, _STDOUT, _STDERR = range(3)
-_NICE: Final = 5  # What runs on this machine comes first.
+_NICE: Final = 5  # Programs that run come first.
 _MOST_LIKELY: Final = 1000  # To be killed for want of memory, before all that runs.
 _NOBODY: Final = (AppId(0), ExecutorId(0))
 
@@ -80,7 +80,6 @@ class TrialAnswer(Struct, frozen=True, kw_only=True):
 
 
 def main() -> NoReturn:
-    """Load the program named on standard input, write the answer, and end."""
     try:
         spec = read_spec(partial(os.read, _STDIN), TrialSpec)
     except EOFError:
@@ -93,19 +92,13 @@ def main() -> NoReturn:
     resource.setrlimit(resource.RLIMIT_DATA, (memory_max_bytes, memory_max_bytes))
     prefer_to_kill(_MOST_LIKELY)
     os.nice(_NICE)
-    _tell_where_it_stands()
-    sys.path += [each for each in spec.path if each not in sys.path]
-    _try(spec, lambda answer: _write(Path(spec.answer), answer))
-    end(0)
-
-
-def _tell_where_it_stands() -> None:
     os.dup2(_STDERR, _STDOUT)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
+
     faulthandler.enable(all_threads=False)
-    end, own = os._exit, os.getpid()
+    own = os.getpid()
 
     def told_end(status: int) -> NoReturn:
         if os.getpid() == own:
@@ -113,10 +106,19 @@ def _tell_where_it_stands() -> None:
         end(status)
 
     os._exit = told_end
+    sys.path += [each for each in spec.path if each not in sys.path]
+
+    def tell(answer: TrialAnswer) -> None:
+        path = Path(spec.answer)
+        begun = path.with_suffix(".begun")
+        begun.write_bytes(msgspec.msgpack.encode(answer))
+        begun.replace(path)
+
+    _try(spec, tell)
+    end(0)
 
 
 def _try(spec: TrialSpec, tell: Callable[[TrialAnswer], None]) -> None:
-    """Tell of the program as soon as it is loaded, and once more when it is compared."""
     loader, config = ApplicationLoader(own_process=True), from_overrides(spec.config)
 
     def outlined(artifact: Artifact, folder: str) -> tuple[Program, ProgramOutline]:
@@ -154,12 +156,6 @@ def _failure(error: BaseException) -> TrialAnswer:
         cure = "raise application.load-memory-max-bytes if it needs more memory to be loaded"
         card = replace(card, cause=f"{card.cause}: {cure}")
     return TrialAnswer(error=card)
-
-
-def _write(path: Path, answer: TrialAnswer) -> None:
-    begun = path.with_suffix(".begun")
-    begun.write_bytes(msgspec.msgpack.encode(answer))
-    begun.replace(path)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,6 @@ def loaded_as(kind: type[P], program: Program) -> P:
 
 
 def other_kind(name: str, found: type, submitted: type) -> str:
-    """Return why a program is refused that is of another kind than when it was submitted."""
     return (
         f"{name} is a {found.__name__} where it runs, and was submitted as a "
         f"{submitted.__name__}: a program must be the same application wherever it is loaded"
@@ -80,7 +79,6 @@ def stream_of(program: Program, use: str) -> StreamApplication:
 
 
 def no_stream(name: str, use: str) -> str:
-    """Return why an application of actors is refused where a graph of tasks is needed."""
     return (
         f"{name} is an application of actors, and {use} is for streams: start a cluster "
         "(gear local, or bin/local in a clone) and submit it there (gear app submit FILE)"
@@ -88,7 +86,6 @@ def no_stream(name: str, use: str) -> str:
 
 
 def split_target(target: str) -> tuple[Path, str]:
-    """Split ``FILE[:attr]``, or ``MODULE[:attr]``, as the command line takes it."""
     path, colon, attr = target.rpartition(":")
     if not colon or not path or "/" in attr or "\\" in attr:
         return Path(target), ""
@@ -96,7 +93,6 @@ def split_target(target: str) -> tuple[Path, str]:
 
 
 def with_serializers(application: StreamApplication, config: Config) -> StreamApplication:
-    """Let classes travel as the configuration says, which may name some of the program."""
     PROGRAM.set(application.program)
     for entry in config.serializers:
         use_serializer(entry)
@@ -104,7 +100,6 @@ def with_serializers(application: StreamApplication, config: Config) -> StreamAp
 
 
 def load(artifact: Artifact, folder: Path | None = None) -> Program:
-    """Import a program into this process, which has no other, and build its application."""
     return _load(artifact, folder, OwnModules)[0]
 
 
@@ -147,7 +142,6 @@ def _built(found: Any, scale: Mapping[str, int]) -> Program:
 
 
 def stream_here(app: Any) -> StreamApplication:
-    """Return the application that a program runs itself, or that its function makes."""
     args = [] if _is_application(app) else sys.argv[1:]
     return stream_of(application_of(app, args), "a run in this process")
 
@@ -183,10 +177,6 @@ class ApplicationLoader:
     def load(
         self, app_id: AppId, artifact: Artifact, user: Hashable, folder: Path | None = None
     ) -> Program:
-        """Return the application until ``user`` releases it; see `load` for the errors raised.
-
-        Another version of it that the user has is released first.
-        """
         self.release(app_id, user, but=artifact)
         with self._lock:
             loaded = self._loaded.setdefault((app_id, artifact), _Loaded())

@@ -16,7 +16,7 @@ from gearpy.messages.client import Artifact, ArtifactPart, GetArtifactPart, Refu
 from gearpy.storage.archives import ArtifactLimits, check_filename, unpack
 from gearpy.storage.artifacts import is_sha256
 
-_LOCK: Final = ".lock"  # Of who fetches it.
+_LOCK: Final = ".lock"
 _USED: Final = ".used"  # Shared by all who need it; its time is when it was used last.
 _PACKED: Final = ".packed"
 _UNPACKED: Final = ".unpacked"
@@ -33,10 +33,6 @@ class ArtifactCache:
     this.
 
     Runs on: any thread. Restart: what was fetched is kept, what was begun is begun again.
-
-    Args:
-        ask: asks the master; raises `GearpyError` when there is no answer.
-        quota_bytes: of all unpacked programs together; 0: any number.
     """
 
     def __init__(
@@ -56,7 +52,6 @@ class ArtifactCache:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def path_of(self, artifact: Artifact) -> Path | None:
-        """Return the folder to import a program from; None if it was not uploaded."""
         if artifact.kind != "stored":
             return None
         if not is_sha256(artifact.location):
@@ -65,7 +60,7 @@ class ArtifactCache:
         name = f"{artifact.location}-{artifact.filename}"
         ready = self._folder / name
         with self._lock:
-            if name not in self._used:  # Who removes it is done in a moment.
+            if name not in self._used:  # A removal is over in a moment.
                 self._used[name] = self._locked(name, _USED, fcntl.LOCK_SH)
                 os.utime(self._used[name])
         if not ready.is_dir():
@@ -75,7 +70,7 @@ class ArtifactCache:
                         self._folder / f"{name}{_PACKED}",
                         self._folder / f"{name}{_UNPACKED}",
                     )
-                    shutil.rmtree(unpacked, ignore_errors=True)  # Of a process that was killed.
+                    shutil.rmtree(unpacked, ignore_errors=True)  # A process was killed there.
                     try:
                         self._fetch(artifact.location, packed)
                         unpack(packed, unpacked, artifact.filename, self._limits)
@@ -95,77 +90,63 @@ class ArtifactCache:
     # -- the quota -------------------------------------------------------------------------
 
     def _keep_quota(self) -> None:
-        sizes = self._sizes() if self._quota_bytes else {}
+        sizes: Counter[str] = Counter()
+        for each in self._folder.iterdir() if self._quota_bytes else ():
+            if each.suffix not in {_LOCK, _USED}:
+                sizes[each.name.removesuffix(_PACKED).removesuffix(_UNPACKED)] += _bytes_in(each)
         left = sum(sizes.values()) - self._quota_bytes
         for name in sorted(sizes, key=self._used_ns):
             if left <= 0:
                 return
-            if self._remove(name):
-                left -= sizes[name]
-
-    def _sizes(self) -> dict[str, int]:
-        sizes: Counter[str] = Counter()
-        for each in self._folder.iterdir():
-            if each.suffix not in {_LOCK, _USED}:
-                sizes[each.name.removesuffix(_PACKED).removesuffix(_UNPACKED)] += _bytes_in(each)
-        return sizes
+            try:
+                handle = self._locked(name, _USED, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            with _closing(handle):
+                unpacked = self._folder / f"{name}{_UNPACKED}"
+                shutil.rmtree(unpacked, ignore_errors=True)
+                with suppress(FileNotFoundError):
+                    (self._folder / name).rename(unpacked)  # A crash leaves nothing half there.
+                shutil.rmtree(unpacked, ignore_errors=True)
+                for suffix in (_PACKED, _LOCK, _USED):
+                    (self._folder / f"{name}{suffix}").unlink(missing_ok=True)
+            left -= sizes[name]
 
     def _used_ns(self, name: str) -> int:
         with suppress(FileNotFoundError):
             return (self._folder / f"{name}{_USED}").stat().st_mtime_ns
         return 0
 
-    def _remove(self, name: str) -> bool:
-        try:
-            handle = self._locked(name, _USED, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        with _closing(handle):
-            unpacked = self._folder / f"{name}{_UNPACKED}"
-            shutil.rmtree(unpacked, ignore_errors=True)
-            with suppress(FileNotFoundError):
-                (self._folder / name).rename(unpacked)  # Who dies here leaves nothing half there.
-            shutil.rmtree(unpacked, ignore_errors=True)
-            for suffix in (_PACKED, _LOCK, _USED):
-                (self._folder / f"{name}{suffix}").unlink(missing_ok=True)
-        return True
-
     # -- fetching --------------------------------------------------------------------------
 
     def _fetch(self, sha256: str, path: Path) -> None:
         path.unlink(missing_ok=True)
-        digest, received = hashlib.sha256(), 0
+        digest, offset, last = hashlib.sha256(), 0, False
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as file:
-            for data in self._parts(sha256):
-                received += len(data)
-                if received > self._limits.bytes_max:
+            while not last:
+                part = self._ask(GetArtifactPart(sha256=sha256, offset=offset))
+                if isinstance(part, Refused):
+                    raise ConfigError(part.reason)
+                if (
+                    not isinstance(part, ArtifactPart)
+                    or (part.sha256, part.offset) != (sha256, offset)
+                    or not (part.data or part.last)
+                ):
+                    raise ConfigError(f"artifact {sha256[:12]}: the master answered something else")
+                offset, last = offset + len(part.data), part.last
+                if offset > self._limits.bytes_max:
                     raise ConfigError(
                         f"artifact {sha256[:12]} has more than {self._limits.bytes_max} bytes: "
                         "raise artifact.max-bytes of the worker"
                     )
-                digest.update(data)
-                file.write(data)
+                digest.update(part.data)
+                file.write(part.data)
         if digest.hexdigest() != sha256:
             raise ConfigError(
                 f"artifact {sha256[:12]} came as {digest.hexdigest()[:12]} from the master: "
                 "submit the program again"
             )
-
-    def _parts(self, sha256: str) -> Iterator[bytes]:
-        offset, last = 0, False
-        while not last:
-            part = self._ask(GetArtifactPart(sha256=sha256, offset=offset))
-            if isinstance(part, Refused):
-                raise ConfigError(part.reason)
-            if (
-                not isinstance(part, ArtifactPart)
-                or (part.sha256, part.offset) != (sha256, offset)
-                or not (part.data or part.last)
-            ):
-                raise ConfigError(f"artifact {sha256[:12]}: the master answered something else")
-            yield part.data
-            offset, last = offset + len(part.data), part.last
 
     def _locked(self, name: str, suffix: str, how: int) -> int:
         """Lock a program, for this and all other processes; a process that dies lets go."""
@@ -174,18 +155,13 @@ class ArtifactCache:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 fcntl.flock(handle, how)
-                if _is_at(path, handle):
-                    return handle
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(path.stat(), os.fstat(handle)):
+                        return handle
             except BaseException:
                 os.close(handle)
                 raise
             os.close(handle)  # It was removed meanwhile.
-
-
-def _is_at(path: Path, handle: int) -> bool:
-    with suppress(FileNotFoundError):
-        return os.path.samestat(path.stat(), os.fstat(handle))
-    return False
 
 
 @contextmanager
@@ -198,7 +174,7 @@ def _closing(handle: int) -> Iterator[None]:
 
 def _bytes_in(place: Path) -> int:
     paths = [place]
-    for folder, _, names in os.walk(place):  # Which passes over what vanishes meanwhile.
+    for folder, _, names in os.walk(place):  # It passes over files that vanish meanwhile.
         paths += [Path(folder, name) for name in names]
     total = 0
     for path in paths:

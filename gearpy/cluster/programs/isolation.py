@@ -21,6 +21,7 @@ from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
@@ -39,13 +40,9 @@ class Modules(Protocol):
 
     package: str
 
-    def run_file(self, path: Path) -> ModuleType:
-        """Import the submitted file; it can import the modules beside it."""
-        ...
+    def run_file(self, path: Path) -> ModuleType: ...
 
-    def run_module(self, name: str) -> ModuleType:
-        """Import a module of the program's folder."""
-        ...
+    def run_module(self, name: str) -> ModuleType: ...
 
     def close(self) -> None:
         """Forget all modules; does nothing when called again."""
@@ -100,14 +97,16 @@ class OwnModules:
 
 
 class GuestModules:
-    """Modules in a package of their own; see the docstring of this module.
-
-    Runs on: any thread.
-    """
+    """Modules in a package of their own; see the docstring of this module. Runs on: any thread."""
 
     def __init__(self, folder: Path) -> None:
         self._entry = str(folder.resolve())
-        self._number: int | None = _take_number()
+        with (
+            _numbers_lock
+        ):  # Submitted once more, a program gets its names, and record classes, again.
+            number = next(each for each in count(1) if each not in _numbers)
+            _numbers.add(number)
+        self._number: int | None = number
         self.package = f"{PROGRAM_PREFIX}{self._number}"
         self._is_own: dict[str, bool] = {}
         self._builtins = {**vars(builtins), "__import__": self._import}
@@ -150,7 +149,6 @@ class GuestModules:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        """Stand for `__import__` in code of the program."""
         top = name.partition(".")[0]
         if level or not self._has(top):
             return builtins.__import__(name, globals, locals, fromlist or (), level)
@@ -169,18 +167,14 @@ class GuestModules:
     def _has(self, top: str) -> bool:
         known = self._is_own.get(top)
         if known is None:
-            known = self._is_own[top] = self._finds(top)
+            spec = PathFinder.find_spec(top, [self._entry])
+            known = spec is not None and spec.origin is not None
+            if spec is not None and not known:
+                # A folder without __init__.py gives way to an installed package, as on sys.path.
+                other = None if top in sys.modules else find_spec(top)
+                known = top not in sys.modules and (other is None or other.origin is None)
+            self._is_own[top] = known
         return known
-
-    def _finds(self, top: str) -> bool:
-        spec = PathFinder.find_spec(top, [self._entry])
-        if spec is None:
-            return False
-        if spec.origin is not None:
-            return True
-        # A folder without __init__.py gives way to an installed package, as on sys.path.
-        other = None if top in sys.modules else find_spec(top)
-        return top not in sys.modules and (other is None or other.origin is None)
 
 
 class _Finder(MetaPathFinder):
@@ -193,7 +187,6 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how to load a module, with imports that find the program's own first."""
         if not fullname.startswith(self._start):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -218,20 +211,6 @@ def _import_module(name: str) -> ModuleType:
     module = builtins.__import__(name, fromlist=("__name__",))
     assert isinstance(module, ModuleType)
     return module
-
-
-def _take_number() -> int:
-    """Return the smallest number that no program has.
-
-    A program that is submitted once more gets the names it had, and so may register the same
-    record classes again.
-    """
-    with _numbers_lock:
-        number = 1
-        while number in _numbers:
-            number += 1
-        _numbers.add(number)
-        return number
 
 
 def _spec_of_file(name: str, path: Path) -> ModuleSpec:
@@ -259,7 +238,6 @@ def _check_found(name: str, find: Callable[[str], bool]) -> None:
 
 
 def _find_below(name: str, entry: str) -> bool:
-    """Tell whether a folder has a module of a dotted name; nothing is imported for it."""
     paths: Sequence[str] | None = [entry]
     for part in name.split("."):
         spec = PathFinder.find_spec(part, paths) if paths else None

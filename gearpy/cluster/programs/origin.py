@@ -10,7 +10,6 @@ _MAIN: Final = "__main__"
 
 
 def target_of(app: Any) -> str:
-    """Return the target of an application that is a variable at the top of a module."""
     modules = dict(sys.modules)
     own = [modules[_MAIN], *(each for name, each in modules.items() if name != _MAIN)]
     for module in own:

@@ -33,12 +33,7 @@ _UNKNOWN: Final = "what runs is not known"
 
 
 class ProgramOutline(Struct, frozen=True, kw_only=True):
-    """The graph of a program and what it says of itself; none of its code.
-
-    Attributes:
-        near: names of machines that have the data it reads.
-        plan: as JSON, as ``gear plan --format json`` prints it.
-    """
+    """The graph of a program and what it says of itself; none of its code."""
 
     name: str
     runs: Literal["streams", "actors"]
@@ -67,7 +62,6 @@ class OutlineDifferences(Struct, frozen=True, kw_only=True):
     Attributes:
         before: the processors that the one that runs has when it is loaded now.
         found: of each pair of processors that may take each other's place, how they differ.
-        why_unknown: why the programs could not be compared; empty if they were.
     """
 
     before: tuple[ProcessorSpec, ...] = ()
@@ -123,7 +117,6 @@ def outline_of(program: Program, artifact: Artifact, config: Config) -> ProgramO
 
 
 def differences(old: StreamApplication, new: StreamApplication) -> OutlineDifferences:
-    """Compare two programs that are loaded here, where one may take the other's place."""
     compared = ComparedPrograms(old, new)
     pairs = dict.fromkeys(_pairs(old.dag, new.dag))
     return OutlineDifferences(

@@ -40,7 +40,6 @@ def check_requirements(folder: Path, module: str) -> None:
 
 
 def missing(requirement: str) -> str:
-    """Return why this environment does not meet a requirement; empty if it does."""
     try:
         from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - optional
     except ImportError:

@@ -51,7 +51,7 @@ class ProgramFiles:
         self._modules: dict[str, Path] = {}
         self._trees: dict[Path, ast.Module] = {}
         self._bindings: dict[Path, dict[str, list[Definition]]] = {}
-        self._root = Path(folder).resolve()  # As code names its files.
+        self._root = Path(folder).resolve()  # Code names its files so.
         for path in sorted(self._root.rglob("*.py")) if folder else ():
             *above, file = path.relative_to(self._root).parts
             stem = file.removesuffix(".py").replace(".", "_")
@@ -138,7 +138,13 @@ class ProgramFiles:
     def _tree(self, path: Path) -> ast.Module:
         if path not in self._trees:
             tree = self._trees[path] = ast.parse(path.read_bytes())
-            tree.body = [one for each in tree.body for one in _one_by_one(each)]
+            body = list[ast.stmt]()
+            for each in tree.body:
+                if isinstance(each, ast.ImportFrom):  # One name each.
+                    body += [ast.ImportFrom(each.module, [one], each.level) for one in each.names]
+                else:
+                    body.append(each)
+            tree.body = body
         return self._trees[path]
 
     def _whole(self, path: Path) -> Definition:
@@ -189,7 +195,6 @@ class ProgramFiles:
 
 
 def difference(old: Sequence[Definition], new: Sequence[Definition]) -> str:
-    """Return the first difference of what is defined, for people; empty if there is none."""
     for one, other in zip_longest(old, new):
         if one is not None and other is not None and ast.dump(one.node) == ast.dump(other.node):
             continue
@@ -213,12 +218,6 @@ def _is_around(node: ast.AST, code: CodeType) -> bool:
         for line, end_line, column, end_column in code.co_positions()
         if column is not None and (line, column) != (end_line, end_column)
     )
-
-
-def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:
-    if not isinstance(statement, ast.ImportFrom):
-        return [statement]
-    return [ast.ImportFrom(statement.module, [each], statement.level) for each in statement.names]
 
 
 def _bound_by(statement: ast.stmt) -> Iterator[str]:
@@ -265,7 +264,6 @@ def _leftmost(node: ast.AST) -> str:
 
 
 def _imported_names(nodes: Iterable[ast.AST], *, aliases: bool = False) -> set[str]:
-    """Return the names of what is imported from outside; ``aliases``: of what comes from that."""
     names: set[str] = set()
     for each in nodes:
         if isinstance(each, ast.Import | ast.ImportFrom):

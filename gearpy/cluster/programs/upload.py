@@ -64,7 +64,6 @@ def upload(
     check_requirements: bool = True,
     on_progress: Progress | None = None,
 ) -> Artifact:
-    """Upload a program, unless the master has it; return the artifact to submit."""
     with packed(target, config, args=args, check_requirements=check_requirements) as program:
         send(ask, program, on_progress=on_progress)
         return program.artifact
@@ -74,7 +73,6 @@ def upload(
 def packed(
     target: str, config: Config, *, args: Sequence[str] = (), check_requirements: bool = True
 ) -> Iterator[Uploadable]:
-    """Pack a program into one file, which is gone afterwards."""
     limits = ArtifactLimits.of(config.artifact)
     given = split_path(target)
     with tempfile.TemporaryDirectory(prefix="gearpy-upload-") as folder:
@@ -103,7 +101,6 @@ def packed(
 def send(
     ask: Callable[[Any], Any], program: Uploadable, *, on_progress: Progress | None = None
 ) -> None:
-    """Upload a packed program; goes on where an earlier try stopped."""
     sha256, setbacks, before = program.artifact.location, 0, -1
     answer = ask(HasArtifact(sha256=sha256))
     with program.path.open("rb") as file:
@@ -130,9 +127,14 @@ def send(
 
 
 def _packed(given: Target, folder: Path, limits: ArtifactLimits) -> tuple[Path, str, Entry, Path]:
-    if given.path.is_dir():
-        return _packed_folder(given, folder, limits)
-    path = given.path.resolve()
+    path, target = given.path.resolve(), folder / "packed.zip"
+    if path.is_dir():
+        files, origin = files_in(path, limits), path
+        if "__init__.py" in files:
+            files, origin = {f"{path.name}/{n}": each for n, each in files.items()}, path.parent
+        entry = entry_of(files, given.names, tops=tops_of(files), shown=str(given.path))
+        pack(files, target, limits)
+        return target, f"{path.name}.zip", entry, origin
     if path.suffix == ".py":
         if len(given.names) > 1:
             raise ConfigError(f"{given.path} is one module: give {given.path}:ATTR")
@@ -145,7 +147,6 @@ def _packed(given: Target, folder: Path, limits: ArtifactLimits) -> tuple[Path, 
                 f"{given.path} goes with other files and so must have the name of a module: "
                 "rename it"
             )
-        target = folder / "packed.zip"
         pack(files, target, limits)
         return target, f"{path.stem}.zip", Entry(path.stem, attr), path.parent
     if path.suffix in {".zip", ".whl"}:
@@ -155,7 +156,10 @@ def _packed(given: Target, folder: Path, limits: ArtifactLimits) -> tuple[Path, 
             with zipfile.ZipFile(path) as archive:
                 names = {name: "" for name in archive.namelist() if not name.endswith("/")}
                 listed = [name for name in names if name.endswith(".dist-info/top_level.txt")]
-                named = _words_in(archive, listed[0]) if listed else []
+                named = list[str]()
+                if listed:
+                    with archive.open(listed[0]) as top_level:  # It may unpack to any size.
+                        named = top_level.read(_LISTED_BYTES_MAX).decode().split()
         except DAMAGED as error:
             raise ConfigError(f"{given.path} is damaged: {error}") from error
         tops = tuple(named) or tops_of(names)
@@ -164,25 +168,6 @@ def _packed(given: Target, folder: Path, limits: ArtifactLimits) -> tuple[Path, 
     raise ConfigError(
         f"{given.path} is not a program: give a .py file, a package folder, a .zip or a .whl"
     )
-
-
-def _packed_folder(
-    given: Target, folder: Path, limits: ArtifactLimits
-) -> tuple[Path, str, Entry, Path]:
-    path = given.path.resolve()
-    files, origin = files_in(path, limits), path
-    if "__init__.py" in files:
-        files, origin = {f"{path.name}/{name}": each for name, each in files.items()}, path.parent
-    tops = tops_of(files)
-    entry = entry_of(files, given.names, tops=tops, shown=str(given.path))
-    target = folder / "packed.zip"
-    pack(files, target, limits)
-    return target, f"{path.name}.zip", entry, origin
-
-
-def _words_in(archive: zipfile.ZipFile, name: str) -> list[str]:
-    with archive.open(name) as file:  # It may unpack to more than there is memory.
-        return file.read(_LISTED_BYTES_MAX).decode().split()
 
 
 # -- what a file imports ---------------------------------------------------------------------

@@ -17,19 +17,15 @@ _LOOK_S: Final = 1.0
 class StateMachine(Protocol):
     """The state that the entries of a log lead to."""
 
-    def apply(self, record: bytes, /) -> object:
-        """Apply one record to the state."""
-        ...
+    def apply(self, record: bytes, /) -> object: ...
 
-    def restore(self, state: bytes, /) -> None:
-        """Replace the state by one of `to_bytes`."""
-        ...
+    def restore(self, state: bytes, /) -> None: ...
 
     def to_bytes(self, version: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class MemberStatus:
     """The knowledge of one master of the others: who leads in which term, and who is a member."""
 
     role: ReplicaRole = "follower"
@@ -40,7 +36,6 @@ class Standing:
     committed: int = 0
 
     def gauges(self) -> dict[str, float]:
-        """Return the standing as metrics, by their names in `metrics.catalogue`."""
         return {
             "gearpy_master_term": float(self.term),
             "gearpy_master_leads": float(self.role == "leader"),
@@ -141,7 +136,6 @@ class ReplicatedLog:
 def ask_replica(
     replica: Ref[Any], system: ActorSystem, make: Callable[[Reply], object], timeout_s: float
 ) -> Any:
-    """Return the outcome of a question, as `Confirm`, which is made with its reply."""
     reply = Reply()
     try:
         replica.tell(make(reply))
@@ -153,7 +147,6 @@ def ask_replica(
 def await_reply(
     reply: Reply, replica: Ref[Any], system: ActorSystem, timeout_s: float = 1e9
 ) -> Any:
-    """Wait for an outcome, and return it; a replica that has ended gives none."""
     waited_s = 0.0
     while not system.wait(reply, min(_LOOK_S, timeout_s)):
         waited_s += _LOOK_S

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never
@@ -18,13 +18,12 @@ from gearpy.cluster.quorum.log import (
     Inspect,
     LookAround,
     MemberChange,
+    MemberStatus,
     Propose,
     ReplicatedLog,
-    Standing,
     StateMachine,
     lost,
 )
-from gearpy.cluster.quorum.mail import PartsTaken, parts_of
 from gearpy.core.base.versions import MASTERS, CommonVersion
 from gearpy.core.consensus.actions import (
     ApplyEntry,
@@ -36,6 +35,7 @@ from gearpy.core.consensus.actions import (
     Transmit,
 )
 from gearpy.core.consensus.limits import ReplicaLimits
+from gearpy.core.consensus.messages import ReplicaMessage, decode_message, encode_message
 from gearpy.core.consensus.replica import Replica
 from gearpy.core.consensus.stored import DiskWrite, LogEntry
 from gearpy.errors import GearpyError, LeadershipLost
@@ -98,14 +98,14 @@ class ReplicaActor(BatchActor[_Message]):
         rng: "Random",
         limits: ReplicaLimits | None = None,
         versions: KnownVersions = MASTERS,
-        on_standing: Callable[[Standing], None],
+        on_status: Callable[[MemberStatus], None],
         lead: Lead,
         on_over: Callable[[LeadershipLost], None],
     ) -> None:
         self._me, self._store, self._post, self._state = me, store, post, state
         self._disks = disks
         self._rng, self._limits = rng, limits or ReplicaLimits()
-        self._on_standing, self._lead, self._on_over = on_standing, lead, on_over
+        self._on_status, self._lead, self._on_over = on_status, lead, on_over
         self._versions = versions
         self._parts = PartsTaken(versions)
         self._spoken = CommonVersion(versions)
@@ -123,7 +123,7 @@ class ReplicaActor(BatchActor[_Message]):
         self._watched: set[str] = set()
         self._lost_ms: dict[str, int] = {}
         self._away_since_ms: dict[str, int] = {}  # Wall time.
-        self._told = Standing()
+        self._told = MemberStatus()
 
     def on_start(self) -> None:
         now_ms = self.context.now_ms()
@@ -155,13 +155,13 @@ class ReplicaActor(BatchActor[_Message]):
                 self._do(actions)
             self._write_all()
 
-        if not (self._entries < SNAPSHOT_ENTRIES and self._bytes < _SNAPSHOT_BYTES):
+        if self._entries >= SNAPSHOT_ENTRIES or self._bytes >= _SNAPSHOT_BYTES:
             self._entries = self._bytes = 0
             index, now_ms = self._replica.applied_index, self.context.now_ms()
             self._do(self._replica.compact(index, self._state.to_bytes(self._written), now_ms))
             self._write_all()
 
-        self._tell_standing()
+        self._tell_status()
 
     def on_exited(self, exited: Exited) -> None:
         member = address_of(exited.ref.path.node)
@@ -201,7 +201,10 @@ class ReplicaActor(BatchActor[_Message]):
             case LookAround():
                 message.reply.set(self._looked(now_ms))
             case Inspect():
-                message.reply.set(message.read(self._state) if self._is_up_to_date else None)
+                role = self._role
+                may_know = self._is_leading if role.role == "leader" else bool(role.leader)
+                is_new = may_know and self._replica.applied_index == self._replica.commit_index
+                message.reply.set(message.read(self._state) if is_new else None)
             case MemberChange():
                 asked, reply, members = message.asked, message.reply, set(self._replica.members)
                 refusal = why_not_changed(asked, self._me, members)
@@ -219,11 +222,6 @@ class ReplicaActor(BatchActor[_Message]):
                     self._do(actions)
             case _:
                 assert_never(message)
-
-    @property
-    def _is_up_to_date(self) -> bool:
-        is_of_leader = self._is_leading if self._role.role == "leader" else bool(self._role.leader)
-        return is_of_leader and self._replica.applied_index == self._replica.commit_index
 
     def _looked(self, now_ms: int) -> MasterList:
         replica = self._replica
@@ -247,6 +245,15 @@ class ReplicaActor(BatchActor[_Message]):
         masters = tuple(sorted([own, *seen], key=lambda each: each.address))
         return MasterList(masters=masters, term=replica.term)
 
+    def _watch_others(self, now_ms: int) -> None:
+        for member in self._replica.members:
+            is_due = now_ms - self._lost_ms.get(member, -_WATCH_AGAIN_MS) >= _WATCH_AGAIN_MS
+            if member == self._me or member in self._watched or not is_due:
+                continue
+            if (ref := self._post.find(_path(member))) is not None:
+                self._watched.add(member)
+                self.context.watch(ref)
+
     def _on_part(self, part: ReplicaPart, now_ms: int) -> None:
         if not self._disks.admits(part.member, part.disk):
             if part.is_first:
@@ -264,15 +271,6 @@ class ReplicaActor(BatchActor[_Message]):
             self._lost_ms.pop(part.member, None)
             self._away_since_ms.pop(part.member, None)
             self._do(self._replica.on_message(part.member, message, now_ms))
-
-    def _watch_others(self, now_ms: int) -> None:
-        for member in self._replica.members:
-            is_due = now_ms - self._lost_ms.get(member, -_WATCH_AGAIN_MS) >= _WATCH_AGAIN_MS
-            if member == self._me or member in self._watched or not is_due:
-                continue
-            if (ref := self._post.find(_path(member))) is not None:
-                self._watched.add(member)
-                self.context.watch(ref)
 
     # -- what follows ----------------------------------------------------------------------
 
@@ -320,7 +318,7 @@ class ReplicaActor(BatchActor[_Message]):
         if is_of_mine and not self._has_led:
             self._is_leading = self._has_led = True
             _log.info("master %s leads in term %d", self._me, self._role.term)
-            self._tell_standing()
+            self._tell_status()
             state = self._state.to_bytes(self._written)
             log = ReplicatedLog(
                 state, self.context.self_ref, self.context.system, lambda: self._written
@@ -352,10 +350,10 @@ class ReplicaActor(BatchActor[_Message]):
         for reply in replies:
             reply.set_exception(lost(f"{why}; what it was asked last may have been done"))
 
-    def _tell_standing(self) -> None:
+    def _tell_status(self) -> None:
         role = self._role
         is_ready = role.role != "leader" or self._is_leading
-        standing = Standing(
+        status = MemberStatus(
             role=role.role if is_ready else "candidate",
             term=role.term,
             leader=role.leader if is_ready else "",
@@ -363,11 +361,11 @@ class ReplicaActor(BatchActor[_Message]):
             applied=self._replica.applied_index,
             committed=self._replica.commit_index,
         )
-        if self._led is not None and standing.members != self._told.members:
-            self._led.on_members(standing.members)
-        if standing != self._told:
-            self._told = standing
-            self._on_standing(standing)
+        if self._led is not None and status.members != self._told.members:
+            self._led.on_members(status.members)
+        if status != self._told:
+            self._told = status
+            self._on_status(status)
 
 
 def _path(member: str) -> ActorPath:
@@ -375,7 +373,6 @@ def _path(member: str) -> ActorPath:
 
 
 def why_not_changed(asked: ChangeMasters, me: str, members: AbstractSet[str]) -> str:
-    """Return why a change of the masters makes no sense, or an empty text."""
     address, known = asked.address, ", ".join(sorted(members))
     if asked.change == "add":
         return f"{address} is one of the masters already: {known}" if address in members else ""
@@ -384,3 +381,42 @@ def why_not_changed(asked: ChangeMasters, me: str, members: AbstractSet[str]) ->
     if asked.change == "transfer" and address == me:
         return f"{address} leads already"
     return f"{address} is the only master" if len(members) == 1 else ""
+
+
+_PART_BYTES: Final = 512 << 10
+
+
+def parts_of(
+    member: str, disk: str, message: ReplicaMessage, *, version: int, speaks: int
+) -> Iterator[ReplicaPart]:
+    data = encode_message(message, version)
+    for start in range(0, len(data), _PART_BYTES):
+        end = start + _PART_BYTES
+        yield ReplicaPart(
+            member=member,
+            disk=disk,
+            part=data[start:end],
+            is_first=start == 0,
+            is_last=end >= len(data),
+            speaks=speaks,
+        )
+
+
+class PartsTaken:
+    """Puts the messages of other members together. One whose parts do not all come is dropped."""
+
+    def __init__(self, versions: KnownVersions = MASTERS) -> None:
+        self._versions = versions
+        self._begun: dict[str, bytearray] = {}
+
+    def take(self, part: ReplicaPart) -> ReplicaMessage | None:
+        if part.is_first:
+            self._begun[part.member] = bytearray()
+        data = self._begun.get(part.member)
+        if data is None:
+            return None
+        data += part.part
+        if not part.is_last:
+            return None
+        del self._begun[part.member]
+        return decode_message(bytes(data), self._versions)

@@ -1,4 +1,4 @@
-"""Opens a master's part in the log of all: its disk, its actor, and the desk for clients."""
+"""Opens a master's part in the log of all: its disk, its actor, and the gateway for clients."""
 
 import random
 from collections.abc import Callable
@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from gearpy.cluster.client.client import user_at_hand
-from gearpy.cluster.client.desk import Desk
-from gearpy.cluster.host.master_disk import disk_of
+from gearpy.cluster.client.gateway import Gateway
+from gearpy.cluster.host.about import disk_of
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.limits import transport_limits
-from gearpy.cluster.quorum.desk import MemberDesk
-from gearpy.cluster.quorum.disks import DiskBook
+from gearpy.cluster.quorum.disks import DiskBook, MemberDisks
+from gearpy.cluster.quorum.gateway import MemberGateway
 from gearpy.cluster.quorum.log import ReplicatedLog, StateMachine, ask_replica
 from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
-from gearpy.cluster.quorum.member_disks import MemberDisks
 from gearpy.cluster.quorum.spread import ProgramSpread
 from gearpy.config.schema import Config
 from gearpy.core.consensus.stored import StoredLog
@@ -31,7 +30,7 @@ from gearpy.transport.security.credentials import Credentials
 
 _LOOK_S: Final = 3.0  # For what another master has on its disk.
 #: Opens what a leader needs, and returns what answers clients then.
-Lead: TypeAlias = Callable[[int, ReplicatedLog, ArtifactDesk], Desk]
+Lead: TypeAlias = Callable[[int, ReplicatedLog, ArtifactDesk], Gateway]
 
 
 def open_member(
@@ -45,13 +44,17 @@ def open_member(
     machine: StateMachine,
     lead: Lead,
     on_over: Callable[[LeadershipLost], None],
-) -> MemberDesk:
+) -> MemberGateway:
     """Begin as one of the masters that the configuration names.
 
     With a new folder it is one of all that are named; one that ``joins`` waits to be added.
     """
     masters = config.cluster.masters
-    me = _own_name(endpoint.address, masters)
+    own = split_address(endpoint.address)
+    me = next((each for each in masters if split_address(each) == own), "")
+    if not me:
+        named = ", ".join(masters)
+        raise ConfigError(f"{endpoint.address} is not among cluster.masters, which is {named}")
     where = LocalFolder(folder, private=True)
     log = FileLog(where)
     opened.callback(log.close)
@@ -61,7 +64,7 @@ def open_member(
     credentials = Credentials.of_cluster(config)
     spread = ProgramSpread(
         artifacts,
-        lambda: [each for each in desk.standing.members if each != me],
+        lambda: [each for each in gateway.status.members if each != me],
         partial(_ask, config, credentials, timeout_s),
         timeout_s=timeout_s / 2,
     )
@@ -69,16 +72,16 @@ def open_member(
     opened.callback(endpoint.close)  # Before the log is closed: the actor writes it.
     system = endpoint.system
     artifact_desk = ArtifactDesk(artifacts, spread.refusal_of)
-    desk = MemberDesk(
+    gateway = MemberGateway(
         artifact_desk,
-        lambda make: ask_replica(desk.replica, system, make, timeout_s),
+        lambda make: ask_replica(gateway.replica, system, make, timeout_s),
         disks=MemberDisks(
             disk_of(folder.parent, folder.name, artifacts),
             partial(_ask, config, credentials, min(timeout_s, _LOOK_S)),
         ),
         admins={*config.master.admins, user_at_hand()} - {""},
     )
-    desk.replica = system.spawn(
+    gateway.replica = system.spawn(
         lambda: ReplicaActor(
             me,
             store,
@@ -86,20 +89,13 @@ def open_member(
             machine,
             disks=disks,
             rng=random.Random(),
-            on_standing=desk.on_standing,
-            lead=lambda term, log: desk.lead(lead(term, log, artifact_desk)),
+            on_status=gateway.on_status,
+            lead=lambda term, log: gateway.lead(lead(term, log, artifact_desk)),
             on_over=on_over,
         ),
         REPLICA,
     )
-    return desk
-
-
-def _own_name(address: str, masters: tuple[str, ...]) -> str:
-    for each in masters:
-        if split_address(each) == split_address(address):
-            return each
-    raise ConfigError(f"{address} is not among cluster.masters, which is {', '.join(masters)}")
+    return gateway
 
 
 def _ask(

@@ -4,11 +4,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Final
 
 from gearpy.cluster.programs.upload import Uploadable, send
-from gearpy.cluster.quorum.member_disks import AskMember
+from gearpy.cluster.quorum.disks import AskMember
 from gearpy.errors import GearpyError
 from gearpy.messages.client import Artifact, ArtifactStored, HasArtifact
 from gearpy.storage.artifacts import ArtifactStore
@@ -74,7 +74,11 @@ class ProgramSpread:
         count = 0
         try:
             for each in as_completed(sending, self._timeout_s):
-                count += _succeeded(each)
+                error = each.exception()
+                if isinstance(error, GearpyError | OSError):
+                    _log.warning("a master did not take a program: %s", error)
+                else:
+                    count += each.result()
                 if count >= wanted:
                     break
         except TimeoutError:
@@ -93,11 +97,3 @@ class ProgramSpread:
         size = self._store.size(sha256)
         send(ask, Uploadable(artifact=artifact, path=path, size=size, origin=path))
         return True
-
-
-def _succeeded(done: "Future[bool]") -> bool:
-    error = done.exception()
-    if isinstance(error, GearpyError | OSError):
-        _log.warning("a master did not take a program: %s", error)
-        return False
-    return done.result()

@@ -29,7 +29,6 @@ from gearpy.storage.archives import ArtifactLimits
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.rejects import OnError
 from gearpy.task.api.snapshots import TaskResume
-from gearpy.task.runtime.recording import Recording
 from gearpy.task.runtime.rerun import Rerun, RerunClock, RerunOutput
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.loop.coroutines import CoroutineThread
@@ -56,11 +55,7 @@ class Wanted:
 
 @dataclass(slots=True)
 class RerunSide:
-    """A program of which tasks run again, and what has come of it.
-
-    Attributes:
-        seconds: the time that its tasks took, without that for the comparison.
-    """
+    """A program of which tasks run again, and what has come of it."""
 
     program: str = ""
     seconds: float = 0.0
@@ -69,7 +64,6 @@ class RerunSide:
     rejected: ErrorCard | None = None
 
     def do(self, rerun: Rerun, work: Callable[[], object]) -> float:
-        """Have a task work, unless one has failed; return the seconds that it took."""
         if self.error is not None:
             return 0.0
         began_s, rejects = time.perf_counter(), rerun.rejects
@@ -116,7 +110,6 @@ class TaskAgain:
     Args:
         wanted: a task and the epoch behind which it is to begin, and the one in which to end; or
             a record in quarantine.
-        configured: makes the configuration of this process, with settings ``KEY=VALUE``.
     """
 
     def __init__(
@@ -131,25 +124,17 @@ class TaskAgain:
         self._app_id = app_id
         self._wanted = wanted
 
-        number = wanted.record
-        if number is None:
-            self._record = None
-        else:
-            self._record = self._client.ask(
-                ListQuarantined(app_id=self._app_id, numbers=(number,))
-            ).records[0]
-
-        self._store, self._prefix = client.store(app_id)
-
-        if self._record is None:
-            assert self._wanted.task is not None, "a task, or a record"
-            self.task = self._wanted.task
-        else:
+        self._record: QuarantinedRecord | None = None
+        task = wanted.task
+        if (number := wanted.record) is not None:
+            asked = ListQuarantined(app_id=app_id, numbers=(number,))
+            self._record = client.ask(asked).records[0]
             task = task_of(self._record.error.task)
             if task is None:
-                raise ConfigError(f"record {self._record.number} does not say which task it is of")
-            self.task = task
-
+                raise ConfigError(f"record {number} does not say which task it is of")
+        assert task is not None, "a task, or a record"
+        self.task = task
+        self._store, self._prefix = client.store(app_id)
         self.after = 0  #: The epoch whose state it has, when it has run.
         self._stored = StoredTask(self._store, self._prefix, self.task)
         self._config = configured(*(f"{k}={v}" for k, v in self._stored.config.items()))
@@ -158,7 +143,6 @@ class TaskAgain:
 
     @contextmanager
     def program(self) -> Iterator[StreamApplication]:
-        """Fetch the program and load it; its modules are dropped at the end."""
         artifact = program_of(self._client, self._app_id, self._version())
         with programs(  # Under their own names, for a debugger.
             self._client, self._app_id, self._config, artifact, own_process=True, use="gear debug"
@@ -211,7 +195,20 @@ class TaskAgain:
                 outcome.do(rerun, lambda: rerun.inject(record.value, record.event_time_ms))
             return outcome
         if application.dag.upstream_tasks(self.task):
-            return self._run_recorded(application)
+            path = self._path or self._find_path()
+            recordings = self._stored.recordings(path)
+            policy = kept_policy(self._config.application.on_error)
+            begin, end = recordings[0].first, recordings[-1].epoch
+            name = f"epoch {end}" if begin == end else f"epochs {begin} to {end}"
+            outcome = RerunOutcome(
+                input=f"recorded input of {name}",
+                failed_then=recordings[-1].failed,
+                cut=next((each.cut for each in recordings if each.cut), ""),
+            )
+            after = path.after or 0
+            with self._again(outcome, application, after, policy, first=begin) as (rerun, _):
+                outcome.do(rerun, lambda: rerun.run(recordings))
+            return outcome
         if processor.source is None or not processor.source.replayable:
             raise ConfigError(
                 f"task {self.task} ({processor.name}) reads a source that cannot be read again "
@@ -223,20 +220,6 @@ class TaskAgain:
         return application.processors[ProcessorId(self.task.processor)].name
 
     # -- three kinds of input --------------------------------------------------------------
-
-    def _run_recorded(self, application: StreamApplication) -> RerunOutcome:
-        path = self._path or self._find_path()
-        recordings = self._stored.recordings(path)
-        policy = kept_policy(self._config.application.on_error)
-        outcome = RerunOutcome(
-            input=f"recorded input of {_epochs(recordings)}",
-            failed_then=recordings[-1].failed,
-            cut=next((each.cut for each in recordings if each.cut), ""),
-        )
-        epoch, first = path.after or 0, recordings[0].first
-        with self._again(outcome, application, epoch, policy, first=first) as (rerun, _):
-            outcome.do(rerun, lambda: rerun.run(recordings))
-        return outcome
 
     def _run_source(self, application: StreamApplication) -> RerunOutcome:
         epoch, until = self._source_epoch(), self._wanted.until
@@ -297,7 +280,6 @@ class TaskAgain:
     # -- the version of the program --------------------------------------------------------
 
     def _version(self) -> ProgramVersion | None:
-        """Return the version whose input and state the task gets; None if there is only one."""
         versions = self._stored.versions
         if self._record is not None:
             version = versions.on_state(self._epoch_of(self._record))
@@ -330,7 +312,6 @@ class TaskAgain:
     # -- what is wanted --------------------------------------------------------------------
 
     def _recorded(self) -> RerunPath | None:
-        """Return the recordings that are wanted; None if there are none, or they are not needed."""
         if self._record is not None:
             return None
         try:
@@ -365,7 +346,6 @@ def kept_policy(on_error: OnError) -> OnError:
 
 
 def program_of(client: ClusterClient, app_id: AppId, version: ProgramVersion | None) -> Artifact:
-    """Return the program of a version of an application; None: as it was submitted."""
     artifact = (
         client.ask(GetSubmission(app_id=app_id)).artifact if version is None else version.artifact
     )
@@ -386,7 +366,6 @@ def programs(
     use: str,
     own_process: bool = False,
 ) -> Iterator[tuple[StreamApplication, ...]]:
-    """Fetch programs and load them side by side; their modules are dropped at the end."""
     loader, limits = ApplicationLoader(own_process=own_process), ArtifactLimits.of(config.artifact)
     with (
         TemporaryDirectory(prefix="gearpy-rerun-") as folder,
@@ -413,7 +392,6 @@ def rerun_of(
     clock: RerunClock,
     on_error: OnError,
 ) -> Rerun:
-    """Make a task that is to run again, with its state before an epoch; it is not open yet."""
     woken = threading.Event()
     factory = RunnerFactory(
         application=with_serializers(application, place.config),
@@ -461,16 +439,10 @@ class _Enough:
 
 
 def task_of(text: str) -> TaskId | None:
-    """Return the task of a text such as ``2.0``; None if it is none."""
     processor, _, index = text.partition(".")
     if processor.isdecimal() and index.isdecimal():
         return TaskId(int(processor), int(index))
     return None
-
-
-def _epochs(recordings: list[Recording]) -> str:
-    first, last = recordings[0].first, recordings[-1].epoch
-    return f"epoch {last}" if first == last else f"epochs {first} to {last}"
 
 
 def _wait(woken: threading.Event) -> bool:

@@ -73,8 +73,6 @@ class ShadowReport:
     """The outcome of a shadow: how the outputs of two versions compare.
 
     Attributes:
-        step: what was compared: the steps of one chain.
-        now, then: the version of the application, and the other one.
         notes: what a reader should know, such as input that was left out.
     """
 
@@ -113,9 +111,6 @@ class Shadow:
     It takes what the tasks of the step have taken, which must be recorded, with the state that
     they had; the version that runs does the same once more beside it. Nothing is shown, and the
     application does nothing for it but record.
-
-    Args:
-        configured: makes the configuration of this process, with settings ``KEY=VALUE``.
     """
 
     def __init__(
@@ -147,7 +142,7 @@ class Shadow:
         stored = StoredTask(store, prefix, TaskId(0, 0))
         config = self._configured(*(f"{k}={v}" for k, v in stored.config.items()))
         before = program_of(self._client, self._app_id, stored.versions.current)
-        after = replace(self._artifact, scale=before.scale)  # So it has as many tasks.
+        after = replace(self._artifact, scale=before.scale)  # It must have as many tasks.
         use = "gear app shadow"
         with programs(self._client, self._app_id, config, before, after, use=use) as (then, now):
             pid = _processor(then.dag, now.dag, self._step)
@@ -211,12 +206,11 @@ class _ShadowedTask:
         self._place = place
         self._report = report
         self._at: RecordedName | None = None  # The newest that was compared.
-        self._first = 0  # Of the first one of its attempt, its epoch; and so many since.
+        self._first = 0  # The first epoch of its attempt.
         self._compared = 0
         self._sides: list[tuple[RerunSide, Rerun, KeptOutput]] = []
 
     def go_on(self) -> bool:
-        """Compare what was recorded meanwhile; return whether there was anything."""
         store, prefix = self._place.client.store(self._place.rerun.app_id)
         stored = StoredTask(store, prefix, self._task)
         self.stored = max(stored.epochs, default=0)

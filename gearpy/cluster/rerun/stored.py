@@ -39,6 +39,7 @@ class StoredTask:
         self._prefix = prefix
         self.task = task
         self._stored = StoredEpochs(checkpoints, prefix)
+        self.versions = Versions(self._stored.state)
         self._manifests = [
             each
             for each in self._stored
@@ -48,11 +49,6 @@ class StoredTask:
     @property
     def epochs(self) -> list[int]:
         return sorted(each.epoch for each in self._manifests)
-
-    @property
-    def versions(self) -> Versions:
-        """The versions of the program; none if it was not changed since it was submitted."""
-        return Versions(self._stored.state)
 
     @property
     def config(self) -> dict[str, str]:
@@ -79,13 +75,14 @@ class StoredTask:
             yield KeptState(epoch=epoch, resume=TaskResume(head=head, sections=sections))
 
     def path(self, *, after: int | None, until: int | None) -> RerunPath:
-        found = [each for each in map(RecordedName.parse, self._names()) if each is not None]
-        mine = [each for each in found if each.task == self.task]
-        return rerun_path(mine, self.epochs, after=after, until=until)
+        return rerun_path(self._recorded(), self.epochs, after=after, until=until)
 
     def following(self, at: RecordedName | None) -> RerunPath | None:
+        return following(self._recorded(), self.epochs, at)
+
+    def _recorded(self) -> list[RecordedName]:
         found = [each for each in map(RecordedName.parse, self._names()) if each is not None]
-        return following([each for each in found if each.task == self.task], self.epochs, at)
+        return [each for each in found if each.task == self.task]
 
     def recordings(self, path: RerunPath) -> list[Recording]:
         by_name = {name.rpartition("/")[2]: name for name in self._names()}

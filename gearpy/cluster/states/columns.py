@@ -30,10 +30,10 @@ _INT: Final = Struct(">Q")
 _INT_TAG: Final = b"i"
 _TEXT_TAG: Final = b"s"
 _TAG: Final = itemgetter(slice(1))
-_END: Final = (1 << 31) - 1  # Of a slice: behind each cell.
+_END: Final = (1 << 31) - 1  # It lies behind each cell.
 _HALF: Final = 1 << 63
 _ARRAY: Final = Struct(">BI")
-_ARRAY_TAG: Final = 0xDD  # Of a list in msgpack, however large.
+_ARRAY_TAG: Final = 0xDD  # It stands for a list of any size.
 _JOINED: Final = frozenset({"msgpack", "int", "float", "str"})  # Coders whose values are msgpack.
 _NONE: Final = type(None)
 _PLAIN: Final = frozenset({str, int, bytes, bool, float, _NONE})
@@ -56,7 +56,6 @@ class ShownClasses(RecordRegistry):
         self._known = known
 
     def find(self, name: str, fingerprint: int) -> RecordType:
-        """Return the class of this name; one that stands for it if there is none here."""
         try:
             return self._known.find(name, fingerprint)
         except ProtocolError:
@@ -141,76 +140,55 @@ class StateColumns:
         of a value.
         """
         try:
-            return self._table()
+            keys, values, expires = self._keys_and_values()
+            columns = {**_named("key", keys), **self._namespaces()}
+            columns |= self._entries_and_values(values)
+            if expires:
+                columns["expires_ms"] = pa.array(expires, pa.int64())
+            parts = [each for each in self._parts if each.size]
+            groups = [None if each.group >= KEY_GROUPS else each.group for each in parts]
+            ends = pa.array(accumulate(each.size for each in parts), pa.int64())
+            runs = pa.RunEndEncodedArray.from_arrays(ends, pa.array(groups, pa.int32()))
+            columns["key_group"] = pc.run_end_decode(runs)
+            return pa.table(columns)
         except MALFORMED as error:
             raise ProtocolError(f"state {self.tag.name!r} is malformed: {error}") from error
 
-    def _table(self) -> pa.Table:
-        expires = list[int]()
-        keys: Sequence[Any] | pa.Array
-        values: Sequence[Any] | pa.Array
-        if (numbers := (numbers_of(self._cell_values) if self._is_msgpack else None)) is not None:
-            keys, values = self._stored_keys(), numbers
-        elif self._joins_values:
-            keys, values = self._stored_keys(), self._joined_values()
-        else:
-            stored = self._values or _listed(self._cell_values)
-            if self.tag.expires:
-                expires = list(map(expires_ms_of, stored))
-                stored = list(map(value_of, stored))
-            keys, values = self._keys_and_values(stored)
-        columns = dict[str, pa.Array]()
-        columns |= _named("key", keys)
-        columns |= self._namespaces()
-        columns |= self._entries_and_values(values)
-        if expires:
-            columns["expires_ms"] = pa.array(expires, pa.int64())
-        parts = [each for each in self._parts if each.size]
-        groups = [None if each.group >= KEY_GROUPS else each.group for each in parts]
-        ends = pa.array(accumulate(each.size for each in parts), pa.int64())
-        runs = pa.RunEndEncodedArray.from_arrays(ends, pa.array(groups, pa.int32()))
-        columns["key_group"] = pc.run_end_decode(runs)
-        return pa.table(columns)
-
-    @property
-    def _is_msgpack(self) -> bool:
-        return not (self._values or self.tag.expires) and self.tag.coder in _JOINED
-
-    @property
-    def _joins_values(self) -> bool:
-        if not self._is_msgpack or self.tag.kind != "bulk":
-            return self._is_msgpack
-        with_key = (pc.starts_with(each, WITH_KEY[:1]) for each in self._cell_values)
-        return not any(pc.any(each).as_py() for each in with_key)
-
-    def _joined_values(self) -> list[Any]:
-        head = _ARRAY.pack(_ARRAY_TAG, len(self))
-        bodies = [memoryview(each.buffers()[2])[: _end_of(each)] for each in self._cell_values]
-        return list(ValueDecoder(self._classes).unpack(b"".join([head, *bodies])))
-
-    def _rests(self) -> list[bytes]:
-        return self._keys or _listed(self._cell_keys)
+    def _keys_and_values(self) -> tuple[Any, Any, list[int]]:
+        """Return keys, values and when they expire; at once, if their form allows it."""
+        is_bulk = self.tag.kind == "bulk"
+        if not (self._values or self.tag.expires) and self.tag.coder in _JOINED:
+            if (numbers := numbers_of(self._cell_values)) is not None:
+                return self._stored_keys(), numbers, []
+            with_key = (pc.starts_with(each, WITH_KEY[:1]) for each in self._cell_values)
+            if not (is_bulk and any(pc.any(each).as_py() for each in with_key)):
+                head = _ARRAY.pack(_ARRAY_TAG, len(self))
+                bodies = [memoryview(v.buffers()[2])[: _end_of(v)] for v in self._cell_values]
+                found = ValueDecoder(self._classes).unpack(b"".join([head, *bodies]))
+                return self._stored_keys(), list(found), []
+        stored, expires = self._values or _listed(self._cell_values), list[int]()
+        if self.tag.expires:
+            expires = list(map(expires_ms_of, stored))
+            stored = list(map(value_of, stored))
+        if not is_bulk or WITH_KEY[:1] not in set(map(_TAG, stored)):
+            return self._stored_keys(), self._decoded(stored), expires
+        # Keys that their bytes do not give back exactly stand before the values.
+        pairs = [each[:1] == WITH_KEY[:1] for each in stored]
+        decoded = self._decoded(
+            [each[1:] if is_pair else each for each, is_pair in zip(stored, pairs, strict=True)]
+        )
+        keys, values, rests = list[Any](), list[Any](), self._keys or _listed(self._cell_keys)
+        for key, each, is_pair in zip(rests, decoded, pairs, strict=True):
+            keys.append(each[0] if is_pair else decode_key(key, self._classes))
+            values.append(each[1] if is_pair else each)
+        return keys, values, expires
 
     def _stored_keys(self) -> Any:
         if self._cell_keys:
             column = _column_of(pa.chunked_array(self._cell_keys))
             if column is not None:
                 return column
-        return self._decoded_keys(self._rests())
-
-    def _keys_and_values(self, stored: list[bytes]) -> tuple[Any, list[Any]]:
-        if self.tag.kind != "bulk" or WITH_KEY[:1] not in set(map(_TAG, stored)):
-            return self._stored_keys(), self._decoded(stored)
-        # Keys that their bytes do not give back exactly stand before the values.
-        with_key = [each[:1] == WITH_KEY[:1] for each in stored]
-        found = self._decoded(
-            [each[1:] if is_pair else each for each, is_pair in zip(stored, with_key, strict=True)]
-        )
-        keys, values = list[Any](), list[Any]()
-        for key, each, is_pair in zip(self._rests(), found, with_key, strict=True):
-            keys.append(each[0] if is_pair else decode_key(key, self._classes))
-            values.append(each[1] if is_pair else each)
-        return keys, values
+        return self._decoded_keys(self._keys or _listed(self._cell_keys))
 
     def _namespaces(self) -> dict[str, pa.Array]:
         if all(each.namespace == NO_NAMESPACE for each in self._parts):
@@ -282,10 +260,7 @@ def _listed(stored: Iterable[pa.Array]) -> list[bytes]:
 
 
 def _column_of(stored: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
-    """Return keys as a column, without a Python object for each.
-
-    None unless all are texts, or all are ints of 64 bits.
-    """
+    """Return keys as a column, without a Python object for each."""
     tag = next(
         (tag for tag in (_TEXT_TAG, _INT_TAG) if bool(pc.all(pc.starts_with(stored, tag)).as_py())),
         None,
@@ -313,16 +288,14 @@ def _namespace_of(table: bytes) -> bytes:
 
 
 def _named(name: str, cells: Sequence[Any] | pa.Array) -> dict[str, pa.Array]:
-    """Return cells as a column; if there is no type for all of them, as text, named so.
-
-    Values of several fields are structs, tuples with the fields ``f0``, ``f1``.
-    """
+    """Return cells as a column; if there is no type for all of them, as text, named so."""
     if isinstance(cells, pa.Array | pa.ChunkedArray):
         return {name: cells}
     try:
         return {name: _array(cells)}
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return {f"{name}_json": pa.array([_text(each) for each in cells], pa.string())}
+        texts = [None if e is None else json.dumps(plain(e), ensure_ascii=False) for e in cells]
+        return {f"{name}_json": pa.array(texts, pa.string())}
 
 
 def _array(cells: Sequence[Any]) -> pa.Array:
@@ -368,12 +341,7 @@ def _structs(rows: list[Any], cells: Sequence[Any]) -> pa.Array:
     return pa.StructArray.from_arrays(arrays, names, mask=mask)
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None else json.dumps(plain(value), ensure_ascii=False)
-
-
 def tables_of(parts: Iterable[Part], classes: RecordRegistry) -> list[StateColumns]:
-    """Gather cells by their states, in the order of their tags."""
     found = dict[bytes, StateColumns]()
     for part in parts:
         table = table_in(part)

@@ -48,7 +48,7 @@ _FLOAT: Final = 0xCB
 _INTS: Final = dict(
     zip(range(0xCC, 0xD4), (">u1", ">u2", ">u4", ">u8", ">i1", ">i2", ">i4", ">i8"), strict=True)
 )
-_SMALL_MIN: Final = -32  # Of ints that are one byte.
+_SMALL_MIN: Final = -32  # Smaller ints take more than a byte.
 _INT_MAX: Final = (1 << 63) - 1
 
 
@@ -144,7 +144,6 @@ class _Joined:
         self.counts = heads[:, 1]
 
     def cells(self) -> _Cells | None:
-        """Return all cells, deleted ones and older ones of the same key too."""
         table = self._first_table()
         if table is None:
             return None
@@ -156,7 +155,6 @@ class _Joined:
             at = at[_at(data, "u8", at + start) == wanted]
         if len(at) != self.counts.sum():
             return None
-        data = self.data
         key_end = at + data[at - 1]
         kind = data[key_end]
         is_large = kind == _BIN_16
@@ -170,7 +168,21 @@ class _Joined:
         cells = _Cells(table, at + len(table), key_end, value, value + size, is_deleted)
         is_known = is_deleted | is_large | (kind == _BIN_8)
         is_cell = is_known & (data[at - 2] == _BIN_8) & (cells.key <= key_end)
-        return cells if is_cell.all() and self._follow(at - 2, cells.value_end) else None
+        if not is_cell.all():
+            return None
+        # Cells must fill the sections: each begins where the one before it ends.
+        begin, is_filled = at - 2, self.counts > 0
+        lasts = self.counts[is_filled].cumsum() - 1
+        firsts = lasts - self.counts[is_filled] + 1
+        ends = np.empty_like(begin)
+        ends[:-1] = begin[1:]
+        ends[lasts] = self._ends[is_filled]
+        fills = (
+            (begin[firsts] == self._begins[is_filled]).all()
+            and (cells.value_end == ends).all()
+            and (self._begins[~is_filled] == self._ends[~is_filled]).all()
+        )
+        return cells if fills else None
 
     def _first_table(self) -> bytes | None:
         if (self.counts < 0).any() or not self.counts.any():
@@ -183,20 +195,6 @@ class _Joined:
             return None
         is_taken = kind == _BIN_8 and len(table) >= _WORD and not is_collection(table)
         return table if is_taken else None
-
-    def _follow(self, begin: Any, end: Any) -> bool:
-        """Tell whether cells fill the sections: each begins where the one before it ends."""
-        is_filled = self.counts > 0
-        lasts = self.counts[is_filled].cumsum() - 1
-        firsts = lasts - self.counts[is_filled] + 1
-        ends = np.empty_like(begin)
-        ends[:-1] = begin[1:]
-        ends[lasts] = self._ends[is_filled]
-        return bool(
-            (begin[firsts] == self._begins[is_filled]).all()
-            and (end == ends).all()
-            and (self._begins[~is_filled] == self._ends[~is_filled]).all()
-        )
 
 
 def _head_of(body: bytes) -> tuple[int, int]:

@@ -74,11 +74,7 @@ class StateMoment:
 
 
 class StoredStates:
-    """Reads the keyed state of an application from its stored epochs.
-
-    Args:
-        classes: of keys and values; fields of others have numbers.
-    """
+    """Reads the keyed state of an application from its stored epochs."""
 
     def __init__(
         self, checkpoints: Checkpoints, prefix: str, *, classes: RecordRegistry = DEFAULT_REGISTRY
@@ -95,15 +91,25 @@ class StoredStates:
         self._places = next(reversed(self._graphs.values()), [])
 
     def summaries(self, epoch: int | None = None) -> list[StateSummary]:
-        """Return all states of an epoch, by step; of the newest of each region by default."""
-
         def look() -> list[StateSummary]:
             found = list[StateSummary]()
             for manifest in self._stored.find(epoch):
                 pids = {task.processor for file in manifest.chain for task in file.tasks}
                 places = [each for each in self._places if each.processor in pids]
                 for place, states in zip(places, self._states_of(manifest, places), strict=True):
-                    found += _summaries(place, states)
+                    found += (
+                        StateSummary(
+                            step=place.step.id,
+                            name=place.step.name,
+                            processor=place.processor,
+                            state=name,
+                            kind=each.tag.kind,
+                            coder=each.tag.coder,
+                            cells=len(each),
+                            size_bytes=each.size_bytes,
+                        )
+                        for name, each in _named(place, states).items()
+                    )
             return sorted(found, key=lambda each: (each.processor, each.step, each.state))
 
         return self._again(look)
@@ -123,11 +129,32 @@ class StoredStates:
     ) -> dict[str, pa.Table]:
         def look() -> dict[str, pa.Table]:
             place = self._place(step)
-            manifest = self._manifest(place, epoch)
+            kept = (
+                each
+                for each in self._stored.find(epoch)
+                if place.processor in {t.processor for file in each.chain for t in file.tasks}
+            )
+            if (manifest := next(kept, None)) is None:
+                raise ConfigError(
+                    f"{self._prefix} has no complete epoch of step {place.step.name} yet"
+                )
             (states,) = self._states_of(manifest, [place])
             columns = _named(place, states)
             wanted = _wanted(columns, state, f"step {place.step.name or place.step.id}")
-            return {name: self._table(manifest, place, name, columns[name]) for name in wanted}
+            tables = dict[str, pa.Table]()
+            for name in wanted:
+                moment = StateMoment(
+                    application=self._prefix,
+                    step=place.step.id,
+                    state=name,
+                    epoch=manifest.epoch,
+                    region=manifest.region,
+                    clock_ms=manifest.clock_ms,
+                    stored_ms=self._stored.summary(manifest).stored_ms,
+                )
+                metadata = {METADATA: json.dumps(asdict(moment))}
+                tables[name] = columns[name].table().replace_schema_metadata(metadata)
+            return tables
 
         return self._again(look)
 
@@ -147,37 +174,33 @@ class StoredStates:
             ids = ", ".join(each.step.id for each in found)
             raise ConfigError(f"several steps are {step!r}: name one by its id: {ids}")
         there = ", ".join(f"{each.step.name} ({each.step.id})" for each in places)
-        raise ConfigError(
-            f"{self._prefix} has no step {step!r} that keeps something{self._since(step)}; "
-            f"there are: {there or 'none'}; 'gear state list' shows them"
-        )
-
-    def _since(self, step: str) -> str:
-        """Return when a step was removed, as text for people; empty if there never was one."""
         had = [
             version
-            for version, places in self._graphs.items()
-            if any(step in {each.step.id, each.step.name} for each in places if each.step.keeps)
+            for version, before in self._graphs.items()
+            if any(step in {each.step.id, each.step.name} for each in before if each.step.keeps)
         ]
         later = [version for version in self._graphs if had and version > had[-1]]
-        return f": version {later[0]} has removed it" if later else ""
-
-    def _manifest(self, place: StepPlace, epoch: int | None) -> Manifest:
-        for manifest in self._stored.find(epoch):
-            tasks = {task.processor for file in manifest.chain for task in file.tasks}
-            if place.processor in tasks:
-                return manifest
-        raise ConfigError(f"{self._prefix} has no complete epoch of step {place.step.name} yet")
+        since = f": version {later[0]} has removed it" if later else ""
+        raise ConfigError(
+            f"{self._prefix} has no step {step!r} that keeps something{since}; "
+            f"there are: {there or 'none'}; 'gear state list' shows them"
+        )
 
     def _states_of(
         self, manifest: Manifest, places: Sequence[StepPlace]
     ) -> list[list[StateColumns]]:
-        """Return the states of each of some steps; their part of the files is read once."""
         own = {each.processor for each in places}
 
         def look(chain: SnapshotChain) -> list[list[StateColumns]]:
             with chain:
-                return [self._states_in(chain, each) for each in places]
+                keep_memory()
+                found = list[list[StateColumns]]()
+                for place in places:
+                    tasks = sorted(t for t in chain.tasks if t.processor == place.processor)
+                    parts = (part for task in tasks for part in _parts_of(chain, task))
+                    mine = (each for each in parts if _is_of(Tag.decode(table_in(each)), place))
+                    found.append(tables_of(mine, self._classes))
+                return found
 
         def is_own(task: TaskId) -> bool:
             return task.processor in own
@@ -186,29 +209,6 @@ class StoredStates:
             return look(SnapshotChain(self._checkpoints, manifest.chain, reads=is_own))
         except SnapshotDamaged:
             return look(self._chain(manifest))
-
-    def _states_in(self, chain: SnapshotChain, place: StepPlace) -> list[StateColumns]:
-        keep_memory()
-        tasks = sorted(each for each in chain.tasks if each.processor == place.processor)
-        parts = (part for task in tasks for part in _parts_of(chain, task))
-        return tables_of(
-            (each for each in parts if _is_of(Tag.decode(table_in(each)), place)), self._classes
-        )
-
-    def _table(
-        self, manifest: Manifest, place: StepPlace, name: str, columns: StateColumns
-    ) -> pa.Table:
-        summary = self._stored.summary(manifest)
-        moment = StateMoment(
-            application=self._prefix,
-            step=place.step.id,
-            state=name,
-            epoch=manifest.epoch,
-            region=manifest.region,
-            clock_ms=manifest.clock_ms,
-            stored_ms=summary.stored_ms,
-        )
-        return columns.table().replace_schema_metadata({METADATA: json.dumps(asdict(moment))})
 
     # -- files -----------------------------------------------------------------------------
 
@@ -285,11 +285,7 @@ def moment_of(table: pa.Table) -> StateMoment:
 def rows_of(
     table: pa.Table, *, key: str | None = None, limit: int | None = None
 ) -> tuple[list[dict[str, Any]], int]:
-    """Return the first rows of a table as JSON has them, and how many there are.
-
-    Args:
-        key: only the rows of this key: a text, or what JSON writes for another one.
-    """
+    """Return the first rows of a table as JSON has them, and how many there are."""
     if key is not None:
         keys = table.column(0).to_pylist()
         table = table.filter(
@@ -357,19 +353,3 @@ def _wanted(columns: Mapping[str, StateColumns], state: str, where: str) -> list
     if not (own or columns):
         raise ConfigError(f"{where} has kept nothing yet")
     return own or sorted(columns)
-
-
-def _summaries(place: StepPlace, states: Sequence[StateColumns]) -> list[StateSummary]:
-    return [
-        StateSummary(
-            step=place.step.id,
-            name=place.step.name,
-            processor=place.processor,
-            state=name,
-            kind=each.tag.kind,
-            coder=each.tag.coder,
-            cells=len(each),
-            size_bytes=each.size_bytes,
-        )
-        for name, each in _named(place, states).items()
-    ]

@@ -4,7 +4,7 @@ import gc
 import os
 
 if __name__ == "__main__":
-    gc.disable()  # What is loaded stays: to look for garbage in it takes an eighth of the start.
+    gc.disable()  # Looking for garbage would take an eighth of the start.
     from gearpy.cluster.processes.forker import FORK_SERVER, serve
     from gearpy.cluster.worker.child import main
 

@@ -52,17 +52,13 @@ _Key: TypeAlias = tuple[AppId, ExecutorId]
 class Launched(Protocol):
     """An executor, or app master, that was started."""
 
-    def stop(self, *, kill: bool) -> None:
-        """Ask the process to end, or kill it; returns at once, and may be called again."""
-        ...
+    def stop(self, *, kill: bool) -> None: ...
 
 
 class ExecutorLauncher(Protocol):
     """Starts executors: as threads of this process, or as processes."""
 
-    def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> Launched:
-        """Start an executor; ``on_exit`` hears once, on any thread, why; "" if as asked."""
-        ...
+    def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> Launched: ...
 
 
 def _ignore(_: object) -> None:
@@ -73,14 +69,9 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     """The settings of a worker beside its slots.
 
     Args:
-        other_masters: further addresses to look for a master at.
         reconnect_timeout_ms: it looks so long for a master that it had; then it ends.
         stop_timeout_ms: what an app master's end leaves behind is killed after so long.
         on_ready: is told, in a line for people, that a master has the worker; once.
-        on_waiting: likewise, that there is no master yet; once.
-        on_masters: is told the addresses of all masters, where there are several.
-        about: answers `DescribeWorker`, with what the worker has at that moment.
-        home: where the worker works; the next process there has the same.
     """
 
     other_masters: Sequence[ActorPath] = ()
@@ -178,8 +169,8 @@ class WorkerActor(Actor[_Message]):
         self._master = MasterWatch(post, lambda: self.context, master)
         self._search: _Search | None = None
         self._worker_id: WorkerId | None = None
-        self._cluster_id = ""  # Of the first master; it is stayed with while this process lives.
-        self._other_cluster = ""  # Of a master that was found meanwhile.
+        self._cluster_id = ""  # The first master's; it stays while this process lives.
+        self._other_cluster = ""  # A master of it was found meanwhile.
         self._running: dict[_Key, _Running] = {}
         self._unreported: deque[ExecutorExited] = deque(maxlen=_UNREPORTED_MAX)
         self._refused: deque[RunningExecutor] = deque(maxlen=_UNREPORTED_MAX)
@@ -237,7 +228,6 @@ class WorkerActor(Actor[_Message]):
         return self._process.latest(at_ms, refused)
 
     def on_exited(self, exited: Exited) -> None:
-        """Look for the lost master; care for the executors that a lost app master leaves."""
         path = exited.ref.path
         ended = self._master.on_exited(exited)
         if ended == "own":

@@ -5,10 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gearpy.actor.api import Actor
-from gearpy.cluster.app.actor_app import ActorAppMaster, ActorAppSettings
+from gearpy.cluster.app.actor_app import ActorAppMaster
 from gearpy.cluster.executor.actor_app import ActorAppExecutor
-from gearpy.cluster.net.limits import restart_policy
-from gearpy.cluster.net.masters import several_masters
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.programs.artifacts import Program, loaded_as
 from gearpy.config.schema import Config
@@ -38,12 +36,6 @@ def role(
         return lambda: ActorAppExecutor(
             launch, load=app, post=post, release=release, metrics_address=metrics_address
         )
-    settings = ActorAppSettings(
-        restarts=restart_policy(config),
-        start_timeout_ms=config.executor.start_timeout_s * 1000,
-        reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
-        masters=several_masters(config),
-    )
     return lambda: ActorAppMaster(
-        launch, settings, load=app, post=post, rng=random.Random(), release=release
+        launch, config, load=app, post=post, rng=random.Random(), release=release
     )

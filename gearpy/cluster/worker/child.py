@@ -34,10 +34,9 @@ from gearpy.cluster.processes.fork_server import ForkServer
 from gearpy.cluster.processes.forker import OWN_ORDERS
 from gearpy.cluster.processes.lifeline import hold_lifeline
 from gearpy.cluster.processes.oom import prefer_to_kill
-from gearpy.cluster.processes.spec import read_spec
+from gearpy.cluster.processes.spec import LaunchSpec, read_spec
 from gearpy.cluster.programs.artifacts import ApplicationLoader, Program, loaded_as
 from gearpy.cluster.programs.fetch import ArtifactCache
-from gearpy.cluster.worker.launch_spec import LaunchSpec
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config, ExecutorConfig
 from gearpy.errors import GearpyError, OperatorError
@@ -52,7 +51,7 @@ from gearpy.wire.connection.keys import LaunchToken
 _log = logging.getLogger(__name__)
 
 _FAILED: Final = 1
-_STOP_AGAIN: Final = 128 + signal.SIGTERM  # As shells have it.
+_STOP_AGAIN: Final = 128 + signal.SIGTERM  # Shells have it so.
 _STDIN: Final = 0
 _FOR_LIFE: Final = ExitStack()  # Nothing is closed before the process ends.
 
@@ -72,7 +71,6 @@ def main() -> NoReturn:
 
 
 def _run(spec: LaunchSpec) -> str:
-    """Run an executor or app master until it ends; return why it failed, "" if it did not."""
     config = from_overrides(spec.config)
     faulthandler.enable(all_threads=False)  # That of the crash; others hide it.
     for stream in (sys.stdout, sys.stderr):
@@ -104,9 +102,19 @@ def _run(spec: LaunchSpec) -> str:
     told = (name, os.getpid(), endpoint.node, spec.worker_node)
     _log.info("%s runs as process %d, node %s, of worker %s", *told)
     endpoint.peers.on_given_up = _end_as_given_up
-    failure = _why(exits.wait())
-    if not failure:  # Else go at once: who hears of it first would kill us, and hide the failure.
-        endpoint.peers.on_given_up = _log_given_up  # They are told that this process ends.
+    match reason := exits.wait():
+        case Failed(cause=OperatorError() as error):
+            place = f" at {error.source}" if error.source else ""
+            failure = f"{error.traceback}\n{_line(f'{error.operator}: {error.cause}{place}')}"
+        case Failed():
+            failure = f"{reason.traceback}\n{_line(str(reason))}"
+        case Killed():
+            failure = "it did not stop in time"
+        case _:
+            failure = ""
+    if not failure:  # After a failure a peer's kill would hide it.
+        told_end = partial(_log.debug, "given up while ending: %s")
+        endpoint.peers.on_given_up = told_end  # They are told that this process ends.
         endpoint.close()
     return failure
 
@@ -186,10 +194,6 @@ def limit_resources(config: ExecutorConfig) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
-def _log_given_up(reason: str) -> None:
-    _log.debug("given up while ending: %s", reason)
-
-
 def _end_as_given_up(reason: str) -> None:
     """End at once: others have gone on without this process, and must not meet it again."""
     _log.error("given up: %s", reason)
@@ -228,21 +232,8 @@ class _Sigterm:
         if self._came:
             os._exit(_STOP_AGAIN)
         self._came = True
-        # Not here: the main thread may hold any lock of ours.
+        # The main thread may hold any lock of ours.
         threading.Thread(target=self._stop, name="gearpy-stop", daemon=True).start()
-
-
-def _why(reason: ExitReason) -> str:
-    match reason:
-        case Failed(cause=OperatorError() as error):
-            place = f" at {error.source}" if error.source else ""
-            return f"{error.traceback}\n{_line(f'{error.operator}: {error.cause}{place}')}"
-        case Failed():
-            return f"{reason.traceback}\n{_line(str(reason))}"
-        case Killed():
-            return "it did not stop in time"
-        case _:
-            return ""
 
 
 def _line(text: str) -> str:
@@ -250,10 +241,7 @@ def _line(text: str) -> str:
 
 
 def _end(failure: str) -> NoReturn:
-    """End this process, even if threads of users still run.
-
-    The interpreter's own end would wait for them, and may crash under those that still run.
-    """
+    """End this process, even if threads of users still run."""
     if failure:
         sys.stderr.write(f"{failure}\n")
     for stream in (sys.stdout, sys.stderr):

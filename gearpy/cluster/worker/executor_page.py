@@ -63,11 +63,7 @@ def _measured(launch: LaunchExecutor, actor: Future[Ref[Any]]) -> ClusterSample:
 
 
 def _rule(config: Config) -> Callable[[str], bool]:
-    """Return the rule that the services have, too: who may look, by the header that is sent.
-
-    Raises:
-        ConfigError: everybody needs a token, and there is none; or their file cannot be read.
-    """
+    """Return the rule that the services have, too: who may look, by the header that is sent."""
     host = _listens_at(config)
     tokens, is_local = TokenFile(config.services.token_file), is_loopback(host)
     if not is_local and not tokens.tokens():

@@ -112,10 +112,6 @@ def runner_factory(
     now_ms: Callable[[], int] = wall_ms,
     coroutines: Coroutines | None = None,
 ) -> RunnerFactory:
-    """Return the factory of an executor's tasks; ``now_ms`` is wall time.
-
-    ``coroutines`` runs those of user code; None: on a thread of the executor.
-    """
     return RunnerFactory(
         application=application,
         output=output_limits(config),

@@ -18,8 +18,7 @@ from gearpy.cluster.host.log_home import LogHome
 from gearpy.cluster.host.logs import LogSettings, application_log
 from gearpy.cluster.processes.child_process import ChildProcess
 from gearpy.cluster.processes.fork_server import ForkServer
-from gearpy.cluster.processes.spec import encoded_spec
-from gearpy.cluster.worker.launch_spec import LaunchSpec
+from gearpy.cluster.processes.spec import LaunchSpec, encoded_spec
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config, ExecutorConfig
 from gearpy.ids import MASTER_EXECUTOR
@@ -70,7 +69,7 @@ class ProcessLauncher:
         self._own = as_overrides(settings.config)
         self._folders = WorkFolders(settings.folder)
         self._logs = LogHome(settings.logs)
-        self._lock = threading.Lock()  # Of `_children`.
+        self._lock = threading.Lock()  # It guards `_children`.
         self._children: set[ChildProcess] = set()
         make_private_folders(settings.artifacts)
         self._fork_server = (
@@ -84,7 +83,6 @@ class ProcessLauncher:
             self._fork_server.begin()
 
     def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> ChildProcess:
-        """Start a process. ``on_exit`` gets why it ended, once; "" when it was asked to."""
         keys = {**self._own, **keys_asked(message.config)}
         executor = from_overrides(keys).executor
         spec = encoded_spec(self._spec(message, keys, executor))
@@ -93,7 +91,7 @@ class ProcessLauncher:
         program, *words = self._settings.command
         logs = self._logs.of(message.cluster_id)
         if (message.executor_id, message.launch) == _FIRST:
-            logs.set_aside(message.app_id)  # Of another cluster, whose numbers were the same.
+            logs.set_aside(message.app_id)  # Another cluster had the same numbers.
         name = application_log(message.app_id, message.executor_id, message.launch)
         folder = self._folders.make(name.removesuffix(".log").replace("/", "-"))
         log = logs.open(name)

@@ -56,7 +56,6 @@ class ThreadLauncher:
     Args:
         checkpoints: where snapshots are; those in memory end with this process, as all else does.
         data: how executors reach each other: in memory, or each by its own TCP listener.
-        folder_of: returns where an uploaded artifact is unpacked; None for others.
     """
 
     def __init__(
@@ -95,7 +94,6 @@ class ThreadLauncher:
         return _LaunchedActor(self._system, ref, is_app_master)
 
     def close(self) -> None:
-        """Release the resources of killed executors."""
         for transport in self._transports:
             transport.stop()
         for dispatcher in self._dispatchers:

@@ -177,7 +177,7 @@ class Previews(ProgramStream[T]):
         self, *, first: int | None = None, last: int | None = None, timeout_s: float | None
     ) -> GatherSink:
         """Run what is before this stream, and return what has come out of it."""
-        from gearpy.cluster.embedded.peek import run_for_a_look  # noqa: PLC0415 - starts a cluster
+        from gearpy.cluster.embedded.run import run_for_a_look  # noqa: PLC0415 - starts a cluster
         from gearpy.connectors.gather import GatherSink  # noqa: PLC0415 - loads Arrow
 
         sink = GatherSink(first=first, last=last)

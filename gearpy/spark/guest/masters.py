@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from gearpy.cluster.boot.master import MEMBER_LOG
 from gearpy.cluster.boot.remote import RemoteCluster
-from gearpy.cluster.quorum.moved import check_logs, move_logs
+from gearpy.cluster.quorum.relocation import check_logs, move_logs
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ConnectionLost, GearpyError

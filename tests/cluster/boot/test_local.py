@@ -19,7 +19,7 @@ import gearpy as gp
 from gearpy.cluster.app.actor import AppMasterActor
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.checkpoints.reading import open_store
-from gearpy.cluster.checkpoints.savepoints import stored_savepoints
+from gearpy.cluster.checkpoints.stored_savepoints import stored_savepoints
 from gearpy.cluster.executor.actor import ExecutorActor
 from gearpy.cluster.master.actor import MasterActor
 from gearpy.cluster.programs.artifacts import embed

@@ -13,7 +13,7 @@ from gearpy.messages.client import (
     QuarantinedRecord,
     ReplayQuarantined,
 )
-from tests.cluster.desk_build import (
+from tests.cluster.gateway_build import (
     APP,
     APP_MASTER,
     FRAME_BYTES_MAX,

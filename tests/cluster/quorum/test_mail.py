@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gearpy.cluster.quorum.mail import PartsTaken, parts_of
+from gearpy.cluster.quorum.member import PartsTaken, parts_of
 from gearpy.core.consensus.fence import TermFence
 from gearpy.core.consensus.messages import AppendEntries, ReplicaMessage, TakeOver
 from gearpy.core.consensus.stored import LogEntry

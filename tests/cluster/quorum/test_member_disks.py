@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gearpy.cluster.quorum.member_disks import MemberDisks
+from gearpy.cluster.quorum.disks import MemberDisks
 from gearpy.errors import ConnectionLost
 from gearpy.messages.client import Refused
 from gearpy.messages.masters import GetMasterDisk, MasterDisk, MasterList, MasterSummary

@@ -19,8 +19,7 @@ from gearpy.cluster.host.logs import LogSettings
 from gearpy.cluster.processes.child_process import TAIL_BYTES, ChildProcess, exit_cause
 from gearpy.cluster.processes.fork_server import UNKNOWN_CODE
 from gearpy.cluster.processes.oom import OomKills
-from gearpy.cluster.processes.spec import encoded_spec, read_spec
-from gearpy.cluster.worker.launch_spec import LaunchSpec
+from gearpy.cluster.processes.spec import LaunchSpec, encoded_spec, read_spec
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ProtocolError
@@ -47,7 +46,7 @@ from functools import partial
 from gearpy.cluster.processes.fork_server import UNKNOWN_CODE
 from gearpy.cluster.processes.spec import read_spec
 from gearpy.cluster.processes.lifeline import hold_lifeline
-from gearpy.cluster.worker.launch_spec import LaunchSpec
+from gearpy.cluster.processes.spec import LaunchSpec
 spec = read_spec(partial(os.read, 0), LaunchSpec)
 """
 SLEEP: Final = "signal.sigwait({signal.SIGUSR1})\n"

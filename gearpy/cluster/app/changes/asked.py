@@ -31,8 +31,6 @@ class AskedChanges:
 
     Who asks again with the same key gets what became of it, for as long as it is kept.
 
-    Runs on: the app master's turns.
-
     Args:
         in_turn: see `InTurn`; None: programs are loaded in the turn that asks for it.
     """
@@ -51,7 +49,7 @@ class AskedChanges:
         """Return what became of a change that was asked for before; None if it was not."""
         key = message.key or message
         if key not in self._loading:
-            # Who gives no key may well mean another one, the next time.
+            # Without a key the next one may be another change.
             return self._answers.get(key) if message.key else self._answers.pop(key, None)
         if message.key:
             lasts_ms = self._now_ms() - self._loading[key]
@@ -68,7 +66,6 @@ class AskedChanges:
         compared: Artifact | None,
         decide: Callable[[Loaded], ChangeAnswer],
     ) -> ChangeAnswer | ProgramLoading:
-        """Load a program, then have it decided on; return a decision that is there at once."""
         if len(self._loading) >= _AT_ONCE_MAX:
             return Refused(
                 reason=f"{_AT_ONCE_MAX} programs are being loaded for application {self._app_id} "

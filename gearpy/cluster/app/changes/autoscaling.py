@@ -15,10 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class AppAutoscale:
-    """Asks for changes of one application as its `Autoscale` decides.
-
-    Runs on: the app master's turns.
-    """
+    """Asks for changes of one application as its `Autoscale` decides."""
 
     def __init__(self, app_id: AppId, *, wall_ms: Callable[[], int]) -> None:
         self._app_id = app_id
@@ -40,7 +37,6 @@ class AppAutoscale:
     def on_tick(
         self, core: ApplicationCore, metrics: AppMetrics, now_ms: int
     ) -> UpdateApplication | None:
-        """Return the change to ask for, if it is time for one; again until it is answered."""
         if self._asked is not None:
             return self._asked
         scaler = self._scaler

@@ -33,7 +33,12 @@ def move_logs(folders: Sequence[Path], members: Sequence[str]) -> None:
     if not check_logs(folders):
         return
     with ExitStack() as opened:
-        logs = [_opened(each, opened) for each in folders]
+        logs = list[FileLog]()
+        for folder in folders:
+            place = LocalFolder(folder, private=True)
+            logs.append(FileLog(place))
+            opened.callback(logs[-1].close)
+            DiskBook(place, is_new=True)  # A folder that was lost has a new name from now on.
         stores = [ReplicaStore(log, StoredLog()) for log in logs]
         newest = moved([each.stored for each in stores], members)
         for log in logs:
@@ -41,8 +46,14 @@ def move_logs(folders: Sequence[Path], members: Sequence[str]) -> None:
 
 
 def moved(logs: Sequence[StoredLog], members: Sequence[str]) -> StoredLog:
-    """Return a log that goes on from these with other members, in a term that nobody led in."""
-    log, term = max(logs, key=_reach), max(each.term for each in logs) + 1
+    reaches = [
+        (
+            each.entries[-1].term if each.entries else each.base_term,
+            each.base_index + len(each.entries),
+        )
+        for each in logs
+    ]
+    log, term = logs[reaches.index(max(reaches))], max(each.term for each in logs) + 1
     entries = [*log.entries, LogEntry(term=term, members=tuple(sorted(members)))]
     return StoredLog(
         term=term,
@@ -51,16 +62,3 @@ def moved(logs: Sequence[StoredLog], members: Sequence[str]) -> StoredLog:
         base_term=log.base_term,
         entries=entries,
     )
-
-
-def _reach(log: StoredLog) -> tuple[int, int]:
-    last_term = log.entries[-1].term if log.entries else log.base_term
-    return last_term, log.base_index + len(log.entries)
-
-
-def _opened(folder: Path, opened: ExitStack) -> FileLog:
-    place = LocalFolder(folder, private=True)
-    log = FileLog(place)
-    opened.callback(log.close)
-    DiskBook(place, is_new=True)  # A folder that was lost has a new name from now on.
-    return log

@@ -9,7 +9,11 @@ from typer.testing import CliRunner
 from gearpy.cli.main import app
 from gearpy.cluster.checkpoints.changing import check_unused
 from gearpy.cluster.checkpoints.resuming import resume_point, shown_since
-from gearpy.cluster.checkpoints.savepoints import drop_savepoint, find_savepoint, stored_savepoints
+from gearpy.cluster.checkpoints.stored_savepoints import (
+    drop_savepoint,
+    find_savepoint,
+    stored_savepoints,
+)
 from gearpy.config.load import from_overrides
 from gearpy.core.coordinator.savepoints import Savepoint
 from gearpy.core.coordinator.views import ApplicationView, DagVersion, EpochManifests

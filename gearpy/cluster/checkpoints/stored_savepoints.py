@@ -25,7 +25,6 @@ class StoredSavepoint:
 def stored_savepoints(
     checkpoints: Checkpoints, cluster: str | None = None, *, name: str = ""
 ) -> list[StoredSavepoint]:
-    """Return the savepoints in a store, the oldest first; damaged ones are passed over."""
     found = [
         StoredSavepoint(prefix=prefix, savepoint=each)
         for prefix in stored_prefixes(checkpoints, cluster or "")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gearpy.cluster.client.desk import Desk
+from gearpy.cluster.client.gateway import Gateway
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
 from gearpy.ids import AppId, ExecutorId, TaskId, WorkerId
 from gearpy.messages.app import InjectRecord, StepDone
@@ -63,7 +63,7 @@ from gearpy.messages.metrics import (
 from gearpy.messages.summaries import ApplicationDetail, ApplicationStatus, ErrorCard
 from gearpy.wire.codec import encode_control
 from gearpy.wire.connection.keys import CLUSTER, Principal
-from tests.cluster.desk_build import APP, APP_MASTER, ARTIFACT, World, measured, raising
+from tests.cluster.gateway_build import APP, APP_MASTER, ARTIFACT, World, measured, raising
 
 OTHER = AppId(4)
 
@@ -99,7 +99,7 @@ def test_every_message_for_clients_is_tried_here() -> None:
 def test_the_application_of_another_is_not_changed(world: World, change: Any) -> None:
     noted: list[tuple[str, ...]] = []
     world.master.user = "ann"
-    world.desk = Desk(
+    world.desk = Gateway(
         world.master.ask, world.post, admins=["ops"], note_action=lambda *said: noted.append(said)
     )
     ben = change(app_id=APP, by=Asker(user="ben", address="10.0.0.7"))
@@ -120,7 +120,7 @@ def test_the_application_of_another_is_not_changed(world: World, change: Any) ->
 def test_a_worker_is_drained_for_admins_only(world: World) -> None:
     """It runs applications of many users; and who has asked is noted."""
     noted: list[tuple[str, ...]] = []
-    world.desk = Desk(
+    world.desk = Gateway(
         world.master.ask, world.post, admins=["ops"], note_action=lambda *said: noted.append(said)
     )
     world.add_worker(2, lambda _: WorkerDrains(executors=3))
@@ -142,7 +142,9 @@ def test_a_worker_is_drained_for_admins_only(world: World) -> None:
 
 def test_changes_are_noted_by_the_commands_that_ask_for_them(world: World) -> None:
     noted: list[str] = []
-    world.desk = Desk(world.master.ask, world.post, note_action=lambda *said: noted.append(said[1]))
+    world.desk = Gateway(
+        world.master.ask, world.post, note_action=lambda *said: noted.append(said[1])
+    )
     by = Asker(is_admin=True)
 
     world.answer(UpdateApplication(app_id=APP, artifact=ARTIFACT, by=by))
@@ -158,7 +160,7 @@ def test_alerts_are_those_that_the_master_follows(world: World) -> None:
     alert = FiringAlert(
         app_id=APP, name="a", rule="restarts", level="warn", since_ms=1, text="too many"
     )
-    world.desk = Desk(world.master.ask, world.post, alerts=lambda: (alert,))
+    world.desk = Gateway(world.master.ask, world.post, alerts=lambda: (alert,))
 
     assert world.answer(GetAlerts()) == AlertList(alerts=(alert,))
 
@@ -173,7 +175,7 @@ def test_artifacts_are_answered_for_by_their_store(world: World) -> None:
 
 
 def test_a_cluster_without_a_store_takes_no_uploads(world: World) -> None:
-    world.desk = Desk(world.master.ask, world.post)
+    world.desk = Gateway(world.master.ask, world.post)
 
     assert "takes no uploads" in world.refusal(HasArtifact(sha256="ab"))
 
@@ -344,7 +346,7 @@ def test_workers_that_hang_cost_a_bounded_time(world: World) -> None:
 
 
 def test_executors_of_this_process_have_their_logs_here(world: World) -> None:
-    world.desk = Desk(world.master.ask, world.post, read_log=a_log(7))
+    world.desk = Gateway(world.master.ask, world.post, read_log=a_log(7))
 
     assert world.answer(ASK_LOG).launch == 7
 

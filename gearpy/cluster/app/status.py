@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gearpy.cluster.app.contacts import MasterLink
+from gearpy.cluster.app.connections import MasterLink
 from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines
 from gearpy.cluster.programs.outline import ProgramOutline
 from gearpy.core.app.application import ApplicationCore
@@ -33,16 +33,8 @@ _RECENT: Final = 3
 _TEXT_CHARS_MAX: Final = 300
 
 
-class AppStanding:
-    """Keeps how an application is, and tells its master.
-
-    Runs on: the app master's turns.
-
-    Args:
-        stored_ms: returns when an epoch of a region was stored.
-        has_savepoints: its last epoch can be given a name.
-        under_way: returns the change of its program that is not over.
-    """
+class AppStatus:
+    """Keeps how an application is, and tells its master."""
 
     def __init__(
         self,
@@ -127,10 +119,15 @@ class AppStanding:
         )
 
     def tell(self, core: ApplicationCore | None) -> None:
-        """Tell the master, if it is there; when it is back it is told again."""
         if not self._master.is_there:
             return
         progress, store = ApplicationProgress(), self.waits_for(core)
+        last_failure = ""
+        if self.status == "pending" and self._failures:
+            recent = self._failures[-_RECENT:]  # One of user code says more than a lost executor.
+            failure = next((each for each in reversed(recent) if each.error.operator), recent[-1])
+            cause = failure.error.cause.partition("\n")[0]
+            last_failure = f"{failure.what} failed: {cause}"[:_TEXT_CHARS_MAX]
         if core is not None:  # Also without reports: a stall is told then, too.
             progress = replace(
                 progress_of(core.dag, core.reports, stall=self._stall(core)),
@@ -138,7 +135,7 @@ class AppStanding:
                 epoch=core.epoch,
                 drained=core.is_drained,
                 savepoint=self.savepoint,
-                last_failure=self._last_failure(),
+                last_failure=last_failure,
             )
             store = store or progress.waits_for or core.call_of_drain()
         self._master.tell(
@@ -150,14 +147,6 @@ class AppStanding:
                 cause=self.cause,
             )
         )
-
-    def _last_failure(self) -> str:
-        if self.status != "pending" or not self._failures:
-            return ""
-        recent = self._failures[-_RECENT:]  # One of user code says more than a lost executor.
-        failure = next((each for each in reversed(recent) if each.error.operator), recent[-1])
-        cause = failure.error.cause.partition("\n")[0]
-        return f"{failure.what} failed: {cause}"[:_TEXT_CHARS_MAX]
 
     def _stall(self, core: ApplicationCore) -> str:
         stall = core.clock.check_stall(self._now_ms())

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from gearpy.cluster.quorum.disks import DiskBook
-from gearpy.cluster.quorum.moved import check_logs, move_logs
+from gearpy.cluster.quorum.relocation import check_logs, move_logs
 from gearpy.core.consensus.stored import DiskWrite, LogEntry, StoredLog
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.local import LocalFolder

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -34,13 +34,10 @@ _log = logging.getLogger(__name__)
 _REGISTER_AGAIN_MS: Final = 1000
 
 
-class MasterLink:
+class MasterLink(MasterWatch):
     """Registers an app master with its master, and tells the master things while it is there.
 
-    Runs on: the app master's turns.
-
     Args:
-        context: of the app master; it has one at its turns only.
         masters: addresses of all masters, if there are several; one of them leads.
     """
 
@@ -53,29 +50,19 @@ class MasterLink:
     ) -> None:
         self.wishes = SlotWishes()  #: Those of the program that runs.
         self.near: tuple[str, ...] = ()  #: The machines that have the data which it reads.
-        self._watch = MasterWatch(post, context, launch.reply_to, launch.term)
+        super().__init__(post, context, launch.reply_to, launch.term)
         others = (ActorPath(each, self.path.name) for each in masters)
         self._places = tuple(dict.fromkeys((self.path, *others)))
-        self._post = post
         self._launch = launch
-        self._context = context
         self._asked_ms = 0
         self._lost_ms: int | None = None
         self._programs: dict[str, bytes] = {}  # Stored under these keys.
-
-    @property
-    def path(self) -> ActorPath:
-        return self._watch.path
-
-    @property
-    def is_there(self) -> bool:
-        return self._watch.is_there
 
     def register(self, status: ApplicationStatus) -> None:
         self._asked_ms = self._context().now_ms()
         if self._lost_ms is None:
             self._lost_ms = self._asked_ms
-        self._watch.begin(self._places)
+        self.begin(self._places)
         for place in self._places:  # The one that leads answers.
             self._ask(place, status)
 
@@ -90,7 +77,6 @@ class MasterLink:
         self._post.tell(place, message)
 
     def look_for(self, status: ApplicationStatus, timeout_ms: int) -> None:
-        """Ask once more after a while, unless the master is there; stop if it is away for long."""
         away_ms, now_ms = self.away_ms(), self._context().now_ms()
         if away_ms is not None and away_ms >= timeout_ms:
             app_id = self._launch.app_id
@@ -99,20 +85,13 @@ class MasterLink:
         elif not self.is_there and now_ms - self._asked_ms >= _REGISTER_AGAIN_MS:
             self.register(status)
 
-    @property
-    def refused_orders(self) -> int:
-        return self._watch.refused_orders
-
-    def admits(self, message: object) -> bool:
-        return self._watch.admits(message)
-
     def on_registered(self, message: AppMasterRegistered, status: ApplicationStatus) -> bool:
         """Note that the master is there, or that another one leads; its end is told.
 
         Returns: False for one that may have gone since it answered; it is asked once more.
         """
         place = message.master or self.path
-        answer = self._watch.on_answer(place, message.term)
+        answer = self.on_answer(place, message.term)
         if answer == "unsure":
             self._ask(place, status)
         elif answer == "new":
@@ -122,19 +101,14 @@ class MasterLink:
     def on_masters(self, message: MastersChanged) -> None:
         self._places = tuple(ActorPath(each, self.path.name) for each in message.masters)
 
-    def on_exited(self, exited: Exited) -> bool:
-        """Note that an actor has ended; return whether that was a master.
-
-        The one that this belongs to is away from then on.
-        """
-        ended = self._watch.on_exited(exited)
+    def on_exited(self, exited: Exited) -> Literal["own", "other"] | None:
+        ended = super().on_exited(exited)
         if ended == "own":
             _log.warning("application %s: the master is away", self._launch.app_id)
             self._lost_ms = self._context().now_ms()
-        return ended is not None
+        return ended
 
     def away_ms(self) -> int | None:
-        """Return for how long the master has been away; None while it is there."""
         if self.is_there or self._lost_ms is None:
             return None
         return self._context().now_ms() - self._lost_ms
@@ -148,9 +122,6 @@ class MasterLink:
 
         A master of the version before, which refuses that, goes on waiting for them: it gives
         them out in the end, and gets them back.
-
-        Args:
-            executors: all that there are, with those slots are asked for; and how many each has.
         """
         app_id, launch = self._launch.app_id, self._launch.launch
         if not command.slots:
@@ -202,10 +173,7 @@ class MasterLink:
 
 
 class AppExecutors:
-    """Launches, tells and stops the executors of one application, by their numbers.
-
-    Runs on: the app master's turns.
-    """
+    """Launches, tells and stops the executors of one application, by their numbers."""
 
     def __init__(
         self, post: Post, launch: LaunchExecutor, context: Callable[[], ActorContext[Any]]
@@ -217,7 +185,6 @@ class AppExecutors:
         self._launched: dict[ActorPath, tuple[ExecutorId, int]] = {}
 
     def launch(self, command: Launch, like: LaunchExecutor) -> bool:
-        """Have a worker launch an executor like the app master; False when it is not found."""
         worker = self._post.find(command.allocation.worker)
         if worker is None:
             return False

@@ -22,11 +22,8 @@ IN_MEMORY: Final = (
 )
 
 
-class AppSavepoints:
-    """Keeps epochs under names.
-
-    Runs on: the app master's turns.
-    """
+class NamedEpochs:
+    """Keeps epochs under names."""
 
     def __init__(self, app_id: AppId, checkpoints: AppCheckpoints) -> None:
         self._app_id = app_id
@@ -54,7 +51,7 @@ class AppSavepoints:
 
     def on_stored(self, region: Region, epoch: int) -> None:
         self._name(self._checkpoints.epochs.on_stored(region.number, epoch))
-        region.history.kept = self._checkpoints.kept(region.number)
+        region.history.kept = self._checkpoints.epochs.kept(region.number)
 
     def of_drain(self, core: ApplicationCore | None) -> str | ErrorCard:
         """Give the last epoch its name, if it is to have one; return the name, or why it has none.
@@ -80,7 +77,6 @@ class AppSavepoints:
             self._checkpoints.epochs.on_failure(region.number, failure)
 
     def _name(self, savepoints: Mapping[str, Mapping[int, int]]) -> None:
-        """Give names to epochs; what cannot be stored now is stored with the next epoch."""
         if not savepoints:
             return
         try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from gearpy.cluster.client.desk import Desk
+from gearpy.cluster.client.gateway import Gateway
 from gearpy.errors import ActorStopped
 from gearpy.ids import ActorPath, AppId, WorkerId
 from gearpy.messages.client import (
@@ -168,7 +168,7 @@ class World:
     def __init__(self) -> None:
         self.master, self.post = FakeMaster(), FakePost()
         self.post.actors[APP_MASTER] = app_master
-        self.desk = Desk(self.master.ask, self.post, artifacts=FakeArtifacts())
+        self.desk = Gateway(self.master.ask, self.post, artifacts=FakeArtifacts())
 
     def answer(self, message: object) -> Any:
         """Return what the desk answers to a client, which must fit a frame."""

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from gearpy.actor.api import Ref
 from gearpy.actor.mailbox import Reply
-from gearpy.cluster.client.desk import AnswersArtifacts, Desk
+from gearpy.cluster.client.gateway import AnswersArtifacts, Gateway
 from gearpy.cluster.host.audit import note_action
-from gearpy.cluster.quorum.log import Confirm, Inspect, LookAround, MemberChange, Standing
-from gearpy.cluster.quorum.member_disks import MemberDisks
+from gearpy.cluster.quorum.disks import MemberDisks
+from gearpy.cluster.quorum.log import Confirm, Inspect, LookAround, MemberChange, MemberStatus
 from gearpy.errors import ActorStopped, LeadershipLost, LogBroken
 from gearpy.messages.client import ChangeMasters, ClusterSummary, NotLeader, Refused
 from gearpy.messages.masters import GetMasterDisk, GetMasters
@@ -21,12 +21,12 @@ from gearpy.wire.connection.keys import CLUSTER, Principal
 
 
 class AnswersClients(Protocol):
-    """A `Desk`."""
+    """A `Gateway`."""
 
     def answer(self, message: object, principal: Principal = CLUSTER, /) -> object: ...
 
 
-class MemberDesk:
+class MemberGateway:
     """Answers clients as the leader; a master that does not lead says who does.
 
     Every one answers for the programs that it has. A leader answers only after a majority has said,
@@ -48,28 +48,28 @@ class MemberDesk:
     ) -> None:
         self._artifacts, self._ask, self._disks = artifacts, ask, disks
         self._admins = admins
-        self._standing = Standing()
+        self._status = MemberStatus()
         self._leading: AnswersClients | None = None
         self.replica: Ref[Any]  #: Its part in the log; set before anybody asks.
 
-    allows = staticmethod(Desk.allows)
+    allows = staticmethod(Gateway.allows)
 
-    def on_standing(self, standing: Standing) -> None:
-        self._standing = standing
+    def on_status(self, status: MemberStatus) -> None:
+        self._status = status
 
-    def lead(self, desk: AnswersClients) -> None:
-        self._leading = desk
+    def lead(self, gateway: AnswersClients) -> None:
+        self._leading = gateway
 
     @property
-    def standing(self) -> Standing:
-        return self._standing
+    def status(self) -> MemberStatus:
+        return self._status
 
     def inspect(self, read: Callable[[Any], object]) -> Any:
         """Call a function with the state of this master, and return its result; see `Inspect`."""
         return self._ask(lambda reply: Inspect(read, reply))
 
     def gauges(self) -> dict[str, float]:
-        return self._standing.gauges()
+        return self._status.gauges()
 
     def answer(self, message: object, principal: Principal = CLUSTER) -> object:
         if not self.allows(principal, message):
@@ -79,7 +79,7 @@ class MemberDesk:
         if isinstance(message, GetMasterDisk) and self._disks is not None:
             return self._disks.own()
         if self._leading is None:
-            return NotLeader(leader=self._standing.leader, masters=self._standing.members)
+            return NotLeader(leader=self._status.leader, masters=self._status.members)
         if isinstance(message, GetMasters | ChangeMasters):
             if isinstance(message, GetMasters):
                 found = self._ask(LookAround)
@@ -96,18 +96,16 @@ class MemberDesk:
         leading = self._leading
         try:
             self._ask(Confirm)
-            return self._completed(message, leading.answer(message, principal))
+            answer = leading.answer(message, principal)
         except LeadershipLost:
             raise
         except (ActorStopped, LogBroken) as error:
             raise LeadershipLost(
                 f"the master ended meanwhile, and what it was asked may have been done: {error}"
             ) from error
-
-    def _completed(self, asked: object, answer: object) -> object:
         if isinstance(answer, ClusterSummary):
-            return replace(answer, masters=self._standing.members)
-        if isinstance(asked, GetProcessMetrics) and asked.worker_id is None:
+            answer = replace(answer, masters=self._status.members)
+        elif isinstance(message, GetProcessMetrics) and message.worker_id is None:
             assert isinstance(answer, ProcessMetricsData), answer
-            return replace(answer, gauges={**answer.gauges, **self._standing.gauges()})
+            answer = replace(answer, gauges={**answer.gauges, **self._status.gauges()})
         return answer

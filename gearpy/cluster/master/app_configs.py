@@ -54,7 +54,6 @@ class ApplicationConfigs:
         return self.of(wishes).application
 
     def mistakes_in(self, request: SubmitApplication) -> str:
-        """Return the mistakes in an application's settings, or an empty text."""
         try:
             self.of(request.config)
         except ConfigError as error:

@@ -5,9 +5,9 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from gearpy.cluster.app.checkpoints import AppCheckpoints
-from gearpy.cluster.app.contacts import MasterLink
+from gearpy.cluster.app.connections import MasterLink
 from gearpy.cluster.app.describe import epochs_of
-from gearpy.cluster.app.standing import AppStanding
+from gearpy.cluster.app.status import AppStatus
 from gearpy.cluster.app.versions import AppVersions
 from gearpy.core.app.application import ApplicationCore
 from gearpy.messages.client import EpochList, GetEpochs, GetPlan, GetVersions, PlanText, VersionList
@@ -26,13 +26,11 @@ _FIRST_MS: Final = 2_000
 _FIRST_OF_OTHERS_MS: Final = 30_000
 
 
-class AppAnswers:
+class AppQueries:
     """Answers clients; leaves the master answers for the time when this process is gone.
 
     It does so at the end, and every now and then before: a process that is killed leaves what it
     has left before.
-
-    Runs on: the app master's turns.
     """
 
     def __init__(
@@ -40,14 +38,14 @@ class AppAnswers:
         launch: LaunchExecutor,
         master: MasterLink,
         *,
-        standing: AppStanding,
+        status: AppStatus,
         versions: AppVersions,
         checkpoints: AppCheckpoints,
     ) -> None:
         self._app_id = launch.app_id
         self._launch = launch.launch
         self._master = master
-        self._standing = standing
+        self._status = status
         self._versions = versions
         self._checkpoints = checkpoints
         self._has_left = False
@@ -56,7 +54,7 @@ class AppAnswers:
     def shown(self, core: ApplicationCore, message: Shown) -> PlanText | VersionList | EpochList:
         match message:
             case GetPlan():
-                return PlanText(app_id=self._app_id, text=self._standing.plan)
+                return PlanText(app_id=self._app_id, text=self._status.plan)
             case GetVersions():
                 return VersionList(app_id=self._app_id, versions=self._versions.summaries())
             case GetEpochs():
@@ -93,7 +91,7 @@ class AppAnswers:
         self._has_left = is_last
         questions = (GetPlan, GetEpochs, GetVersions)
         answers: list[Any] = [self.shown(core, each(app_id=self._app_id)) for each in questions]
-        answers.append(self._standing.detail(core))
+        answers.append(self._status.detail(core))
         told = 0
         for part, answer in chain((("", each) for each in answers), measured):
             encoded = encode_control(answer)

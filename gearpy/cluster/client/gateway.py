@@ -1,4 +1,4 @@
-"""Desk: answers clients for the whole cluster, where the master's listener is."""
+"""Gateway: answers clients for the whole cluster, where the master's listener is."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -95,9 +95,9 @@ _OF_APPLICATIONS: Final = (
 
 #: What a client gets of records, and an app master at a time: both must fit a control frame.
 _RECORDS_BYTES_MAX: Final = 512 * 1024
-_TEXT_CHARS_MAX: Final = 200  # Of each text of a record in a list.
+_TEXT_CHARS_MAX: Final = 200
 _NUMBERS_MAX: Final = 20  # In an error text.
-_SHARE: Final = 0.8  # Of the client's time; the rest is for telling that it was not enough.
+_SHARE: Final = 0.8  # The rest of the client's time is for telling that it was not enough.
 _ENDING_MS: Final = 5_000  # From the last answers to the end that is noted.
 _NO_APP_MASTER: Final = (
     "application {} has no app master at present: it is being started, or waits for a worker"
@@ -107,7 +107,7 @@ _RESTART_WITHOUT: Final = (
     "kept for artifact.keep-ended hours; with the program, this goes on from its newest epoch: "
     "gear app submit --from-checkpoint {0} PROGRAM"
 )
-_LOG_TIMEOUT_S: Final = 2.0  # Of one worker of many: one that hangs must not hide the others.
+_LOG_TIMEOUT_S: Final = 2.0  # One worker that hangs must not hide the others.
 
 
 #: What an app master leaves behind, by the question that it answers.
@@ -143,25 +143,15 @@ class AnswersArtifacts(Protocol):
     """Keeps artifacts, and answers questions about them."""
 
     @property
-    def why_not(self) -> Callable[[Artifact], str]:
-        """Returns why an application cannot be begun with a program, or an empty text."""
-        ...
+    def why_not(self) -> Callable[[Artifact], str]: ...
 
     def answer(self, message: Any, /) -> object: ...
 
 
-def _note_nothing(*_: str) -> None:
-    pass
-
-
-class Desk:
+class Gateway:
     """Passes questions of clients to the master, an app master, workers or the artifacts.
 
     Args:
-        ask_master: asks the master actor; raises `GearpyError` when there is no answer.
-        artifacts: keeps what is uploaded; without it nothing can be.
-        disk: tells what this master has on its disk.
-        read_log: reads the logs of executors that run in this process.
         admins: users who may change the applications of others, beside the one who runs this.
         note_action: notes a change that was asked for: user, command, target, address, outcome.
         checkpoints: the store of a cluster in this process; others are opened where they are.
@@ -181,7 +171,7 @@ class Desk:
         disk: Callable[[], MasterDisk] | None = None,
         admins: Iterable[str] = (),
         alerts: Callable[[], tuple[FiringAlert, ...]] = tuple,
-        note_action: Callable[[str, str, str, str, str], None] = _note_nothing,
+        note_action: Callable[[str, str, str, str, str], None] = lambda *_: None,
         checkpoints: Checkpoints | None = None,
         timeout_s: float = 12.5,
     ) -> None:
@@ -213,7 +203,7 @@ class Desk:
             answer = (
                 self._forbidden(message) or self._without_program(message) or self._answer(message)
             )
-            if not isinstance(answer, ProgramLoading):  # Who asks will ask again.
+            if not isinstance(answer, ProgramLoading):  # The client will ask again.
                 self._note(_action_of(message), f"app_id={message.app_id}", message.by, answer)
             return answer
         if isinstance(message, SubmitApplication):
@@ -282,7 +272,8 @@ class Desk:
             case DrainWorker():
                 return self._drain_worker(message)
             case ReadLog():
-                return self._read_log(message)
+                places = self.ask_master(GetAddresses(app_id=message.app_id))
+                return places if isinstance(places, Refused) else self._logs.read(message, places)
             case GetStoredNames() | GetStoredPart():
                 return self._stored.answer(message)
             case GetAlerts():
@@ -298,7 +289,11 @@ class Desk:
         if isinstance(message, _OF_MASTER):
             return self.ask_master(message)
         if isinstance(message, GetHistory | GetProcessMetrics):
-            return self._ask_for_past(message)
+            if isinstance(message, GetHistory) and message.app_id is not None:
+                return self._ask_app_master(message.app_id, message)
+            if message.worker_id is None:
+                return self.ask_master(message)
+            return self._ask_worker(message.worker_id, message)
         if isinstance(message, ARTIFACT_QUESTIONS):
             return self._artifacts.answer(message) if self._artifacts else _NO_ARTIFACTS
         return Refused(reason=f"{type(message).__name__} is not for clients")
@@ -320,7 +315,7 @@ class Desk:
     # -- the app master --------------------------------------------------------------------
 
     def _ask_app_master(self, app_id: AppId, message: object) -> object:
-        addresses = self._addresses(app_id)
+        addresses: RoleAddresses | Refused = self.ask_master(GetAddresses(app_id=app_id))
         if isinstance(addresses, Refused):
             return addresses
         if addresses.app_master is None:
@@ -340,13 +335,6 @@ class Desk:
             text = f"the app master of application {app_id} did not answer {name}: {error}"
             raise AskTimeout(text) from error
         return answer
-
-    def _ask_for_past(self, message: GetHistory | GetProcessMetrics) -> object:
-        if isinstance(message, GetHistory) and message.app_id is not None:
-            return self._ask_app_master(message.app_id, message)
-        if message.worker_id is None:
-            return self.ask_master(message)
-        return self._ask_worker(message.worker_id, message)
 
     def _ask_worker(
         self, worker_id: WorkerId, message: object, *, gone: object | None = None
@@ -378,7 +366,10 @@ class Desk:
         known = self.ask_master(GetApplication(app_id=app_id))
         has_ended = isinstance(known, ApplicationSummary) and known.status in TERMINAL
         if (kind := _LEFT_BEHIND.get(type(message))) and (has_ended or _or_last(message)):
-            asked = GetLastAnswer(app_id=app_id, kind=kind.__name__, part=_part_of(message))
+            part = str(message.first) if isinstance(message, GetMetrics | GetSeries) else ""
+            if isinstance(message, GetHistory):
+                part = message.read_option
+            asked = GetLastAnswer(app_id=app_id, kind=kind.__name__, part=part)
             left = self.ask_master(asked)
             if isinstance(left, LastAnswer):
                 return _answer_of(left, message, _known_ms(left, known))
@@ -389,14 +380,6 @@ class Desk:
         if has_ended:
             return Refused(reason=f"application {app_id} is {known.status}: it must run for that")
         return Refused(reason=why)
-
-    def _addresses(self, app_id: AppId) -> RoleAddresses | Refused:
-        addresses: RoleAddresses | Refused = self.ask_master(GetAddresses(app_id=app_id))
-        return addresses
-
-    def _read_log(self, message: ReadLog) -> LogText | Refused:
-        addresses = self._addresses(message.app_id)
-        return addresses if isinstance(addresses, Refused) else self._logs.read(message, addresses)
 
     # -- quarantine ------------------------------------------------------------------------
 
@@ -428,11 +411,7 @@ class Desk:
             self._replaying.release()
 
     def _replay(self, app_id: AppId, records: Sequence[QuarantinedRecord]) -> object:
-        """Give records to the app master, as many at a time as fit into a message.
-
-        The app master tells the master which of them epochs have for good: a crash in between may
-        give records twice, and never loses one.
-        """
+        """Give records to the app master in parts; a crash may give some twice, and loses none."""
         given: list[QuarantinedRecord] = []
         for part in _parts(
             [replace(each, error=replace(each.error, traceback="")) for each in records]
@@ -522,12 +501,6 @@ def _action_of(change: ApplicationChange) -> str:
     return f"{action} --dry-run" if change.is_trial_run else action
 
 
-def _part_of(message: object) -> str:
-    if isinstance(message, GetMetrics | GetSeries):
-        return str(message.first)
-    return message.read_option if isinstance(message, GetHistory) else ""
-
-
 def _or_last(message: object) -> bool:
     return isinstance(message, DescribeApplication | GetMetrics | GetSeries) and message.or_last
 
@@ -554,7 +527,6 @@ _NO_ARTIFACTS: Final = Refused(reason="this cluster takes no uploads: programs r
 
 
 def _brief(record: QuarantinedRecord) -> QuarantinedRecord:
-    """Shorten a record so that it fits on a line."""
     error = record.error
     short = replace(
         error,
@@ -567,7 +539,6 @@ def _brief(record: QuarantinedRecord) -> QuarantinedRecord:
 
 
 def _fitting(app_id: AppId, records: tuple[QuarantinedRecord, ...]) -> QuarantinedList:
-    """Return as many records as one answer can hold; a large first one without its value."""
     fitting = next(_parts(records), ())
     if len(fitting) == 1 and len(encode_control(fitting[0])) > _RECORDS_BYTES_MAX:
         fitting = (_brief(fitting[0]),)

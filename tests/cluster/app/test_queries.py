@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from gearpy.cluster.app.answers import AppAnswers
+from gearpy.cluster.app.queries import AppQueries
 from gearpy.ids import AppId
 from gearpy.messages.cluster import LastAnswer
 from gearpy.messages.metrics import SeriesData
@@ -12,21 +12,21 @@ from gearpy.messages.summaries import ApplicationDetail
 APP = AppId(3)
 
 
-def answers_of(launch: int) -> tuple[AppAnswers, list[LastAnswer]]:
+def answers_of(launch: int) -> tuple[AppQueries, list[LastAnswer]]:
     told: list[LastAnswer] = []
     anything: Any = SimpleNamespace
-    standing = anything(plan="{}", detail=lambda _: ApplicationDetail(app_id=APP))
-    answers = AppAnswers(
+    status = anything(plan="{}", detail=lambda _: ApplicationDetail(app_id=APP))
+    answers = AppQueries(
         anything(app_id=APP, launch=launch),
         anything(is_there=True, tell=told.append),
-        standing=standing,
+        status=status,
         versions=anything(summaries=tuple),
         checkpoints=anything(stored_ms=lambda *_: 0, place="memory:", prefix="a"),
     )
     return answers, told
 
 
-def leave(answers: AppAnswers, now_ms: int, *, is_last: bool = False, points: int = 1) -> None:
+def leave(answers: AppQueries, now_ms: int, *, is_last: bool = False, points: int = 1) -> None:
     core: Any = SimpleNamespace(regions=())
     series = SeriesData(
         app_id=APP, at_ms=tuple(range(1_600_000_000_000, 1_600_000_000_000 + points))

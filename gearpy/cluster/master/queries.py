@@ -40,7 +40,7 @@ from gearpy.messages.summaries import ApplicationStatus, ApplicationSummary, Wor
 from gearpy.metrics.history import ProcessHistory
 
 _IDS_SHOWN_MAX: Final = 20
-_TEXT_CHARS_MAX: Final = 300  # Of each text in a list.
+_TEXT_CHARS_MAX: Final = 300
 #: Of a list; a control message has 1 MiB.
 _LIST_BYTES_MAX: Final = 900_000
 #: All of them are told, also with none: a series that begins with a failure shows no change.
@@ -61,7 +61,7 @@ MasterLookup: TypeAlias = (
 )
 
 
-class MasterAnswers:
+class MasterQueries:
     """Answers questions from the state of a `MasterActor`. Runs on: the master's turns."""
 
     def __init__(
@@ -87,8 +87,7 @@ class MasterAnswers:
         self._wall_ms = wall_ms
         self._grows = False  # Somebody starts workers as slots are missing.
 
-    def answer(self, message: MasterLookup) -> object:  # noqa: PLR0911 - an arm each
-        """Return the answer to a question; `Refused` where there is none."""
+    def answer(self, message: MasterLookup) -> object:  # noqa: C901, PLR0911 - an arm each
         match message:
             case GetCluster():
                 return ClusterSummary(cluster_id=self._state.cluster_id)
@@ -129,7 +128,19 @@ class MasterAnswers:
             case GetLastAnswer():
                 return self._last_answers.answer(message)
             case GetSubmission():
-                return self._submission(message.app_id)
+                app_id = message.app_id
+                request = self._state.request_of(app_id)
+                if request is None:
+                    return self.unknown(app_id)
+                return Submission(
+                    app_id=app_id,
+                    filename=request.artifact.filename or request.artifact.location,
+                    args=request.artifact.args,
+                    executors=request.executors,
+                    config=request.config,
+                    artifact=request.artifact,
+                    restarts_with=self._state.program_again(app_id),
+                )
             case NeededPrograms():
                 return self._state.needed_programs(ended_after_ms=message.ended_after_ms)
             case _:
@@ -138,10 +149,17 @@ class MasterAnswers:
     def measured(self, message: GetProcessMetrics | GetHistory) -> object:
         if isinstance(message, GetHistory):
             return self._process.answer(message, self._wall_ms())
-        return self._process.latest(self._wall_ms(), self._gauges())
+        workers = self._scheduler.workers().values()
+        statuses = Counter(each.status for each in self._state.summaries())
+        gauges = {  # `metrics.catalogue` has the names.
+            "gearpy_workers": float(len(workers)),
+            "gearpy_slots": float(sum(each.total for each in workers)),
+            "gearpy_free_slots": float(sum(each.free for each in workers)),
+            **{f"gearpy_applications.{each}": float(statuses[each]) for each in _STATUSES},
+        }
+        return self._process.latest(self._wall_ms(), gauges)
 
     def unknown(self, app_id: AppId) -> Refused:
-        """Return the answer to a question about an application that is not known."""
         ids = [str(each.app_id) for each in self._state.summaries()]
         shown = ", ".join(ids[-_IDS_SHOWN_MAX:]) or "none"
         which = "ids known" if len(ids) <= _IDS_SHOWN_MAX else "newest ids known"
@@ -188,30 +206,6 @@ class MasterAnswers:
             waits_for = f"there is no worker: start one with {program('worker')}"
         progress = replace(summary.progress, stall=f"waits for slots: {waits_for}")
         return replace(summary, progress=progress)
-
-    def _gauges(self) -> dict[str, float]:
-        workers = self._scheduler.workers().values()
-        statuses = Counter(each.status for each in self._state.summaries())
-        return {
-            "gearpy_workers": float(len(workers)),
-            "gearpy_slots": float(sum(each.total for each in workers)),
-            "gearpy_free_slots": float(sum(each.free for each in workers)),
-            **{f"gearpy_applications.{each}": float(statuses[each]) for each in _STATUSES},
-        }
-
-    def _submission(self, app_id: AppId) -> Submission | Refused:
-        request = self._state.request_of(app_id)
-        if request is None:
-            return self.unknown(app_id)
-        return Submission(
-            app_id=app_id,
-            filename=request.artifact.filename or request.artifact.location,
-            args=request.artifact.args,
-            executors=request.executors,
-            config=request.config,
-            artifact=request.artifact,
-            restarts_with=self._state.program_again(app_id),
-        )
 
     def _worker_list(self) -> WorkerList:
         return WorkerList(

@@ -15,16 +15,12 @@ from gearpy.messages.cluster import MasterOrder, MastersChanged
 _log = logging.getLogger(__name__)
 
 
-class MasterContacts:
+class MasterOutbox:
     """Tells and watches workers and app masters by path.
 
     What is told waits until all that has led to it is durable.
 
     Runs on: the master's turns.
-
-    Args:
-        context: of the master; it has one at its turns only.
-        term: since when it leads; its orders say so.
     """
 
     def __init__(
@@ -54,20 +50,16 @@ class MasterContacts:
         return bool(self._waiting)
 
     def send_all(self) -> None:
-        """Send the waiting messages; consequences of messages that cannot be sent wait again."""
         waiting, self._waiting = self._waiting, []
-        for path, message, or_else in waiting:
-            if not self._send(path, message):
+        for path, told, or_else in waiting:
+            message = replace(told, term=self._term) if isinstance(told, MasterOrder) else told
+            try:
+                is_told = self._post.tell(path, message)
+            except (MailboxFull, ConfigError) as error:  # Full, or too large to travel.
+                _log.warning("%s was not told %s: %s", path, type(message).__name__, error)
+                is_told = False
+            if not is_told:
                 or_else()
-
-    def _send(self, path: ActorPath, message: object) -> bool:
-        if isinstance(message, MasterOrder):
-            message = replace(message, term=self._term)
-        try:
-            return self._post.tell(path, message)
-        except (MailboxFull, ConfigError) as error:  # Full, or too large to travel.
-            _log.warning("%s was not told %s: %s", path, type(message).__name__, error)
-            return False
 
     def watch(self, path: ActorPath) -> None:
         ref = self._post.find(path)
