@@ -55,9 +55,6 @@ class _Window(NamedTuple):
 Expected: TypeAlias = Mapping[_Window, tuple[int, int]]
 
 
-# -- the program ---------------------------------------------------------------------------------
-
-
 def main(args: list[str]) -> gp.StreamApp:
     """Return the application; ``args``: folder of results, records per second."""
     folder, rate = args
@@ -118,9 +115,6 @@ def _key_of(record: _Record) -> tuple[str, int]:
     partition, n = record
     number = (n * 7 + partition * 13) % _WORDS
     return f"word{number}", number % _SHARDS
-
-
-# -- the answer ----------------------------------------------------------------------------------
 
 
 def expected_windows(end: int) -> Expected:

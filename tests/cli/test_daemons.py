@@ -409,14 +409,14 @@ def test_a_signal_between_two_moments_has_its_exit_code(number: int, code: int) 
 
 
 STUCK: Final = """\
-import os, signal
+import os, signal, time
 import gearpy as gp
 
 def stick(n):
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     print("stuck in", os.getpid(), flush=True)
     while True:
-        pass
+        time.sleep(1)
 
 app = gp.StreamApp("stuck")
 app.read(gp.collection([2, 1, 0])).map(stick).write(gp.console())

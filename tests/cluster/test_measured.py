@@ -124,9 +124,6 @@ def test_what_other_pages_show_is_left_out(configured: Callable[..., Config]) ->
     assert [each.name for each in rest.processes] == ["master"]
 
 
-# -- the master, in virtual time -------------------------------------------------------------
-
-
 def test_a_master_counts_workers_slots_and_applications() -> None:
     cluster = Cluster()
     cluster.worker()

@@ -170,9 +170,6 @@ def test_columns_are_found_by_name() -> None:
         schema.rows(batch.select(["more", "left"]))
 
 
-# -- without a schema -------------------------------------------------------------------------
-
-
 def test_schema_is_found_in_the_rows() -> None:
     rows = [{"a": 1, "b": None}, {"a": 2, "c": "x"}]
 

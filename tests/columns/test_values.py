@@ -18,8 +18,6 @@ from gearpy.columns.values import cast_column, check_cast, check_column, plain_c
 EAST = timezone(timedelta(hours=2))
 
 
-# -- values ----------------------------------------------------------------------------------
-
 GOOD: list[tuple[pa.DataType, list[Any]]] = [
     (pa.int64(), [1, None]),
     (pa.int64(), [2.0, Decimal(3)]),

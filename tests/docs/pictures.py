@@ -35,8 +35,6 @@ class Watermark(NamedTuple):
     at_s: float
 
 
-# -- what is drawn -----------------------------------------------------------------------------
-
 #: Those of the code beside the pictures, in docs/operators/windows.md.
 _RECORDS: Final = (
     Record("ada", 1, 4),
@@ -128,9 +126,6 @@ def _shown(result: Any) -> str:
     return f"{result.value} {result.timing}"
 
 
-# -- what is run -------------------------------------------------------------------------------
-
-
 def _sums(stream: Any, windows: gp.Windows) -> Any:
     by_key = stream.key_by(lambda record: record.key).window(windows)
     return by_key.sum(lambda record: record.value)
@@ -177,8 +172,6 @@ def _pairs(lefts: Iterable[Record], rights: Iterable[Record], how: Any) -> list[
 def _pair(left: Record | None, right: Record | None) -> tuple[Record | None, Record | None]:
     return left, right
 
-
-# -- all pictures ------------------------------------------------------------------------------
 
 #: Those of the code beside the pictures, in docs/operators/joins.md.
 _ORDERS: Final = (Record("1", 1, 10), Record("2", 2, 24), Record("3", 3, 47))

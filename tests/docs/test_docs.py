@@ -276,7 +276,6 @@ def _mermaid_names(arrow: str) -> str:
 
 
 def test_folders_that_the_design_names_are_there() -> None:
-    """Who wants to change a capability opens them."""
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     table = page.partition("### Which folder to open")[2].partition("\n\nThe docstring")[0]
     named = re.findall(r"`([a-z_/]+)`", table.partition("|\n")[2])

@@ -88,9 +88,6 @@ def bytes_of(name: str) -> bytes:
     return data
 
 
-# -- the handshake ---------------------------------------------------------------------------
-
-
 def said_in_a_handshake() -> Iterator[tuple[str, bytes]]:
     """Let two ends shake hands with the secret and nonces of the page; yield what they say."""
     keys = KeyRing.of_cluster(bytes(range(32)))
@@ -120,8 +117,6 @@ def test_purposes_and_roles_have_their_numbers() -> None:
     expected |= {("role", role.name): role.value for role in Role}
     assert table == expected | {("principal", "the cluster"): CLUSTER.number}
 
-
-# -- frames ----------------------------------------------------------------------------------
 
 LINK: Final = (SessionId(7), TaskId(1, 0), TaskId(2, 3))
 
@@ -197,8 +192,6 @@ def test_limits_are_as_described() -> None:
         assert getattr(LIMITS, name) == int(value.replace(",", "")), name
 
 
-# -- values ----------------------------------------------------------------------------------
-
 #: What the examples of the page may name.
 _NAMES: Final = {
     "datetime": dt,
@@ -219,9 +212,6 @@ def test_values_are_as_described() -> None:
         if number:
             head = data[:3].removeprefix(b"\xc7")
             assert int(number) in head[1:], example
-
-
-# -- control messages ------------------------------------------------------------------------
 
 
 def test_every_control_message_is_listed_with_its_fields() -> None:

@@ -130,9 +130,6 @@ def gathered(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     return lists
 
 
-# -- what is compared ------------------------------------------------------------------------------
-
-
 def all_of(rows: list[tuple[Any, ...]]) -> Any:
     """Return how often each answer came; of a `WindowResult` the first four fields."""
     return Counter(row[:4] if row[5:6] == ("on-time",) else row for row in rows)

@@ -95,9 +95,6 @@ def _problem_of(kind: _Kind, example: _Example) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-# -- examples ----------------------------------------------------------------------------------
-
-
 @st.composite
 def _troubles(draw: st.DrawFn) -> Trouble:
     """Draw crashes and epochs; with the number 0 nothing happens."""

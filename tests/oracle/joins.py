@@ -63,9 +63,6 @@ def joined(plan: JoinPlan, sides: Sequence[Side]) -> list[Joined]:
             return list(_by_arrival(plan, sides))
 
 
-# -- windows -----------------------------------------------------------------------------------
-
-
 def _by_windows(plan: JoinPlan, sides: Sequence[Side]) -> Iterator[Joined]:
     for (key, start, end), members in _groups(plan, sides).items():
         lefts = [each.row for each in members if each.side == 0]
@@ -128,9 +125,6 @@ def _accepted_by_sessions(plan: JoinPlan, sides: Sequence[Side]) -> list[Side]:
     return taken
 
 
-# -- event times that are near each other ------------------------------------------------------
-
-
 def _by_interval(plan: JoinPlan, sides: Sequence[Side]) -> Iterator[Joined]:
     alone = set(sides_ids := [each.number for each in sides])
     assert len(alone) == len(sides_ids)
@@ -180,9 +174,6 @@ def _nearness(plan: JoinPlan, left: Side, right: Side) -> tuple[int, bool, int]:
     ahead_ms = right.time_ms - left.time_ms
     is_ahead = ahead_ms > 0 or plan.direction == "forward"
     return abs(ahead_ms), is_ahead, right.number if is_ahead else -right.number
-
-
-# -- arrival -----------------------------------------------------------------------------------
 
 
 def _by_arrival(plan: JoinPlan, sides: Sequence[Side]) -> Iterator[Joined]:

@@ -19,9 +19,6 @@ _LARGE: Final = 1 << 61  # Some of them come to more than Arrow's integers hold.
 _BACK_MS: Final = 14  # A record may be so much older.
 
 
-# -- streams -----------------------------------------------------------------------------------
-
-
 #: What a record has besides its number and its time; the last is how much time goes on.
 _FIELDS: Final = st.tuples(
     st.sampled_from("abc"),
@@ -92,9 +89,6 @@ def partitions(
             steps.append(Records(0, tuple(rows)))
         parts.append(steps)
     return parts
-
-
-# -- windows -----------------------------------------------------------------------------------
 
 
 def _conditions(*, wall: bool, has_wall: bool) -> st.SearchStrategy[Condition]:
@@ -200,9 +194,6 @@ def _aggregates(
         for kind in kinds
         if not (kind == "collect" and is_merged)
     ) or (("n", "count", None),)
-
-
-# -- joins -------------------------------------------------------------------------------------
 
 
 @st.composite

@@ -12,10 +12,8 @@ import pytest
 from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.pace import EpochCut
 from gearpy.errors import OperatorError
-from gearpy.messages.data import Batch
 from gearpy.state.keyed import KeyedState
 from gearpy.state.open import heap_state
-from gearpy.task.api.interfaces import TransactionalWriter
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
 from tests.bench.simulate import run_task_seed
 from tests.bench.simulated_app import BRANCHES, SimulatedApp
@@ -132,75 +130,6 @@ def test_what_is_shown_stays_if_no_epoch_is_damaged() -> None:
 def test_same_seed_gives_the_same_run_with_all_faults() -> None:
     """Otherwise a seed would be of no use."""
     assert run_task_seed(2) == run_task_seed(2)
-
-
-# -- the sink itself ---------------------------------------------------------------------------
-
-
-def a_writer(
-    sink: MemoryTransactions, *, epoch: int = 0, incarnation: int = 1, **prepared: int
-) -> TransactionalWriter:
-    """Return the writer of a task that goes on from an epoch; ``e2=5``: 5 was prepared for 2."""
-    writer = sink.open(0, 1)
-    assert isinstance(writer, TransactionalWriter)
-    places = {int(each[1:]): place for each, place in prepared.items()}
-    writer.recover(places, epoch=epoch, run="run", incarnation=incarnation)
-    return writer
-
-
-def test_sink_shows_what_is_committed_only() -> None:
-    sink = MemoryTransactions()
-    writer = a_writer(sink)
-    writer.write_batch(Batch(["a"], [0]))
-    prepared = writer.prepare(1)
-    writer.write_batch(Batch(["b"], [0]))
-
-    before = list(sink.values)
-    writer.commit(1, prepared)
-    writer.commit(1, prepared)
-
-    assert (before, sink.values) == ([], ["a"])
-    assert a_writer(sink, epoch=1, incarnation=2).prepare(2) is None
-
-
-def test_sink_goes_on_from_an_epoch_and_forgets_later_ones() -> None:
-    sink = MemoryTransactions()
-    writer = a_writer(sink)
-    places = []
-    for epoch, value in enumerate("abc", start=1):
-        writer.write_batch(Batch([value], [0]))
-        places.append(writer.prepare(epoch))
-    writer.commit(3, places[2])
-
-    a_writer(sink, epoch=2, incarnation=2, e1=places[0], e2=places[1])
-
-    assert (sink.values, sink.retracted) == (["a", "b"], ["c"])
-
-
-def test_writer_that_was_given_up_shows_nothing() -> None:
-    sink = MemoryTransactions()
-    zombie = a_writer(sink)
-    zombie.write_batch(Batch(["a"], [0]))
-    prepared = zombie.prepare(1)
-    a_writer(sink, incarnation=2)
-
-    with pytest.raises(LookupError, match="epoch 1"):
-        zombie.commit(1, prepared)
-
-    assert sink.values == []
-
-
-def test_task_that_was_given_up_before_it_began_takes_nothing_back() -> None:
-    """Else it would let vanish what its successor has shown."""
-    sink = MemoryTransactions()
-    writer = a_writer(sink, incarnation=2)
-    writer.write_batch(Batch(["a"], [0]))
-    writer.commit(1, writer.prepare(1))
-
-    with pytest.raises(LookupError, match="incarnation 1 after 2"):
-        a_writer(sink, incarnation=1)
-
-    assert sink.values == ["a"]
 
 
 def test_simulation_raises_what_a_sink_raises() -> None:

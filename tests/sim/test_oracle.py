@@ -41,9 +41,6 @@ def first_found(kind: str, *, seed: int = SEED, examples: int = 200) -> str:
     return problem
 
 
-# -- an oracle that finds nothing may be blind: bugs that are planted for one test ---------------
-
-
 def test_a_count_trigger_that_waits_for_one_more_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EveryCount, "holds", lambda self, pending: pending.records > self.records)
 
@@ -86,9 +83,6 @@ def test_an_interval_that_is_too_short_is_found(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(IntervalJoin, "__init__", shorter)
 
     assert first_found("joins-duckdb", seed=7)
-
-
-# -- the definitions themselves ------------------------------------------------------------------
 
 
 def replayed(plan: WindowPlan, *steps: tuple[str, int] | int) -> list[tuple[Any, ...]]:

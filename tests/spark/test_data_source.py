@@ -74,10 +74,6 @@ def test_from_gearpy_through_spark_and_back(spark: SparkSession, tmp_path: Path)
     run = doubled(spark, counts, out)
     count_by_key(counts, 0, 60)
     run()
-    count_by_key(counts, 60, 120)
-    compact_all(WindowLog(counts))
-    run()
-    batches = len(WindowLog(out).segments())
 
     # Spark had died before it noted that it was done with the last batch.
     commits = tmp_path / "checkpoint" / "commits"
@@ -85,11 +81,14 @@ def test_from_gearpy_through_spark_and_back(spark: SparkSession, tmp_path: Path)
         (each for each in commits.iterdir() if each.name.isdigit()), key=lambda e: int(e.name)
     )
     last.unlink()
+    count_by_key(counts, 60, 120)
+    compact_all(WindowLog(counts))
     again = run()
 
     assert again.lastProgress is not None
-    assert again.lastProgress.batchId == int(last.name)
-    assert len(WindowLog(out).segments()) == batches >= 2
+    assert again.lastProgress.batchId > int(last.name)
+    assert last.exists()
+    assert len(WindowLog(out).segments()) >= 2
     everything = {
         (f"k{key}", minute): 2 * sum(second % 3 == key for second in range(60))
         for key in range(3)

@@ -40,9 +40,6 @@ def out(modules: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-# -- with Spark ------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def utc(spark: SparkSession) -> Iterator[SparkSession]:
     before = spark.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -150,9 +147,6 @@ def test_declarative_pipelines_find_every_table(
     by_sql = {path.stem for path in (FOLDER / "transformations").glob("*.sql")}
     assert by_sql == set(modules["pipeline"].SQL)
     assert {*found, *by_sql} == {*modules["pipeline"].TABLES, *modules["tables"].LOGS, "pages"}
-
-
-# -- without ---------------------------------------------------------------------------------------
 
 
 def test_a_deployed_pipeline_has_its_own_folders(modules: dict[str, Any], tmp_path: Path) -> None:

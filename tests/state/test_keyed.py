@@ -22,9 +22,6 @@ def test_examples_in_docstrings_are_right(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-# -- keys, namespaces, scopes ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("place", ["key", "namespace"])
 def test_what_can_be_no_key_is_refused(place: str) -> None:
     state = a_state()
@@ -62,9 +59,6 @@ def test_scopes_follow_the_key_and_may_leave_it() -> None:
     scope.key = "bob"
 
     assert (state.key, scope.key, scope.namespace) == ("ada", "bob", "w")
-
-
-# -- declaring -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,9 +146,6 @@ def test_state_is_not_loaded_behind_what_was_declared() -> None:
         state.load(Section(0, b"\x80"))
 
 
-# -- all keys, all of a key --------------------------------------------------------------------
-
-
 def test_all_of_a_key_is_cleared() -> None:
     state = a_state()
     scope = state.scope("stage")
@@ -198,9 +189,6 @@ def test_what_is_no_longer_declared_is_cleared_as_well() -> None:
     again.key = "ada"
     assert list(again.list("given up")) == []
     assert list(again.timers.due_event(1)) == []
-
-
-# -- time ------------------------------------------------------------------------------------------
 
 
 def test_the_time_of_a_record_ends_with_the_next_watermark() -> None:

@@ -103,9 +103,6 @@ def test_who_only_reads_does_not_append() -> None:
         a_log(MemoryCheckpoints(), None).append([])
 
 
-# -- a store that fails ----------------------------------------------------------------------
-
-
 class Failing(MemoryCheckpoints):
     def __init__(self) -> None:
         super().__init__()
@@ -163,9 +160,6 @@ def test_what_cannot_be_dropped_hurts_nobody() -> None:
         log.append([a_draft(key)])
 
     assert keys(log) == keys(a_log(checkpoints, 2)) == ["a", "b", "c"]
-
-
-# -- damage ----------------------------------------------------------------------------------
 
 
 def a_damaged_log(folder: Path) -> tuple[Checkpoints, list[str]]:

@@ -93,8 +93,6 @@ def test_a_damaged_snapshot_is_told_and_costs_no_result(tmp_path: Path) -> None:
     assert f"back to epoch {epoch - 1}, so" in logs  # Sinks say what they take back.
 
 
-# -- the checker ---------------------------------------------------------------------------------
-
 _END: Final = 400
 
 
@@ -140,9 +138,6 @@ def test_the_checker_finds_a_wrong_result(tmp_path: Path) -> None:
 
     assert len(verdict.wrong) == 1
     assert not verdict.is_exact
-
-
-# -- what tests need -----------------------------------------------------------------------------
 
 
 def _flip_a_byte_of(epoch: int, checkpoints: Path) -> str:

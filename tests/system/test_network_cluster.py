@@ -46,9 +46,6 @@ def status(client: ClusterClient, app_id: AppId) -> str:
         return ""
 
 
-# -- between executors -------------------------------------------------------------------------
-
-
 class Proxied:
     """Lets executors of this process reach each other through proxies; notes lost links."""
 
@@ -132,8 +129,6 @@ def test_answer_is_right_though_links_of_executors_have_faults(
     assert set(network.done) == set(Fault)
     assert detail.restarts >= 3  # One restart may be the answer to several faults.
 
-
-# -- everywhere --------------------------------------------------------------------------------
 
 #: What processes say about connections and nodes that they have lost.
 SAID: Final = re.compile(r"connection closed: |link to \S+ lost: |connection to \S+ broken: ")

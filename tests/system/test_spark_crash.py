@@ -37,9 +37,6 @@ def test_windows_are_in_every_table_once_whoever_is_killed(tmp_path: Path) -> No
     assert Counter(each.kind for each in report.struck) == Counter(each.kind for each in _PLAN)
 
 
-# -- the plan ------------------------------------------------------------------------------------
-
-
 def test_a_plan_has_every_phase() -> None:
     plan = plan_of(100, 30, random.Random(1))
 
@@ -50,9 +47,6 @@ def test_a_plan_has_every_phase() -> None:
     assert len(phases) == 8
     assert min(phases.values()) == 12
     assert plan == plan_of(100, 30, random.Random(1))
-
-
-# -- the checker ---------------------------------------------------------------------------------
 
 
 def _table(rows: list[dict[str, object]]) -> pa.Table:
@@ -119,9 +113,6 @@ def test_a_plan_is_done_again_in_another_order() -> None:
     assert [*again(plan, random.Random(1), minutes=0)] == plan == first
     assert second != plan
     assert Counter(second) == Counter(plan)
-
-
-# -- the report ----------------------------------------------------------------------------------
 
 
 def _tables() -> list[TableVerdict]:

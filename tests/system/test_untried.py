@@ -30,7 +30,7 @@ def main(args):
 _BAD: Final = {
     "os._exit(3)": "import os\nos._exit(3)\n",
     "ctypes.string_at(0)": "import ctypes\nctypes.string_at(0)\n",
-    "while True: pass": "open(NOTE, 'w').close()\nwhile True: pass\n",
+    "time.sleep(1000)": "import time\nopen(NOTE, 'w').close()\ntime.sleep(1000)\n",
     "kept.append(bytearray(64 << 20))": (
         "kept = []\nwhile True:\n    kept.append(bytearray(64 << 20))\n"
     ),
@@ -106,7 +106,7 @@ def test_a_change_to_a_program_that_cannot_be_loaded_is_refused(
 
 def test_epochs_are_stored_and_questions_answered_while_a_program_hangs(beside: Beside) -> None:
     beside.note.unlink(missing_ok=True)
-    message = beside.message(_BAD["while True: pass"], is_trial_run=True)
+    message = beside.message(_BAD["time.sleep(1000)"], is_trial_run=True)
     asked: list[object] = []
     ask = beside.client.send
 

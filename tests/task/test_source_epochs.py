@@ -12,8 +12,6 @@ from gearpy.task.api.snapshots import TaskResume
 from tests.task.build import Bench
 from tests.task.stage_build import BoundedSource, ScriptedSource, a_source_bench
 
-# -- restarts --------------------------------------------------------------------------------
-
 
 def replayable(**scripts: Any) -> ScriptedSource:
     source = ScriptedSource(**scripts)
@@ -90,9 +88,6 @@ def test_place_for_a_source_that_cannot_go_back_is_an_error() -> None:
 
     with pytest.raises(OperatorError, match="set by hand: it is not replayable"):
         a_source_bench(ScriptedSource(a=["end"]), epoch=2, resume=resume)
-
-
-# -- the cut by event time -------------------------------------------------------------------
 
 
 def a_cut_bench(

@@ -89,9 +89,6 @@ def test_closing_removes_what_is_not_prepared_only(monkeypatch: pytest.MonkeyPat
     assert log.store.names(PENDING) == [batch["pending"]]
 
 
-# -- who writes ------------------------------------------------------------------------------
-
-
 def test_a_successor_shows_what_was_prepared_and_removes_the_rest() -> None:
     log = a_log(MemoryFolder())
     zombie = a_lane(log)
@@ -169,9 +166,6 @@ def test_a_lane_of_spark_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="written by Spark: give this sink another name"):
         a_lane(log, "r")
-
-
-# -- what is gone ----------------------------------------------------------------------------
 
 
 def test_a_batch_that_is_neither_pending_nor_shown_is_an_error() -> None:

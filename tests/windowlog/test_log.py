@@ -144,9 +144,6 @@ def test_a_file_that_is_gone_notes_nothing() -> None:
         log.info(segment)
 
 
-# -- readers ---------------------------------------------------------------------------------
-
-
 def test_readers_say_how_far_they_are(tmp_path: Path) -> None:
     """The last report of each counts; what else they say is kept."""
     log = a_log(tmp_path)

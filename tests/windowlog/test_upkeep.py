@@ -109,9 +109,6 @@ def test_a_file_whose_age_nobody_knows_stays() -> None:
     assert log.expire({LANE: 99}, before_ms=9999) == []
 
 
-# -- verify ----------------------------------------------------------------------------------
-
-
 def test_a_window_that_is_there_twice_is_found() -> None:
     log = a_log_of(MemoryFolder(), [[1], [2, 2]])
     shown(a_lane(log, task=1), 1, 1)
@@ -135,9 +132,6 @@ def test_holes_and_damaged_files_are_found() -> None:
     assert findings[0] == (LANE, "batches 2 to 3 missing: a file was removed")
     assert findings[1].place == files[3].name
     assert len(findings) == 2
-
-
-# -- replays ---------------------------------------------------------------------------------
 
 
 def test_rows_that_come_again_are_left_out_as_often_as_they_were_shown() -> None:

@@ -114,9 +114,6 @@ def test_damaged_bytes_are_protocol_errors_or_messages(at: int, byte: int) -> No
     assert type(message) in set(CONTROL_CLASSES.values())
 
 
-# -- answers and letters -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("answer", [None, Submitted(app_id=AppId(7))])
 def test_an_answer_arrives(answer: object) -> None:
     assert decode_answer(encode_answer(answer)) == answer

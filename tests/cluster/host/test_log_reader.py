@@ -110,9 +110,6 @@ def test_what_is_no_file_is_not_read(kind: str, logs: Logs, tmp_path: Path) -> N
     assert "no log of executor 0" in logs.refusal()
 
 
-# -- following ---------------------------------------------------------------------------------
-
-
 def test_after_a_position_comes_what_was_written_since(logs: Logs) -> None:
     logs.path().write_text("one\n")
     first = logs.read()

@@ -154,9 +154,6 @@ def test_a_worker_that_comes_and_goes_gets_nothing_until_it_stays() -> None:
     assert cluster.workers()[7].aside_until_ms == 0
 
 
-# -- policies ----------------------------------------------------------------------------------
-
-
 def test_a_policy_of_a_package_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     here = {
         "mine": "gearpy.core.master.placing:PackPolicy",

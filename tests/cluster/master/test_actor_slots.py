@@ -42,9 +42,6 @@ def lose(cluster: Cluster, launch: int = 1) -> None:
     cluster.tell(an_exit(launch), an_update())
 
 
-# -- of those who are gone ---------------------------------------------------------------------
-
-
 def test_a_launch_under_way_when_its_app_master_died_is_ended_and_counted_once() -> None:
     cluster, worker, _ = a_granted()
     lose(cluster)
@@ -131,9 +128,6 @@ def test_slots_that_an_application_gives_back_are_not_given_to_who_starts() -> N
     assert granted(app_master) == [(0, 4)] * 3
 
 
-# -- of those who live -------------------------------------------------------------------------
-
-
 def test_what_a_worker_refuses_is_free() -> None:
     cluster, _, _ = a_granted()
 
@@ -195,9 +189,6 @@ def test_an_app_master_that_was_cut_off_gets_anew_what_it_missed() -> None:
 
     assert granted(app_master) == [(0, 4)]
     assert cluster.free() == {0: 0}
-
-
-# -- masters and workers that come back --------------------------------------------------------
 
 
 def test_a_new_master_counts_what_runs_and_what_begins() -> None:

@@ -159,9 +159,6 @@ def test_what_a_killed_process_has_left_is_no_harm(tmp_path: Path) -> None:
     assert names_in(tmp_path) == {ready.name}
 
 
-# -- the quota -----------------------------------------------------------------------------------
-
-
 def artifact_of(number: int) -> Artifact:
     sha256 = hashlib.sha256(data_of(number)).hexdigest()
     return Artifact(kind="stored", location=sha256, filename="app.py")

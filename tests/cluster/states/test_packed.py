@@ -157,8 +157,6 @@ def test_key_groups_are_read_in_portions() -> None:
     ]
 
 
-# -- numbers ---------------------------------------------------------------------------------
-
 _INTS = st.one_of(
     st.integers(-(2**63), 2**63 - 1), st.integers(-200, 300), st.integers(-40_000, 70_000)
 )

@@ -182,9 +182,6 @@ def test_rows_are_shown_as_json() -> None:
     assert moment_of(table).state == "kept"
 
 
-# -- where it is -----------------------------------------------------------------------------
-
-
 class _Counting(MemoryCheckpoints):
     read_bytes = 0
 

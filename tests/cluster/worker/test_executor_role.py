@@ -59,9 +59,6 @@ def probe(system: ThreadedActorSystem, name: str) -> tuple[ActorPath, list[Any]]
     return system.spawn(lambda: Probe(got), name).path, got
 
 
-# -- post ------------------------------------------------------------------------------------
-
-
 def test_post_passes_no_objects_on(system: ThreadedActorSystem) -> None:
     post = Post(system)
     path, got = probe(system, "role")
@@ -75,9 +72,6 @@ def test_post_passes_no_objects_on(system: ThreadedActorSystem) -> None:
     assert got[0] is not message
     assert got[0].config is not message.config
     assert post.undelivered == 1
-
-
-# -- executor --------------------------------------------------------------------------------
 
 
 def test_executor_answers_repeated_steps_and_does_them_once(
@@ -210,9 +204,6 @@ def an_executor(
     return executor, application.dag
 
 
-# -- artifacts -------------------------------------------------------------------------------
-
-
 def test_application_is_loaded_until_the_last_role_releases_it() -> None:
     loader, app = ApplicationLoader(), an_app("loaded")
     artifact, app_id = embed(app), AppId(1)
@@ -227,9 +218,6 @@ def test_application_is_loaded_until_the_last_role_releases_it() -> None:
 
     assert first is second is third
     assert loader.load(app_id, artifact, ExecutorId(0)) is not first
-
-
-# -- tuning ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))

@@ -36,9 +36,6 @@ def test_every_decision_is_a_command() -> None:
     assert all(each.__struct_config__.frozen for each in commands)
 
 
-# -- epochs --------------------------------------------------------------------------------
-
-
 def test_a_restart_goes_on_from_the_newest_epoch() -> None:
     bench = Bench()
     bench.tick(300)
@@ -128,9 +125,6 @@ def test_a_manifest_that_could_not_be_stored_comes_again() -> None:
     assert not [each for each in kinds(bench.done) if each == "CommitEpoch"]
 
 
-# -- damage --------------------------------------------------------------------------------
-
-
 def test_damage_of_all_epochs_ends_it_rather_than_begin_anew() -> None:
     """Nobody has asked for what was done to be done again; and nothing is deleted."""
     bench = Bench()
@@ -174,9 +168,6 @@ def test_damage_of_an_attempt_that_is_over_is_nothing() -> None:
     bench.fail_task(TaskId(0, 0))
 
     assert bench.damage(A, "what", attempt=attempt) == []
-
-
-# -- the end of the stream -----------------------------------------------------------------
 
 
 def test_at_the_end_everything_is_committed_before_it_is_stopped() -> None:

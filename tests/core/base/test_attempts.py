@@ -18,9 +18,6 @@ def some_attempts(calls: int = 0, **limits: Any) -> Attempts:
     return attempts
 
 
-# -- concurrency -------------------------------------------------------------------------------
-
-
 def test_no_more_run_than_may() -> None:
     attempts = some_attempts(3, concurrency=2)
 
@@ -38,9 +35,6 @@ def test_nothing_begins_where_nothing_waits() -> None:
     assert attempts.begin(0) is None
     assert attempts.wake_ms is None
     assert not attempts.can_begin
-
-
-# -- retries -----------------------------------------------------------------------------------
 
 
 def test_failed_call_is_made_again_after_a_pause() -> None:
@@ -80,18 +74,12 @@ def test_success_forgets_failures() -> None:
     assert not attempts.fail(0, 10**6)
 
 
-# -- timeouts ----------------------------------------------------------------------------------
-
-
 def test_without_a_timeout_nothing_is_overdue() -> None:
     attempts = some_attempts(1, timeout_ms=None)
     attempts.begin(0)
 
     assert attempts.overdue(10**12) == []
     assert attempts.wake_ms is None
-
-
-# -- limits ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -116,9 +104,6 @@ def test_all_mistakes_are_told_at_once() -> None:
         CallLimits(concurrency=0, retries=-1)
 
     assert len(caught.value.mistakes) == 2
-
-
-# -- property ----------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(0, 3), st.lists(st.integers(0, 9)))

@@ -94,8 +94,6 @@ def test_what_tells_nothing_about_a_record_is_refused() -> None:
 
 
 class Odd:
-    """Reads a name that is no word of its own, and one that raises."""
-
     def __init__(self, price: Any) -> None:
         self.price = price
         setattr(self, "a.b", price)

@@ -53,9 +53,6 @@ def test_regions_part_the_dag_along_its_edges(given_dag: tuple[int, set[tuple[in
         assert joined == set(region)
 
 
-# -- what a change touches ---------------------------------------------------------------------
-
-
 def pairs(*parallelisms: tuple[int, int]) -> Dag:
     specs, edges = [], []
     for number, pair in enumerate(parallelisms):

@@ -35,9 +35,6 @@ def stored(epoch: int, *names: str, executor_id: ExecutorId = ONE) -> EpochStore
     return EpochStored(executor_id=executor_id, attempt=1, epoch=epoch, snapshots=files(*names))
 
 
-# -- history -------------------------------------------------------------------------------
-
-
 def test_one_is_stored_before_the_next_is_complete() -> None:
     """Else a restart could go back further than sinks were told."""
     history = EpochHistory(retained=1)
@@ -130,9 +127,6 @@ def test_damage_of_a_file_that_no_epoch_lists_changes_nothing() -> None:
     history.on_complete(a_manifest(2, "gone"))
 
     assert history.on_stored(2) == (1,)
-
-
-# -- files of an attempt -------------------------------------------------------------------
 
 
 def test_what_is_told_again_changes_nothing() -> None:

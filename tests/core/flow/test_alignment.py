@@ -123,9 +123,6 @@ def test_no_message_crosses_the_end_of_its_epoch(
         assert numbers == list(range(len(steps[index]) + 1))
 
 
-# -- where links need not wait ---------------------------------------------------------------
-
-
 def test_link_that_is_ahead_waits_when_it_is_enough() -> None:
     alignment: LinkAlignment[Sent] = LinkAlignment([A, B], 1, is_holding_back=False)
     assert take(alignment, data(A, 1, 2)) == [data(A, 1, 2)]

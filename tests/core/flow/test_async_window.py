@@ -20,9 +20,6 @@ def released(window: AsyncWindow) -> list[Any]:
     return window.release(1000)[0]
 
 
-# -- order -------------------------------------------------------------------------------------
-
-
 def test_result_waits_for_those_before_it() -> None:
     window = a_window(1, 2, 3)
 
@@ -76,9 +73,6 @@ def test_results_come_in_portions() -> None:
     assert window.release(2) == ([2], [3])
 
 
-# -- room --------------------------------------------------------------------------------------
-
-
 def test_window_is_full_until_results_are_given() -> None:
     window = a_window(1, 2, size=2)
     assert not window.has_room
@@ -90,9 +84,6 @@ def test_window_is_full_until_results_are_given() -> None:
     window.release(1)
 
     assert window.has_room
-
-
-# -- event time --------------------------------------------------------------------------------
 
 
 def test_watermark_waits_for_older_records_only() -> None:
@@ -126,8 +117,6 @@ def test_restored_window_has_passed_what_it_had() -> None:
 
     assert (window.watermark_ms, window.passed_ms) == (100, 50)
 
-
-# -- property ----------------------------------------------------------------------------------
 
 STEPS = st.lists(
     st.one_of(

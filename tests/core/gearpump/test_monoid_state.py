@@ -44,9 +44,6 @@ def total(records: Iterable[Record], until: int) -> int:
     return sum(record.value for record in records if record.epoch <= until)
 
 
-# -- MonoidState -----------------------------------------------------------------------------
-
-
 def test_records_of_the_epoch_that_ends_next_go_left_and_later_ones_right() -> None:
     state = MonoidState(SumGroup())
     state.set_next_checkpoint(3)
@@ -79,9 +76,6 @@ def test_epochs_do_not_go_back() -> None:
 
     with pytest.raises(AssertionError, match="epoch 1 after 2"):
         state.set_next_checkpoint(1)
-
-
-# -- NonWindowState --------------------------------------------------------------------------
 
 
 def test_event_times_make_no_difference() -> None:

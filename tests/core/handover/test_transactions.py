@@ -119,7 +119,6 @@ def test_an_epoch_is_written_again_when_its_transaction_was_aborted() -> None:
 
 
 def test_an_earlier_start_that_goes_on_does_not_set_the_marker_back() -> None:
-    """It was frozen, and has opened the name once more."""
     made = looked(begun(2, 5), None)
     made.on_complete(6)
     made.on_written(Write(6, EpochMarker(2, 6)))

@@ -26,9 +26,6 @@ Step: TypeAlias = "list[Given] | int"
 Result: TypeAlias = tuple[tuple[Any, Any, Any, int, int], int]
 
 
-# -- streams ---------------------------------------------------------------------------------
-
-
 def _numbered(steps: list[Any]) -> list[Step]:
     """Give each record a value of its own, and let watermarks only rise."""
     numbered: list[Step] = []
@@ -53,9 +50,6 @@ _BATCH = st.lists(_RECORD, min_size=1, max_size=8)
 STEPS: st.SearchStrategy[list[Step]] = st.lists(
     st.one_of(_BATCH, _BATCH, st.integers(-30, 70)), max_size=14
 ).map(_numbered)
-
-
-# -- a join at work --------------------------------------------------------------------------
 
 
 @dataclass

@@ -84,7 +84,6 @@ def test_others_may_go_on_while_triggers_are_asked(
 
 
 def sliding(_: Trigger = AT_CLOSE, *, clock: WindowClock = "event") -> AlignedPanes:
-    """Return panes of windows of 10 ms that overlap."""
     return AlignedPanes(SlidingWindows(10, 5, clock=clock), FOLDS["anew"])
 
 

@@ -159,9 +159,6 @@ def test_sink_takes_tables_if_it_says_so() -> None:
     assert step.kind_taken(["rows"]) == "rows"
 
 
-# -- schemas -----------------------------------------------------------------------------------
-
-
 def to_trade(_: Any) -> Trade:
     return Trade("a", 1)
 

@@ -203,9 +203,6 @@ def _check_secret(cluster: SparkCluster, folder: Path) -> None:
         assert [each.slots for each in client.ask(ListWorkers()).workers] == [1000]
 
 
-# -- what is refused -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("what", "said"),
     [

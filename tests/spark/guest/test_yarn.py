@@ -140,9 +140,6 @@ def test_a_query_of_nexmark(own_yarn: Yarn, tmp_path: Path) -> None:
     assert is_right(tmp_path)
 
 
-# -- a driver in a container -------------------------------------------------------------------
-
-
 class _Hosted(NamedTuple):
     """A cluster whose driver is in a container, as commands of this machine find it.
 

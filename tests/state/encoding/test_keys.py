@@ -260,6 +260,5 @@ def test_many_keys_are_as_each(keys: list[Any]) -> None:
 
 
 def test_more_keys_than_are_remembered_are_right() -> None:
-    """What was remembered is forgotten."""
     keys = [*range(40_000)]
     assert encode_keys(keys) == [encode_key(key) for key in keys]

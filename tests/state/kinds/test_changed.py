@@ -47,7 +47,6 @@ _NOTED_AND_BACK = [*_MANY, *_FEW, "restart", *_FEW, *_MANY, "tell", *_FEW]
 
 @contextmanager
 def sizes(*, copied_max: int = 1 << 20, steps_from: int = 1 << 13) -> Iterator[None]:
-    """Let dicts of so many keys be large."""
     with (
         patch("gearpy.state.kinds.changed.COPIED_MAX", copied_max),
         patch("gearpy.state.kinds.changed.STEPS_FROM", steps_from),

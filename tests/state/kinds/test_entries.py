@@ -19,9 +19,6 @@ class Point(NamedTuple):
 register_record(Point, "tests.state.Point")
 
 
-# -- ListState -------------------------------------------------------------------------------
-
-
 def test_a_list_keeps_its_order(state: KeyedState) -> None:
     seen = state.list("seen")
     seen.extend(range(500))
@@ -77,9 +74,6 @@ def test_a_value_that_cannot_be_kept_is_refused_by_name(state: KeyedState) -> No
     assert seen.is_empty
 
 
-# -- SetState --------------------------------------------------------------------------------
-
-
 def test_a_set_holds_each_value_once(state: KeyedState) -> None:
     pages = state.set("pages")
 
@@ -117,9 +111,6 @@ def test_sets_are_merged(state: KeyedState) -> None:
 def test_a_mutable_value_is_refused_by_a_set(state: KeyedState) -> None:
     with pytest.raises(ConfigError, match="make it a tuple"):
         state.set("pages").add(["home"])
-
-
-# -- MapState --------------------------------------------------------------------------------
 
 
 def test_a_map_is_used_as_a_dict(state: KeyedState) -> None:

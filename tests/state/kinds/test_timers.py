@@ -140,9 +140,6 @@ def test_state_expires_by_the_time_of_the_timer(state: KeyedState) -> None:
     assert found == {"before": ("it", 9), "after": (None, 10)}
 
 
-# -- the end of the stream -----------------------------------------------------------------------
-
-
 def test_all_timers_fire_at_the_end_of_the_stream(state: KeyedState) -> None:
     state.timers.event_time(MAX_MS, "end")
     state.timers.event_time(10**15, "far")
@@ -201,9 +198,6 @@ def test_a_timer_may_set_itself_for_a_later_time_up_to_the_watermark(state: Keye
 
     assert ticks == 5001
     assert state.timers.next_event_ms == 5001
-
-
-# -- limits ------------------------------------------------------------------------------------
 
 
 def test_moving_a_timer_with_each_record_does_not_fill_the_queue(make: MakeStore) -> None:

@@ -9,8 +9,6 @@ from gearpy.state.encoding.coders import Coder
 from gearpy.state.keyed import KeyedState
 from tests.state.build import after_a_restart
 
-# -- ValueState ------------------------------------------------------------------------------
-
 
 def test_each_key_and_namespace_has_its_value(state: KeyedState) -> None:
     total = state.value("total")
@@ -86,9 +84,6 @@ def test_a_value_that_cannot_be_kept_is_refused_by_name(state: KeyedState) -> No
 
 def test_a_state_shows_its_name(state: KeyedState) -> None:
     assert repr(state.scope("a").value("total")) == "<ValueState 'a/total'>"
-
-
-# -- ReducingState, CombiningState -------------------------------------------------------------
 
 
 def test_values_are_combined(state: KeyedState) -> None:

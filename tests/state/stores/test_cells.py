@@ -128,9 +128,6 @@ def test_an_entry_without_a_whole_key_is_refused(rest: bytes) -> None:
         split_cell(a_table(kind="map") + rest)
 
 
-# -- values ----------------------------------------------------------------------------------
-
-
 @given(st.integers() | st.text() | st.booleans() | st.floats(allow_nan=False))
 def test_an_atom_is_packed_as_its_coder_packs_it(value: object) -> None:
     assert MSGPACK.decode(pack_stored(value)) == value
@@ -149,9 +146,6 @@ def test_a_value_that_expires_says_when(expires_ms: int, value: int | bytes) -> 
 def test_a_value_that_does_not_say_when_it_expires_is_refused() -> None:
     with pytest.raises(ProtocolError, match="malformed value"):
         expires_ms_of(b"short")
-
-
-# -- sections --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

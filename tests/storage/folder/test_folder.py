@@ -127,9 +127,6 @@ def test_two_files_cannot_have_one_name(tmp_path: Path) -> None:
             folder.create("a")
 
 
-# -- a disk ------------------------------------------------------------------------------------
-
-
 def test_files_and_names_reach_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a power cut takes back what was promised."""
     synced: list[str] = []
@@ -185,9 +182,6 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
         LocalFolder(tmp_path / "file").make()
 
 
-# -- logs --------------------------------------------------------------------------------------
-
-
 def test_one_has_the_folder(tmp_path: Path) -> None:
     one, other = LocalFolder(tmp_path), LocalFolder(tmp_path)
     one.lock()
@@ -222,9 +216,6 @@ def test_a_power_cut_keeps_what_was_synced(seed: int) -> None:
     assert folder.read("a") == b"111"
     assert (folder.read("b") is None) == (folder.names(PENDING) == ["b"])
     assert folder.read("c") in {None, b"", b"3", b"\0"}
-
-
-# -- by name -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "local://{}"])

@@ -335,7 +335,6 @@ def test_only_what_has_changed_is_given(drawn: list[tuple[str, int | None]]) -> 
 
 
 def test_fields_of_objects_are_read_as_those_of_dicts() -> None:
-    """Also by names that no program could write, and with errors that name the fields."""
     odd: Any = type("Odd", (), {})()
     setattr(odd, "class", 3)
     odd.user = "ann"

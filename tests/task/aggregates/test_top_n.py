@@ -108,7 +108,6 @@ class Own(float):
 
 
 def test_results_share_nothing_that_can_change() -> None:
-    """A record that its reader changes is kept as it was."""
     aggregate = top_records(2, "n")
     kept = aggregate.add(aggregate.create(), {"n": 1})
     kept = aggregate.add(kept, {"n": 2})

@@ -15,8 +15,6 @@ from tests.task import stage_build as stages
 from tests.task.build import Bench
 from tests.task.stage_build import NotedSink, mapped
 
-# -- chains ----------------------------------------------------------------------------------
-
 
 def test_records_pass_all_stages() -> None:
     bench = Bench(
@@ -80,9 +78,6 @@ def test_all_stages_are_closed_though_one_fails() -> None:
         bench.runner.stop(completed=True)
 
     assert closed == ["a", "b"]
-
-
-# -- sinks -----------------------------------------------------------------------------------
 
 
 def test_sink_is_opened_written_and_closed() -> None:

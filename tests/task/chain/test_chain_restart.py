@@ -14,8 +14,6 @@ from gearpy.wire.values.payload import encode_value
 from tests.task.build import TASK, UPSTREAM_SESSION, Bench
 from tests.task.stage_build import NotedSink, Written, chained_sink, mapped
 
-# -- restarts --------------------------------------------------------------------------------
-
 
 class Durable(Written):
     def restore(self, state: Any) -> None:
@@ -62,9 +60,6 @@ def test_writer_that_cannot_is_the_users_error(fails: str) -> None:
         run()
 
     assert raised.value.operator == "out"
-
-
-# -- bad records -----------------------------------------------------------------------------
 
 
 class Refusing(SinkWriter):

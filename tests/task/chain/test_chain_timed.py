@@ -36,9 +36,6 @@ def values_of(driver: TaskDriver) -> list[Any]:
     return [message.value for message in driver.take()]
 
 
-# -- wall time ---------------------------------------------------------------------------------
-
-
 def test_stage_is_called_when_its_time_has_come() -> None:
     driver = TaskDriver(delayed(10, mapped(lambda n: n * 2)))
 
@@ -64,9 +61,6 @@ def test_nothing_is_called_at_the_end_of_the_stream() -> None:
     driver.advance(50)
 
     assert len(made[0].called) == calls
-
-
-# -- behind and before stages that defer -------------------------------------------------------
 
 
 async def slow(value: Any) -> Any:

@@ -106,9 +106,6 @@ def test_error_of_a_source_is_a_failure() -> None:
         bench.turn()
 
 
-# -- partitioners ----------------------------------------------------------------------------
-
-
 def inverse(value: int) -> float:
     return 1 // value
 
@@ -192,9 +189,6 @@ def test_numbers_of_a_task_with_timers_are_told(task: type[Timed], second_ms: in
 
     with pytest.raises(OperatorError, match=f"TypeError: {task.method} returned 7: yield gp.Mess"):
         gp.run(app, config=gp.load_config(overrides={"application.on-error": "skip"}))
-
-
-# -- records given again ---------------------------------------------------------------------
 
 
 def test_record_given_again_is_processed_like_any_other() -> None:

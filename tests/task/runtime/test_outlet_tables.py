@@ -96,9 +96,6 @@ def test_task_that_knows_no_tables_gets_dicts() -> None:
     assert bench.runner.clock().records_in == 2
 
 
-# -- rows that have nowhere to go ----------------------------------------------------------------
-
-
 class Picky(UnicastPartitioner):
     def get_partition(self, value: Any, parallelism: int, sender: int) -> int:
         if value["n"] == 3:
@@ -135,9 +132,6 @@ def test_bad_row_ends_the_task_where_that_is_the_policy() -> None:
         bench.run()
 
     assert not data_of(bench)
-
-
-# -- the same as rows -------------------------------------------------------------------------
 
 
 @settings(deadline=None)

@@ -123,9 +123,6 @@ def test_ragged_batch_is_refused() -> None:
         a_partition(Ragged([], [], "p")).read(10, 0)
 
 
-# -- properties ------------------------------------------------------------------------------
-
-
 def epochs_of(times: list[int], cuts: list[int], bound: int) -> list[list[int]]:
     """Return which records belong to which epoch, found record by record; the rest comes last."""
     newest, reached_by = MIN_MS, list[int]()

@@ -111,9 +111,6 @@ def test_what_is_kept_is_forgotten_after_its_time() -> None:
     assert bench.target.values == [("a1", 0), ("a2", 1), ("a3", 2), ("b1", 0), ("a4", 0)]
 
 
-# -- bad records -----------------------------------------------------------------------------
-
-
 def picky(count: int, word: str) -> tuple[int, tuple[str, int]]:
     if "!" in word:
         raise ValueError(word)

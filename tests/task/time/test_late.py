@@ -136,8 +136,6 @@ def test_policy_that_is_none_is_refused(allowed: tuple[str, ...]) -> None:
         check_late(policy, allowed)
 
 
-# -- windows ---------------------------------------------------------------------------------
-
 COUNT = Fold(kind="count", first=lambda _: 1, add=lambda total, _: total + 1)
 
 

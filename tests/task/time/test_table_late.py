@@ -107,9 +107,6 @@ def test_flags_are_places(flags: list[bool]) -> None:
     assert places_of(others(column)) == [at for at, flag in enumerate(flags) if not flag]
 
 
-# -- a partition, a task ----------------------------------------------------------------------
-
-
 class Columnar(Bounded):
     def read_batch(self, max_records: int) -> Batch | None:
         batch = super().read_batch(max_records)

@@ -131,9 +131,6 @@ def test_table_crosses_a_connection() -> None:
     assert b"".join(codec.encode(arrived)) == wire
 
 
-# -- nonsense --------------------------------------------------------------------------------
-
-
 def test_other_number_of_rows_is_refused() -> None:
     """Counts would differ."""
     body = body_of(Table(pa.record_batch({"n": [1, 2]})))

@@ -52,9 +52,6 @@ def begun(start: Any = "earliest", until: Any = None, *, is_first: bool = True) 
     return [(places[name]["offset"], places[name]["end"]) for name in NAMES]
 
 
-# -- where reading begins and ends -----------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("start", "offsets"),
     [
@@ -100,9 +97,6 @@ def test_a_start_by_time_leaves_out_what_is_older() -> None:
     assert {bounds(start).starts_ms for start in ("latest", "earliest", "committed")} == {MIN_MS}
 
 
-# -- an offset that is not there any more ----------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("policy", "wanted", "gap"),
     [
@@ -139,9 +133,6 @@ def test_an_offset_that_is_not_there_follows_the_rule(
 def test_a_gap_tells_what_is_there_and_how_much_is_lost(gap: Gap, told: str, lost: int) -> None:
     assert told in str(gap)
     assert gap.lost == lost
-
-
-# -- arguments -------------------------------------------------------------------------------
 
 
 def test_all_mistakes_of_bounds_are_told_at_once() -> None:
