@@ -99,13 +99,13 @@ class KeyedState:
     def namespace(self, namespace: Any) -> None:
         self._move(self._place.key, part_of(namespace))
 
-    def enter(self, key: Any, time_ms: int) -> None:
-        """Be at a record: at its key, in no namespace, and at its event time in ms."""
+    def enter(self, key: bytes, time_ms: int) -> None:
+        """Be at a record: at its key, as bytes, in no namespace, at its event time in ms."""
         place = self._place
-        place.key, place.part = encode_key(key), NO_NAMESPACE
+        place.key, place.part = key, NO_NAMESPACE
         self._clock.time_ms = time_ms
         if self._scopes:
-            self._move(place.key, NO_NAMESPACE)
+            self._move(key, NO_NAMESPACE)
 
     def leave(self, key: Any) -> None:
         """Be at no record, but at this key, in no namespace."""
@@ -251,16 +251,16 @@ class KeyedState:
             CombiningState(binding, create=create, add=add, result=result, merge=merge)
         )
 
-    def bulk(self, tag: str, *, operator: str, is_keyed: bool = True) -> BulkState:
+    def bulk(self, *tags: str, operator: str, is_keyed: bool = True) -> BulkState:
         """Declare pairs that the caller keeps by itself, in its own dicts. For gearpy's own stages.
 
         Args:
-            tag: names them in this scope; given once.
+            tags: name them, below scopes of this one; given once.
             operator: whom to blame for what cannot be stored.
             is_keyed: records come to the task by the keys of the pairs.
         """
         self._declared.begin()
-        return self._declared.bulks.declare((*self._path, tag), operator, is_keyed=is_keyed)
+        return self._declared.bulks.declare((*self._path, *tags), operator, is_keyed=is_keyed)
 
     def _bind(
         self, name: str, kind: str, coder: CoderLike, ttl: Duration | None, clock: ClockName

@@ -19,6 +19,7 @@ from reprlib import repr as short_repr
 from typing import Any, Final
 from uuid import UUID
 
+from gearpy.core.base.fields import keys_of
 from gearpy.core.base.one_key import check_decimal, check_key
 from gearpy.core.base.stable_hash import KEY_GROUPS, is_numpy_bool, key_group
 from gearpy.errors import ConfigError, ProtocolError
@@ -92,6 +93,12 @@ def encode_keys(keys: list[Any]) -> list[bytes] | None:
         return list(map(encode_key, keys))
     except Exception:  # noqa: BLE001 - asked for one, it will say so again
         return None
+
+
+def encoded_keys(key: Callable[[Any], Any], records: list[Any]) -> list[bytes] | None:
+    """Return the keys of all records as bytes; None where each is to be asked, as one has none."""
+    keys = keys_of(key, records)
+    return None if keys is None else encode_keys(keys)
 
 
 class _Known(dict[Any, bytes]):

@@ -43,18 +43,18 @@ class _DomainTimers:
         self.domain = domain
         self.tag = tag.encode()
         self._store = store
-        self._queue = store.time_queue(f"timers {tag.name}")
-        self._timers = 0
+        self.queue = store.time_queue(f"timers {tag.name}")
+        self.timers = 0
         self._entries = 0
         #: Timers that are set meanwhile, while others fire.
         self.held: list[tuple[int, bytes]] | None = None
         self._fill()
 
     def _fill(self) -> None:
-        self._timers = self._entries = 0
+        self.timers = self._entries = 0
         for table, key, entry, stored in cells_of(self._store, self.tag):
             assert entry is not None, "timers are entries of their key"
-            self._timers += 1
+            self.timers += 1
             self._enqueue(_time_of(stored), entry_cell(table, key, entry))
 
     def _enqueue(self, at_ms: int, cell: bytes) -> None:
@@ -62,7 +62,7 @@ class _DomainTimers:
             self.held.append((at_ms, cell))
             return
         self._entries += 1
-        self._queue.add(at_ms, cell)
+        self.queue.add(at_ms, cell)
 
     def set(self, place: Place, name: bytes, at_ms: int) -> None:
         table = self.tag + place.part
@@ -71,13 +71,13 @@ class _DomainTimers:
         if before_ms == at_ms:
             return
         self._store.put_entry(table, place.key, name, at_ms)
-        self._timers += before_ms is None
+        self.timers += before_ms is None
         # One that is later than before stays where it is: it is put off when its turn comes. So
         # a timer that is moved on with each record does not fill the queue.
         if before_ms is None or at_ms < before_ms:
             self._enqueue(at_ms, entry_cell(table, place.key, name))
-            if self._entries > 2 * self._timers + _SPARE_ENTRIES and self.held is None:
-                self._queue.clear()
+            if self._entries > 2 * self.timers + _SPARE_ENTRIES and self.held is None:
+                self.queue.clear()
                 self._fill()
 
     def delete(self, place: Place, name: bytes) -> None:
@@ -85,7 +85,7 @@ class _DomainTimers:
         table = self.tag + place.part
         if self._store.get_entry(table, place.key, name) is not None:
             self._store.delete_entry(table, place.key, name)
-            self._timers -= 1
+            self.timers -= 1
 
     def clear(self, place: Place) -> None:
         for name, _ in self._store.entries(self.tag + place.part, place.key):
@@ -93,12 +93,12 @@ class _DomainTimers:
 
     @property
     def next_ms(self) -> int | None:
-        return self._queue.first_ms if self._timers else None
+        return self.queue.first_ms if self.timers else None
 
     def pop(self, until_ms: int) -> tuple[int, bytes, bytes, bytes] | None:
         """Take out the first timer up to a time: that, table, key and tag."""
-        while (first_ms := self._queue.first_ms) is not None and first_ms <= until_ms:
-            first_ms, cell = self._queue.pop()
+        while (first_ms := self.queue.first_ms) is not None and first_ms <= until_ms:
+            first_ms, cell = self.queue.pop()
             self._entries -= 1
             table, key, name = split_cell(cell)
             assert name is not None, "timers are entries of their key"
@@ -107,10 +107,10 @@ class _DomainTimers:
                 continue
             if (at_ms := _time_of(stored)) > first_ms:
                 self._entries += 1
-                self._queue.add(at_ms, cell)
+                self.queue.add(at_ms, cell)
                 continue
             self._store.delete_entry(table, key, name)
-            self._timers -= 1
+            self.timers -= 1
             return at_ms, table, key, name
         return None
 
@@ -230,7 +230,8 @@ class KeyTimers:
 
     @property
     def next_event_ms(self) -> int | None:
-        return self._event.next_ms
+        event = self._event  # It is asked before each record.
+        return event.queue.first_ms if event.timers else None
 
     @property
     def next_processing_ms(self) -> int | None:

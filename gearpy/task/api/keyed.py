@@ -5,8 +5,8 @@ from typing import Any, Final, TypeAlias
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Message
-from gearpy.state.encoding.keys import NO_KEY
+from gearpy.messages.data import Batch, Message
+from gearpy.state.encoding.keys import NO_KEY, encode_key, encoded_keys
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.timers import KeyTimer, KeyTimers
 from gearpy.state.open import StateSettings, open_state
@@ -46,6 +46,7 @@ class KeyedTask:
         self._state: KeyedState | None = None
         self._timers: KeyTimers | None = None  # Of the state, when they were asked for.
         self._key_of: Callable[[Any], Any] | None = None
+        self._key: bytes | None = None  # Of the record at hand, if `messages` has read it.
         self._message: Message | None = None  # The newest record that the task was given.
         self._is_refused = False
         self._reached_ms: int | None = None  # How far event time is, if not by the record.
@@ -114,6 +115,18 @@ class KeyedTask:
         if self._state is not None:
             self._state.close()
 
+    def messages(self, batch: Batch) -> Iterator[Message]:
+        """Give the records of a batch, one after the other; their keys are read at once."""
+        key_of, keys = self._key_of, None
+        if key_of is not None and self._state is not None:
+            keys = encoded_keys(key_of, batch.values)
+        if keys is None:
+            yield from batch.messages()
+            return
+        for self._key, message in zip(keys, batch.messages(), strict=True):
+            yield message
+        self._key = None
+
     def keyed(
         self, on_next: Callable[[Message], Any], key_of: Callable[[Any], Any] | None
     ) -> Callable[[Message], Any]:
@@ -149,14 +162,16 @@ class KeyedTask:
             if (state := self._state) is None:
                 reach(self._place_of(message))
                 return on_next(message)
-            next_ms, place_ms = state.timers.next_event_ms, self._reached_ms
+            if (timers := self._timers) is None:
+                timers = self._timers = state.timers
+            next_ms, place_ms = timers.next_event_ms, self._reached_ms
             if place_ms is None:
                 place_ms = message.timestamp
             if next_ms is not None and next_ms <= place_ms:
                 return timers_first(state, message)
             reach(place_ms)
-            if key_of is not None:
-                state.enter(key_of(message.value), message.timestamp)
+            if (key := self._key) is not None:
+                state.enter(key, message.timestamp)
             else:
                 self._enter(state, message)
             return on_next(message)
@@ -203,7 +218,8 @@ class KeyedTask:
     def _enter(self, state: KeyedState, message: Message) -> None:
         # The namespace was that of the record before; a restart would forget it.
         if self._key_of is not None:
-            state.enter(self._key_of(message.value), message.timestamp)
+            key = encode_key(self._key_of(message.value)) if self._key is None else self._key
+            state.enter(key, message.timestamp)
         else:
             state.namespace, state.time_ms = None, message.timestamp
 

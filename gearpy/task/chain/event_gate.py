@@ -192,7 +192,8 @@ class OrderedOutput(list[Message]):
 
     def reach(self, at_ms: int) -> None:
         """Let event time be so far; it never goes back."""
-        self.reached_ms = max(self.reached_ms, at_ms)
+        if at_ms > self.reached_ms:  # noqa: PLR1730 - `max` is three times as slow
+            self.reached_ms = at_ms
 
     def append(self, message: Message) -> None:
         if type(message) is Message and message.timestamp < self.reached_ms:

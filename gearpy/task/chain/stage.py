@@ -138,4 +138,6 @@ def step_state(context: TaskContext, kind: str, place: int) -> KeyedState:
 def step_bulk(
     context: TaskContext, kind: str, place: int, *, operator: str, is_keyed: bool = True
 ) -> BulkState:
-    return step_state(context, kind, place).bulk(kind, operator=operator, is_keyed=is_keyed)
+    # No scope is made, which would follow the state to the key of each record.
+    step = context.step_ids[place] if context.step_ids else kind
+    return context.state.bulk(step, kind, operator=operator, is_keyed=is_keyed)

@@ -188,7 +188,7 @@ class TaskFeed:
         on_next, buffer, limit = self._on_next, self._buffer, self._limit
         message = more = None
         try:
-            for message in batch.messages():
+            for message in self._keyed.messages(batch):
                 more = on_next(message)
                 if more is not None:
                     for extra in more:
@@ -206,7 +206,7 @@ class TaskFeed:
     def _patiently(self, batch: Batch) -> Job:
         """Call `on_next`; go on behind a record on which it raises."""
         on_next, buffer, limit = self._on_next, self._buffer, self._limit
-        for message in batch.messages():
+        for message in self._keyed.messages(batch):
             kept = len(buffer)
             more: Any = None
             try:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gearpy.core.base.copies import ATOMS
-from gearpy.core.base.fields import keys_of
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch, Origin
-from gearpy.state.encoding.keys import encode_key, encode_keys
+from gearpy.state.encoding.keys import encode_key, encoded_keys
 from gearpy.task.aggregates.fold import KeyFunction
 from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import TaskContext
@@ -239,9 +238,3 @@ class DistinctStage(Stage):
     def restore(self, state: Any) -> None:
         self._state = step_state(self._context, "distinct", self.place)
         self._passed = self._state.value("passed", ttl=self._ttl_ms)
-
-
-def encoded_keys(key: KeyFunction, records: list[Any]) -> list[bytes] | None:
-    """Return the keys of all records as keyed state has them; None where each is to be asked."""
-    keys = keys_of(key, records)
-    return None if keys is None else encode_keys(keys)
