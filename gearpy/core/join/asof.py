@@ -23,11 +23,8 @@ _SPAN_MS: Final = 1000  # Records that were gone through are forgotten together.
 _FIELDS: Final = 5  # Of a left record that was told.
 
 
-class _Right(msgspec.Struct, frozen=True):
-    """A right record that a left one may be joined with."""
-
-    time_ms: int
-    value: Any
+#: Time and value of a right record that a left one may be joined with.
+_Right: TypeAlias = tuple[int, Any]
 
 
 class _Left(msgspec.Struct):
@@ -126,25 +123,70 @@ class AsOfJoin:
                 yield [], []
 
     def _rows(self, watermark_ms: int) -> Iterator[Rows]:
+        """Go through the records in the order of time; yield rows, and none for a pause."""
+        ahead, waiting, looks_back, looks_ahead = (
+            self._ahead, self._waiting, self._looks_back, self._looks_ahead
+        )  # fmt: skip
+        newest_of, tolerance_ms, touch = self._newest, self._tolerance_ms, self._newest_cells.touch
         rows: list[Row] = []
         times: list[int] = []
-        for each in self._decided(watermark_ms):
+        looked = 0
+        while ahead and ahead[0][0] < watermark_ms:
+            time, _, _, _, key, kept = heappop(ahead)
+            looked += 1
+            if looked % LOOKED_AT_ONCE == 0:
+                yield [], []
+            if kept.side == RIGHT:
+                right = time, kept.value
+                if key in waiting:  # None that comes later is nearer to these left ones.
+                    self._waiting_cells.remove(key)
+                    for left in waiting.pop(key):
+                        left.is_waiting = False
+                        found = right if time <= self._end_of(left) else left.found
+                        self._decide(key, left.time_ms, left.value, found, rows, times)
+                if looks_back:
+                    touch(key)
+                    self._set_newest(key, right)
+            else:
+                heappop(self._ahead_lefts)  # Both heaps are in the order of times.
+                newest = newest_of.get(key) if looks_back else None
+                if newest is not None and tolerance_ms is not None:
+                    newest = newest if time - newest[0] <= tolerance_ms else None
+                left = _Left(kept.seq, time, kept.value, newest) if looks_ahead else None
+                if left is not None and self._end_of(left) >= time:
+                    self._waiting_cells.touch(key)
+                    self._wait(key, left)
+                else:
+                    self._decide(key, time, kept.value, newest, rows, times)
+            if len(rows) >= self._limit:
+                yield rows, times
+                rows, times = [], []
+        for each in self._over(watermark_ms):
             if each is None:
                 yield [], []
                 continue
-            key, left, right = each
-            if right is not None:
-                start, newest = sorted((left.time_ms, right.time_ms))
-                rows.append((key, left.value, right.value, start, newest + 1))
-                times.append(newest)
-            elif self._keeps_left:
-                rows.append((key, left.value, None, left.time_ms, left.time_ms + 1))
-                times.append(left.time_ms)
+            key, left, found = each
+            self._decide(key, left.time_ms, left.value, found, rows, times)
             if len(rows) >= self._limit:
                 yield rows, times
                 rows, times = [], []
         if rows:
             yield rows, times
+
+    def _decide(  # noqa: PLR0917 - it is called for each record
+        self, key: Any, time: int, value: Any, right: _Right | None,
+        rows: list[Row], times: list[int],
+    ) -> None:  # fmt: skip
+        """Add the row of a left record, if it comes out."""
+        if right is not None:
+            start, newest = time, right[0]
+            if start > newest:
+                start, newest = newest, start
+            rows.append((key, value, right[1], start, newest + 1))
+            times.append(newest)
+        elif self._keeps_left:
+            rows.append((key, value, None, time, time + 1))
+            times.append(time)
 
     def changes(self) -> Iterator[CellChange]:
         yield from self._log.changes()
@@ -171,11 +213,11 @@ class AsOfJoin:
         self._watermark_ms = watermark_ms
         self._resume_ahead(watermark_ms)
         for key, (time, value) in self._newest_cells.resume().items():
-            self._set_newest(key, _Right(time, value))
+            self._set_newest(key, (time, value))
         for key, flat in self._waiting_cells.resume().items():
             for at in range(0, len(flat), _FIELDS):
                 seq, time, value, found_time, found_value = flat[at : at + _FIELDS]
-                found = None if found_time is None else _Right(found_time, found_value)
+                found = None if found_time is None else (found_time, found_value)
                 self._wait(key, _Left(seq, time, value, found))
                 self._log.seq = max(self._log.seq, seq)
 
@@ -201,43 +243,7 @@ class AsOfJoin:
                 self._await(key, kept)
         self._spans = sorted(spans)
 
-    # -- in the order of time ----------------------------------------------------------------
-
-    def _decided(self, watermark_ms: int) -> Iterator[_Decided | None]:
-        """Yield keys, left records and their matches, if any; None for a pause."""
-        ahead, looked = self._ahead, 0
-        while ahead and ahead[0][0] < watermark_ms:
-            _, _, _, _, key, kept = heappop(ahead)
-            looked += 1
-            if looked % LOOKED_AT_ONCE == 0:
-                yield None
-            if kept.side == RIGHT:
-                yield from self._on_right(key, _Right(kept.time_ms, kept.value))
-            else:
-                heappop(self._ahead_lefts)  # Both heaps are in the order of times.
-                newest = self._newest.get(key) if self._looks_back else None
-                found_before = (
-                    newest if newest is not None and self._is_near(newest, kept.time_ms) else None
-                )
-                left = _Left(kept.seq, kept.time_ms, kept.value, found_before)
-                if self._looks_ahead and self._end_of(left) >= kept.time_ms:
-                    self._waiting_cells.touch(key)
-                    self._wait(key, left)
-                else:
-                    yield key, left, left.found
-        yield from self._over(watermark_ms)
-
-    def _on_right(self, key: Any, right: _Right) -> Iterator[_Decided]:
-        """Give a right record to the left ones before it: none that comes later is nearer."""
-        if key in self._waiting:
-            self._waiting_cells.remove(key)
-            waiting = self._waiting.pop(key)
-            for left in waiting:
-                left.is_waiting = False
-                yield key, left, right if right.time_ms <= self._end_of(left) else left.found
-        if self._looks_back:
-            self._newest_cells.touch(key)
-            self._set_newest(key, right)
+    # -- left records that wait ----------------------------------------------------------------
 
     def _wait(self, key: Any, left: _Left) -> None:
         self._waiting.setdefault(key, []).append(left)
@@ -247,7 +253,7 @@ class AsOfJoin:
 
     def _end_of(self, left: _Left) -> int:
         if left.found is not None:
-            return 2 * left.time_ms - left.found.time_ms - 1
+            return 2 * left.time_ms - left.found[0] - 1
         return MAX_MS - 1 if self._tolerance_ms is None else left.time_ms + self._tolerance_ms
 
     def _over(self, watermark_ms: int) -> Iterator[_Decided | None]:
@@ -284,10 +290,7 @@ class AsOfJoin:
         self._newest[key] = right
         if self._tolerance_ms is not None:
             self._newest_count += 1
-            heappush(self._newest_times, (right.time_ms, self._newest_count, key))
-
-    def _is_near(self, right: _Right, time_ms: int) -> bool:
-        return self._tolerance_ms is None or time_ms - right.time_ms <= self._tolerance_ms
+            heappush(self._newest_times, (right[0], self._newest_count, key))
 
     def _forgotten(self, watermark_ms: int) -> Iterator[None]:
         """Forget left records that have come out, and right ones that none can need any more.
@@ -304,7 +307,7 @@ class AsOfJoin:
         while times and times[0][0] < before_ms:
             time, _, key = heappop(times)
             newest = self._newest.get(key)
-            if newest is not None and newest.time_ms == time:
+            if newest is not None and newest[0] == time:
                 self._newest_cells.remove(key)
                 del self._newest[key]
             yield
@@ -313,14 +316,10 @@ class AsOfJoin:
 
     def _newest_cell(self, key: Any) -> list[Any] | None:
         newest = self._newest.get(key)
-        return None if newest is None else [newest.time_ms, newest.value]
+        return None if newest is None else [*newest]
 
     def _waiting_cell(self, key: Any) -> list[Any] | None:
         flat: list[Any] = []
         for left in self._waiting.get(key, ()):
-            found = left.found
-            found_time, found_value = (
-                (None, None) if found is None else (found.time_ms, found.value)
-            )
-            flat += (left.seq, left.time_ms, left.value, found_time, found_value)
+            flat += (left.seq, left.time_ms, left.value, *(left.found or (None, None)))
         return flat or None

@@ -37,13 +37,6 @@ class _Sides:
             times.insert(at, kept.time_ms)
             records.insert(at, kept)
 
-    def forget(self, side: int, before_ms: int) -> None:
-        if over := bisect_left(self.times[side], before_ms):
-            del self.times[side][:over], self.records[side][:over]
-
-    def __bool__(self) -> bool:
-        return bool(self.times[LEFT] or self.times[RIGHT])
-
 
 class IntervalJoin:
     """Yields pairs with ``left - before <= right <= left + after`` as soon as both are there.
@@ -85,7 +78,8 @@ class IntervalJoin:
 
     def _pairs(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
         watermark_ms, sides_of, limit = self._watermark_ms, self._sides, self._limit
-        older_ms, newer_ms = self._older_ms, self._newer_ms
+        older_ms, newer_ms, span_ms = self._older_ms, self._newer_ms, self._span_ms
+        log, fresh_of, comes_alone = self._log, self._log.fresh, self._comes_alone
         rows: list[Row] = []
         times: list[int] = []
         for (side, key, value), time in zip(values, timestamps, strict=True):
@@ -98,7 +92,19 @@ class IntervalJoin:
             found = sides.times[1 - side]
             at = bisect_left(found, time - older_ms[side]) if found else 0
             has_partner = at < len(found) and found[at] <= time + newer_ms[side]
-            kept = self._keep(side, key, value, time, sides, has_partner=has_partner)
+
+            log.seq += 1
+            kept = Kept(log.seq, side, time, value, comes_alone[side] and not has_partner)
+            sides.add(kept)
+            span = time // span_ms[side] * 2 + side  # Even and odd: one for each side.
+            fresh = fresh_of.get(span)
+            if fresh is None:
+                self._note_span(span)
+                fresh = log.open(span)
+            fresh[key].append(kept)
+            if kept.is_waiting:
+                self._await(key, kept)
+
             if has_partner:
                 until = bisect_right(found, time + newer_ms[side], at)
                 for low in range(at, until, limit):
@@ -167,24 +173,6 @@ class IntervalJoin:
     def hold_ms(self) -> int:
         return min((waiting[0][0] for waiting in self._waiting if waiting), default=MAX_MS)
 
-    def _keep(
-        self, side: int, key: Any, value: Any, time: int, sides: _Sides, *, has_partner: bool
-    ) -> Kept:
-        log = self._log
-        log.seq += 1
-        kept = Kept(log.seq, side, time, value, self._comes_alone[side] and not has_partner)
-        sides.add(kept)
-        # Even and odd: a span of time for each side.
-        span = time // self._span_ms[side] * 2 + side
-        fresh = log.fresh.get(span)
-        if fresh is None:
-            self._note_span(span)
-            fresh = self._log.open(span)
-        fresh[key].append(kept)
-        if kept.is_waiting:
-            self._await(key, kept)
-        return kept
-
     def _await(self, key: Any, kept: Kept) -> None:
         turn = self._turn()
         heappush(self._waiting[kept.side], (kept.time_ms, kept.seq, turn, key, kept))
@@ -240,13 +228,13 @@ class IntervalJoin:
 
     def _forget(self, span: int) -> Iterator[Rows]:
         side = span % 2
-        before_ms = (span // 2 + 1) * self._span_ms[side]
+        before_ms, sides_of = (span // 2 + 1) * self._span_ms[side], self._sides
         for number, key in enumerate(self._log.keys(span), 1):
-            sides = self._sides.get(key)
-            if sides is not None:
-                sides.forget(side, before_ms)
-                if not sides:
-                    del self._sides[key]
+            sides = sides_of.get(key)
+            if sides is not None and (over := bisect_left(sides.times[side], before_ms)):
+                del sides.times[side][:over], sides.records[side][:over]
+                if not (sides.times[LEFT] or sides.times[RIGHT]):
+                    del sides_of[key]
             if number % LOOKED_AT_ONCE == 0:
                 yield [], []
         for _ in self._log.drop(span):

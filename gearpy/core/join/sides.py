@@ -91,8 +91,15 @@ class Pairing:
     def rows(self, groups: Iterable[Group], start: int, end: int) -> Iterator[Rows]:
         """Yield the rows of a window, in the order of the groups; their time is its last ms."""
         out: list[Row] = []
+        limit, gathers = self._limit, self._gathers
         for number, group in enumerate(groups, 1):
-            for part in self._of_group(group, start, end):
+            key, lefts, rights = group
+            if not gathers and lefts and rights and len(lefts) * len(rights) <= limit:
+                out += [(key, left, right, start, end) for left in lefts for right in rights]
+                parts: Iterable[list[Row]] = ([],)
+            else:
+                parts = self._of_group(group, start, end)
+            for part in parts:
                 out += part
                 if len(out) >= self._limit:
                     yield out, [end - 1] * len(out)

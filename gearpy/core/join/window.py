@@ -112,13 +112,17 @@ class WindowJoin:
     def _split(
         self, values: list[Any], timestamps: list[int]
     ) -> dict[int, tuple[list[Any], list[int]]]:
-        piece_of = self._piece_of
+        piece_of, is_whole = self._piece_of, not isinstance(self._windows, SlidingWindows)
         parts: dict[int, tuple[list[Any], list[int]]] = {}
+        piece = end = MIN_MS
+        part: tuple[list[Any], list[int]] = ([], [])
         for value, time in zip(values, timestamps, strict=True):
-            piece = piece_of(time)
-            part = parts.get(piece)
-            if part is None:
-                part = parts[piece] = ([], [])
+            if not piece <= time < end:  # Of what lies side by side it is found once.
+                piece = piece_of(time)
+                end = self._windows.end_of(piece) if is_whole else time + 1
+                part = parts.get(piece)
+                if part is None:
+                    part = parts[piece] = ([], [])
             part[0].append(value)
             part[1].append(time)
         return parts
@@ -158,7 +162,11 @@ class WindowJoin:
         pieces = self._pieces
         low, high = bisect_left(pieces, start), bisect_left(pieces, self._windows.end_of(start))
         panes = [self._panes[piece] for piece in pieces[low:high]]
-        for key in panes[0] if len(panes) == 1 else _once_each(panes):
+        if len(panes) == 1:
+            for key, (lefts, rights) in panes[0].items():
+                yield key, [kept.value for kept in lefts], [kept.value for kept in rights]
+            return
+        for key in _once_each(panes):
             of_key = [pane for each in panes if (pane := each.get(key)) is not None]
             yield key, _values(of_key, LEFT), _values(of_key, RIGHT)
 

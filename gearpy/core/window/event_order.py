@@ -7,8 +7,8 @@ and of one partition as they were read.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count, groupby, islice, repeat
-from operator import itemgetter, lt
+from itertools import compress, count, groupby, islice, repeat
+from operator import itemgetter, lt, not_
 from typing import Any, Final, NamedTuple
 
 from gearpy.ids import MAX_MS
@@ -36,6 +36,8 @@ _place: Final = itemgetter(0)
 _sure_order: Final = itemgetter(0, 1, 2, 3)
 _known_order: Final = itemgetter(0, 1, 2)
 _made: Final = tuple.__new__
+#: Records that wait without an order, beside an eighth of those that have one.
+_FRESH_MAX: Final = 4096
 
 
 class EventOrder:
@@ -108,17 +110,23 @@ class EventOrder:
         until_ms = passed_ms + 1 if is_inclusive or passed_ms >= MAX_MS else passed_ms
         if self.first_ms >= until_ms:
             return []
-        if self._fresh_ms < until_ms:
-            self._sorted += self._fresh
-            places = list(map(_place, self._sorted))
-            # Records of one place may be of several partitions; then they are sorted.
-            is_sorted = all(map(lt, places, islice(places, 1, None)))
-            if not is_sorted:
-                self._sorted.sort(key=_sure_order)
-            self._fresh, self._fresh_ms = [], MAX_MS
         end = bisect_left(self._sorted, until_ms, key=_place)
         due = self._sorted[:end]
         del self._sorted[:end]
+        if self._fresh_ms < until_ms:
+            fresh = self._fresh
+            is_due = list(map(until_ms.__gt__, map(_place, fresh)))
+            due += compress(fresh, is_due)
+            rest = self._fresh = list(compress(fresh, map(not_, is_due)))
+            self._fresh_ms = min(map(_place, rest), default=MAX_MS)
+            # Records of one place may be of several partitions; then they are sorted.
+            places = list(map(_place, due))
+            if not all(map(lt, places, islice(places, 1, None))):
+                due.sort(key=_sure_order)
+            # What will wait long is sorted once, rather than looked at again and again.
+            if len(rest) > _FRESH_MAX + len(self._sorted) // 8:
+                self._sorted = sorted(self._sorted + rest, key=_sure_order)
+                self._fresh, self._fresh_ms = [], MAX_MS
         return due if all(map(itemgetter(2), due)) else self._by_content(due)
 
     def load(self, records: Iterable[Held]) -> None:

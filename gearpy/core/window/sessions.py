@@ -256,9 +256,15 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
                         continue
                     if end_ms == time_ms:
                         found[start_ms, order, key] = None
+                        continue
+                    put(end_ms, key)
+                    after = (start_ms, end_ms, end_ms, *each[_PANE:])
+                    if each is kept:
+                        panes[key] = after
                     else:
-                        put(end_ms, key)
-                        self._replace(key, each, (start_ms, end_ms, end_ms, *each[_PANE:]))
+                        self._replace(key, each, after)
+            if not found:
+                continue
             ending = [*found]
             found.clear()
             for each in in_order(ending, _BY_START):

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.core.base.copies import own_each
+from gearpy.core.base.fields import WITH_ATTRIBUTES, FieldGetter
 from gearpy.core.base.one_key import are_plain, one_key
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.join.asof import AsOfJoin, Direction
@@ -45,11 +46,29 @@ join_key: Final[Callable[[Any], Any]] = itemgetter(1)
 
 
 def as_left(key: Callable[[Any], Any]) -> Callable[[Any], _Keyed]:
-    return lambda value: (LEFT, key(value), value)
+    return _wrap(LEFT, key)
 
 
 def as_right(key: Callable[[Any], Any]) -> Callable[[Any], _Keyed]:
-    return lambda value: (RIGHT, key(value), value)
+    return _wrap(RIGHT, key)
+
+
+def _wrap(side: int, key: Callable[[Any], Any]) -> Callable[[Any], _Keyed]:
+    if not isinstance(key, FieldGetter):
+        return lambda value: (side, key(value), value)
+    name = key.name
+
+    def wrap(value: Any) -> _Keyed:
+        if type(value) in WITH_ATTRIBUTES:  # As the getter does, without its calls.
+            try:
+                found = getattr(value, name)
+            except AttributeError:
+                return side, key(value), value  # It says what there is.
+            if type(found) is not float:
+                return side, found, value
+        return side, key(value), value
+
+    return wrap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
