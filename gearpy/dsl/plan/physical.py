@@ -2,12 +2,13 @@
 
 Where a step takes rows of columns, they are converted once: in the task that makes them, if their
 key is a function, or if several steps need rows; else in the task that takes them, since columns
-travel for less.
+travel for less. Streams of several classes become one behind that, or the classes would be lost.
 """
 
 from collections.abc import Sequence
 
-from gearpy.dsl.operators.operator import Kind, Operator, Placing
+from gearpy.columns.row_schema import RowSchema
+from gearpy.dsl.operators.operator import Kind, Operator, PassesRecords, Placing
 from gearpy.dsl.operators.records import ToColumnsOperator, ToRowsOperator
 from gearpy.dsl.operators.routes import ProcessOperator, SideOperator
 
@@ -33,11 +34,13 @@ class _Plan:
         self.placed: list[Operator] = []
         self._now: dict[Operator, Operator] = {}  # Now gives the records of a step.
         self._given: dict[Operator, Kind] = {}  # The form of these records.
-        self._conversions: dict[Operator, list[ToRowsOperator | ToColumnsOperator]] = {}
+        self._conversions: dict[Operator, list[Operator]] = {}
 
     def place(self, step: Operator) -> None:
         given = [self._kind_of(source) for source in step.inputs]
         taken = step.kind_taken(given)
+        if taken == "table" and _has_classes(step) and self._wanted_of(step) == {"rows"}:
+            taken = "rows"
         inputs = tuple(self._ready(source, step, taken) for source in step.inputs)
         placing = Placing(
             inputs=inputs,
@@ -52,6 +55,15 @@ class _Plan:
 
     def _readers_of(self, source: Operator) -> list[Operator]:
         return [step for step in self._steps if source in step.inputs]
+
+    def _wanted_of(self, step: Operator) -> set[Kind]:
+        """Return the forms in which the records of a step are wanted, also behind such as pass."""
+        wanted: set[Kind] = set()
+        for reader in self._readers_of(step):
+            kind = reader.kind_taken(["table"] * len(reader.inputs))
+            behind = self._wanted_of(reader) if isinstance(reader, PassesRecords) else set()
+            wanted |= behind if kind == "table" and behind else {kind}
+        return wanted
 
     def _add(self, step: Operator, kind: Kind) -> Operator:
         self.placed.append(step)
@@ -77,6 +89,10 @@ class _Plan:
         if self._kind_of(source) == taken:
             return self._of(source)
         schema = source.schema_given(declared=False)
+        if taken == "rows" and _has_classes(source):  # Others want them as columns.
+            inputs = tuple(self._ready(each, source, "rows") for each in source.inputs)
+            same = source.changed(inputs=inputs, origin=source.origin or source)
+            return self._once(same, "rows", at=self._of(source))
         if taken == "table":
             schema = reader.schema_taken or schema
             table = ToColumnsOperator(name="table", inputs=(self._of(source),), schema=schema)
@@ -96,10 +112,26 @@ class _Plan:
             return self._once(rows, "rows")
         return self._add(rows.changed(key=reader.key, parallelism=reader.parallelism), "rows")
 
-    def _once(self, step: ToRowsOperator | ToColumnsOperator, kind: Kind) -> Operator:
-        """Add a conversion, unless there is the same already."""
-        for known in self._conversions.setdefault(step.inputs[0], []):
-            if type(known) is type(step) and known.schema == step.schema:
+    def _once(self, step: Operator, kind: Kind, at: Operator | None = None) -> Operator:
+        """Add a conversion of what a step gives, unless there is the same already."""
+        found = self._conversions.setdefault(at or step.inputs[0], [])
+        for known in found:
+            if type(known) is type(step) and _schema_of(known) == _schema_of(step):
                 return known
-        self._conversions[step.inputs[0]].append(step)
+        found.append(step)
         return self._add(step, kind)
+
+
+def _schema_of(step: Operator) -> RowSchema | None:
+    return step.schema if isinstance(step, ToRowsOperator | ToColumnsOperator) else None
+
+
+def _has_classes(step: Operator) -> bool:
+    """Tell whether a step passes records of several classes, or with and without one."""
+    if not isinstance(step, PassesRecords) or step.schema_given(declared=False) is not None:
+        return False
+    schemas = [source.schema_given(declared=False) for source in step.inputs]
+    return any(
+        _has_classes(source) if schema is None else schema.row_type is not None
+        for source, schema in zip(step.inputs, schemas, strict=True)
+    )

@@ -1,6 +1,7 @@
 """Where conversions between rows and columns go, and what steps in several parts become."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -241,3 +242,67 @@ def test_inputs_come_before_what_reads_them(build: Callable[[Stream[Any]], Any])
     for at, node in enumerate(steps):
         assert all(source in steps[:at] for source in node.inputs)
     assert {node.origin or node for node in steps} >= set(app.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    price: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bid:
+    price: int
+
+
+def _of_both() -> tuple[StreamApp, Stream[Any]]:
+    app = StreamApp("merged")
+    asks = app.read(gp.collection([Ask(1)], schema=Ask), name="asks")
+    bids = app.read(gp.collection([Bid(2)], schema=Bid), name="bids")
+    return app, asks.merge(bids, name="merge")
+
+
+PASSING: list[Callable[[Stream[Any]], Stream[Any]]] = [
+    lambda s: s,
+    lambda s: s.repartition(2, name="pass"),
+    lambda s: s.merge(s.repartition(1), name="pass"),
+]
+
+
+@pytest.mark.parametrize("passing", PASSING, ids=["merge", "repartition", "merge of a merge"])
+@pytest.mark.parametrize("has_columns", [False, True], ids=["rows", "rows and columns"])
+def test_merged_columns_give_rows_of_their_classes(
+    passing: Callable[[Stream[Any]], Stream[Any]], *, has_columns: bool
+) -> None:
+    """Whoever else reads the same in columns, and whatever passes it on."""
+    app, both = _of_both()
+    both = passing(both)
+    rows, prices = list[Any](), list[Any]()
+    both.filter(lambda each: each.price > 0).write(gp.to_list(rows))
+    if has_columns:
+        both.map_batches(lambda batch: batch, schema=Bid).write(gp.to_list(prices))
+
+    gp.run(app)
+
+    times = 2 if passing is PASSING[2] else 1
+    assert sorted(map(repr, rows)) == sorted([repr(Ask(1)), repr(Bid(2))] * times)
+    expected = [Bid(1), Bid(2)] * times if has_columns else []
+    assert sorted(map(repr, prices)) == sorted(map(repr, expected))
+
+
+def test_merged_columns_of_one_class_stay_columns() -> None:
+    app = StreamApp("one")
+    one, other = (
+        app.read(gp.collection([Bid(at)], schema=Bid), name=f"bids{at}") for at in range(2)
+    )
+    one.merge(other, name="merge").map(repr, name="map").write(gp.to_list([]), name="write")
+
+    assert shown(app)[2:4] == ["merge <- bids0, bids1", "rows <- merge"]
+
+
+def test_merged_columns_of_several_classes_stay_columns_for_who_takes_columns() -> None:
+    app, both = _of_both()
+    both.map_batches(lambda batch: batch, schema=Bid, name="batches").write(
+        gp.to_list([]), name="write"
+    )
+
+    assert shown(app)[2:4] == ["merge <- asks, bids", "batches <- merge"]
