@@ -152,11 +152,7 @@ class AsOfJoin:
                 newest = newest_of.get(key) if looks_back else None
                 if newest is not None and tolerance_ms is not None:
                     newest = newest if time - newest[0] <= tolerance_ms else None
-                left = _Left(kept.seq, time, kept.value, newest) if looks_ahead else None
-                if left is not None and self._end_of(left) >= time:
-                    self._waiting_cells.touch(key)
-                    self._wait(key, left)
-                else:
+                if not (looks_ahead and self._awaits(key, kept, newest)):
                     self._decide(key, time, kept.value, newest, rows, times)
             if len(rows) >= self._limit:
                 yield rows, times
@@ -244,6 +240,15 @@ class AsOfJoin:
         self._spans = sorted(spans)
 
     # -- left records that wait ----------------------------------------------------------------
+
+    def _awaits(self, key: Any, kept: Kept, found: _Right | None) -> bool:
+        """Let a left record wait if a right one that is still to come may be nearer."""
+        left = _Left(kept.seq, kept.time_ms, kept.value, found)
+        if self._end_of(left) < left.time_ms:
+            return False
+        self._waiting_cells.touch(key)
+        self._wait(key, left)
+        return True
 
     def _wait(self, key: Any, left: _Left) -> None:
         self._waiting.setdefault(key, []).append(left)

@@ -120,9 +120,7 @@ class WindowJoin:
             if not piece <= time < end:  # Of what lies side by side it is found once.
                 piece = piece_of(time)
                 end = self._windows.end_of(piece) if is_whole else time + 1
-                part = parts.get(piece)
-                if part is None:
-                    part = parts[piece] = ([], [])
+                part = parts.setdefault(piece, ([], []))
             part[0].append(value)
             part[1].append(time)
         return parts
