@@ -206,7 +206,6 @@ class LogColumns:
 
     @property
     def gathered_rows(self) -> int:
-        """The number of records that were gathered since."""
         return 0 if self._gathered is None else self._gathered.rows
 
     def gathered(self) -> pa.RecordBatch:
@@ -443,7 +442,6 @@ class _Added(NamedTuple):
     is_time: bool = False
 
     def plain(self) -> list[Any]:
-        """Return them one by one, as Arrow takes them."""
         if not self.is_time:
             return list(self.cells)
         if set(map(type, self.cells)) != {int}:
@@ -590,7 +588,6 @@ class GatheredCells:
         return True
 
     def take(self) -> dict[str, list[Any]]:
-        """Return the cells that were kept since."""
         taken, self.rows = self._columns, 0
         self._columns = {name: [] for name in taken}
         return taken

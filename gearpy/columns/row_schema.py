@@ -75,7 +75,6 @@ class RowSchema:
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
 
     def rows(self, batch: "pa.RecordBatch") -> list[Any]:
-        """Return the rows of columns."""
         if self.row_type is None:
             return rows_of(batch)
         names = batch.schema.names
@@ -107,7 +106,15 @@ class RowSchema:
         try:
             return array_of(field, cells)
         except _arrow_errors() as error:
-            _blame_cell(field, cells, values)
+            for cell, row in zip(cells, values, strict=True):
+                try:
+                    array_of(field, [cell])
+                except _arrow_errors() as why:
+                    raise _refusal(
+                        f"column {field.name!r} is {field.type}, which {short_repr(cell)} does "
+                        f"not fit: {why}",
+                        row,
+                    ) from why
             raise _refusal(f"column {field.name!r} is {field.type}: {error}") from error
 
     def _cells(self, name: str, values: Sequence[Any]) -> list[Any]:
@@ -227,19 +234,6 @@ def as_table(values: list[Any], schema: RowSchema | None = None) -> Table:
     if type(values) is Table:
         return values
     return Table((schema or inferred_schema(values)).table(values))
-
-
-def _blame_cell(field: "pa.Field", cells: list[Any], values: Sequence[Any]) -> None:
-    """Raise for the first row that alone does not fit."""
-    for cell, row in zip(cells, values, strict=True):
-        try:
-            array_of(field, [cell])
-        except _arrow_errors() as error:
-            raise _refusal(
-                f"column {field.name!r} is {field.type}, which {short_repr(cell)} does not fit: "
-                f"{error}",
-                row,
-            ) from error
 
 
 def _refusal(cause: str, row: Any = _MISSING) -> OperatorError:

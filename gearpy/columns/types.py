@@ -31,7 +31,6 @@ _SIMPLE: Final[dict[type, Callable[[Any], Any]]] = {
 
 
 def fields_of(schema: type) -> list[Any]:
-    """Return the columns for a dataclass, NamedTuple or TypedDict class."""
     name = schema.__name__
     optional: frozenset[str] = frozenset()
     if typing.is_typeddict(schema):

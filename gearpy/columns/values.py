@@ -125,12 +125,30 @@ def check_column(kind: "pa.DataType", values: Sequence[Any]) -> None:
 
     if at.is_dictionary(kind):
         check_column(kind.value_type, values)
-    elif at.is_nested(kind):
-        _check_nested(kind, [value for value in values if value is not None])
-    else:
+        return
+    if not at.is_nested(kind):
         check = next((check for holds, check in _CHECKS.items() if getattr(at, holds)(kind)), None)
         if check is not None:
             _look(check, kind, values)
+        return
+    present = [value for value in values if value is not None]
+    if at.is_struct(kind):
+        names = frozenset(kind.field(place).name for place in range(kind.num_fields))
+        _look(_STRUCT, kind, present)
+        for value in present:
+            if not value.keys() <= names:
+                refuse_unknown(value, names)
+        for name in sorted(names):
+            check_column(kind.field(name).type, [value.get(name) for value in present])
+    elif at.is_map(kind):
+        _look(_MAP, kind, present)
+        dicts = (value.items() if isinstance(value, Mapping) else value for value in present)
+        pairs = [pair for each in dicts for pair in each]
+        check_column(kind.key_type, [key for key, _ in pairs])
+        check_column(kind.item_type, [item for _, item in pairs])
+    elif hasattr(kind, "value_type"):  # A list of any kind.
+        _look(_LIST, kind, present)
+        check_column(kind.value_type, [item for value in present for item in value])
 
 
 def check_cast(given: "pa.DataType", kind: "pa.DataType") -> None:
@@ -140,7 +158,13 @@ def check_cast(given: "pa.DataType", kind: "pa.DataType") -> None:
     if at.is_dictionary(given) or at.is_dictionary(kind):
         check_cast(*(each.value_type if at.is_dictionary(each) else each for each in (given, kind)))
     elif at.is_timestamp(kind):
-        _check_cast_to_times(given, kind)
+        if at.is_timestamp(given):
+            _check_zone(kind, is_aware=given.tz is not None, shown=f"a column of {given}")
+        elif not at.is_null(given):
+            raise ValueError(
+                f"a column of {given} has no times as long as nobody knows its unit: cast it, ms "
+                "as in column.cast(pyarrow.timestamp('ms', 'UTC'))"
+            )
     elif at.is_nested(given) and _family(given) == _family(kind):
         for name, inner in _inner_types(given).items():
             if name not in (wanted := _inner_types(kind)):
@@ -186,7 +210,6 @@ def has_fields(value: Any) -> bool:
 
 
 def field_names(record: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a NamedTuple or dataclass."""
     if isinstance(record, tuple) and hasattr(record, "_fields"):
         return tuple(record._fields)
     if dataclasses.is_dataclass(record):
@@ -371,28 +394,6 @@ _STRUCT: Final = _Check((Mapping,), "a dict", frozenset({dict}))
 _MAP: Final = _Check((Mapping, list), "a dict", frozenset({dict}))
 
 
-def _check_nested(kind: Any, present: list[Any]) -> None:
-    import pyarrow.types as at  # noqa: PLC0415 - the type is there, so Arrow is
-
-    if at.is_struct(kind):
-        names = frozenset(kind.field(place).name for place in range(kind.num_fields))
-        _look(_STRUCT, kind, present)
-        for value in present:
-            if not value.keys() <= names:
-                refuse_unknown(value, names)
-        for name in sorted(names):
-            check_column(kind.field(name).type, [value.get(name) for value in present])
-    elif at.is_map(kind):
-        _look(_MAP, kind, present)
-        dicts = (value.items() if isinstance(value, Mapping) else value for value in present)
-        pairs = [pair for each in dicts for pair in each]
-        check_column(kind.key_type, [key for key, _ in pairs])
-        check_column(kind.item_type, [item for _, item in pairs])
-    elif hasattr(kind, "value_type"):  # A list of any kind.
-        _look(_LIST, kind, present)
-        check_column(kind.value_type, [item for value in present for item in value])
-
-
 # -- whole columns ----------------------------------------------------------------------------
 
 _TIMESTAMP: Final = "timestamp"
@@ -418,18 +419,6 @@ _TAKES: Final[Mapping[str, frozenset[str]]] = {
     "decimal": frozenset({"whole", "decimal"}),
     **{name: frozenset({name}) for name in ("text", "bytes", "date", "time", "duration")},
 }
-
-
-def _check_cast_to_times(given: Any, kind: Any) -> None:
-    import pyarrow.types as at  # noqa: PLC0415 - the type is there, so Arrow is
-
-    if at.is_timestamp(given):
-        _check_zone(kind, is_aware=given.tz is not None, shown=f"a column of {given}")
-    elif not at.is_null(given):
-        raise ValueError(
-            f"a column of {given} has no times as long as nobody knows its unit: cast it, ms as in "
-            "column.cast(pyarrow.timestamp('ms', 'UTC'))"
-        )
 
 
 def _family(kind: Any) -> str:

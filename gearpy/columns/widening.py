@@ -4,7 +4,7 @@ Where nobody gave a schema, that of what has come grows with what comes: a colum
 gets a type, whole numbers become fractions, records get more fields.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -93,9 +93,9 @@ def _wider_fields(ones: Sequence[pa.Field], others: Sequence[pa.Field]) -> list[
     return fields + [field.with_nullable(True) for field in others if field.name not in here]
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    at = pa.types
-    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
+def _one_of(*names: str) -> Callable[[pa.DataType], bool]:
+    tests = [getattr(pa.types, f"is_{name}") for name in names]
+    return lambda kind: any(test(kind) for test in tests)
 
 
 def _number(one: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -124,17 +124,6 @@ def _number(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.uint64() if unsigned.bit_width == pa.uint64().bit_width else pa.int64()
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    at = pa.types
-    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    at = pa.types
-    tests = (at.is_binary, at.is_large_binary, at.is_fixed_size_binary, at.is_binary_view)
-    return any(test(kind) for test in tests)
-
-
 def _moment(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if (one.tz is None) != (other.tz is None):
         raise ValueError("some times have a time zone, and others have none")
@@ -155,9 +144,12 @@ def _map(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 _FAMILIES: Final = (
-    (_is_number, _number),
-    (_is_text, lambda *_: pa.string()),
-    (_is_bytes, lambda *_: pa.binary()),
+    (_one_of("integer", "floating", "decimal"), _number),
+    (_one_of("string", "large_string", "string_view"), lambda *_: pa.string()),
+    (
+        _one_of("binary", "large_binary", "fixed_size_binary", "binary_view"),
+        lambda *_: pa.binary(),
+    ),
     (pa.types.is_timestamp, _moment),
     (pa.types.is_date, lambda *_: pa.date32()),
     (pa.types.is_time, lambda *_: pa.time64("us")),

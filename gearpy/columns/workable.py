@@ -35,7 +35,6 @@ def note_of(schema: "pa.Schema") -> str:
 
 
 def workable_batch(batch: "pa.RecordBatch") -> "pa.RecordBatch":
-    """Return the same rows in columns that streams have."""
     schema = workable_schema(batch.schema)
     if schema.equals(batch.schema):
         return batch

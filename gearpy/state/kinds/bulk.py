@@ -137,7 +137,7 @@ class BulkState:
         self._tag = tag.encode()
         self._operator = operator
         self._is_keyed = is_keyed
-        self._changes: list[Changed] = []
+        self.changes: list[Changed] = []
         self._held: Callable[[], Iterable[Members]] = tuple
 
     def holds(
@@ -233,7 +233,7 @@ class BulkState:
         """
         table = self._tag + part_of(namespace)
         changed = Changed(table, keys, values, [] if before is None else before, is_last)
-        self._changes.append(changed)
+        self.changes.append(changed)
         return changed
 
     def delete(
@@ -243,7 +243,7 @@ class BulkState:
         *,
         count: int | None = None,
     ) -> None:
-        self._changes.append(Changed(self._tag + part_of(namespace), keys, None, [], count=count))
+        self.changes.append(Changed(self._tag + part_of(namespace), keys, None, [], count=count))
 
     def go_on_with(self, copying: Iterator[object], amount: int) -> None:
         """Do the work that makes changes whole; where it is much, in steps."""
@@ -251,16 +251,10 @@ class BulkState:
             self.copies.add(copying)
 
     def snapshot(self) -> "BulkDelta | None":
-        if not self._changes:
+        if not self.changes:
             return None
-        changes, self._changes = self._changes, []
+        changes, self.changes = self.changes, []
         return BulkDelta(changes, self._operator, is_keyed=self._is_keyed)
-
-    def begin_again(self) -> None:
-        """Have all that is kept handed over once more."""
-        assert self.tell_again is not None, "it has an owner"
-        self._changes = []
-        self.tell_again()
 
 
 class BulkDelta:
@@ -272,7 +266,6 @@ class BulkDelta:
         self._is_keyed = is_keyed
 
     def sections(self) -> Iterator[Section]:
-        """Yield all changes."""
         chunks = chain.from_iterable(each.chunks() for each in self._changes)
         try:
             yield from sections_of_chunks(chunks, is_keyed=self._is_keyed)
@@ -323,7 +316,9 @@ class Bulks:
         if self._restored or any(each.tell_again is None or each.left for each in states):
             return False
         for each in states:
-            each.begin_again()
+            each.changes = []
+            assert each.tell_again is not None, "it has an owner"
+            each.tell_again()
         return True
 
     @property

@@ -135,7 +135,6 @@ class ChangedPairs:
             self._noted.update(keys)
 
     def tell(self) -> None:
-        """Hand over the changes since the last call."""
         self.settle()
         size, noted, changes = len(self.values), self._noted, self._changes
         amount = size if noted is None else len(noted)

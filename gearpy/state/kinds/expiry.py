@@ -46,7 +46,6 @@ class Expiry:
         self.now_ms = now_ms
 
     def sweep(self, cells: int = _AT_ONCE) -> None:
-        """Free some of the expired cells."""
         now_ms, store = self.now_ms(), self._store
         while cells and (first_ms := self._queue.first_ms) is not None and first_ms <= now_ms:
             cells -= 1

@@ -83,7 +83,6 @@ class Tag(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> "Tag":
-        """Return the tag of a cell or table."""
         try:
             text = data[1 : 1 + data[0]].decode("utf-8", "surrogatepass")
             words, *path = text.split("\0")
@@ -97,7 +96,6 @@ class Tag(NamedTuple):
 
 
 def namespace_part(namespace: bytes) -> bytes:
-    """Return the bytes of a namespace in the name of a table, behind the tag."""
     if len(namespace) > _NAMESPACE_BYTES_MAX:
         raise ConfigError(
             f"a namespace has {len(namespace)} bytes, at most {_NAMESPACE_BYTES_MAX} are taken: "

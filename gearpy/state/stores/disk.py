@@ -111,7 +111,6 @@ class DiskStore:
             self._on_write()
 
     def has_entries(self, table: bytes, key: bytes, *, but: bytes | None = None) -> bool:
-        """Tell whether a collection has any entry, apart from one."""
         lately = self._lately(table, key)
         if any(value is not None and entry != but for entry, value in lately.items()):
             return True
@@ -322,7 +321,6 @@ class _AllDelta:
 
 
 def folder_of(folder: str, name: str) -> Path:
-    """Return the folder of a task's file."""
     parts = PurePath(name).parts
     if not parts or PurePath(name).is_absolute() or ".." in parts:
         raise ConfigError(f"state cannot have the name {name!r}: it must lead into its folder")

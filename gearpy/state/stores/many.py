@@ -110,7 +110,6 @@ def sections_of_cell_chunks(chunks: Iterable[CellChunk]) -> Iterator[Section]:
 
 
 def cells_of(table: bytes, keys: Sequence[Any]) -> list[bytes]:
-    """Return the cell of each key."""
     kinds = set(map(type, keys))
     if kinds == {str}:
         return list(map((table + b"s").__add__, _texts(keys)))
@@ -214,8 +213,6 @@ class _Groups:
 
 
 class _Body:
-    """A msgpack map in pieces."""
-
     __slots__ = ("count", "pieces", "size")
 
     def __init__(self) -> None:

@@ -169,7 +169,6 @@ class ChainTask(Task):
         return {STEPS: {name: state for name, state in named if state}}
 
     def before_snapshot(self) -> Iterator[Batch]:
-        """Let stages send the records that they would not have in a snapshot."""
         for stage in self._with["drain"]:
             for kept in stage.drain():
                 pushed = self._push(stage.place + 1, kept, patient=False)

@@ -233,7 +233,6 @@ class TaskFeed:
             blame(self._operator, failure.error, message)
 
     def _by_batch(self, batch: Batch) -> Job:
-        """Call `on_batch`."""
         try:
             outputs = self._task.on_batch(batch)
             if outputs is not None:

@@ -95,7 +95,6 @@ class Inlet:
         self._queue.append(record)
 
     def next(self) -> QueuedMessage | EpochEnd | Injected | None:
-        """Take the oldest message."""
         message = self._queue.popleft() if self._queue else None
         if self.note is not None:
             self.note(message)
@@ -158,7 +157,6 @@ class Inlet:
 
     @property
     def duplicates(self) -> int:
-        """Messages that came twice; the second was dropped."""
         return self._counts.duplicates
 
     @property

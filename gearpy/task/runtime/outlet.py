@@ -165,7 +165,17 @@ class Outlet:
         for edge, parts_of_edge in parts:
             told = edge.told(batch.origin)
             for index, part, times in parts_of_edge:
-                self._put(edge, index, Batch(part, times, is_late, told), now_ms)
+                count, size_bytes = len(part), estimate_bytes(part)
+                whole = Batch(part, times, is_late, told)
+                message = self._message(edge.links[index], whole, size_bytes)
+                is_table, limits = type(part) is Table, self._limits
+                limit = limits.columnar_batch_records if is_table else limits.batch_records
+                step = min(limit, max(1, limits.batch_bytes * count // max(size_bytes, 1)))
+                if count <= step:
+                    self._offer(edge, index, message, now_ms)
+                    continue
+                for start in range(0, count, step):
+                    self._offer(edge, index, _part(message, start, start + step), now_ms)
 
     def begin_epoch(self, epoch: int, now_ms: int) -> None:
         """Begin another epoch; each link is told behind the records that it holds."""
@@ -316,20 +326,6 @@ class Outlet:
     def _links(self) -> Iterable[tuple["_EdgeOutput", _Link]]:
         return ((edge, link) for edge in self._edges for link in edge.links)
 
-    def _put(self, edge: "_EdgeOutput", index: int, batch: Batch, now_ms: int) -> None:
-        """Send the records of one target in messages of the sizes that are allowed."""
-        count, size_bytes = len(batch), estimate_bytes(batch.values)
-        message = self._message(edge.links[index], batch, size_bytes)
-        fits = max(1, self._limits.batch_bytes * count // max(size_bytes, 1))
-        is_table = type(batch.values) is Table
-        limit = self._limits.columnar_batch_records if is_table else self._limits.batch_records
-        step = min(limit, fits)
-        if count <= step:
-            self._offer(edge, index, message, now_ms)
-            return
-        for start in range(0, count, step):
-            self._offer(edge, index, _part(message, start, start + step), now_ms)
-
     def _message(self, link: _Link, batch: Batch | None = None, size_bytes: int = 0) -> DataMessage:
         """Return a message that has yet to get its number and promise, as it is sent."""
         return DataMessage(
@@ -473,8 +469,6 @@ def _part(message: DataMessage, start: int, stop: int) -> DataMessage:
 
 
 class _EdgeOutput:
-    """An edge with its own partitioner, credit and links."""
-
     def __init__(self, edge: OutputEdge, limits: OutputLimits) -> None:
         self.partitioner = edge.partitioner
         self.is_unicast = edge.partitioner.is_unicast

@@ -44,7 +44,6 @@ class RecordedEntry(Struct, frozen=True, kw_only=True):
     is_joined: bool = False
 
     def message(self) -> _Taken:
-        """Return the message again."""
         if self.kind == "injected":
             return Injected(*_INJECTED.decode(self.body))
         (frame,) = FrameDecoder(_LIMITS).feed(self.body)

@@ -17,7 +17,7 @@ from gearpy.messages.data import (
 from gearpy.messages.summaries import ErrorCard
 from gearpy.task.runtime.digest import OutputDigest
 from gearpy.task.runtime.inlet import Injected
-from gearpy.task.runtime.recording import LinkPlace, RecordedEntry, Recording, is_same_output
+from gearpy.task.runtime.recording import LinkPlace, Recording, is_same_output
 from gearpy.task.runtime.runner import TaskRunner
 
 _SESSION: Final = SessionId(1)
@@ -159,7 +159,28 @@ class Rerun:
             self._joined = 0
             for place, entry in enumerate(recording.entries, 1):
                 is_last = bool(recording.failed) and place == len(recording.entries)
-                self._repeat(entry, recording.epoch, place, is_whole=not is_last)
+                self._clock.reach(entry.at_ms)
+                self.messages += 1
+                self.records += entry.records
+                message = entry.message()
+                if isinstance(message, Injected):
+                    self._runner.inject(message.value, message.event_time_ms)
+                else:
+                    self._receive(message)
+                self._settle()
+                if entry.is_joined:
+                    self._joined += 1
+                    continue
+                outputs, digest = self._digest.take()
+                self.outputs += outputs
+                if is_last:
+                    continue
+                self.compared += 1 + self._joined
+                self._joined = 0
+                if self.difference is None and not is_same_output(entry, outputs, digest):
+                    self.difference = OutputDifference(
+                        epoch=recording.epoch, place=place, then=entry.outputs, now=outputs
+                    )
 
     def inject(self, value: bytes, event_time_ms: int) -> None:
         self._runner.inject(value, event_time_ms)
@@ -183,30 +204,6 @@ class Rerun:
         self._runner.stop(completed=False)
 
     # --------------------------------------------------------------------------------------
-
-    def _repeat(self, entry: RecordedEntry, epoch: int, place: int, *, is_whole: bool) -> None:
-        self._clock.reach(entry.at_ms)
-        self.messages += 1
-        self.records += entry.records
-        message = entry.message()
-        if isinstance(message, Injected):
-            self._runner.inject(message.value, message.event_time_ms)
-        else:
-            self._receive(message)
-        self._settle()
-        if entry.is_joined:
-            self._joined += 1
-            return
-        outputs, digest = self._digest.take()
-        self.outputs += outputs
-        if not is_whole:
-            return
-        self.compared += 1 + self._joined
-        self._joined = 0
-        if self.difference is None and not is_same_output(entry, outputs, digest):
-            self.difference = OutputDifference(
-                epoch=epoch, place=place, then=entry.outputs, now=outputs
-            )
 
     def _tell(self, link: LinkPlace, epoch: int) -> None:
         bare = DataMessage(

@@ -159,7 +159,6 @@ class TaskRunner:
         self._may_wait = self._may_wake = True
 
     def open(self, start_time_ms: int) -> None:
-        """Open the links, make the user's task and start it."""
         self._outlet.open()
         self.context.metrics.enter()
         try:
@@ -253,7 +252,6 @@ class TaskRunner:
         self._inlet.inject(Injected(value, event_time_ms))
 
     def turn(self) -> int | None:
-        """Work for a while, and measure it."""
         self.context.metrics.enter()
         meter = self._meter
         if meter is None:

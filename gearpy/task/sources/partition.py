@@ -172,7 +172,20 @@ class SourcePartition:
 
     def snapshot(self) -> list[Any]:
         """Return the records that were read and not given, as plain data; empty for none."""
-        return [self._encoded(batch) for batch in (*self._held, *self._backlog)]
+        kept = []
+        for batch in (*self._held, *self._backlog):
+            try:
+                body = b"".join(encode_batch(batch.values, batch.timestamps))
+            except ConfigError as error:
+                raise OperatorError(
+                    operator=self._source,
+                    cause=f"records that wait for the end of an epoch cannot be stored: {error}",
+                    is_final=is_final(error),
+                ) from error
+            before_ms, after_ms, _, aside = batch.promise
+            places = None if aside is None else places_of(aside)
+            kept.append([len(batch), body, before_ms, after_ms, places, batch.origin.offset])
+        return kept
 
     def restore(self, kept: Iterable[Any]) -> None:
         bound_ms = self.reader.out_of_order_ms
@@ -277,19 +290,6 @@ class SourcePartition:
     @property
     def _known_ms(self) -> int:
         return max(self.reader.watermark_ms, self.floor_ms)
-
-    def _encoded(self, batch: Batch) -> list[Any]:
-        try:
-            body = b"".join(encode_batch(batch.values, batch.timestamps))
-        except ConfigError as error:
-            raise OperatorError(
-                operator=self._source,
-                cause=f"records that wait for the end of an epoch cannot be stored: {error}",
-                is_final=is_final(error),
-            ) from error
-        before_ms, after_ms, _, aside = batch.promise
-        places = None if aside is None else places_of(aside)
-        return [len(batch), body, before_ms, after_ms, places, batch.origin.offset]
 
 
 def _parted(batch: Batch, until: int, cut_ms: int) -> tuple[Batch, Batch, int]:

@@ -77,7 +77,14 @@ class AsyncFunction:
     lookup: Lookup | None = None
 
     def __post_init__(self) -> None:
-        mistakes = [] if (mistake := _mistake_in(self.function)) is None else [mistake]
+        mistakes = []
+        if not is_coroutine_function(self.function):
+            inner = _innermost(self.function)
+            name = getattr(inner, "__qualname__", repr(inner))
+            mistakes.append(
+                f"{name} is no coroutine function: define it with `async def`, or use `map` for a "
+                "function that returns at once"
+            )
         try:
             self.limits  # noqa: B018 - it checks them
         except ConfigError as error:
@@ -104,17 +111,6 @@ def _innermost(function: Any) -> Any:
     while isinstance(function, partial):
         function = function.func
     return function
-
-
-def _mistake_in(function: Any) -> str | None:
-    if is_coroutine_function(function):
-        return None
-    inner = _innermost(function)
-    name = getattr(inner, "__qualname__", repr(inner))
-    return (
-        f"{name} is no coroutine function: define it with `async def`, or use `map` for a function "
-        "that returns at once"
-    )
 
 
 class AsyncStage(Stage):

@@ -108,7 +108,6 @@ class PhysicalPlan(Struct, frozen=True, kw_only=True):
 
 
 def physical_plan(application: StreamApplication) -> PhysicalPlan:
-    """Return the plan of an application."""
     dag = application.dag
     levels = dag.levels
     processors = tuple(

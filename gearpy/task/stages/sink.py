@@ -94,8 +94,6 @@ def sink_stage(
 
 
 class _Nowhere(Sink[Any]):
-    """Shows no record."""
-
     columnar = True
 
     def open(self, task_index: int, parallelism: int) -> SinkWriter[Any]:
