@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from gearpy.config.hidden import shown_setting
-from gearpy.config.setting import Setting, Value, rebuilt, sections_in, settings_in, values_in
+from gearpy.config.setting import Setting, Value, getters_in, rebuilt, sections_in, settings_in
 from gearpy.errors import ConfigError
 
 #: The table that holds all keys. Gearpump: ``gearpump``.
@@ -708,7 +708,7 @@ SECTIONS: Final[Mapping[str, type]] = dict(sections_in(Config))
 
 def values_of(config: Config) -> dict[str, Value]:
     """Return every key with its value, in the order of the schema."""
-    return dict(values_in(config))
+    return {key: value_of(config) for key, value_of in getters_in(Config)}
 
 
 def config_of(values: Mapping[str, Value]) -> Config:

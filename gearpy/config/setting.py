@@ -83,7 +83,7 @@ class Setting:
 
 
 def settings_in(table: Any, prefix: str = "") -> Iterator[tuple[str, Setting]]:
-    """Yield every dotted key of a configuration or its class, with its `Setting`."""
+    """Yield every dotted key of a class, with its `Setting`."""
     for part in _parts_of(table):
         if _is_table(part):
             yield from settings_in(part.type, f"{prefix}{part.name}.")
@@ -93,13 +93,25 @@ def settings_in(table: Any, prefix: str = "") -> Iterator[tuple[str, Setting]]:
 
 
 def sections_in(table: Any) -> Iterator[tuple[str, type]]:
-    """Yield the name and the class of each table of keys in a configuration or its class."""
+    """Yield the name and the class of each table of keys in a class."""
     return ((part.name, cast("type", part.type)) for part in _parts_of(table) if _is_table(part))
 
 
-def values_in(config: Any) -> Iterator[tuple[str, Value]]:
-    """Yield every dotted key of a configuration with its value."""
-    return ((key, value_of(config)) for key, value_of in _getters_of(cast("Any", type(config))))
+@cache
+def getters_in(
+    table: type, prefix: str = "", path: str = ""
+) -> tuple[tuple[str, Callable[[Any], Value]], ...]:
+    """Return every dotted key of a class, with the function that gets its value.
+
+    Each run reads all of its configuration dozens of times, so fields are looked at once.
+    """
+    found: list[tuple[str, Callable[[Any], Value]]] = []
+    for part in _parts_of(table):
+        if _is_table(part):
+            found += getters_in(part.type, f"{prefix}{part.name}.", f"{path}{part.name}.")
+        else:
+            found.append((prefix + _setting_of(part).key, attrgetter(path + part.name)))
+    return tuple(found)
 
 
 def rebuilt(config: _T, values: Mapping[str, Value], prefix: str = "") -> _T:
@@ -114,35 +126,14 @@ def rebuilt(config: _T, values: Mapping[str, Value], prefix: str = "") -> _T:
 
 
 @cache
-def _getters_of(table: type) -> tuple[tuple[str, Callable[[Any], Value]], ...]:
-    """Return every dotted key of a class, with the function that gets its value.
-
-    Each run reads all of its configuration dozens of times, so fields are looked at once.
-    """
-    return tuple((key, attrgetter(path)) for key, path in _paths_in(table))
-
-
-def _paths_in(table: Any, keys: str = "", path: str = "") -> Iterator[tuple[str, str]]:
-    for part in _parts_of(table):
-        if _is_table(part):
-            yield from _paths_in(part.type, f"{keys}{part.name}.", f"{path}{part.name}.")
-        else:
-            yield keys + _setting_of(part).key, path + part.name
-
-
-@cache
 def _fields_of(table: type) -> tuple[tuple[str, str], ...]:
     return tuple(
         (part.name, "" if _is_table(part) else _setting_of(part).key) for part in _parts_of(table)
     )
 
 
-def _parts_of(table: Any) -> tuple[FieldInfo, ...]:
-    return _parts_of_class(table if isinstance(table, type) else type(table))
-
-
 @cache
-def _parts_of_class(table: Any) -> tuple[FieldInfo, ...]:
+def _parts_of(table: Any) -> tuple[FieldInfo, ...]:
     return fields(table)
 
 

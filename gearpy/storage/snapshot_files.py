@@ -389,18 +389,15 @@ class SnapshotChain:
                 owners = _owners_in(file)
                 for place in self._open.places(file):
                     for task in owners(place):
-                        self._add(task, place)
+                        if place.kind == HEAD:
+                            self._heads[task] = place
+                            continue
+                        self._state.setdefault(task, []).append(place)
+                        groups = self._groups.setdefault(task, {})
+                        groups.setdefault(place.group, []).append(place)
         except BaseException:
             self.close()
             raise
-
-    def _add(self, task: TaskId, place: SectionPlace) -> None:
-        if place.kind == HEAD:
-            self._heads[task] = place
-            return
-        self._state.setdefault(task, []).append(place)
-        groups = self._groups.setdefault(task, {})
-        groups.setdefault(place.group, []).append(place)
 
     def __enter__(self) -> Self:
         return self
