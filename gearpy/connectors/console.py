@@ -76,7 +76,7 @@ class ConsoleSink(Sink):
         lines_of: Callable[[Sequence[Any]], list[str]] | None = None,
     ) -> None:
         self._name = name
-        self._lines_of = lines_of or _plain_lines
+        self._lines_of = lines_of or (lambda values: each("console", str, values))
         # All tasks share the table, and so its header and its widths.
         self._table = None if columns is None else TextTable("console", columns)
         self._file = file
@@ -116,10 +116,6 @@ class ConsoleWriter(SinkWriter):
                     encoding = file.encoding or "ascii"
                     shown = text.encode(encoding, "backslashreplace").decode(encoding)
                     print(shown, file=file, flush=True)
-
-
-def _plain_lines(values: Sequence[Any]) -> list[str]:
-    return each("console", str, values)
 
 
 def _json_lines(values: Sequence[Any]) -> list[str]:

@@ -93,12 +93,7 @@ class EpochWriter(TransactionalWriter[T_contra]):
         return record
 
     def recover(
-        self,
-        prepared: Mapping[int, EpochRecords | None],
-        *,
-        epoch: int,
-        run: str,
-        incarnation: int,
+        self, prepared: Mapping[int, EpochRecords | None], *, epoch: int, run: str, incarnation: int
     ) -> None:
         """Take over, and write prepared records; also for an earlier run that this one goes on."""
         self._claim(prepared, epoch=epoch, run=run, incarnation=incarnation)
@@ -140,12 +135,7 @@ class EpochWriter(TransactionalWriter[T_contra]):
             self.write_epoch(self._owner_of(prepared["run"]), epoch, batch)
 
     def _claim(
-        self,
-        prepared: Mapping[int, EpochRecords | None],
-        *,
-        epoch: int,
-        run: str,
-        incarnation: int,
+        self, prepared: Mapping[int, EpochRecords | None], *, epoch: int, run: str, incarnation: int
     ) -> None:
         self._run, self._incarnation = run, incarnation
         runs = [records["run"] for records in prepared.values() if records]

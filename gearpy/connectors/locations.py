@@ -101,10 +101,7 @@ class Locations:
     """
 
     def __init__(
-        self,
-        operator: str,
-        patterns: Sequence[str | Path],
-        options: StoreOptions | None = None,
+        self, operator: str, patterns: Sequence[str | Path], options: StoreOptions | None = None
     ) -> None:
         if not patterns:
             raise ConfigError(f"{operator}() needs at least one path, pattern or URL")

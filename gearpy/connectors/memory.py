@@ -6,16 +6,15 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypedDict, overload
 
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
-from gearpy.connectors.files.stamps import FromRecords, Stamps
+from gearpy.connectors.files.stamps import FromRecords, StampedReader, Stamps
 from gearpy.core.base.copies import own_each
 from gearpy.core.base.times import Duration, duration_ms, event_time_ms
-from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T, T_contra
-from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
+from gearpy.task.api.interfaces import Sink, SinkWriter, Source
 from gearpy.task.sources.share import numbered_partitions
 
 
@@ -202,16 +201,15 @@ class CollectionSource(Source):
         return CollectionReader(self._values[share], stamps, place["position"], self._schema)
 
 
-class CollectionReader(SourceReader):
+class CollectionReader(StampedReader):
     """Reads one part of a collection from a position on."""
 
     def __init__(
         self, values: list[Any], stamps: Stamps, position: int, schema: RowSchema | None = None
     ) -> None:
+        super().__init__(stamps)
         self._values = values
         self._schema = schema
-        self._stamps = stamps
-        self.out_of_order_ms = stamps.out_of_order_ms
         self._position = position
 
     def read_batch(self, max_records: int) -> Batch | None:
@@ -230,34 +228,26 @@ class CollectionReader(SourceReader):
         return {"position": self._position, "watermark_ms": self.watermark_ms}
 
     @property
-    def watermark_ms(self) -> int:
-        return self._stamps.watermark_ms
-
-    @property
     def progress(self) -> tuple[int, int]:
         return self._position, len(self._values)
 
 
-class _Known:
+class _Known(Stamps):
     """Event times that stand in a list, as long as the values."""
 
     is_by_arrival = False
 
     def __init__(self, times: list[int], *, bound_ms: int, watermark_ms: int) -> None:
+        super().__init__(bound_ms)
         self._times = times
         self._next = 0
-        self._order = BoundedOutOfOrder(bound_ms)
-        self._order.watermark_ms = watermark_ms
-        self.out_of_order_ms: int | None = bound_ms
-
-    @property
-    def watermark_ms(self) -> int:
-        return self._order.watermark_ms
+        self.watermark_ms = watermark_ms
+        self.out_of_order_ms = bound_ms
 
     def of(self, values: Sequence[Any]) -> list[int]:
         times = self._times[self._next : self._next + len(values)]
         self._next += len(values)
-        self._order.on_records(times)
+        self.on_records(times)
         return times
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, ClassVar, Final, TypedDict
 
 from gearpy.clocks import wall_ms
-from gearpy.connectors.files.stamps import FromClock, FromRecords
+from gearpy.connectors.files.stamps import stamps_of
 from gearpy.connectors.streams.generator import GeneratorReader
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import OperatorError
@@ -101,17 +101,15 @@ class SimpleReader(GeneratorReader):
 
     def __init__(self, source: SimpleSource[Any], place: SimplePosition) -> None:
         self.operator = source.reads_by
-        watermark_ms = place["watermark_ms"]
         super().__init__(
             iter(()),
-            FromRecords(
+            stamps_of(
                 f"{type(source).__name__}.timestamp",
-                source.timestamp,
+                None if source.is_by_arrival else source.timestamp,
                 bound_ms=duration_ms(source.out_of_order),
-                watermark_ms=watermark_ms,
-            )
-            if not source.is_by_arrival
-            else FromClock(wall_ms, watermark_ms=watermark_ms),
+                now_ms=wall_ms,
+                watermark_ms=place["watermark_ms"],
+            ),
             position=0,
             limit=None,
             pace=None,

@@ -55,7 +55,7 @@ class KafkaSigns(ReadSigns):
 
     def _take(self, lane_id: str, marker: dict[str, int]) -> None:
         if "-records-" in lane_id:
-            self._see(lane_id, marker["epoch"])
+            self._see(lane_id, marker["committed"])
 
 
 class Stall(NamedTuple):

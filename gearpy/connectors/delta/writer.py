@@ -122,12 +122,7 @@ class DeltaWriter(TransactionalWriter):
         return self._rows.snapshot()
 
     def recover(
-        self,
-        prepared: Mapping[int, PreparedRows | None],
-        *,
-        epoch: int,
-        run: str,
-        incarnation: int,
+        self, prepared: Mapping[int, PreparedRows | None], *, epoch: int, run: str, incarnation: int
     ) -> None:
         """Take the lane over, remove files of later epochs, show prepared ones."""
         self._run, self._incarnation = run, incarnation

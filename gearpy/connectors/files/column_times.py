@@ -70,7 +70,9 @@ def _maker(kind: Any, unit: TimeUnit) -> Callable[[pa.Array], pa.Array] | None:
     if pa.types.is_integer(kind):
         return partial(_whole, unit=unit)
     if pa.types.is_date(kind):
-        return _from_dates
+        return lambda column: pc.multiply_checked(
+            column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), _MS_PER_DAY
+        )
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return lambda column: _whole(times_of_texts(column), "us")
     if pa.types.is_null(kind):
@@ -95,11 +97,6 @@ def _whole(column: pa.Array, unit: str) -> pa.Array:
     quotient = pc.divide(counts, per_ms)
     is_above = pc.greater(pc.multiply(quotient, per_ms), counts)
     return pc.subtract(quotient, is_above.cast(pa.int64()))
-
-
-def _from_dates(column: pa.Array) -> pa.Array:
-    days = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
-    return pc.multiply_checked(days, _MS_PER_DAY)
 
 
 def times_of_texts(column: pa.Array) -> pa.Array:

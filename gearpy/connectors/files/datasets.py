@@ -188,9 +188,7 @@ def jsonl(
 
 @takes(FileOptions, ReadOptions)
 def parquet(
-    *patterns: str | Path,
-    schema: SchemaLike[Row] | None = None,
-    **options: Unpack[FileOptions],
+    *patterns: str | Path, schema: SchemaLike[Row] | None = None, **options: Unpack[FileOptions]
 ) -> Source[Row]:
     """Read Parquet files as tables; only the columns that are asked for are decoded.
 
@@ -243,9 +241,7 @@ def parquet(
 
 @takes(FileOptions, ReadOptions)
 def arrow(
-    *patterns: str | Path,
-    schema: SchemaLike[Row] | None = None,
-    **options: Unpack[FileOptions],
+    *patterns: str | Path, schema: SchemaLike[Row] | None = None, **options: Unpack[FileOptions]
 ) -> Source[Row]:
     """Read files of Arrow's IPC, which Feather is too, or streams of it in files, as tables.
 

@@ -427,11 +427,7 @@ class _CsvTypes:
         if not lines.strip(b"\r\n"):
             return _empty(pa.schema([(name, pa.null()) for name in self._names]))
         read = partial(
-            self._form.parse,
-            lines,
-            self._names,
-            keeps_blank=len(self._names) == 1,
-            is_found=True,
+            self._form.parse, lines, self._names, keeps_blank=len(self._names) == 1, is_found=True
         )
         found = read(None)
         fields = []

@@ -165,7 +165,9 @@ def block_at(
     while True:
         wanted = max(size, len(data)) if data else size
         try:
-            more = _read(file, wanted)
+            more = file.read(wanted)
+            while more and len(more) < wanted and (rest := file.read(wanted - len(more))):
+                more += rest
         except DamagedFile as damaged:
             data += damaged.data
             if end := cut_at_line(data, multiline=multiline):
@@ -185,13 +187,6 @@ def block_at(
 
 def cut_at_line(data: bytes, *, multiline: Dialect | None) -> int:
     return multiline.last_end(data) if multiline else data.rfind(b"\n") + 1
-
-
-def _read(file: BinaryIO, size: int) -> bytes:
-    data = file.read(size)
-    while data and len(data) < size and (more := file.read(size - len(data))):
-        data += more
-    return data
 
 
 def lines_of(block: bytes, *, multiline: Dialect | None) -> list[bytes]:

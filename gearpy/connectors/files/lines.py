@@ -166,23 +166,20 @@ class LineBlocks:
         except OperatorError:
             if self._bad is None:
                 raise
-            self._lines = self._one_by_one(block, start)
+            self._lines, at_byte = [], start
+            pieces = block.split(b"\n")
+            for at, line in enumerate(pieces):
+                text = ""
+                try:
+                    text = self._decoder.decode(line, name=self._name, offset=at_byte)
+                except OperatorError as error:
+                    self._bad_at[at] = f"from byte {at_byte} on", error.cause, line
+                is_last = at == len(pieces) - 1
+                self._lines.append(text if is_last else text.removesuffix("\r"))
+                at_byte += len(line) + 1
         if not self._lines[-1] and len(self._lines) - 1 not in self._bad_at:
             self._lines.pop()  # What stands behind the last line ending, or nothing at all.
         self._start, self._block, self._taken = start, block, 0
-
-    def _one_by_one(self, block: bytes, offset: int) -> list[str]:
-        lines: list[str] = []
-        pieces = block.split(b"\n")
-        for at, line in enumerate(pieces):
-            text = ""
-            try:
-                text = self._decoder.decode(line, name=self._name, offset=offset)
-            except OperatorError as error:
-                self._bad_at[at] = f"from byte {offset} on", error.cause, line
-            lines.append(text.removesuffix("\r") if at < len(pieces) - 1 else text)
-            offset += len(line) + 1
-        return lines
 
     def _next_block(self) -> bytes:
         while True:

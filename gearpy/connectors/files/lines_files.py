@@ -5,26 +5,22 @@ import logging
 import os
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, get_args
 
 from gearpy.clocks import wall_ms
-from gearpy.connectors.files.bytes import (
-    GrowingFile,
-    OnLost,
-    PackedFile,
-    ReadableFile,
-    RegularFile,
-)
+from gearpy.connectors.files.bytes import GrowingFile, OnLost, PackedFile, ReadableFile, RegularFile
 from gearpy.connectors.files.following import FollowedFile, FollowedFiles
 from gearpy.connectors.files.lines import Decoder, LineBlocks
 from gearpy.connectors.files.rotation import FileMark
-from gearpy.connectors.files.stamps import Fixed, FromClock, FromRecords, Stamps
+from gearpy.connectors.files.stamps import Fixed, StampedReader, Stamps, stamps_of
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
 from gearpy.connectors.locations import no_match, unpacker_of
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.ids import MIN_MS
 from gearpy.task.api.interfaces import Batch, Sink, Source
 from gearpy.task.api.sides import BadRecord, SetAside
 from gearpy.task.sources.share import Share
@@ -251,15 +247,17 @@ class FileSource(Source):
             mark = place.get("file")
             file = GrowingFile(partition, mark=mark, on_lost=self._on_lost)
             size, changed_ms = 0, 0
-        told = {"watermark_ms": resume["watermark_ms"]} if resume else {}
         stamps: Stamps
-        if self._timestamp is not None:
-            name = "files(timestamp)"
-            stamps = FromRecords(name, self._timestamp, bound_ms=self._bound_ms, **told)
-        elif self.bounded:
-            stamps = Fixed(told.get("watermark_ms", changed_ms))
+        if self._timestamp is None and self.bounded:
+            stamps = Fixed(resume["watermark_ms"] if resume else changed_ms)
         else:
-            stamps = FromClock(self._now_ms, **told)
+            stamps = stamps_of(
+                "files(timestamp)",
+                self._timestamp,
+                bound_ms=self._bound_ms,
+                now_ms=self._now_ms,
+                watermark_ms=resume["watermark_ms"] if resume else MIN_MS,
+            )
         return FileReader(
             partition,
             file,
@@ -271,7 +269,7 @@ class FileSource(Source):
         )
 
 
-class FileReader(FollowedFile):
+class FileReader(FollowedFile, StampedReader):
     """Reads the lines of one file."""
 
     def __init__(
@@ -285,6 +283,7 @@ class FileReader(FollowedFile):
         size: int,
         on_bad: "OnBad" = "fail",
     ) -> None:
+        StampedReader.__init__(self, stamps)
         self._aside = SetAside()
         self._bad: BadRows | None = None
         if on_bad != "fail":
@@ -294,18 +293,10 @@ class FileReader(FollowedFile):
         self.restarts = 0  #: How often the file was begun anew because it changed.
         self._path = path
         self._file = file
-        self._stamps = stamps
-        self.out_of_order_ms = stamps.out_of_order_ms
-        self.is_by_arrival = stamps.is_by_arrival
         self._size = size
         self._may_end = not file.grows
         self._blocks = LineBlocks(
-            file.read_at,
-            decoder,
-            name=path,
-            offset=offset,
-            keep_tail=file.grows,
-            bad=self._bad,
+            file.read_at, decoder, name=path, offset=offset, keep_tail=file.grows, bad=self._bad
         )
 
     def read_batch(self, max_records: int) -> Batch | None:
@@ -336,10 +327,6 @@ class FileReader(FollowedFile):
         place: FilePlace = {"offset": offset, "watermark_ms": self.watermark_ms}
         mark = self._file.mark(offset)
         return place if mark is None else {**place, "file": mark}
-
-    @property
-    def watermark_ms(self) -> int:
-        return self._stamps.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -381,14 +368,12 @@ def _found(patterns: Sequence[str]) -> list[str]:
 def _matches(pattern: str) -> list[str]:
     # A name with brackets may be meant as it is.
     paths = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)  # noqa: PTH207
-    return [path for path in paths if _is_file(path)]
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - there are many
-    except OSError:
-        return False
+    found = []
+    for path in paths:
+        with suppress(OSError):
+            if stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - there are many
+                found.append(path)
+    return found
 
 
 def _nothing_found(pattern: str) -> str:

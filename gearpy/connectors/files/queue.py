@@ -88,7 +88,17 @@ class FileQueue:
         self.bytes_known = sum(file.size for file in found)
         there = {_digest(file.name): file for file in found}
         if self._follows and there:
-            self._see_packed(found)
+            for file in found:  # One that was given may have been packed since, or unpacked.
+                others = () if _digest(file.name) in self._seen else file.other_names
+                read = next((name for name in others if _digest(name) in self._seen), None)
+                if read is not None:
+                    _log.warning(
+                        "%s is not read, as %s was, and it should have the same rows: give it "
+                        "another name if it has others",
+                        file.name,
+                        read,
+                    )
+                    self._seen.add(_digest(file.name))
             self._seen &= there.keys()
             self._tell_changed(there)
         self.bytes_done = sum(file.size for digest, file in there.items() if digest in self._seen)
@@ -97,21 +107,6 @@ class FileQueue:
             settle_ms = self._settle_ms
             new = [each for each in new if not 0 <= now_ms - each.changed_ms < settle_ms]
         self._waiting = sorted(new, key=lambda file: file.name, reverse=True)
-
-    def _see_packed(self, found: Sequence[FoundFile]) -> None:
-        """Give no file again that was given, and has been packed since, or unpacked."""
-        for file in found:
-            if _digest(file.name) in self._seen:
-                continue
-            read = next((name for name in file.other_names if _digest(name) in self._seen), None)
-            if read is not None:
-                _log.warning(
-                    "%s is not read, as %s was, and it should have the same rows: give it another "
-                    "name if it has others",
-                    file.name,
-                    read,
-                )
-                self._seen.add(_digest(file.name))
 
     def _tell_changed(self, there: Mapping[bytes, FoundFile]) -> None:
         self._done = {each: file for each, file in self._done.items() if each in there}

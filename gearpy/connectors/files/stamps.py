@@ -1,33 +1,30 @@
 """Gives records their event times, and tells the watermark of a partition that follows."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.task.api.failure import operator_error
+from gearpy.task.api.interfaces import SourceReader
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Stamps(Protocol):
+class Stamps(BoundedOutOfOrder, ABC):
     """Gives event times to the records of one partition, in order."""
 
-    @property
-    def out_of_order_ms(self) -> int | None: ...
+    is_by_arrival = True
+    out_of_order_ms: int | None = None
 
-    @property
-    def is_by_arrival(self) -> bool: ...
-
-    @property
-    def watermark_ms(self) -> int: ...
-
+    @abstractmethod
     def of(self, values: Sequence[Any]) -> list[int]: ...
 
 
-class FromRecords:
+class FromRecords(Stamps):
     """Event times that a user's function reads from the records."""
 
     is_by_arrival = False
@@ -40,45 +37,37 @@ class FromRecords:
         bound_ms: int,
         watermark_ms: int = MIN_MS,
     ) -> None:
+        super().__init__(bound_ms)
         self._operator = operator
         self._function = function
-        self._order = BoundedOutOfOrder(bound_ms)
-        self._order.watermark_ms = watermark_ms
-        self.out_of_order_ms: int | None = bound_ms
-
-    @property
-    def watermark_ms(self) -> int:
-        return self._order.watermark_ms
+        self.watermark_ms = watermark_ms
+        self.out_of_order_ms = bound_ms
 
     def of(self, values: Sequence[Any]) -> list[int]:
         times: list[Any] = each(self._operator, self._function, values)
         is_plain = set(map(type, times)) <= {int}
         if not is_plain or (times and not (min(times) > MIN_MS and max(times) < MAX_MS)):
             times = each(self._operator, event_time_ms, times, records=values)
-        self._order.on_records(times)
+        self.on_records(times)
         return times
 
 
-class Fixed:
+class Fixed(Stamps):
     """One event time for all records; the watermark is there from the beginning."""
 
-    out_of_order_ms: int | None = None
-    is_by_arrival = True
-
     def __init__(self, time_ms: int) -> None:
+        super().__init__()
         self.watermark_ms = time_ms
 
     def of(self, values: Sequence[Any]) -> list[int]:
         return [self.watermark_ms] * len(values)
 
 
-class FromClock:
+class FromClock(Stamps):
     """The wall time at which records come in; never goes back, even when the clock does."""
 
-    out_of_order_ms: int | None = None
-    is_by_arrival = True
-
     def __init__(self, now_ms: Callable[[], int], *, watermark_ms: int = MIN_MS) -> None:
+        super().__init__()
         self._now_ms = now_ms
         self.watermark_ms = watermark_ms
 
@@ -86,6 +75,33 @@ class FromClock:
         if values:
             self.watermark_ms = max(self.watermark_ms, self._now_ms())
         return [self.watermark_ms] * len(values)
+
+
+def stamps_of(
+    operator: str,
+    function: Callable[[Any], EventTime] | None,
+    *,
+    bound_ms: int,
+    now_ms: Callable[[], int],
+    watermark_ms: int = MIN_MS,
+) -> Stamps:
+    """Return event times by a user's function, or without one those of the clock."""
+    if function is None:
+        return FromClock(now_ms, watermark_ms=watermark_ms)
+    return FromRecords(operator, function, bound_ms=bound_ms, watermark_ms=watermark_ms)
+
+
+class StampedReader(SourceReader[Any]):
+    """A reader whose watermark is that of the event times which it gives."""
+
+    def __init__(self, stamps: Stamps) -> None:
+        self._stamps = stamps
+        self.out_of_order_ms = stamps.out_of_order_ms
+        self.is_by_arrival = stamps.is_by_arrival
+
+    @property
+    def watermark_ms(self) -> int:
+        return self._stamps.watermark_ms
 
 
 def each(

@@ -13,10 +13,7 @@ _NAME: Final = "jsonl_folder"
 
 
 @takes(FolderOptions, FolderSink)
-def jsonl_folder(
-    path: str | Path,
-    **options: Unpack[FolderOptions],
-) -> Sink:
+def jsonl_folder(path: str | Path, **options: Unpack[FolderOptions]) -> Sink:
     r"""Write each record as a line of JSON into a folder: exactly once, whatever fails.
 
     Each task writes a file for each epoch that brings it records. A file is shown when its epoch

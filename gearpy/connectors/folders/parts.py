@@ -162,10 +162,7 @@ class PartFolder:
         assert self._run, "recover() comes first"
         self._number += 1
         name = self._names.pending(
-            task=self._share.task,
-            run=self._run,
-            incarnation=self._incarnation,
-            number=self._number,
+            task=self._share.task, run=self._run, incarnation=self._incarnation, number=self._number
         )
         return name, self._folder.create(PENDING + name)
 

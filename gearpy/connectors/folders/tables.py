@@ -26,12 +26,7 @@ _CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
 
 
 @takes(FolderOptions, FolderSink)
-def arrow_folder(
-    path: str | Path,
-    *,
-    schema: Any = None,
-    **options: Unpack[FolderOptions],
-) -> Sink:
+def arrow_folder(path: str | Path, *, schema: Any = None, **options: Unpack[FolderOptions]) -> Sink:
     """Write records into files of Arrow's IPC in a folder: exactly once, whatever fails.
 
     What `parquet_folder` says of records, schemas, files and epochs holds here, too. Readers map
@@ -67,13 +62,7 @@ def arrow_folder(
     def make_format() -> ColumnFormat:
         return ColumnFormat(_ARROW, ".arrow", known, rows_of)
 
-    return FolderSink(
-        _ARROW,
-        path,
-        make_format,
-        columnar=True,
-        **options,
-    )
+    return FolderSink(_ARROW, path, make_format, columnar=True, **options)
 
 
 @takes(FolderOptions, FolderSink)
@@ -136,13 +125,7 @@ def csv_folder(
 
 class _CsvRows(RowWriter):
     def __init__(
-        self,
-        columns: ColumnsOf,
-        file: BinaryIO,
-        delimiter: str,
-        *,
-        has_quotes: bool,
-        header: bool,
+        self, columns: ColumnsOf, file: BinaryIO, delimiter: str, *, has_quotes: bool, header: bool
     ) -> None:
         self._columns = columns
         self._file = file
@@ -285,10 +268,4 @@ def parquet_folder(
     def make_format() -> ColumnFormat:
         return ColumnFormat(_PARQUET, ".parquet", known, rows_of)
 
-    return FolderSink(
-        _PARQUET,
-        path,
-        make_format,
-        columnar=True,
-        **options,
-    )
+    return FolderSink(_PARQUET, path, make_format, columnar=True, **options)

@@ -23,9 +23,7 @@ _HINT: Final = "-type"
 
 
 def fit_of(
-    schema: Any,
-    named: Mapping[str, Any],
-    prepared: Mapping[str, Callable[[Any, Any], Any]],
+    schema: Any, named: Mapping[str, Any], prepared: Mapping[str, Callable[[Any, Any], Any]]
 ) -> Fit:
     """Return the test for a schema: `fastavro.validation` finds no fault with what passes it.
 
@@ -120,18 +118,6 @@ def _unknown(_: Any) -> bool:
     return False
 
 
-def _int(value: Any) -> bool:
-    return type(value) is int and -_INT <= value < _INT
-
-
-def _long(value: Any) -> bool:
-    return type(value) is int and -_LONG <= value < _LONG
-
-
-def _real(value: Any) -> bool:
-    return type(value) is float or (type(value) is int and -_EXACT <= value <= _EXACT)
-
-
 def _short(value: Any) -> bool:
     """Tell whether a fraction of four bytes is not infinite where the value is not."""
     if type(value) is int:
@@ -209,8 +195,10 @@ _PLAIN: Final[Mapping[str, Fit]] = {
     "boolean": lambda value: value is True or value is False,
     "string": lambda value: type(value) is str,
     "bytes": lambda value: isinstance(value, bytes | bytearray),
-    "int": _int,
-    "long": _long,
+    "int": lambda value: type(value) is int and -_INT <= value < _INT,
+    "long": lambda value: type(value) is int and -_LONG <= value < _LONG,
     "float": _short,
-    "double": _real,
+    "double": lambda value: (
+        type(value) is float or (type(value) is int and -_EXACT <= value <= _EXACT)
+    ),
 }

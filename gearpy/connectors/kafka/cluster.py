@@ -69,7 +69,15 @@ class KafkaCluster:
     settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        mistakes = _address_mistakes(self.servers)
+        mistakes = []
+        for address in map(str.strip, self.servers.split(",")):
+            host, _, port = address.rpartition(":")
+            is_port = port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX
+            if not (host and is_port):
+                mistakes.append(
+                    f"KafkaCluster: {address!r} is no address of a broker: write host:port, such "
+                    "as 'localhost:9092'"
+                )
         mistakes += [
             f"KafkaCluster: setting {name!r} is gearpy's own: {_OWNED[name]}"
             for name in self.settings
@@ -130,18 +138,3 @@ def cluster_of(operator: str, servers: "str | KafkaCluster") -> KafkaCluster:
             "gp.KafkaCluster"
         )
     return KafkaCluster(servers)
-
-
-def _address_mistakes(servers: str) -> list[str]:
-    addresses = [part.strip() for part in servers.split(",")]
-    return [
-        f"KafkaCluster: {address!r} is no address of a broker: write host:port, such as "
-        "'localhost:9092'"
-        for address in addresses
-        if not _is_address(address)
-    ]
-
-
-def _is_address(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    return bool(host) and port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX

@@ -151,18 +151,22 @@ class Partitioning:
 
 def _check(operator: str, fields: Sequence[PartitionField], schema: pa.Schema) -> None:
     mistakes = []
+    at = pa.types
     for field in fields:
-        if schema.get_field_index(field.column) < 0:
+        kind = schema.field(field.column).type if field.column in schema.names else None
+        if kind is None:
             mistakes.append(
                 f"{operator}: partition_by has {field.column!r}, columns are "
                 f"{', '.join(schema.names)}"
             )
-        elif field.unit is None and not _is_plain(kind := schema.field(field.column).type):
+        elif field.unit is None and not any(
+            test(kind) for test in (at.is_string, at.is_integer, at.is_boolean, at.is_date32)
+        ):
             mistakes.append(
                 f"{operator}: column {field.column!r} is {kind}, a partition needs texts, whole "
                 "numbers, booleans or dates: take a part of it, such as 'date(...)' of a time"
             )
-        elif field.unit is not None and not _is_time(kind := schema.field(field.column).type):
+        elif field.unit is not None and not (at.is_timestamp(kind) or at.is_date32(kind)):
             mistakes.append(
                 f"{operator}: column {field.column!r} is {kind}, {field.unit}(...) needs a time"
             )
@@ -178,20 +182,6 @@ def _check(operator: str, fields: Sequence[PartitionField], schema: pa.Schema) -
             )
     if mistakes:
         raise ConfigError(*mistakes)
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_string(kind)
-        or types.is_integer(kind)
-        or types.is_boolean(kind)
-        or types.is_date32(kind)
-    )
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
 
 def _derived(field: PartitionField, batch: pa.RecordBatch) -> pa.Array:

@@ -81,9 +81,9 @@ def columns_of(
 
 def _column(operator: str, table: str, row: Sequence[Any]) -> PostgresColumn:
     name, kind, modifier, is_needed, is_filled = row
+    size = modifier - _HEADER_BYTES
     arrow = _ARROW.get(kind)
     if kind == "numeric":
-        size = modifier - _HEADER_BYTES
         arrow = _DECIMAL if size < 0 else pa.decimal128(size >> 16, size & 0xFFFF)
     if arrow is None:
         raise OperatorError(
@@ -92,13 +92,9 @@ def _column(operator: str, table: str, row: Sequence[Any]) -> PostgresColumn:
             "or read a view that casts it to text",
             is_final=True,
         )
-    has_limit = kind in _LIMITED and modifier >= _HEADER_BYTES
+    limit = size if kind in _LIMITED and size >= 0 else 0
     return PostgresColumn(
-        name,
-        kind,
-        pa.field(name, arrow, nullable=not is_needed),
-        is_filled,
-        modifier - _HEADER_BYTES if has_limit else 0,
+        name, kind, pa.field(name, arrow, nullable=not is_needed), is_filled, limit
     )
 
 
@@ -149,18 +145,16 @@ def copied(rows: pa.RecordBatch) -> bytes:
     """Return rows as ``copy from stdin (format csv)`` takes them."""
     import pyarrow.csv as arrow_csv  # type: ignore[import-untyped] # noqa: PLC0415 - for writers
 
-    columns = [_as_text(column) for column in rows.columns]
+    columns = []
+    for column in rows.columns:
+        if pa.types.is_binary(column.type):
+            cells = [None if cell is None else f"\\x{cell.hex()}" for cell in column.to_pylist()]
+            columns.append(pa.array(cells, pa.string()))
+        else:
+            is_time = pa.types.is_timestamp(column.type)
+            columns.append(pc.cast(column, pa.string()) if is_time else column)
     out = BytesIO()
     options = arrow_csv.WriteOptions(include_header=False)
     batch = pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
     arrow_csv.write_csv(batch, out, options)
     return out.getvalue()
-
-
-def _as_text(column: pa.Array) -> pa.Array:
-    if pa.types.is_binary(column.type):
-        cells = [None if cell is None else f"\\x{cell.hex()}" for cell in column.to_pylist()]
-        return pa.array(cells, pa.string())
-    if pa.types.is_timestamp(column.type):
-        return pc.cast(column, pa.string())
-    return column

@@ -351,10 +351,7 @@ class PostgresReader(SourceReader[dict[str, Any]]):
             down = [sql.SQL("{} desc").format(sql.Identifier(name)) for name in self._query.by]
             found = connection.execute(
                 sql.SQL("select {} from {} {} order by {} limit 1").format(
-                    self._names(self._query.by),
-                    table,
-                    self._where([]),
-                    sql.SQL(", ").join(down),
+                    self._names(self._query.by), table, self._where([]), sql.SQL(", ").join(down)
                 )
             ).fetchone()
             self._end = [] if found is None else list(found)

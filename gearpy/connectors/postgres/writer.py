@@ -115,12 +115,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         self._converter.keys, self._converter.fields = context.keys, context.fields
 
     def recover(
-        self,
-        prepared: Mapping[int, EpochRecords | None],
-        *,
-        epoch: int,
-        run: str,
-        incarnation: int,
+        self, prepared: Mapping[int, EpochRecords | None], *, epoch: int, run: str, incarnation: int
     ) -> None:
         """Take over, and write prepared records, as soon as the server is there."""
         with self._lock:

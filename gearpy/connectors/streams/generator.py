@@ -9,7 +9,7 @@ from typing import Any, Final, TypedDict, overload
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
-from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps
+from gearpy.connectors.files.stamps import StampedReader, Stamps, stamps_of
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
@@ -17,7 +17,7 @@ from gearpy.messages.data import Message
 from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T
 from gearpy.task.api.failure import operator_error
-from gearpy.task.api.interfaces import Batch, Source, SourceReader
+from gearpy.task.api.interfaces import Batch, Source
 from gearpy.task.sources.share import numbered_partitions
 
 #: What a program has given is passed on after so long, and looked at after so many records.
@@ -195,19 +195,17 @@ class GeneratorSource(Source):
     def open(self, partition: str, resume: GeneratorPlace | None) -> "GeneratorReader":
         part = int(partition)
         place = resume or {"position": 0, "watermark_ms": MIN_MS}
-        watermark_ms = place["watermark_ms"]
         try:
             iterator = iter(self._make(part) if self._takes_part else self._make())
         except Exception as error:
             raise operator_error(_MAKE, error) from error
-        stamps: Stamps = FromClock(self._now_ms, watermark_ms=watermark_ms)
-        if self._timestamp is not None:
-            stamps = FromRecords(
-                "generate(timestamp)",
-                self._timestamp,
-                bound_ms=self._bound_ms,
-                watermark_ms=watermark_ms,
-            )
+        stamps = stamps_of(
+            "generate(timestamp)",
+            self._timestamp,
+            bound_ms=self._bound_ms,
+            now_ms=self._now_ms,
+            watermark_ms=place["watermark_ms"],
+        )
         return GeneratorReader(
             iterator,
             stamps,
@@ -219,7 +217,7 @@ class GeneratorSource(Source):
         )
 
 
-class GeneratorReader(SourceReader):
+class GeneratorReader(StampedReader):
     operator: str = _MAKE  #: The user's function, for errors.
 
     def __init__(
@@ -235,9 +233,7 @@ class GeneratorReader(SourceReader):
     ) -> None:
         self._schema = schema
         self._iterator = islice(iterator, position, None)
-        self._stamps = stamps
-        self.out_of_order_ms = stamps.out_of_order_ms
-        self.is_by_arrival = stamps.is_by_arrival
+        super().__init__(stamps)
         self._position = position
         self._limit = limit
         self._pace = pace
@@ -296,10 +292,6 @@ class GeneratorReader(SourceReader):
 
     def snapshot(self) -> GeneratorPlace:
         return {"position": self._position, "watermark_ms": self.watermark_ms}
-
-    @property
-    def watermark_ms(self) -> int:
-        return self._stamps.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:

@@ -7,9 +7,9 @@ import codecs
 from abc import abstractmethod
 from typing import Final
 
-from gearpy.connectors.files.stamps import Stamps
+from gearpy.connectors.files.stamps import StampedReader, Stamps
 from gearpy.errors import GearpyError
-from gearpy.task.api.interfaces import Batch, SourceReader
+from gearpy.task.api.interfaces import Batch
 
 _LINE_CHARS_MAX: Final = 1 << 26
 _SHOWN_BYTES: Final = 40
@@ -63,13 +63,11 @@ class LineBuffer:
         self._decoder.reset()
 
 
-class LiveLineReader(SourceReader):
+class LiveLineReader(StampedReader):
     """Gives lines as they come; a subclass knows where from."""
 
     def __init__(self, stamps: Stamps, buffer: LineBuffer) -> None:
-        self.out_of_order_ms = stamps.out_of_order_ms
-        self.is_by_arrival = stamps.is_by_arrival
-        self._stamps = stamps
+        super().__init__(stamps)
         self._buffer = buffer
         self._lines: list[str] = []
         self._at_end = False
@@ -93,10 +91,6 @@ class LiveLineReader(SourceReader):
 
     def snapshot(self) -> None:
         """Return no place: a reader cannot go back."""
-
-    @property
-    def watermark_ms(self) -> int:
-        return self._stamps.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gearpy.clocks import wall_ms
 from gearpy.connectors.files.lines import Decoder
-from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps
+from gearpy.connectors.files.stamps import Stamps, stamps_of
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
 from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.task.api.interfaces import Source
@@ -43,10 +43,7 @@ def stdin(
     """
     Decoder(encoding, errors)  # Refuses what has no lines.
     return StdinSource(
-        timestamp=timestamp,
-        bound_ms=duration_ms(out_of_order),
-        encoding=encoding,
-        errors=errors,
+        timestamp=timestamp, bound_ms=duration_ms(out_of_order), encoding=encoding, errors=errors
     )
 
 
@@ -80,9 +77,8 @@ class StdinSource(Source):
         return [_PARTITION]
 
     def open(self, partition: str, resume: Any | None) -> "StdinReader":
-        stamps: Stamps = FromClock(self._now_ms)
-        if self._timestamp is not None:
-            stamps = FromRecords("stdin(timestamp)", self._timestamp, bound_ms=self._bound_ms)
+        name, bound_ms, now_ms = "stdin(timestamp)", self._bound_ms, self._now_ms
+        stamps = stamps_of(name, self._timestamp, bound_ms=bound_ms, now_ms=now_ms)
         file = sys.stdin.fileno() if self._file is None else self._file
         return StdinReader(file, stamps, LineBuffer(*self._text))
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from gearpy.clocks import wall_ms
 from gearpy.connectors.files.lines import Decoder
-from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps
+from gearpy.connectors.files.stamps import Stamps, stamps_of
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
 from gearpy.core.base.pauses import pause_after
 from gearpy.core.base.times import Duration, EventTime, duration_ms
@@ -134,9 +134,8 @@ class TcpSource(Source):
         return [self._place]
 
     def open(self, partition: str, resume: Any | None) -> "TcpReader":
-        stamps: Stamps = FromClock(self._now_ms)
-        if self._timestamp is not None:
-            stamps = FromRecords("tcp_lines(timestamp)", self._timestamp, bound_ms=self._bound_ms)
+        name, bound_ms, now_ms = "tcp_lines(timestamp)", self._bound_ms, self._now_ms
+        stamps = stamps_of(name, self._timestamp, bound_ms=bound_ms, now_ms=now_ms)
         return TcpReader(
             self._place,
             lambda: _Socket(self._address),

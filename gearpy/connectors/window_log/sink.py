@@ -349,13 +349,7 @@ class WindowLogWriter(TransactionalWriter):
         self._columns.settle()
         arrow = self._columns.schema
         assert arrow is not None
-        made = LogSchema(
-            arrow,
-            spark_schema(arrow),
-            uuid4().hex,
-            wall_ms(),
-            self._columns.identity,
-        )
+        made = LogSchema(arrow, spark_schema(arrow), uuid4().hex, wall_ms(), self._columns.identity)
         is_first = self._log.store.put_new(SCHEMA_FILE, schema_text(made))
         self._adopt()
         self._is_checked = is_first and self._log.schema.log == made.log
@@ -387,11 +381,8 @@ class WindowLogWriter(TransactionalWriter):
 
     def snapshot(self) -> Mapping[str, Any]:
         again = self._replays.snapshot() if len(self._replays) else None
-        return {
-            "lane": self._lane.owner.id,
-            "next": self._lane.next_seq,
-            "again": again,
-        }
+        lane = self._lane
+        return {"lane": lane.owner.id, "next": lane.next_seq, "again": again}
 
     def commit(self, epoch: int, prepared: PreparedBatch | None) -> None:
         """Show the batch; now and then, remove and compact old ones."""

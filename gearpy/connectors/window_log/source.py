@@ -275,7 +275,12 @@ class WindowLogReader(SourceReader):
 
     def read_batch(self, max_records: int) -> Batch | None:
         batch = None
-        while batch is None and (lane := self._next_lane()) is not None:
+        while batch is None:
+            lane = self._lanes.next()
+            if lane is None and self._looks():
+                lane = self._lanes.next()
+            if lane is None:
+                break
             place = self._lanes.of(lane)
             if not self._open.has(lane, place.seq + 1):
                 self._open = self._opened(lane, place.seq + 1)
@@ -289,7 +294,15 @@ class WindowLogReader(SourceReader):
                 whole = self._times.of(table, floor_ms=floor_ms) if place.row else times
                 promised_ms = self._times.promised_ms(table, whole, info)
                 self._lanes.on_batch(lane, promised_ms, now_ms=self._now_ms())
-            batch = self._batch(taken, times) if taken.num_rows else None
+            if taken.num_rows:
+                if self._columns is not None:
+                    taken = taken.select(self._columns.names).cast(self._columns)
+                columns = taken.combine_chunks().to_batches()[0]
+                batch = (
+                    Batch(rows_of(columns), times.to_pylist())
+                    if self._rows
+                    else Batch(Table(columns), Times(times))
+                )
         self.finished = self._lanes.is_finished
         self.idle = batch is None and self._lanes.is_idle(self._now_ms())
         return batch
@@ -315,10 +328,6 @@ class WindowLogReader(SourceReader):
 
     def close(self) -> None:
         self._open = _OpenFile()
-
-    def _next_lane(self) -> str | None:
-        lane = self._lanes.next()
-        return self._lanes.next() if lane is None and self._looks() else lane
 
     def _looks(self) -> bool:
         now_ms = self._now_ms()
@@ -356,14 +365,6 @@ class WindowLogReader(SourceReader):
         raise WindowLogDamaged(
             file=self._log.place, reason=f"files were removed {_TRIES} times while they were read"
         )
-
-    def _batch(self, table: pa.Table, times: pa.Array) -> Batch:
-        if self._columns is not None:
-            table = table.select(self._columns.names).cast(self._columns)
-        record_batch = table.combine_chunks().to_batches()[0]
-        if self._rows:
-            return Batch(rows_of(record_batch), times.to_pylist())
-        return Batch(Table(record_batch), Times(times))
 
 
 class _OpenFile:

@@ -6,13 +6,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from gearpy.connectors.kafka.client import (
-    ClientState,
-    failure,
-    final_cause,
-    lacking,
-    make_consumer,
-)
+from gearpy.connectors.kafka.client import ClientState, failure, final_cause, lacking, make_consumer
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.errands import Errands
 from gearpy.connectors.kafka.reading.brokers import Brokers

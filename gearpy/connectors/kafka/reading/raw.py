@@ -151,7 +151,7 @@ def _joined(bodies: list[bytes | None]) -> Sequence[bytes | None]:
         return bodies
     if _APART in b"".join(bodies):  # type: ignore[arg-type] # There is no None.
         return bodies
-    piece = BETWEEN.join(bodies)  # type: ignore[arg-type] # As above.
+    piece = BETWEEN.join(bodies)  # type: ignore[arg-type] # There is none here, either.
     is_whole = piece.startswith(b"{") and piece.endswith(b"}") and are_apart(piece, len(bodies))
     return JoinedBodies([piece], len(bodies)) if is_whole else bodies
 

@@ -50,10 +50,7 @@ class _KafkaOptions(TypedDict, total=False):
 
 @overload
 def kafka(
-    *topics: str,
-    servers: str | KafkaCluster,
-    schema: None = None,
-    **options: Unpack[_KafkaOptions],
+    *topics: str, servers: str | KafkaCluster, schema: None = None, **options: Unpack[_KafkaOptions]
 ) -> Source[Any]: ...
 
 

@@ -10,13 +10,7 @@ from gearpy.clocks import monotonic_ms
 from gearpy.connectors.kafka.writing.lane import TransactionLane, TransactionTrouble
 from gearpy.connectors.kafka.writing.outgoing import OutgoingEpoch
 from gearpy.core.handover.handoff import Pause
-from gearpy.core.handover.transactions import (
-    EpochTransactions,
-    Open,
-    ReadMarker,
-    Refuse,
-    Write,
-)
+from gearpy.core.handover.transactions import EpochTransactions, Open, ReadMarker, Refuse, Write
 from gearpy.errors import OperatorError
 
 _log = logging.getLogger(__name__)

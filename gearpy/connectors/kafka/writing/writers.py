@@ -15,12 +15,7 @@ from gearpy.connectors.kafka.client import ClientState, failure, make_producer
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.writing.epochs import EpochSender, LanePlan
 from gearpy.connectors.kafka.writing.lane import TransactionLane, batch_settings, hand_over
-from gearpy.connectors.kafka.writing.outgoing import (
-    Addressed,
-    Outgoing,
-    OutgoingEpoch,
-    RecordForm,
-)
+from gearpy.connectors.kafka.writing.outgoing import Addressed, Outgoing, OutgoingEpoch, RecordForm
 from gearpy.connectors.kafka.writing.topics import SinkTopics
 from gearpy.core.handover.ledger import LATEST
 from gearpy.core.handover.transactions import EpochTransactions
