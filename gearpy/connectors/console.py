@@ -92,10 +92,7 @@ class ConsoleSink(Sink):
 
 
 class ConsoleWriter(SinkWriter):
-    """Prints a batch at a time, so that lines of several tasks stay whole.
-
-    What was printed cannot be taken back: after a failure lines come again.
-    """
+    """Prints a batch at a time, so that lines of several tasks stay whole."""
 
     atomic = True
 

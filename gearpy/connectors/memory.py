@@ -141,6 +141,7 @@ class CollectionSource(Source):
     """A collection; see `collection`. Gearpump: `CollectionDataSource`."""
 
     replayable = True
+    schema: RowSchema | None = None
     bounded = True
 
     def __init__(
@@ -170,11 +171,7 @@ class CollectionSource(Source):
         self._timestamp = timestamp
         self._parts = parts
         self._bound_ms = bound_ms
-        self._schema = schema
-
-    @property
-    def schema(self) -> RowSchema | None:
-        return self._schema
+        self.schema = schema
 
     @property
     def description(self) -> str:
@@ -198,7 +195,7 @@ class CollectionSource(Source):
                 bound_ms=self._bound_ms,
                 watermark_ms=watermark_ms,
             )
-        return CollectionReader(self._values[share], stamps, place["position"], self._schema)
+        return CollectionReader(self._values[share], stamps, place["position"], self.schema)
 
 
 class CollectionReader(StampedReader):
@@ -270,11 +267,7 @@ class MemorySink(Sink):
 
 
 class MemoryWriter(SinkWriter):
-    """Appends to a list that other tasks append to.
-
-    The list belongs to its program, and what others have appended stands in between: nothing is
-    taken back. After a failure records come again.
-    """
+    """Appends to a list that other tasks and its program append to: nothing is taken back."""
 
     def __init__(self, results: list[Any], lock: threading.Lock, *, messages: bool) -> None:
         self._results = results

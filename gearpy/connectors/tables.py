@@ -11,6 +11,7 @@ from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, inferred_schema, row_schema_of
 from gearpy.columns.workable import note_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
+from gearpy.connectors.files.stamps import OrderedReader
 from gearpy.connectors.files.tables import conformed
 from gearpy.connectors.streams.generator import Pace, check_generator, share_of, takes_part
 from gearpy.core.base.times import Duration, duration_ms
@@ -21,7 +22,7 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T
 from gearpy.task.api.failure import operator_error
-from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.api.interfaces import Source
 from gearpy.task.sources.share import numbered_partitions
 
 _MAKE: Final = "generate_tables(make)"
@@ -85,7 +86,26 @@ def rows(
     """
     if partitions < 1:
         raise ConfigError(f"rows: partitions is {partitions}, must be 1 or more")
-    batch, known = _batch_of(data, schema)
+    if isinstance(data, pa.RecordBatch | pa.Table):
+        known = row_schema_of(data.schema if schema is None else schema)
+        whole = data.combine_chunks() if isinstance(data, pa.Table) else data
+        batches = whole.to_batches() if isinstance(whole, pa.Table) else [whole]
+        batch = batches[0] if batches else known.table([])
+        try:
+            batch = conformed(batch, known.arrow)
+        except ValueError as error:
+            raise ConfigError(f"rows: {error}") from error
+    else:
+        if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
+            raise ConfigError(
+                f"rows() got {data!r:.100}: give a pyarrow.Table, or rows that are dicts, "
+                "dataclasses or NamedTuples"
+            )
+        listed = list(data)
+        if schema is None and not listed:
+            raise ConfigError("rows: there are no rows that would tell the columns: give schema=")
+        known = inferred_schema(listed) if schema is None else row_schema_of(schema)
+        batch = known.table(listed)
     times = _times("rows", batch, time, time_unit)
     bound_ms = duration_ms(out_of_order)
     note = note_of(data.schema) if isinstance(data, pa.RecordBatch | pa.Table) else ""
@@ -164,6 +184,8 @@ class TableSource(Source):
 
     replayable = True
     bounded = True
+    schema: RowSchema | None = None
+    note = ""
 
     def __init__(
         self,
@@ -175,24 +197,16 @@ class TableSource(Source):
         bound_ms: int,
         note: str = "",
     ) -> None:
-        self._schema = schema
+        self.schema = schema
         self._batch = batch
         self._times = times
         self._parts = parts
         self._bound_ms = bound_ms
-        self._note = note
+        self.note = note
 
     @property
     def description(self) -> str:
         return f"rows({self._batch.num_rows})"
-
-    @property
-    def note(self) -> str:
-        return self._note
-
-    @property
-    def schema(self) -> RowSchema:
-        return self._schema
 
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(self._parts)
@@ -209,7 +223,7 @@ class TableSource(Source):
         )
 
 
-class TableReader(SourceReader):
+class TableReader(OrderedReader[Any]):
     """Reads one part of a table from a position on."""
 
     def __init__(
@@ -236,16 +250,13 @@ class TableReader(SourceReader):
         return {"position": self._position, "watermark_ms": self.watermark_ms}
 
     @property
-    def watermark_ms(self) -> int:
-        return self._order.watermark_ms
-
-    @property
     def progress(self) -> tuple[int, int]:
         return self._position, len(self._rows)
 
 
 class _MadeTables(Source):
     replayable = True
+    schema: RowSchema | None = None
 
     def __init__(
         self,
@@ -263,7 +274,8 @@ class _MadeTables(Source):
         self.bounded = limit is not None
         self._make = make
         self._takes_part = takes_part(make)
-        self._schema = schema
+        self.schema = schema
+        self._arrow = schema.arrow
         self._time = time
         self._unit: TimeUnit = unit
         self._rate = rate
@@ -277,10 +289,6 @@ class _MadeTables(Source):
     def description(self) -> str:
         name = getattr(self._make, "__name__", type(self._make).__name__)
         return f"generate_tables({name})"
-
-    @property
-    def schema(self) -> RowSchema:
-        return self._schema
 
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(self._parts)
@@ -314,18 +322,18 @@ class _MadeTables(Source):
             )
         batches = item.to_batches() if isinstance(item, pa.Table) else [item]
         for batch in batches:
-            missing = [name for name in self._schema.arrow.names if name not in batch.schema.names]
+            missing = [name for name in self._arrow.names if name not in batch.schema.names]
             if missing:
                 raise ValueError(
                     f"there is no column {missing[0]!r}: there are {', '.join(batch.schema.names)}"
                 )
-            yield conformed(batch, self._schema.arrow)
+            yield conformed(batch, self._arrow)
 
     def _stamped(self, batch: pa.RecordBatch) -> Times | None:
         return None if self._time is None else _times(_MAKE, batch, self._time, self._unit)
 
 
-class _MadeReader(SourceReader):
+class _MadeReader(OrderedReader[Any]):
     def __init__(
         self,
         batches: Iterator[pa.RecordBatch],
@@ -371,10 +379,6 @@ class _MadeReader(SourceReader):
         return {"position": self._position, "watermark_ms": self.watermark_ms}
 
     @property
-    def watermark_ms(self) -> int:
-        return self._order.watermark_ms
-
-    @property
     def progress(self) -> tuple[int, int]:
         return self._position, self._limit or 0
 
@@ -399,28 +403,6 @@ class _MadeReader(SourceReader):
             return Times(pa.repeat(pa.scalar(self.watermark_ms, pa.int64()), batch.num_rows))
         self._order.on_records([times.bounds()[1]])
         return times
-
-
-def _batch_of(data: Any, schema: Any) -> tuple[pa.RecordBatch, RowSchema]:
-    if isinstance(data, pa.RecordBatch | pa.Table):
-        known = row_schema_of(data.schema if schema is None else schema)
-        whole = data.combine_chunks() if isinstance(data, pa.Table) else data
-        batches = whole.to_batches() if isinstance(whole, pa.Table) else [whole]
-        batch = batches[0] if batches else known.table([])
-        try:
-            return conformed(batch, known.arrow), known
-        except ValueError as error:
-            raise ConfigError(f"rows: {error}") from error
-    if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
-        raise ConfigError(
-            f"rows() got {data!r:.100}: give a pyarrow.Table, or rows that are dicts, dataclasses "
-            "or NamedTuples"
-        )
-    rows = list(data)
-    if schema is None and not rows:
-        raise ConfigError("rows: there are no rows that would tell the columns: give schema=")
-    known = inferred_schema(rows) if schema is None else row_schema_of(schema)
-    return known.table(rows), known
 
 
 def _times(operator: str, batch: pa.RecordBatch, name: str | None, unit: TimeUnit) -> Times:

@@ -163,11 +163,7 @@ class DeltaLog:
                 yield Shown(ours["epoch"], ours["begun"], ours["files"], ours["undoes"])
 
     def commit(self, lane: Lane, change: Change, *, files: Sequence[DeltaFile], begun: int) -> None:
-        """Write one transaction, durably.
-
-        Raises:
-            CommitConflict: nothing was written, look again.
-        """
+        """Write one transaction, durably; on a `CommitConflict` nothing was written."""
         now_ms = wall_ms()
         entry, table = change.step.entry, self._read()
         added = [

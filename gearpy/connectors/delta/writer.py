@@ -3,7 +3,7 @@
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -15,7 +15,7 @@ from gearpy.connectors.folders.part_names import PartNames, run_in_names
 from gearpy.connectors.partitioned.files import BegunFile
 from gearpy.connectors.partitioned.rows import PartitionRows, TableOptions
 from gearpy.core.base.pauses import pause_after
-from gearpy.core.handover.ledger import LedgerClaim, LedgerEntry, claims
+from gearpy.core.handover.ledger import LedgerClaim, claims
 from gearpy.core.handover.table_commits import Change, Lane, LanePart, next_change, rewritten
 from gearpy.errors import ConfigError, GearpyError, StoreAway
 from gearpy.storage.folder.api import Folder, parent_of
@@ -256,7 +256,21 @@ class DeltaWriter(TransactionalWriter):
                     for part in self._names.shown_parts([path.rpartition("/")[2]])
                     if (part.run, part.task) == (lane.run, lane.task)
                 ]
-                self._check_rewritten(lane, found, parts, claim.since)
+                epochs = rewritten(
+                    found, since=claim.since, history=self._log.history(lane), parts=parts
+                )
+                if epochs:
+                    what = (
+                        f"{self._name}: back to epoch {claim.since}, but files of epochs {epochs} "
+                        f"of task {self._task} were merged with others, or are gone from table "
+                        f"{self._options.url}"
+                    )
+                    if not self._options.keep_rewritten:
+                        raise GearpyError(
+                            f"{what}: their rows come again and cannot be removed: go on from a "
+                            "later epoch, or remove them yourself and set keep_rewritten=True"
+                        )
+                    _log.warning("%s: their rows may be there twice", what)
             change = next_change(found, claim, epoch=epoch, parts=parts)
             if change is None:
                 self._log.sync()  # A process that was given up may have shown it just now.
@@ -286,23 +300,6 @@ class DeltaWriter(TransactionalWriter):
                 self._options.url,
             )
         self._log.commit(lane, change, files=files, begun=begun)
-
-    def _check_rewritten(
-        self, lane: Lane, found: LedgerEntry, parts: Sequence[LanePart], since: int
-    ) -> None:
-        epochs = rewritten(found, since=since, history=self._log.history(lane), parts=parts)
-        if not epochs:
-            return
-        what = (
-            f"{self._name}: back to epoch {since}, but files of epochs {epochs} of task "
-            f"{self._task} were merged with others, or are gone from table {self._options.url}"
-        )
-        if not self._options.keep_rewritten:
-            raise GearpyError(
-                f"{what}: their rows come again and cannot be removed: go on from a later epoch, "
-                "or remove them yourself and set keep_rewritten=True"
-            )
-        _log.warning("%s: their rows may be there twice", what)
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Do it; again, if somebody else has changed the table meanwhile."""

@@ -14,12 +14,13 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.columns.texts import check_texts, is_text, shortened, without_texts
 from gearpy.columns.values import check_cast
-from gearpy.columns.widening import wider_schema, wider_type
+from gearpy.columns.widening import wider_type
 from gearpy.columns.workable import workable_type
 from gearpy.connectors.files.tables import (
     ARROW_ERRORS,
     FILE_CURE,
     BadRows,
+    FileFormat,
     FilePiece,
     Fit,
     OnBad,
@@ -165,20 +166,13 @@ class GroupTables:
         return self._fit.piece(conformed(batch, self._schema))
 
 
-class ParquetFileFormat:
+class ParquetFileFormat(FileFormat):
     name = "parquet"
-    note = ""
 
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
         groups = _opened_groups(self.name, file)
         groups.close()
         yield groups.schema
-
-    def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
-        return wider_schema(one, other)
-
-    def check(self, schema: pa.Schema) -> None:
-        """All columns are known to it."""
 
     def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> GroupTables:
         groups = _opened_groups(self.name, file)

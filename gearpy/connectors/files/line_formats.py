@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 import pyarrow.json as pa_json  # type: ignore[import-untyped]
 
 from gearpy.columns.texts import shortened
-from gearpy.columns.widening import wider_schema, wider_type
+from gearpy.columns.widening import wider_type
 from gearpy.columns.workable import workable_batch
 from gearpy.connectors import json_checks
 from gearpy.connectors.files.column_times import times_of_texts
@@ -38,10 +38,10 @@ from gearpy.connectors.files.found.json_types import check_json, finer, json_col
 from gearpy.connectors.files.found.sampling import PIECE_BYTES, pieces
 from gearpy.connectors.files.line_tables import (
     BLOCK_BYTES,
+    LineParser,
     LinePlace,
     LineTables,
     block_at,
-    first_line,
     lines_of,
 )
 from gearpy.connectors.files.lines import Decoder
@@ -49,6 +49,7 @@ from gearpy.connectors.files.tables import (
     ARROW_ERRORS,
     FILE_CURE,
     BadRows,
+    FileFormat,
     Fit,
     OnBad,
     Places,
@@ -74,7 +75,7 @@ _IS_OPEN: Final = (
 )
 
 
-class CsvFormat:
+class CsvFormat(FileFormat):
     """Cells in lines.
 
     Args:
@@ -304,7 +305,7 @@ def _rows(lines: bytes, found: int, blank: bytes | None) -> int:
     return sum(1 for line in lines.split(b"\n") if line.strip(blank))
 
 
-class _CsvParser:
+class _CsvParser(LineParser):
     def __init__(self, form: CsvFormat, names: Sequence[str], fit: Fit) -> None:
         schema = fit.schema
         self._form = form
@@ -397,9 +398,6 @@ class _CsvParser:
                     f"schema=, with {{{name!r}: str}}"
                 )
 
-    def cause(self, line: bytes, error: Exception) -> str:
-        return first_line(error)
-
     def _with_times(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
         assert self._schema is not None
         at, kind = batch.schema.get_field_index(name), self._schema.field(name).type
@@ -417,7 +415,7 @@ class _CsvParser:
         return f"column {name!r}: "
 
 
-class _CsvTypes:
+class _CsvTypes(LineParser):
     def __init__(self, form: CsvFormat, names: Sequence[str]) -> None:
         self._form = form
         self._names = names
@@ -444,9 +442,6 @@ class _CsvTypes:
             fields.append(field.with_type(kind))
         return _empty(pa.schema(fields))
 
-    def cause(self, line: bytes, error: Exception) -> str:
-        return first_line(error)
-
 
 def _in_micros(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
@@ -458,9 +453,8 @@ def _times_as_text(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_timestamp(kind) else kind
 
 
-class JsonLinesFormat:
+class JsonLinesFormat(FileFormat):
     name = "jsonl"
-    note = ""
     multiline: Dialect | None = None
 
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
@@ -469,9 +463,6 @@ class JsonLinesFormat:
             yield from _found(
                 self.name, file, opened, _JsonTypes(), place=place, places=places, on_bad=on_bad
             )
-
-    def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
-        return wider_schema(one, other)
 
     def check(self, schema: pa.Schema) -> None:
         check_json(self.name, schema)
@@ -483,9 +474,7 @@ class JsonLinesFormat:
         return LineTables(file, opened, parser, fit, bad, place=place or first)
 
 
-class _JsonParser:
-    multiline: Dialect | None = None
-
+class _JsonParser(LineParser):
     def __init__(
         self, schema: pa.Schema | None, *, is_found: bool = False, is_whole: bool = False
     ) -> None:
@@ -512,9 +501,7 @@ class _JsonParser:
         return json_checks.cause_of(line.removeprefix(_MARK), self._schema, read_json_lines)
 
 
-class _JsonTypes:
-    multiline: Dialect | None = None
-
+class _JsonTypes(LineParser):
     def parse(self, lines: bytes) -> Any:
         lines = lines.removeprefix(_MARK)
         lines.decode()  # Names of columns have to be text, too.

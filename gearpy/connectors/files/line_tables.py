@@ -4,8 +4,9 @@ A place is the byte offset of a block and a number of rows in it. A block is a f
 and its offset, so all readers that begin at a place find the same rows.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, Final, Protocol, TypedDict
+from typing import Any, BinaryIO, Final, TypedDict
 
 from gearpy.connectors.files.dialects.dialect import Dialect
 from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, FilePiece, Fit, fitting_parts
@@ -16,20 +17,21 @@ _LITTLE_BYTES: Final = 1 << 16  #: Of a block of which only some lines are read.
 _LINE_BYTES_MAX: Final = 1 << 26
 
 
-class LineParser(Protocol):
+class LineParser(ABC):
     """Makes rows of whole lines."""
 
-    multiline: Dialect | None  #: Of a file in which a line ending may be part of a cell.
+    multiline: Dialect | None = None  #: Where a line ending may be part of a cell.
 
+    @abstractmethod
     def parse(self, lines: bytes) -> Any:
-        """Return a record batch, or a list of rows.
+        """Return a record batch, or a list of rows; a bad line is one of `ARROW_ERRORS`."""
 
-        Raises:
-            ValueError: or another of `ARROW_ERRORS`: there is a bad line.
-        """
-        ...
-
-    def cause(self, line: bytes, error: Exception) -> str: ...
+    def cause(self, line: bytes, error: Exception) -> str:
+        """Return Arrow's message without its row numbers, which count within a block."""
+        text = str(error).split("\n", 1)[0]
+        for begin in ("CSV parse error: ", "JSON parse error: "):
+            text = text.removeprefix(begin)
+        return text.split(": ", 1)[1] if text.startswith("Row #") else text.replace(" in row 0", "")
 
 
 class LinePlace(TypedDict):
@@ -155,11 +157,7 @@ class LineTables:
 def block_at(
     file: BinaryIO, offset: int, *, multiline: Dialect | None = None, size: int = BLOCK_BYTES
 ) -> bytes:
-    """Return whole lines from a place on, about ``size`` bytes; the last line may lack its end.
-
-    Raises:
-        DamagedFile: there is no whole line before the place from which on it cannot be read.
-    """
+    """Return whole lines from a place on, about ``size`` bytes; the last line may lack its end."""
     file.seek(offset)
     data = b""
     while True:
@@ -196,11 +194,3 @@ def lines_of(block: bytes, *, multiline: Dialect | None) -> list[bytes]:
         return block.splitlines(keepends=True)
     *parts, last = block.split(b"\n")
     return [part + b"\n" for part in parts] + ([last] if last else [])
-
-
-def first_line(error: Exception) -> str:
-    """Return Arrow's message without its row numbers, which count within a block."""
-    text = str(error).split("\n", 1)[0]
-    for begin in ("CSV parse error: ", "JSON parse error: "):
-        text = text.removeprefix(begin)
-    return text.split(": ", 1)[1] if text.startswith("Row #") else text.replace(" in row 0", "")

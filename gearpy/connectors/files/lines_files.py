@@ -22,7 +22,7 @@ from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import MIN_MS
 from gearpy.task.api.interfaces import Batch, Sink, Source
-from gearpy.task.api.sides import BadRecord, SetAside
+from gearpy.task.api.sides import SetAside
 from gearpy.task.sources.share import Share
 
 if TYPE_CHECKING:
@@ -233,7 +233,19 @@ class FileSource(Source):
         place: FilePlace = resume or {"offset": 0, "watermark_ms": 0}
         unpack = unpacker_of(partition)
         if self.bounded:
-            info = _info_of(partition, place["offset"] if unpack is None else 0)
+            offset = place["offset"] if unpack is None else 0
+            try:
+                info = os.stat(partition)  # noqa: PTH116 - there are many, and Path is slow
+            except FileNotFoundError:
+                raise ConfigError(
+                    f"file {partition} is not there: each machine that reads must have the files "
+                    "at the same paths"
+                ) from None
+            if offset > info.st_size:
+                raise GearpyError(
+                    f"{partition} has {info.st_size} bytes, cannot resume at {offset}: it was "
+                    "changed since it was read"
+                )
             file: ReadableFile = (
                 RegularFile(partition, info) if unpack is None else PackedFile(partition, unpack)
             )
@@ -319,9 +331,6 @@ class FileReader(FollowedFile, StampedReader):
             self._blocks.restart()
         return None
 
-    def take_bad(self) -> Sequence[BadRecord]:
-        return self._aside.take()
-
     def snapshot(self) -> FilePlace:
         offset = self._blocks.offset
         place: FilePlace = {"offset": offset, "watermark_ms": self.watermark_ms}
@@ -343,22 +352,6 @@ class FileReader(FollowedFile, StampedReader):
                 self._blocks.read_to - self._blocks.offset,
             )
         self._may_end = True
-
-
-def _info_of(path: str, offset: int) -> os.stat_result:
-    try:
-        info = os.stat(path)  # noqa: PTH116 - there are many, and Path is slow
-    except FileNotFoundError:
-        raise ConfigError(
-            f"file {path} is not there: each machine that reads must have the files at the same "
-            "paths"
-        ) from None
-    if offset > info.st_size:
-        raise GearpyError(
-            f"{path} has {info.st_size} bytes, cannot resume at {offset}: it was changed since it "
-            "was read"
-        )
-    return info
 
 
 def _found(patterns: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from gearpy.columns.workable import note_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
 from gearpy.connectors.files.found.sampling import FoundColumns, columns_of_files
 from gearpy.connectors.files.queue import FileQueue, part_of
+from gearpy.connectors.files.stamps import OrderedReader
 from gearpy.connectors.files.tables import (
     BadRows,
     FileFormat,
@@ -41,8 +42,8 @@ from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
-from gearpy.task.api.interfaces import Source, SourceReader
-from gearpy.task.api.sides import BadRecord, SetAside
+from gearpy.task.api.interfaces import Source
+from gearpy.task.api.sides import SetAside
 from gearpy.task.sources.share import numbered_partitions
 
 _FOLLOWED_PARTS: Final = 4
@@ -215,7 +216,18 @@ class RowFiles(Source):
     def _found_schemas(self) -> tuple[RowSchema, pa.Schema]:
         options, operator = self._options, self._form.name
         if options.schema is None:
-            self._columns = self._columns_of_files()
+            try:
+                files = [file for file in self._files() if file.size]
+            except ConfigError as error:
+                if not options.follow:
+                    raise
+                raise ConfigError(f"{error}, to tell the columns: give schema=") from error
+            if not files:
+                raise ConfigError(
+                    f"{operator}: all files of {self._locations} are empty, so that none tells "
+                    "what the columns are: give schema="
+                )
+            self._columns = columns_of_files(self._form, files, options.on_bad)
         is_arrow = isinstance(options.schema, pa.Schema)
         found = options.schema if is_arrow else self._columns.schema
         self._note = note_of(found)
@@ -235,22 +247,8 @@ class RowFiles(Source):
             fields.append(whole.arrow.field(options.time))
         return given, pa.schema(fields)
 
-    def _columns_of_files(self) -> FoundColumns:
-        try:
-            files = [file for file in self._files() if file.size]
-        except ConfigError as error:
-            if not self._options.follow:
-                raise
-            raise ConfigError(f"{error}, to tell the columns: give schema=") from error
-        if not files:
-            raise ConfigError(
-                f"{self._form.name}: all files of {self._locations} are empty, so that none tells "
-                "what the columns are: give schema="
-            )
-        return columns_of_files(self._form, files, self._options.on_bad)
 
-
-class FilesReader(SourceReader):
+class FilesReader(OrderedReader[Any]):
     """Reads the files of one partition, one after the other.
 
     Args:
@@ -326,10 +324,6 @@ class FilesReader(SourceReader):
         }
 
     @property
-    def watermark_ms(self) -> int:
-        return self._order.watermark_ms
-
-    @property
     def progress(self) -> tuple[int, int]:
         done = self._queue.bytes_done
         if self._file is not None and self._tables is not None:
@@ -350,9 +344,6 @@ class FilesReader(SourceReader):
         if self._tables is not None:
             self._tables.close()
             self._tables = None
-
-    def take_bad(self) -> Sequence[BadRecord]:
-        return self._aside.take()
 
     def _opened(self) -> FileTables | None:
         """Return the file that is open, that of the snapshot, or the next that can be opened."""

@@ -1,7 +1,7 @@
 """Decides which file of a partition is read next: each once, by name, also later ones."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -100,33 +100,30 @@ class FileQueue:
                     )
                     self._seen.add(_digest(file.name))
             self._seen &= there.keys()
-            self._tell_changed(there)
+            self._done = {each: file for each, file in self._done.items() if each in there}
+            for digest, before in self._done.items():
+                file = there[digest]
+                if file.size > before.size:
+                    _log.warning(
+                        "%s has grown by %s bytes since it was found, and they may be left out: "
+                        "write a new file for each portion, or follow lines that are added with "
+                        "gp.files(..., follow=True)",
+                        file.name,
+                        f"{file.size - before.size:,}",
+                    )
+                elif file != before:
+                    _log.warning(
+                        "%s was changed or replaced since it was read, and what it has now is left "
+                        "out: write a new file for each portion",
+                        file.name,
+                    )
+                self._done[digest] = file
         self.bytes_done = sum(file.size for digest, file in there.items() if digest in self._seen)
         new = [file for digest, file in there.items() if digest not in self._seen]
         if self._follows:  # One that was just changed is not complete yet.
             settle_ms = self._settle_ms
             new = [each for each in new if not 0 <= now_ms - each.changed_ms < settle_ms]
         self._waiting = sorted(new, key=lambda file: file.name, reverse=True)
-
-    def _tell_changed(self, there: Mapping[bytes, FoundFile]) -> None:
-        self._done = {each: file for each, file in self._done.items() if each in there}
-        for digest, before in self._done.items():
-            file = there[digest]
-            if file.size > before.size:
-                _log.warning(
-                    "%s has grown by %s bytes since it was found, and they may be left out: write "
-                    "a new file for each portion, or follow lines that are added with "
-                    "gp.files(..., follow=True)",
-                    file.name,
-                    f"{file.size - before.size:,}",
-                )
-            elif file != before:
-                _log.warning(
-                    "%s was changed or replaced since it was read, and what it has now is left "
-                    "out: write a new file for each portion",
-                    file.name,
-                )
-            self._done[digest] = file
 
 
 def _digest(name: str) -> bytes:

@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.type_variables import T_co
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import SourceReader
+from gearpy.task.api.sides import BadRecord, SetAside
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -91,17 +93,27 @@ def stamps_of(
     return FromRecords(operator, function, bound_ms=bound_ms, watermark_ms=watermark_ms)
 
 
-class StampedReader(SourceReader[Any]):
-    """A reader whose watermark is that of the event times which it gives."""
+class OrderedReader(SourceReader[T_co]):
+    """A reader that has its watermark from the order of its records, and sets bad ones aside."""
 
-    def __init__(self, stamps: Stamps) -> None:
-        self._stamps = stamps
-        self.out_of_order_ms = stamps.out_of_order_ms
-        self.is_by_arrival = stamps.is_by_arrival
+    _order: BoundedOutOfOrder
+    _aside: SetAside | None = None
 
     @property
     def watermark_ms(self) -> int:
-        return self._stamps.watermark_ms
+        return self._order.watermark_ms
+
+    def take_bad(self) -> Sequence[BadRecord]:
+        return () if self._aside is None else self._aside.take()
+
+
+class StampedReader(OrderedReader[Any]):
+    """A reader whose watermark is that of the event times which it gives."""
+
+    def __init__(self, stamps: Stamps) -> None:
+        self._order = self._stamps = stamps
+        self.out_of_order_ms = stamps.out_of_order_ms
+        self.is_by_arrival = stamps.is_by_arrival
 
 
 def each(

@@ -1,8 +1,9 @@
 """One file as a row of tables: the common part of all formats, and the fate of bad rows."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from reprlib import Repr
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
 
@@ -10,6 +11,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast, get_
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.texts import shortened
+from gearpy.columns.widening import wider_schema
 from gearpy.columns.workable import workable_column, workable_type
 from gearpy.connectors.files.column_times import TimeUnit, times_of
 from gearpy.connectors.locations import FoundFile
@@ -85,127 +87,97 @@ class FileTables(Protocol):
     def close(self) -> None: ...
 
 
-class FileFormat(Protocol):
+class FileFormat(ABC):
     """The way in which files are written."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    note = ""  #: The plan says it of how files are read.
 
-    @property
-    def note(self) -> str:
-        """What the plan says of how files are read; empty if nothing."""
-        ...
-
+    @abstractmethod
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
         """Yield the columns of parts of a file; by its good rows, if bad ones are left out.
 
         Args:
             places: where to look, as shares of the file; None for all of it.
         """
-        ...
 
     def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
-        """Return columns that keep the values of two.
+        """Return columns that keep the values of two, or raise `ValueError`."""
+        return wider_schema(one, other)
 
-        Raises:
-            ValueError: there are none.
-        """
-        ...
-
-    def check(self, schema: pa.Schema) -> None:
+    def check(self, schema: pa.Schema) -> None:  # noqa: B027 - most have all
         """Refuse columns that such a file cannot have."""
-        ...
 
+    @abstractmethod
     def begin(self, file: FoundFile, fit: "Fit", bad: "BadRows", place: Any) -> FileTables:
         """Begin to read, or go on at a place."""
-        ...
 
 
+@dataclass(slots=True)
 class Fit:
     """The demands on rows: their columns, and the place of their event times.
 
-    Args:
-        schema: what is read; None for rows of any kind.
-        columns: what is given, of that; None: everything.
-        time: name of the column of event times, or a function of the row; None: rows have none.
-        unit: of whole numbers in that column.
+    Attributes:
+        columns: what is given, of those of the schema; None: everything.
         is_found: nobody gave the schema, so that it may change no value.
         is_whole: all columns are read, so that there may be no others.
-        is_sure: the types of such a schema are those of all rows; else some were not looked at.
+        is_sure: the types of such a schema are those of all rows.
         empty: columns of it for which no value was seen.
-
-    Attributes:
         reads_little: no more lines are parsed at a time than are asked for.
     """
 
-    reads_little = False
-
-    def __init__(
-        self,
-        schema: pa.Schema | None,
-        columns: Sequence[str] | None,
-        time: str | Callable[[Any], EventTime] | None,
-        unit: TimeUnit = "ms",
-        *,
-        is_found: bool = False,
-        is_whole: bool = False,
-        is_sure: bool = True,
-        empty: frozenset[str] = frozenset(),
-    ) -> None:
-        self.schema = schema
-        self.is_found = is_found
-        self.is_whole = is_whole
-        self.is_sure = is_sure
-        self.empty = empty
-        self._columns = None if columns is None else list(columns)
-        self._time = time
-        self._unit: TimeUnit = unit
+    schema: pa.Schema | None
+    columns: Sequence[str] | None
+    time: str | Callable[[Any], EventTime] | None
+    unit: TimeUnit = "ms"
+    _: KW_ONLY
+    is_found: bool = False
+    is_whole: bool = False
+    is_sure: bool = True
+    empty: frozenset[str] = frozenset()
+    reads_little: bool = False
 
     def piece(self, values: Any) -> FilePiece:
-        """Return the rows with their times.
-
-        Raises:
-            ValueError: one has none, or lacks what it must have.
-        """
+        """Return the rows with their times; one without, or without a value, is a `ValueError`."""
         if self.schema is not None:
             for field in self.schema:
                 if not field.nullable and values.column(field.name).null_count:
                     raise ValueError(f"column {field.name!r} is missing, the schema needs a value")
         times = self._times(values)
-        if self._columns is not None:
+        if self.columns is not None:
             if self.schema is not None:
-                values = values.select(self._columns)
+                values = values.select(list(self.columns))
             else:
-                values = [{name: row[name] for name in self._columns} for row in values]
+                values = [{name: row[name] for name in self.columns} for row in values]
         return FilePiece(values, times)
 
     def _times(self, values: Any) -> pa.Array | None:
-        if self._time is None:
+        if self.time is None:
             return None
-        if callable(self._time):
+        if callable(self.time):
             rows = values if self.schema is None else rows_of(values)
             try:
-                return pa.array([event_time_ms(self._time(row)) for row in rows], pa.int64())
+                return pa.array([event_time_ms(self.time(row)) for row in rows], pa.int64())
             except Exception as error:
                 kind = type(error).__name__
                 raise ValueError(f"the time function raised {kind}: {error}") from error
         if self.schema is None:
             try:
-                cells = [row[self._time] for row in values]
+                cells = [row[self.time] for row in values]
             except (LookupError, TypeError) as error:
-                raise ValueError(f"there is no {self._time!r}, which has the event time") from error
+                raise ValueError(f"there is no {self.time!r}, which has the event time") from error
             try:
                 column = pa.array(cells) if cells else pa.array([], pa.int64())
             except ARROW_ERRORS as error:
-                raise ValueError(f"column {self._time!r} is no event time: {error}") from error
+                raise ValueError(f"column {self.time!r} is no event time: {error}") from error
         else:
-            column = values.column(self._time)
+            column = values.column(self.time)
         if column.null_count:
-            raise ValueError(f"column {self._time!r} has no event time")
+            raise ValueError(f"column {self.time!r} has no event time")
         try:
-            return times_of(column, self._unit)
+            return times_of(column, self.unit)
         except ARROW_ERRORS as error:
-            raise ValueError(f"column {self._time!r}: {error}") from error
+            raise ValueError(f"column {self.time!r}: {error}") from error
 
 
 class BadRows:
@@ -298,11 +270,7 @@ def check_whole(operator: str, file: FoundFile, names: Sequence[str], fit: Fit) 
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the columns of the schema, in its order and of its types; missing ones are null.
-
-    Raises:
-        ValueError: a value does not fit, as a fraction does not into a whole number.
-    """
+    """Return the columns of the schema, in its order and of its types; missing ones are null."""
     if batch.schema.equals(schema):
         return batch
     names = batch.schema.names

@@ -119,12 +119,7 @@ class PartFolder:
         incarnation: int,
         is_there: bool = False,
     ) -> None:
-        """Show prepared files, remove files that earlier incarnations have left.
-
-        Args:
-            prepared: for each epoch, in their order.
-            is_there: the folder was there before, and is not made anew.
-        """
+        """Show prepared files by epoch, remove files that earlier incarnations have left."""
         self._run, self._incarnation = run_in_names(run), incarnation
         try:
             # Before all else: a run that begins from now on is not an earlier one.
@@ -150,7 +145,23 @@ class PartFolder:
                 if self._is_left_by_me(part) or self._is_over(part):
                     self._folder.remove(PENDING + part.name)
             self._folder.sync_names(PENDING)
-            self._drop_shown(epoch)
+            shown = self._shown_parts()
+            undone = [part for part in shown if self._is_left_by_me(part) and part.epoch > epoch]
+            if undone:
+                _log.warning(
+                    "%s: back to epoch %d, so %d files are removed from %s, whose records come "
+                    "again%s",
+                    self._name,
+                    epoch,
+                    len(undone),
+                    self._folder.place,
+                    self._listed(undone),
+                )
+            for part in [*undone, *filter(self._is_over, shown)]:
+                self._folder.remove(part.name)
+            # A power cut must not bring back what an earlier start has removed, either.
+            depth = self._depth
+            self._folder.sync_tree(lambda folder: bool(depth) and "=" in folder)
         except OSError as error:
             raise ConfigError(
                 f"{self._name}: cannot write {self._folder.place}: {error.strerror or error}"
@@ -217,25 +228,6 @@ class PartFolder:
                 self._folder.sync_names(folder)
 
     # -- what others have left -------------------------------------------------------------
-
-    def _drop_shown(self, epoch: int) -> None:
-        shown = self._shown_parts()
-        undone = [part for part in shown if self._is_left_by_me(part) and part.epoch > epoch]
-        if undone:
-            _log.warning(
-                "%s: back to epoch %d, so %d files are removed from %s, whose records come again%s",
-                self._name,
-                epoch,
-                len(undone),
-                self._folder.place,
-                self._listed(undone),
-            )
-        gone = [*undone, *(part for part in shown if self._is_over(part))]
-        for part in gone:
-            self._folder.remove(part.name)
-        # Also of those that an earlier start has removed: a power cut must not bring them back.
-        depth = self._depth
-        self._folder.sync_tree(lambda folder: bool(depth) and "=" in folder)
 
     def _is_left_by_me(self, part: FilePart) -> bool:
         is_mine = part.task == self._share.task and part.run == self._run

@@ -43,23 +43,27 @@ class RowWriter(ABC):
         pass
 
 
-class PartFormat(ABC):
-    """The format of the files of one task; by default a file is nothing to the next one."""
+class FormState:
+    """All that files of one task have in common; by default a file is nothing to the next one."""
 
-    ending: str
-
-    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:  # noqa: B027 - lines take all
+    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
         """Learn which columns keys and fields will have, as `SinkContext` tells it."""
-
-    @abstractmethod
-    def begin(self, file: BinaryIO) -> RowWriter: ...
 
     def snapshot(self) -> bytes | None:
         """Return the state that later files have to keep to; None if there is none."""
         return None
 
-    def restore(self, state: bytes | None) -> None:  # noqa: B027 - as above
+    def restore(self, state: bytes | None) -> None:
         """Keep to the state of earlier files."""
+
+
+class PartFormat(FormState, ABC):
+    """The format of the files of one task."""
+
+    ending: str
+
+    @abstractmethod
+    def begin(self, file: BinaryIO) -> RowWriter: ...
 
 
 class PartSink(Sink):
@@ -170,8 +174,18 @@ class PartWriter(TransactionalWriter):
 
     atomic = True
 
-    def __init__(self, files: PartFolder) -> None:
+    def __init__(self, files: PartFolder, form: FormState) -> None:
         self._files = files
+        self._form = form
+
+    def begin(self, context: SinkContext) -> None:
+        self._form.expect(context.keys, context.fields)
+
+    def restore(self, state: bytes | None) -> None:
+        self._form.restore(state)
+
+    def snapshot(self) -> bytes | None:
+        return self._form.snapshot()
 
     def recover(
         self,
@@ -203,20 +217,11 @@ class FolderWriter(PartWriter):
         *,
         file_bytes: int | None = None,
     ) -> None:
-        super().__init__(PartFolder(name, folder, form.ending, share, listed=_listed))
+        super().__init__(PartFolder(name, folder, form.ending, share, listed=_listed), form)
         self._format = form
         self._file_bytes = file_bytes
         self._full: list[_OpenPart] = []
         self._part: _OpenPart | None = None
-
-    def begin(self, context: SinkContext) -> None:
-        self._format.expect(context.keys, context.fields)
-
-    def restore(self, state: bytes | None) -> None:
-        self._format.restore(state)
-
-    def snapshot(self) -> bytes | None:
-        return self._format.snapshot()
 
     def write_batch(self, batch: Batch) -> None:
         if not batch.values:

@@ -13,6 +13,7 @@ from gearpy.connectors.kafka.registry import (
     SchemaRegistry,
     number_of,
 )
+from gearpy.connectors.kafka.values import ValueForm
 from gearpy.distribution import require
 from gearpy.errors import ConfigError, GearpyError
 
@@ -65,7 +66,7 @@ def avro(
     return AvroForm(registry, schema, subject)
 
 
-class AvroForm:
+class AvroForm(ValueForm):
     name = _NAME
 
     def __init__(self, registry: SchemaRegistry | None, schema: Any, subject: str | None) -> None:
@@ -187,11 +188,7 @@ class AvroForm:
 
 
 def _optional(schema: Any) -> Any:
-    """Return a schema with None as the default of each field that may be null and has none.
-
-    Its writer wants each field that has no default, and a result without one that may be null is
-    written as null.
-    """
+    """Return a schema in which fields that may be null are null where a result has none."""
     if isinstance(schema, list):
         return [*map(_optional, schema)]
     if not isinstance(schema, Mapping):

@@ -84,12 +84,7 @@ _AROUND: Final = re.compile(r"^\S+/(bootstrap|\d+): | \(after \d+ms in state .*\
 
 
 class ClientState:
-    """The last trouble that a client has told of; it comes on the thread that polls the client.
-
-    Args:
-        ignored: names of errors that do not matter to it.
-        lacks: the cure if the user lacks a right; see `lacking`.
-    """
+    """The last trouble that a client has told of; it comes on the thread that polls the client."""
 
     def __init__(
         self, cluster: KafkaCluster, ignored: Collection[str] = (), lacks: str = ""

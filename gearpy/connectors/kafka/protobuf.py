@@ -13,6 +13,7 @@ from gearpy.connectors.kafka.registry import (
     SchemaRegistry,
     number_of,
 )
+from gearpy.connectors.kafka.values import ValueForm
 from gearpy.distribution import require
 from gearpy.errors import ConfigError
 
@@ -53,7 +54,7 @@ def protobuf(message: Any, *, registry: SchemaRegistry | str | None = None) -> "
     return ProtobufForm(message, registry)
 
 
-class ProtobufForm:
+class ProtobufForm(ValueForm):
     name = "protobuf"
 
     def __init__(self, message: Any, registry: SchemaRegistry | None) -> None:

@@ -156,7 +156,14 @@ class SchemaRegistry:
         except urllib.error.HTTPError as error:
             raise self._refused(path, error) from error
         except (OSError, IncompleteRead) as error:
-            raise self._silent(getattr(error, "reason", error)) from error
+            reason = getattr(error, "reason", error)
+            who = f"schema registry {self.url}"
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                raise RegistryRefused(
+                    f"{who}: its certificate is not trusted: name the file with that of its "
+                    f"authority in SSL_CERT_FILE, or correct the address ({reason})"
+                ) from error
+            raise RegistryAway(f"{who} does not answer: {reason}") from error
         except HTTPException as error:
             raise self._none("its answer is no HTTP; with TLS it is https://") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -185,14 +192,6 @@ class SchemaRegistry:
             fix = "it wants a login: give registry=gp.SchemaRegistry(..., user=, password=)"
         kind = SchemaUnknown if code == _NOT_FOUND else RegistryRefused
         return kind(f"schema registry {self.url}{path}: {fix} ({said})")
-
-    def _silent(self, reason: object) -> GearpyError:
-        if isinstance(reason, ssl.SSLCertVerificationError):
-            return RegistryRefused(
-                f"schema registry {self.url}: its certificate is not trusted: name the file with "
-                f"that of its authority in SSL_CERT_FILE, or correct the address ({reason})"
-            )
-        return RegistryAway(f"schema registry {self.url} does not answer: {reason}")
 
     def _none(self, why: str) -> RegistryRefused:
         path = "correct the address and its path, such as /apis/ccompat/v7 with Apicurio"

@@ -1,7 +1,8 @@
 """Forms of values in topics: bytes, text, JSON, MessagePack, and those of others."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, Protocol, TypeAlias, get_args, runtime_checkable
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgpack
 import msgspec
@@ -17,43 +18,27 @@ _JSON_ATOMS: Final = frozenset({str, int, bool, type(None)})
 _OF_JSON: Final = msgspec.json.Decoder().decode
 
 
-@runtime_checkable
-class ValueForm(Protocol):
+class ValueForm(ABC):
     """The form of values in a topic. Used by one task, after `begin`."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
 
-    def begin(self, operator: str) -> None:
+    def begin(self, operator: str) -> None:  # noqa: B027 - most need nothing
         """Learn the source or sink that uses the form; load the modules that it needs."""
-        ...
 
-    def prepare(self, topic: str) -> None:
-        """Learn the facts for writing records to a topic, such as the number of their schema.
+    def prepare(self, topic: str) -> None:  # noqa: B027 - as above
+        """Learn the facts for writing to a topic, such as the number of the schema there."""
 
-        Raises:
-            RegistryAway: a server does not answer now.
-        """
-        ...
-
+    @abstractmethod
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
-        """Return the values of records; None for one without, which deletes its key.
+        """Return the values of records; None for one without. Another form is a `ValueError`."""
 
-        Raises:
-            ValueError: one of them is not of this form.
-        """
-        ...
-
+    @abstractmethod
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
-        """Return the bytes for records of a topic.
-
-        Raises:
-            ValueError: a value cannot be written so; or TypeError.
-        """
-        ...
+        """Return the bytes for records of a topic; or raise ValueError or TypeError."""
 
 
-class PlainForm:
+class PlainForm(ValueForm):
     """A form of single values, by two functions."""
 
     def __init__(
@@ -62,12 +47,6 @@ class PlainForm:
         self.name = name
         self._decode = decode
         self._encode = encode
-
-    def begin(self, operator: str) -> None:
-        """See `ValueForm`."""
-
-    def prepare(self, topic: str) -> None:
-        """See `ValueForm`."""
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
         try:
@@ -79,16 +58,10 @@ class PlainForm:
         return list(map(self._encode, values))
 
 
-class BytesForm:
+class BytesForm(ValueForm):
     """Values as they are in the topic; a record without a value is None."""
 
     name = "bytes"
-
-    def begin(self, operator: str) -> None:
-        """See `ValueForm`."""
-
-    def prepare(self, topic: str) -> None:
-        """See `ValueForm`."""
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
         return list(bodies)
@@ -103,16 +76,10 @@ class BytesForm:
         return list(values)
 
 
-class TextForm:
+class TextForm(ValueForm):
     """Text in UTF-8; a record without a value is None."""
 
     name = "text"
-
-    def begin(self, operator: str) -> None:
-        """See `ValueForm`."""
-
-    def prepare(self, topic: str) -> None:
-        """See `ValueForm`."""
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
         try:

@@ -12,7 +12,7 @@ from gearpy.connectors.partitioned.files import PARTITIONS_MAX, BegunFile
 from gearpy.connectors.partitioned.rows import PartitionRows, TableOptions, table_schema
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import Folder
-from gearpy.task.api.interfaces import Batch, Sink, SinkContext
+from gearpy.task.api.interfaces import Batch, Sink
 
 _NAME: Final = "hive_folder"
 _ENDING: Final = ".parquet"
@@ -119,17 +119,9 @@ class HiveWriter(PartWriter):
 
     def __init__(self, folder: Folder, options: TableOptions, share: FolderShare) -> None:
         depth = len(options.fields)
-        super().__init__(PartFolder(_NAME, folder, _ENDING, share, listed=_some, depth=depth))
-        self._rows = PartitionRows(options, self._begin)
-
-    def begin(self, context: SinkContext) -> None:
-        self._rows.expect(context.keys, context.fields)
-
-    def restore(self, state: bytes | None) -> None:
-        self._rows.restore(state)
-
-    def snapshot(self) -> bytes | None:
-        return self._rows.snapshot()
+        files = PartFolder(_NAME, folder, _ENDING, share, listed=_some, depth=depth)
+        self._rows = PartitionRows(options, lambda _: BegunFile(*files.begin()))
+        super().__init__(files, self._rows)
 
     def write_batch(self, batch: Batch) -> None:
         self._rows.write(batch)
@@ -147,9 +139,6 @@ class HiveWriter(PartWriter):
     def close(self, *, completed: bool) -> None:
         for name in self._rows.drop():
             self._files.drop(name)
-
-    def _begin(self, _: str) -> BegunFile:
-        return BegunFile(*self._files.begin())
 
 
 def _some(parts: Sequence[FilePart]) -> str:

@@ -13,6 +13,7 @@ from gearpy.connectors.files.stamps import each
 from gearpy.connectors.files.tables import conformed
 from gearpy.connectors.folders.columns import checked_schema
 from gearpy.connectors.folders.parts import prefix_mistakes
+from gearpy.connectors.folders.writer import FormState
 from gearpy.connectors.partitioned.columns import PartitionField, Partitioning, PartitionPiece
 from gearpy.connectors.partitioned.files import BegunFile, PartitionFiles, WrittenFile
 from gearpy.errors import ConfigError
@@ -67,7 +68,7 @@ def table_schema(operator: str, schema: Any) -> pa.Schema | None:
     return None if known is None else exact_schema(known, name=operator)
 
 
-class PartitionRows:
+class PartitionRows(FormState):
     """Writes the records of a sink into files, one for each partition."""
 
     def __init__(self, options: TableOptions, begin: Callable[[str], BegunFile]) -> None:

@@ -17,6 +17,7 @@ from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
 from gearpy.connectors.files.dialects.dialect import Dialect
+from gearpy.connectors.files.stamps import OrderedReader
 from gearpy.connectors.files.tables import (
     ARROW_ERRORS,
     BadRows,
@@ -33,8 +34,8 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
-from gearpy.task.api.interfaces import Source, SourceReader
-from gearpy.task.api.sides import BadRecord, SetAside
+from gearpy.task.api.interfaces import Source
+from gearpy.task.api.sides import SetAside
 from gearpy.task.sources.share import numbered_partitions
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ class PostgresSource(Source[dict[str, Any]]):
         )
 
 
-class PostgresReader(SourceReader[dict[str, Any]]):
+class PostgresReader(OrderedReader[dict[str, Any]]):
     """Reads the rows of a range in order, a portion with each question."""
 
     def __init__(
@@ -286,13 +287,16 @@ class PostgresReader(SourceReader[dict[str, Any]]):
                 self._fetched.appendleft(rows.slice(max_records))
                 rows = rows.slice(0, max_records)
             self._at, taken = self._order_of(rows), rows.num_rows
-            batch = Batch(Table(rows), self._times(rows, now_ms))
+            if self._query.time is None:
+                self._order.on_records([now_ms if self._query.follows else 0])
+                times = Times.of([self.watermark_ms] * rows.num_rows)
+            else:
+                times = Times(times_of(rows.column(self._query.time), self._query.unit))
+                self._order.on_records([times.bounds()[1]])
+            batch = Batch(Table(rows), times)
         self._count += taken
         self.finished = self._end is not None and self._at == self._end
         return batch
-
-    def take_bad(self) -> Sequence[BadRecord]:
-        return self._aside.take()
 
     def snapshot(self) -> PostgresPlace:
         return {
@@ -301,10 +305,6 @@ class PostgresReader(SourceReader[dict[str, Any]]):
             "watermark_ms": self.watermark_ms,
             "count": self._count,
         }
-
-    @property
-    def watermark_ms(self) -> int:
-        return self._order.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -468,15 +468,6 @@ class PostgresReader(SourceReader[dict[str, Any]]):
 
     def _named(self, found: "re.Match[str]") -> str:
         return f"column {self._columns[int(found[1])].name!r}: "
-
-    def _times(self, rows: pa.RecordBatch, now_ms: int) -> Any:
-        if self._query.time is None:
-            at_ms = now_ms if self._query.follows else 0
-            self._order.on_records([at_ms])
-            return Times.of([self.watermark_ms] * rows.num_rows)
-        found = Times(times_of(rows.column(self._query.time), self._query.unit))
-        self._order.on_records([found.bounds()[1]])
-        return found
 
 
 def _bytes_of(column: Any) -> pa.Array:

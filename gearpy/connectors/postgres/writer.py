@@ -272,31 +272,27 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
                 self._connection.execute(_MAKING)
                 self._connection.execute(_OWNERS)
             self._connection.execute(_END_ZOMBIES, (f"gearpy/{key}/%", self._incarnation))
-            self._look_at_table(self._connection)
+            table = self._table
+            own = self._connection.execute(_EPOCH_COLUMN, (table.name, EPOCH_COLUMN)).fetchall()
+            wanted = table.columns and (*table.columns, *(name for (name,) in own))
+            columns = columns_of(self._name, self._connection, table.name, wanted)
+            if columns != self._columns:
+                self._use(columns)
+            if not (columns or (table.creates and table.schema is None)):
+                if not table.creates:
+                    raise OperatorError(
+                        operator=self._name,
+                        cause=f"there is no table {table.name} in postgres {self._address.shown}: "
+                        "make it, or say create=True",
+                        is_final=True,
+                    )
+                self._make_table(table.schema)
         return self._connection
 
     def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    def _look_at_table(self, connection: "Connection[Any]") -> None:
-        table = self._table
-        own = connection.execute(_EPOCH_COLUMN, (table.name, EPOCH_COLUMN)).fetchall()
-        wanted = table.columns and (*table.columns, *(name for (name,) in own))
-        columns = columns_of(self._name, connection, table.name, wanted)
-        if columns != self._columns:
-            self._use(columns)
-        if columns or (table.creates and table.schema is None):
-            return
-        if not table.creates:
-            raise OperatorError(
-                operator=self._name,
-                cause=f"there is no table {table.name} in postgres {self._address.shown}: make it, "
-                "or say create=True",
-                is_final=True,
-            )
-        self._make_table(table.schema)
 
     def _use(self, columns: Sequence[PostgresColumn]) -> None:
         """Write to these columns; what the database fills is written only if that was asked for."""

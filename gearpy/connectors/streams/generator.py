@@ -155,6 +155,7 @@ class GeneratorSource(Source):
     """Iterators made by a function; see `generate`."""
 
     replayable = True
+    schema: RowSchema | None = None
 
     def __init__(
         self,
@@ -178,12 +179,8 @@ class GeneratorSource(Source):
         self._parts = parts
         self._bound_ms = bound_ms
         self.is_by_arrival = timestamp is None
-        self._schema = schema
+        self.schema = schema
         self._now_ms = now_ms
-
-    @property
-    def schema(self) -> RowSchema | None:
-        return self._schema
 
     @property
     def description(self) -> str:
@@ -213,7 +210,7 @@ class GeneratorSource(Source):
             limit=None if self._limit is None else share_of(self._limit, part, self._parts),
             pace=None if self._rate is None else Pace(self._rate / self._parts),
             now_ms=self._now_ms,
-            schema=self._schema,
+            schema=self.schema,
         )
 
 

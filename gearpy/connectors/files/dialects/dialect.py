@@ -37,21 +37,7 @@ class _Patterns(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How cells stand in lines.
-
-    Attributes:
-        delimiter: between cells, any text.
-        quote: around cells that have delimiters in them; None: quotes are characters like others.
-        escape: makes the next character an ordinary one; None: nothing does.
-        comment: a line that begins with it is none; None: there are no such lines.
-        trim: whether spaces and tabs around cells do not count, outside of quotes.
-        trailing: whether a delimiter stands behind the last cell, too.
-        decimal: the decimal point of numbers.
-        multiline: whether a cell between quotes may have line endings in it.
-
-    Raises:
-        ConfigError: an option is no text of its kind, or two of them do not go together.
-    """
+    """How cells stand in lines; `gearpy.csv` tells what the options mean."""
 
     delimiter: str = ","
     quote: str | None = '"'
@@ -118,11 +104,7 @@ class Dialect:
         )
 
     def plain(self, lines: bytes) -> tuple[bytes, str]:
-        """Return whole lines as Arrow reads them, without comments, and what separates cells.
-
-        Raises:
-            ValueError: every character that could stand for the separator is in them.
-        """
+        """Return whole lines as Arrow reads them, without comments, and what separates cells."""
         if self._is_plain:
             return lines, self.delimiter
         delimiter = mark = self.delimiter.encode()

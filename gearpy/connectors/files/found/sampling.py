@@ -28,12 +28,7 @@ PIECE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FoundColumns:
-    """The columns of files, and how sure they are.
-
-    Attributes:
-        empty: names of the columns without any value; these are texts.
-        is_sure: all rows were read.
-    """
+    """The columns of files; those in ``empty`` had no value, and are texts."""
 
     schema: pa.Schema
     empty: frozenset[str]

@@ -19,12 +19,7 @@ _BOUNDARY: Final = b"}" + BETWEEN + b"{"
 
 @dataclass(frozen=True, slots=True)
 class RawColumns:
-    """Tells which columns are taken of records beside their values and offsets.
-
-    Attributes:
-        rest: keys and headers.
-        joins: whether values are JSON that is parsed as a whole; see `JoinedBodies`.
-    """
+    """Tells which columns are taken of records beside their values and offsets."""
 
     times: bool
     rest: bool

@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice, starmap
 from operator import length_hint
@@ -158,7 +158,18 @@ class TransactionLane:
         topic, partition = self._marker
         value = json.dumps(marker._asdict()).encode()
         self._failed_writes += 1
-        check = self._watching(set() if records is None else records.topics)
+        topics = set() if records is None else records.topics
+        look_ms = monotonic_ms() + _LOOK_MS
+
+        # The client tries for as long as a transaction may last to write to a topic that is gone.
+        def check() -> None:
+            nonlocal look_ms
+            self._check()
+            if monotonic_ms() >= look_ms:
+                for topic in topics:
+                    self._topics.look_again(topic)
+                look_ms = monotonic_ms() + _LOOK_MS
+
         batch = int(self._cluster.settings.get("batch.num.messages", _BATCH_RECORDS))
         try:
             made.begin_transaction()
@@ -231,23 +242,6 @@ class TransactionLane:
             else:
                 return
             check()
-
-    def _watching(self, topics: Collection[str]) -> Callable[[], None]:
-        """Return a check that, where something takes long, sees whether topics are still there.
-
-        The client itself tries for as long as a transaction may last to write to one that is gone.
-        """
-        look_ms = monotonic_ms() + _LOOK_MS
-
-        def check() -> None:
-            nonlocal look_ms
-            self._check()
-            if monotonic_ms() >= look_ms:
-                for topic in topics:
-                    self._topics.look_again(topic)
-                look_ms = monotonic_ms() + _LOOK_MS
-
-        return check
 
     def _check(self) -> None:
         self.state.check(self._operator)
