@@ -38,9 +38,8 @@ def is_fixed(value: Any) -> bool:
 
 def _is_fixed(value: Any, depth: int) -> bool:
     kind = type(value)
-    read = _parts_by_type.get(kind)
-    if read is None:  # How the parts of a type are read is found out once.
-        read = _parts_by_type[kind] = _parts_of(kind)
+    # How the parts of a type are read is found out once.
+    read = _parts_by_type.get(kind) or _parts_by_type.setdefault(kind, _parts_of(kind))
     parts = read(value)
     if parts is None:
         return False
