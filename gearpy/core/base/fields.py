@@ -95,10 +95,11 @@ def keys_of(key: Callable[[Any], Any], records: list[Any]) -> list[Any] | None:
     """
     if not isinstance(key, FieldGetter | FieldsGetter):
         try:
-            # No `map`, which takes a `StopIteration` of the function for its own end.
-            return [key(record) for record in records]
+            found = list(map(key, records))
         except Exception:  # noqa: BLE001 - asked for each, it will say so again
             return None
+        # `map` takes a `StopIteration` of the function for its own end.
+        return found if len(found) == len(records) else None
     names, kinds = key.names, set(map(type, records))
     is_single = type(key) is FieldGetter
     if len(kinds) == 1 and (is_single or len(names) > 1):  # Of one name it is no tuple.

@@ -37,7 +37,7 @@ Kept: TypeAlias = dict[Any, Any] | HeldDict
 FoldLoop: TypeAlias = Callable[
     [Kept, list[Any], list[int], Callable[[BaseException, int], None]], Iterable[Any]
 ]
-#: The same, but returns the results after each record, ``(key, result)``, with event times.
+#: The same, but returns results, ``(key, result)``, and the places of records that have none.
 RunningLoop: TypeAlias = Callable[
     [Kept, list[Any], list[int], Callable[[BaseException, int], None]],
     tuple[list[tuple[Any, Any]], list[int]],
@@ -165,7 +165,7 @@ class RunningFold(RunningStage):
             check_no_messages(self.name, [value for _, value in out[:16]], timestamps)
             if self._changes is not None:
                 self._changes.note(map(_key_in, out), len(out))
-            yield batch.giving(out, _without(timestamps, dropped) if dropped else timestamps)
+            yield batch.giving(out, without(timestamps, dropped) if dropped else timestamps)
 
 
 def shared_state(states: Sequence[Any]) -> Any | None:
@@ -428,7 +428,7 @@ class WindowFold(WindowedStage):
         # A list, since `map` takes a `StopIteration` of the key function for its end.
         keys, keyless = self._keys(values, timestamps)
         if keyless:
-            values, timestamps = _without(values, keyless), _without(timestamps, keyless)
+            values, timestamps = without(values, keyless), without(timestamps, keyless)
         pending = iter(keys)
         unhashable: list[int] = []
         known = len(state)
@@ -439,8 +439,8 @@ class WindowFold(WindowedStage):
                 self._reject_last(error, values, timestamps, pending)
                 unhashable.append(len(keys) - length_hint(pending) - 1)
         if unhashable:
-            keys, values = _without(keys, unhashable), _without(values, unhashable)
-            timestamps = _without(timestamps, unhashable)
+            keys, values = without(keys, unhashable), without(values, unhashable)
+            timestamps = without(timestamps, unhashable)
         new = len(state) - known
         if new and not are_plain(islice(reversed(state), new)):
             return self._recounted(state, new, keys, partial(self._reject_at, values, timestamps))
@@ -542,7 +542,7 @@ class WindowFold(WindowedStage):
         self._reject(error, values[at], timestamps[at])
 
 
-def _without(items: list[Any], dropped: Iterable[int]) -> list[Any]:
+def without(items: list[Any], dropped: Iterable[int]) -> list[Any]:
     left_out = set(dropped)
     return [item for at, item in enumerate(items) if at not in left_out]
 

@@ -17,7 +17,14 @@ from gearpy.core.base.fields import WITH_ATTRIBUTES, FieldGetter, FieldsGetter, 
 from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, one_if_key, one_key
 from gearpy.core.window.aggregates import Aggregate, check_aggregates, itself
 from gearpy.messages.data import Batch
-from gearpy.task.aggregates.fold import Fold, FoldLoop, KeyFunction, RunningLoop, RunningStage
+from gearpy.task.aggregates.fold import (
+    Fold,
+    FoldLoop,
+    KeyFunction,
+    RunningLoop,
+    RunningStage,
+    without,
+)
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.fused import compiled, indented
@@ -67,6 +74,8 @@ _EMPTY: Final = {
     "all": "True",
     "custom": "{create}()",
 }
+#: Their results are numbers or truth values.
+_NUMBERS: Final = frozenset({"count", "variance", "stddev", "any", "all"})
 _TYPED: Final = frozenset({"sum", "mean", "min", "max", "distinct"})
 
 
@@ -116,11 +125,12 @@ class RunningAggregate(RunningStage):
         def reject(error: BaseException, at: int) -> None:
             self._reject(error, batch.values[at], batch.timestamps[at])
 
-        out, times = self._loop(self._current, batch.values, batch.timestamps, reject)
+        times = batch.timestamps
+        out, left_out = self._loop(self._current, batch.values, times, reject)
         if out:
             if self._changes is not None:
                 self._changes.note((key for key, _ in out), len(out))
-            yield batch.giving(out, times)
+            yield batch.giving(out, without(times, left_out) if left_out else times)
 
 
 # -- folds -------------------------------------------------------------------------------------
@@ -252,37 +262,44 @@ class _Code:
             is_bare: the value of a key is the one accumulator itself.
             only_changed: no result of a record that leaves the first accumulator as it was.
         """
-        accumulators, places = self._accumulators(), range(len(self._aggregates))
-        made = [
-            f"s{at}" if each.result is itself else f"result{at}(s{at})"
+        accumulators = self._accumulators()
+        shared = [
+            at
             for at, each in enumerate(self._aggregates)
+            if not (each.gives_own or each.kind in _NUMBERS)
         ]
-        shared = [at for at, each in enumerate(self._aggregates) if not each.gives_own]
         value = accumulators if is_bare else f"({accumulators},)"
-        pairs = [f"{name!r}: v{at}" for at, name in enumerate(names or ())]
+        given, results = [], []
+        for at, each in enumerate(self._aggregates):
+            is_kept = each.result is itself
+            given.append(f"s{at}" if is_kept and at not in shared else f"v{at}")
+            if given[-1] == f"v{at}":
+                results.append(f"v{at} = s{at}" if is_kept else f"v{at} = result{at}(s{at})")
+        pairs = [f"{name!r}: {of}" for name, of in zip(names or (), given, strict=False)]
+        here = "len(values) - length_hint(pending) - 1"
         lines = [
             "def made(kept, values, times, reject):",
-            "    get, out, times_out = kept.get, [], []",
-            "    put, put_time = out.append, times_out.append",
+            "    get, out, left_out = kept.get, [], []",
+            "    put, leave = out.append, left_out.append",
             "    pending = iter(values)",
-            "    for r, t in zip(pending, times):",
+            f"    for {'r, t in zip(pending, times)' if self.is_timed else 'r in pending'}:",
             "        try:",
             *indented([*self._values(key), "a = get(k)"], 3),
-            "            if a is None: k = one_key(k); a = get(k)",
-            f"            if a is None: {self._empty()}",
+            "            if a is None:",
+            "                k = one_key(k); a = get(k)",
+            f"                if a is None: {self._empty()}",
+            f"                else: {accumulators}{'' if is_bare else ','} = a",
             f"            else: {accumulators}{'' if is_bare else ','} = a",
             *indented(["b = s0"] if only_changed else [], 3),
             *indented(self._steps(), 3),
-            *indented(["if s0 is b: continue"] if only_changed else [], 3),
-            *indented([f"v{at} = {made[at]}" for at in places], 3),
+            *indented([f"if s0 is b: leave({here}); continue"] if only_changed else [], 3),
+            *indented(results, 3),
             f"            kept[k] = {value}",
             "        except errors as error:",
-            "            reject(named(error, r, key), len(values) - length_hint(pending) - 1)",
-            "            continue",
+            f"            leave({here}); reject(named(error, r, key), {here}); continue",
             *indented([f"if type(v{at}) not in atoms: v{at} = own(v{at})" for at in shared], 2),
-            f"        put((k, {'{' + ', '.join(pairs) + '}' if names else 'v0'}))",
-            "        put_time(t)",
-            "    return out, times_out",
+            f"        put((k, {'{' + ', '.join(pairs) + '}' if names else given[0]}))",
+            "    return out, left_out",
         ]
         scope = self._names | {"key": key, "atoms": ATOMS, "own": own}
         return compiled(lines, scope, what="aggregates")
