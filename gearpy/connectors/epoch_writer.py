@@ -67,7 +67,7 @@ class EpochWriter(TransactionalWriter[T_contra]):
         self._task = task_index
         self._incarnation = 0
         self._run = ""
-        self._claims: dict[str, LedgerClaim] = {}  # By the run that they are on.
+        self._claims: dict[str, LedgerClaim] = {}  # They are by run.
         self._values: list[Any] = []
         self._timestamps: list[int] = []
 

@@ -15,7 +15,7 @@ from gearpy.errors import GearpyError, OperatorError
 _LOG: Final = logging.getLogger(__name__)
 
 _BEFORE_BYTES: Final = 256  #: Are looked at again with what follows them.
-#: What becomes of lines that were added to a file which is gone.
+#: The fate of lines that were added to a file which is gone.
 OnLost: TypeAlias = Literal["fail", "skip"]
 
 
@@ -137,7 +137,7 @@ class GrowingFile(ReadableFile):
             return False  # It may be on its way to be replaced.
         if _identity(info) == _identity(opened):
             changed = info.st_size < read_to or self._is_rewritten
-        else:  # What it still has is read first.
+        else:  # The rest of the old file is read first.
             changed = opened.st_size <= read_to and self._goes_on_behind(opened)
         if changed:
             self._mark, self._marked_at = None, -1

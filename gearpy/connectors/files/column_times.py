@@ -16,7 +16,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import in_microseconds
 
-#: What numbers in a column count.
+#: The unit of numbers in a column.
 TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
 
 _UNITS: Final = get_args(TimeUnit)

@@ -17,7 +17,7 @@ from gearpy.core.base.times import Duration, EventTime
 from gearpy.messages.type_variables import Row
 from gearpy.task.api.interfaces import Source
 
-#: Where the event time of a row is: the name of a column, or a function of the row as a dict.
+#: The event time of a row: the name of a column, or a function of the row as a dict.
 Time = str | Callable[[dict[str, Any]], EventTime]
 
 

@@ -62,7 +62,7 @@ from gearpy.messages.table import with_leaves
 
 _PLAIN: Final = Dialect()
 _MARK: Final = b"\xef\xbb\xbf"
-#: What Arrow says of a cell, by a number of the column and of a row in the block.
+#: Arrow names a cell by numbers of its column and of a row in the block.
 _IN_COLUMN: Final = re.compile(r"^In CSV column #(\d+): (?:Row #\d+: )?")
 
 #: Arrow takes 1 and 0 for flags, too.

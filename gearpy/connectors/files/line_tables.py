@@ -13,14 +13,14 @@ from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, FilePiece, Fit
 from gearpy.connectors.locations import DamagedFile, FoundFile
 
 BLOCK_BYTES: Final = 1 << 21
-_LITTLE_BYTES: Final = 1 << 16  #: Of a block of which only some lines are read.
+_LITTLE_BYTES: Final = 1 << 16  #: A block has no more where only some lines are read.
 _LINE_BYTES_MAX: Final = 1 << 26
 
 
 class LineParser(ABC):
     """Makes rows of whole lines."""
 
-    multiline: Dialect | None = None  #: Where a line ending may be part of a cell.
+    multiline: Dialect | None = None  #: It is given if a line ending may be part of a cell.
 
     @abstractmethod
     def parse(self, lines: bytes) -> Any:
@@ -111,7 +111,7 @@ class LineTables:
         size = _LITTLE_BYTES if reads_little else BLOCK_BYTES
         block = block_at(self._opened, self._offset, multiline=multiline, size=size)
         found, end = self._file.size, self._offset + len(block)
-        if found and not self._file.is_packed:  # What was added since is left out.
+        if found and not self._file.is_packed:  # Bytes that were added since are left out.
             if end < found and not block.endswith(b"\n"):
                 block = block[: cut_at_line(block, multiline=multiline)]
                 if not block:

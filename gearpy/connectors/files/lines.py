@@ -109,9 +109,9 @@ class LineBlocks:
         #: Among the lines, not taken yet.
         self._bad_at: dict[int, tuple[str, str, bytes]] = {}
         self._sizes: Iterator[int] = chain(self._block_bytes, repeat(self._block_bytes[-1]))
-        self._start = offset  # Where the block starts in the file.
+        self._start = offset  # The block starts here in the file.
         self._block = b""  # Whole lines, some of them taken.
-        self._tail: list[bytes] = []  # What follows the block in the file and has no end yet.
+        self._tail: list[bytes] = []  # It follows the block, and has no end yet.
         self._read_to = offset
         self._lines: list[str] = []
         self._taken = 0
@@ -178,7 +178,7 @@ class LineBlocks:
                 self._lines.append(text if is_last else text.removesuffix("\r"))
                 at_byte += len(line) + 1
         if not self._lines[-1] and len(self._lines) - 1 not in self._bad_at:
-            self._lines.pop()  # What stands behind the last line ending, or nothing at all.
+            self._lines.pop()  # Nothing stands behind the last line ending.
         self._start, self._block, self._taken = start, block, 0
 
     def _next_block(self) -> bytes:

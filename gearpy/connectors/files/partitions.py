@@ -162,7 +162,7 @@ class RowFiles(Source):
         )
         bound_ms = None if self._options.time is None else self._bound_ms
         begins_ms = MIN_MS
-        if self._parts is None and bound_ms is None:  # So that older files are read first.
+        if self._parts is None and bound_ms is None:  # Older files are read first.
             begins_ms = self._file_at(partition).changed_ms
         return FilesReader(
             self._form,

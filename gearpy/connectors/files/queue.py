@@ -49,8 +49,8 @@ class FileQueue:
         self._looked_ms: int | None = None
         self._done: dict[bytes, FoundFile] = {}  # Since this one is there.
         self._waiting: list[FoundFile] = []  # The next one last.
-        self.bytes_known = 0  #: Of all files that were there at the last look.
-        self.bytes_done = 0  #: Of those that are done with, also before a restart.
+        self.bytes_known = 0  #: The bytes of all files that were there at the last look.
+        self.bytes_done = 0  #: The bytes of those that are done, also before a restart.
 
     def next(self) -> FoundFile | None:
         if not self._waiting:

@@ -10,9 +10,9 @@ from typing import Any, Final, TypedDict
 from gearpy.errors import GearpyError
 
 _MARK_BYTES: Final = 1024
-#: What loggers add to the name of a file that they put aside: a number, or a date.
+#: Loggers add a number or a date to the name of a file that they put aside.
 _ADDED: Final = r"[._-]\d[\d._T:-]*"
-#: Of files that were packed since: their lines cannot be read from here.
+#: Files that were packed since have such names: their lines cannot be read from here.
 _PACKED: Final = re.compile(r"\.(gz|bz2|xz|zst|Z)$")
 
 

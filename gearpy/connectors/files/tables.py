@@ -22,13 +22,13 @@ from gearpy.task.api.sides import BadRecord
 
 T = TypeVar("T")
 
-#: Where in a file to look, as shares of it; None for all of it.
+#: The places to read in a file, as shares of it; None for all of it.
 Places: TypeAlias = Sequence[float] | None
 
-#: What becomes of a row that cannot be read.
+#: The fate of a row that cannot be read.
 OnBad: TypeAlias = Literal["fail", "skip", "side"]
 
-#: What pyarrow raises on a value that it cannot convert, parsers on what they cannot, and `Fit`.
+#: Errors of pyarrow for a value that it cannot convert, those of parsers, and of `Fit`.
 ARROW_ERRORS: Final = (
     pa.ArrowException,
     TypeError,
@@ -39,9 +39,9 @@ ARROW_ERRORS: Final = (
 )
 
 _LOG: Final = logging.getLogger(__name__)
-#: What helps where a file is none, or cannot be read further.
+#: The cure where a file is none, or cannot be read further.
 FILE_CURE: Final = 'correct the file, or leave such files out with on_bad="skip" or "side"'
-_LOGGED_MAX: Final = 10  # Of one file.
+_LOGGED_MAX: Final = 10  # A file is logged so often.
 _repr = Repr()
 _repr.maxstring = _repr.maxother = 200
 

@@ -124,7 +124,7 @@ class FileWriter(SinkWriter):
 
     def _renewed(self, size: int) -> BinaryIO:
         """Put a new file in the place of the old one; it begins with some bytes of that."""
-        path = self._path.resolve()  # What a link points to, not the link.
+        path = self._path.resolve()  # The file that a link points to is renewed.
         fresh = path.with_name(f".{path.name}.new")
         fresh.unlink(missing_ok=True)
         file = create_file(fresh, "xb", buffering=_BUFFER_BYTES)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from gearpy.storage.folder.local import LocalFolder
 
-#: So that a pattern such as ``**/*.jsonl`` does not find pending files either.
+#: A pattern such as ``**/*.jsonl`` must not find pending files, either.
 _PENDING_ENDING: Final = ".pending"
 
 _RUN_CHARS_MAX: Final = 100  # Names of files have 255 at most.

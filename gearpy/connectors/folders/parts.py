@@ -208,7 +208,9 @@ class PartFolder:
     def show(self, files: Sequence[PreparedPart]) -> None:
         names = [each["name"] for each in files]
         if below := set(map(parent_of, names)) - {""}:
-            self._folder.sync_names(PENDING)  # Where it is away, nothing is made.
+            self._folder.sync_names(
+                PENDING
+            )  # A folder that is away must fail here, before anything is made.
             self._folder.make(*sorted(below))
         for each in files:
             pending, name = each["pending"], each["name"]

@@ -132,7 +132,7 @@ class _CsvRows(RowWriter):
         self._delimiter = delimiter
         self._quoting = "needed" if has_quotes else "none"
         self._header = header
-        self._names: tuple[str, ...] | None = None  # Of the columns of the file.
+        self._names: tuple[str, ...] | None = None  # The file has these columns.
 
     def write(self, values: Sequence[Any]) -> bool:
         batch = self._columns.batch_of(values)

@@ -18,7 +18,7 @@ from gearpy.distribution import require
 from gearpy.errors import ConfigError, GearpyError
 
 _NAME: Final = "avro"
-#: Where a schema has others in it.
+#: A schema has others in it by these keys.
 _INNER: Final = ("type", "fields", "items", "values")
 _OF_DICTS: Final = frozenset({"fields", "values"})
 #: In fewer bytes no value is so deep that the stack of a thread would be too small for it.
@@ -79,7 +79,7 @@ class AvroForm(ValueForm):
         self._named: dict[str, Any] = {}  # Its named types.
         self._recursive: set[int] = set()  # Schemas that are kept, by `id`.
         self._writers: dict[int, Any] = {}  # Schemas of the registry, by number.
-        self._heads: dict[str, bytes] = {}  # By topic.
+        self._heads: dict[str, bytes] = {}  # They are by topic.
 
     def begin(self, operator: str) -> None:
         import fastavro  # noqa: PLC0415 - an extra

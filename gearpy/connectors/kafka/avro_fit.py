@@ -61,7 +61,7 @@ class _Fits:
     ) -> None:
         self._named = named
         self._prepared = prepared
-        self._known: dict[str, Fit] = {}  # Of named types, which may have themselves in them.
+        self._known: dict[str, Fit] = {}  # Named types may have themselves in them.
 
     def of(self, schema: Any) -> Fit:
         if isinstance(schema, list):

@@ -79,7 +79,7 @@ def failure(operator: str, what: str, error: "KafkaError", *, lacks: str = "") -
     )
 
 
-#: What librdkafka writes around an error: the thread that has seen it, and states of its own.
+#: librdkafka writes around an error which thread has seen it, and states of its own.
 _AROUND: Final = re.compile(r"^\S+/(bootstrap|\d+): | \(after \d+ms in state .*\)$")
 
 

@@ -60,7 +60,7 @@ class ProtobufForm(ValueForm):
     def __init__(self, message: Any, registry: SchemaRegistry | None) -> None:
         self._message = message
         self._registry = registry
-        self._heads: dict[str, bytes] = {}  # By topic.
+        self._heads: dict[str, bytes] = {}  # They are by topic.
         self._known: set[int] = set()  # Schemas of the registry that are of Protobuf.
 
     def begin(self, operator: str) -> None:

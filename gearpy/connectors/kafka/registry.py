@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 
 from gearpy.errors import ConfigError, GearpyError
 
-#: What a record begins with whose schema is in a registry; the number of the schema follows.
+#: A record whose schema is in a registry begins so; the number of the schema follows.
 MAGIC: Final = b"\x00"
 HEAD_BYTES: Final = 5
 

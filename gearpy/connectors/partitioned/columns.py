@@ -11,11 +11,11 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.errors import ConfigError
 
-#: What `hive_folder` and `delta_table` take.
+#: The argument of `hive_folder` and `delta_table`.
 PartitionBy: TypeAlias = str | Sequence[str] | Mapping[str, str]
 
 _DERIVED: Final = re.compile(r"(?P<unit>[a-z]+)\((?P<column>.+)\)", re.DOTALL)
-#: As Spark's functions of these names, in UTC.
+#: They are like Spark's functions of these names, in UTC.
 _UNITS: Final = {
     "date": (lambda times: times.cast(pa.date32()), pa.date32()),
     "year": (lambda times: pc.year(times).cast(pa.int32()), pa.int32()),

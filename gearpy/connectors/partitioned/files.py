@@ -12,13 +12,13 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from gearpy.connectors.partitioned.columns import Partitioning, PartitionPiece
 from gearpy.errors import GearpyError
 
-#: Of one epoch and task: each is a file, and an open one when it has many rows.
+#: The most of an epoch and task: each is a file, and an open one when it has many rows.
 PARTITIONS_MAX: Final = 256
 
 #: Rows wait in memory until they make a group, which is what a reader reads at a time.
 _GROUP_ROWS: Final = 128 * 1024
 _GROUP_BYTES: Final = 64 * 1024 * 1024
-#: Of all partitions together; then each writes what it has.
+#: When all partitions together have so much, each writes what it has.
 _WAITING_BYTES_MAX: Final = 256 * 1024 * 1024
 
 

@@ -101,7 +101,7 @@ class PartitionRows(FormState):
             return
         settled = self._columns.settled_schema()
         partitioning = Partitioning(self._options.operator, self._options.fields, settled)
-        # What makes no folder is refused while its record is known.
+        # A value that makes no folder is refused while its record is known.
         self._cut(partitioning, conformed(rows, settled), batch.values)
         self._first.append(rows)
         if not self._columns.may_grow or sum(map(len, self._first)) >= FIRST_ROWS_MAX:

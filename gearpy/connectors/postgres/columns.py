@@ -40,9 +40,9 @@ _PARSERS: Final[dict[str, Callable[[str], object]]] = {
     "jsonb": json.loads,
     "uuid": UUID,
 }
-#: Of a numeric column that does not say how many digits it has.
+#: A numeric column that does not say how many digits it has is read so.
 _DECIMAL: Final = pa.decimal128(38, 9)
-_HEADER_BYTES: Final = 4  # What PostgreSQL adds to precision and scale of a numeric.
+_HEADER_BYTES: Final = 4  # PostgreSQL adds them to the modifier of a type.
 _COLUMNS: Final = """
 select a.attname, t.typname, a.atttypmod, a.attnotnull,
        a.attgenerated <> '' or a.attidentity <> '' or a.atthasdef
@@ -58,8 +58,8 @@ class PostgresColumn(NamedTuple):
     name: str
     kind: str
     field: pa.Field
-    is_filled: bool  #: By the database, if nobody else does.
-    chars_max: int = 0  #: Of a text; 0: any number.
+    is_filled: bool  #: The database fills it, if nobody else does.
+    chars_max: int = 0  #: The most characters of a text; 0: any number.
 
 
 def columns_of(

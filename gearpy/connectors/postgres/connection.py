@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _CONNECT_S: Final = 10
-#: Who holds a lock for longer is not at work any more.
+#: A process that holds a lock for longer is not at work any more.
 _SETTINGS: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
 #: Words of a server that will take connections later.
 _LATER: Final = (

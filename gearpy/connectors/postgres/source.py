@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from psycopg.sql import Composable, Composed
 
 _RETRY_MS: Final = 1000
-#: As PostgreSQL copies rows.
+#: PostgreSQL copies rows in this dialect.
 _DIALECT: Final = Dialect(multiline=True)
 _COLUMN: Final = re.compile(r"^In CSV column #(\d+): (?:Row #\d+: )?")
 _CURE: Final = " (a view can give it as text)"

@@ -214,7 +214,7 @@ class WindowLogWriter(TransactionalWriter):
         self._prepared_s = -math.inf  # When the last file was.
         self._shown = 0  # Files, since compaction was thought of.
         self._expired_s = -_EXPIRE_EVERY_S
-        self._tells = task == 0  # Of readers, for all tasks.
+        self._tells = task == 0  # One task tells of readers, for all tasks.
         self._readers = LogConsumers(log, wall_ms)
 
     def consumers(self) -> Sequence[ConsumerReport]:

@@ -44,7 +44,7 @@ def columns_of_files(form: FileFormat, files: Sequence[FoundFile], on_bad: OnBad
                 merged = found if merged is None else form.merged(merged, found)
         except ConfigError:
             if merged is None and (on_bad == "fail" or file is files[-1]):
-                raise  # Else the reader tells it, or leaves the file out.
+                raise  # In other cases the reader tells it, or leaves the file out.
         except ValueError as error:
             if on_bad == "fail":
                 raise ConfigError(
@@ -89,7 +89,7 @@ def pieces(
     """Yield where to look at lines of a file: at the beginnings of lines."""
     if places is None:
         yield begin
-        with suppress(ValueError):  # What cannot be read is for those who read it.
+        with suppress(ValueError):  # The reader tells what cannot be read.
             while block := block_at(opened, begin, multiline=multiline, size=PIECE_BYTES):
                 begin += len(block)
                 yield begin
@@ -97,7 +97,7 @@ def pieces(
     for share in places:
         if not share:
             yield begin
-        elif not (multiline or file.is_packed):  # Else nobody knows where a line begins.
+        elif not (multiline or file.is_packed):  # In others nobody knows where a line begins.
             opened.seek(int(file.size * share))
             opened.readline()
             yield opened.tell()

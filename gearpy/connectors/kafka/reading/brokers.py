@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
 _ANSWER_S: Final = 5
-#: Of brokers that are older than such ids.
+#: Brokers that are older than such ids give this one.
 _NO_ID: Final = "A" * 22
 
 

@@ -115,7 +115,7 @@ class KafkaDiscovery(Discovery[Any]):
         self._lacks = ""
         self._next_ms = 0
         self._committed: dict[str, int] = {}
-        self._ids: dict[str, str] | None = None  # By topic, where they are known.
+        self._ids: dict[str, str] | None = None  # The ids of topics that are known.
 
     def find(self) -> Mapping[str, KafkaPlace]:
         if self._ids is None:  # No partition is read.
@@ -255,7 +255,7 @@ class KafkaReader(SourceReader[Any]):
         self._decoder = RecordDecoder(reading.records, *topic_of(name), place["watermark_ms"])
         self._is_table = reading.records.schema is not None
         self._rest: Raw | None = None  # It is left of what was taken last.
-        self._held: Raw | None = None  # Not decoded, as the schema registry is away.
+        self._held: Raw | None = None  # It waits for the schema registry to be decoded.
         self._parser = parser
         self._begun: Begun | None = None  # Being parsed; never while others are held.
         self._registry = ""

@@ -19,13 +19,13 @@ from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 
-#: Where reading begins: by a name, an event time, or an offset for each partition.
+#: The beginning of reading: by a name, an event time, or an offset for each partition.
 Start: TypeAlias = Literal["earliest", "latest", "committed"] | EventTime | Mapping[str, int]
 
-#: Where reading ends: at what is there now, at a time, or at an offset of each partition.
+#: The end of reading: at what is there now, at a time, or at an offset of each partition.
 Until: TypeAlias = Literal["now"] | EventTime | Mapping[str, int]
 
-#: What becomes of a partition whose next record is not there any more.
+#: The fate of a partition whose next record is not there any more.
 OutOfRange: TypeAlias = Literal["fail", "earliest", "latest"]
 
 _STARTS: Final = ("earliest", "latest", "committed")

@@ -21,7 +21,7 @@ _WAITING_EPOCHS_MAX: Final = 2
 _WAITING_BYTES_MAX: Final = 4 * 1024 * 1024
 _CLOSE_S: Final = 5.0  # A transaction that is under way may take so long.
 _TROUBLES_TOLD: Final = 3  # One that passes at once need not be told of.
-#: What gives a run transactional ids of its own.
+#: The way to give a run transactional ids of its own.
 _APART: Final = (
     "give its kafka_sink another name= and resume it; on a cluster "
     "'gear app submit --from-checkpoint' does it without that"

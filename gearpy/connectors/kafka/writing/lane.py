@@ -63,7 +63,7 @@ _KEPT_RECORDS_MAX: Final = 500_000
 _KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 _ROOM_S: Final = 0.02
 
-#: Where it is not said of which topic, the brokers are asked for each before the next try.
+#: These errors name no topic: the brokers are asked for each before the next try.
 _NO_TOPIC: Final = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: What brokers have unless it is said; for users without a right to read the settings of a topic.
+#: The defaults of brokers, for users without a right to read the settings of a topic.
 _RECORD_BYTES_MAX: Final = 1_048_588
 _AHEAD_MS_MAX: Final = 3_600_000
 _TIMEOUT_S: Final = 5.0
@@ -159,7 +159,7 @@ class SinkTopics:
                     self.facts(topic)
                 except GearpyError as error:
                     refused[topic] = error
-        finally:  # Who writes hears of another error when it asks by itself.
+        finally:  # A writer hears of another error when it asks by itself.
             self._refused, self.is_asking = refused, False
             wake()
 
