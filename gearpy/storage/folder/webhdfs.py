@@ -23,7 +23,8 @@ _TEXT_MAX: Final = 500
 _BINARY: Final = {"content-type": "application/octet-stream"}
 #: Words in errors of a name node that cannot serve yet, or no more.
 _PASSING: Final = (
-    *("safe mode", "standby", "not started", "find datanode", "could only be written to 0"),
+    *("safe mode", "standby", "not started", "startup mode", "find datanode"),
+    "could only be written to 0",
 )
 
 

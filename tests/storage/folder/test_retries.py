@@ -1,12 +1,15 @@
 """Which errors of a store may pass, and how long a step waits for it."""
 
 import errno
+import json
 from random import Random
 
 import pytest
+import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.storage.folder.at import file_system_at
 from gearpy.storage.folder.retries import PATIENCE_MS, Retries, passes
 
 BUSY = OSError(errno.EBUSY, "slow down")
@@ -46,6 +49,32 @@ def made_of(cause: Exception) -> OSError:
 )
 def test_what_may_pass_is_tried_again(error: Exception) -> None:
     assert passes(error)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Namenode is in startup mode", True),
+        ("Cannot create file/a. Name node is in safe mode.", True),
+        ("Operation category WRITE is not supported in state standby", True),
+        ("Failed to find datanode, suggest to check cluster health.", True),
+        ("The directory item limit is exceeded", False),
+    ],
+)
+def test_a_name_node_that_starts_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, message: str, *, expected: bool
+) -> None:
+    files, path = file_system_at("webhdfs://names:9870/out", {"skip_instance_cache": True})
+    answer = requests.Response()
+    answer.status_code = 403
+    answer._content = json.dumps(  # noqa: SLF001 - requests has no other way to make one
+        {"RemoteException": {"exception": "IOException", "message": message}}
+    ).encode()
+    monkeypatch.setattr(files.session, "request", lambda **_: answer)
+
+    with pytest.raises(OSError, match=message) as caught:
+        files.info(path)
+    assert passes(caught.value) is expected
 
 
 @pytest.mark.parametrize(
