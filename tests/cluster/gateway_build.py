@@ -1,4 +1,4 @@
-"""A desk, and all that it asks: made up, but spoken to over the codec."""
+"""A gateway, and all that it asks: made up, but spoken to over the codec."""
 
 from collections.abc import Callable
 from typing import Any
@@ -168,11 +168,11 @@ class World:
     def __init__(self) -> None:
         self.master, self.post = FakeMaster(), FakePost()
         self.post.actors[APP_MASTER] = app_master
-        self.desk = Gateway(self.master.ask, self.post, artifacts=FakeArtifacts())
+        self.gateway = Gateway(self.master.ask, self.post, artifacts=FakeArtifacts())
 
     def answer(self, message: object) -> Any:
-        """Return what the desk answers to a client, which must fit a frame."""
-        answer = self.desk.answer(message)
+        """Return what the gateway answers to a client, which must fit a frame."""
+        answer = self.gateway.answer(message)
         assert len(encode_control(answer)) < FRAME_BYTES_MAX
         return answer
 

@@ -8,6 +8,7 @@ import base64
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -155,7 +156,16 @@ class StoredEpochs:
         tasks, damage = list[TaskContents](), ""
         try:
             with SnapshotChain(self.checkpoints, manifest.chain) as chain:
-                tasks = [self._task(chain, task) for task in sorted(chain.tasks)]
+                for task in sorted(chain.tasks):
+                    size = chain.size(task)
+                    tasks.append(
+                        TaskContents(
+                            task=task,
+                            operator=self.operator(task),
+                            head_bytes=size.head_bytes,
+                            state_bytes=size.state_bytes,
+                        )
+                    )
         except (SnapshotDamaged, OSError) as error:
             damage = str(error)
         return EpochContents(
@@ -165,15 +175,6 @@ class StoredEpochs:
             tasks=tasks,
             files=manifest.chain,
             damage=damage,
-        )
-
-    def _task(self, chain: SnapshotChain, task: TaskId) -> TaskContents:
-        size = chain.size(task)
-        return TaskContents(
-            task=task,
-            operator=self.operator(task),
-            head_bytes=size.head_bytes,
-            state_bytes=size.state_bytes,
         )
 
 
@@ -306,7 +307,15 @@ def _verdict(
                 SnapshotChain(checkpoints, [file]).close()
             except (SnapshotDamaged, OSError) as error:
                 known[file] = str(error)
-    bad = [file for file in manifest.chain if known[file]]
+    bad, is_rebuildable = [file for file in manifest.chain if known[file]], False
+    if bad:
+        damage = SnapshotDamaged(location=bad[0].location, reason="it is damaged")
+        tasks = {task for file in bad for task in file.tasks}
+        with suppress(SnapshotDamaged, OSError):
+            heads, state = rebuilt(checkpoints, manifest.snapshots, tasks, damage)
+            heads.close()
+            state.close()
+            is_rebuildable = True
     return EpochVerdict(
         region=manifest.region,
         epoch=manifest.epoch,
@@ -314,22 +323,8 @@ def _verdict(
         damage=tuple(known[file] for file in bad),
         segments=len(manifest.changelog),
         changelog_damage=tuple(found for file in manifest.changelog if (found := known[file])),
-        is_rebuildable=bool(bad) and _is_rebuildable(checkpoints, manifest, bad),
+        is_rebuildable=is_rebuildable,
     )
-
-
-def _is_rebuildable(
-    checkpoints: Checkpoints, manifest: Manifest, bad: Sequence[SnapshotFile]
-) -> bool:
-    damage = SnapshotDamaged(location=bad[0].location, reason="it is damaged")
-    tasks = {task for file in bad for task in file.tasks}
-    try:
-        heads, state = rebuilt(checkpoints, manifest.snapshots, tasks, damage)
-    except (SnapshotDamaged, OSError):
-        return False
-    heads.close()
-    state.close()
-    return True
 
 
 # -- what has changed ------------------------------------------------------------------------
@@ -376,16 +371,21 @@ def compare(stored: StoredEpochs, old: int, new: int) -> list[EpochDifference]:
     pairs = [
         (before, later[before.region]) for before in stored.find(old) if before.region in later
     ]
-    return [
-        EpochDifference(
-            region=before.region,
-            old=old,
-            new=new,
-            offsets=_changed_places(stored, before, after),
-            tasks=_changed_tasks(stored, before, after),
+    found = list[EpochDifference]()
+    for before, after in pairs:
+        with (
+            SnapshotChain(stored.checkpoints, before.chain) as was,
+            SnapshotChain(stored.checkpoints, after.chain) as now,
+        ):
+            tasks = [
+                _task_change(task, stored.operator(task), was, now)
+                for task in sorted(was.tasks | now.tasks)
+            ]
+        places = _changed_places(stored, before, after)
+        found.append(
+            EpochDifference(region=before.region, old=old, new=new, offsets=places, tasks=tasks)
         )
-        for before, after in pairs
-    ]
+    return found
 
 
 def _changed_places(stored: StoredEpochs, before: Manifest, after: Manifest) -> list[PlaceChange]:
@@ -402,17 +402,6 @@ def _changed_places(stored: StoredEpochs, before: Manifest, after: Manifest) -> 
         for name in sorted(old.get(task, {}).keys() | new.get(task, {}).keys())
         if (was := old.get(task, {}).get(name, b"")) != (now := new.get(task, {}).get(name, b""))
     ]
-
-
-def _changed_tasks(stored: StoredEpochs, before: Manifest, after: Manifest) -> list[TaskChange]:
-    with (
-        SnapshotChain(stored.checkpoints, before.chain) as old,
-        SnapshotChain(stored.checkpoints, after.chain) as new,
-    ):
-        return [
-            _task_change(task, stored.operator(task), old, new)
-            for task in sorted(old.tasks | new.tasks)
-        ]
 
 
 def _task_change(task: TaskId, operator: str, old: SnapshotChain, new: SnapshotChain) -> TaskChange:

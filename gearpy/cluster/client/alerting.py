@@ -69,33 +69,26 @@ class Webhook:
 
     def _run(self) -> None:
         while (body := self._waiting.get()) is not None:
-            self._deliver(body)
-
-    def _deliver(self, body: bytes) -> None:
-        pause_s = self._pause_s
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                request = urllib.request.Request(  # noqa: S310 - the configuration allows http and https
-                    self._url,
-                    data=body,
-                    headers={"Content-Type": "application/json"},
-                    method="POST",
-                )
-                with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
-                    answer.read(1)
-                return
-            except (OSError, ValueError, HTTPException) as error:
-                is_about_address = isinstance(error, ValueError | InvalidURL)
-                cause = (
-                    f"{type(error).__name__}: see alerts.webhooks"
-                    if is_about_address
-                    else str(error)
-                )
-                _log.warning("alerts for %s, attempt %d: %s", self._shown, attempt, cause)
-            if self._closing.wait(pause_s):
-                return
-            pause_s *= 2
-        _log.error("alerts for %s were given up: is it there, and does it answer 2xx?", self._shown)
+            pause_s, headers = self._pause_s, {"Content-Type": "application/json"}
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    request = urllib.request.Request(  # noqa: S310 - http and https are allowed
+                        self._url, data=body, headers=headers, method="POST"
+                    )
+                    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+                        answer.read(1)
+                    break
+                except (OSError, ValueError, HTTPException) as error:
+                    cause = str(error)
+                    if isinstance(error, ValueError | InvalidURL):
+                        cause = f"{type(error).__name__}: see alerts.webhooks"
+                    _log.warning("alerts for %s, attempt %d: %s", self._shown, attempt, cause)
+                if self._closing.wait(pause_s):
+                    break
+                pause_s *= 2
+            else:
+                text = "alerts for %s were given up: is it there, and does it answer 2xx?"
+                _log.error(text, self._shown)
 
 
 class Alerting:

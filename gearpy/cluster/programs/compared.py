@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from functools import _lru_cache_wrapper
 from itertools import zip_longest
-from types import CellType, FunctionType, MappingProxyType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final
 
 from gearpy.cluster.programs.sources import Definition, ProgramFiles, difference
@@ -120,7 +120,11 @@ class _Parameters:
             own = self._files.of_function(value.__code__, value.__qualname__)
             name = self._name(value.__qualname__, own, value.__code__)
             parts = [value.__defaults__, value.__kwdefaults__, value.__dict__]
-            parts += map(_content, value.__closure__ or ())
+            for cell in value.__closure__ or ():
+                try:
+                    parts.append(cell.cell_contents)
+                except ValueError:  # It has not got its value yet.
+                    parts.append(None)
         elif isinstance(value, type):
             own = self._files.of_module(value.__module__, value.__qualname__)
             name = f"{without_package(value.__module__)}.{value.__qualname__}"
@@ -155,13 +159,6 @@ class _Parameters:
     def _name(self, name: str, own: list[Definition], known: object) -> str:
         self.entries += own
         return name if own else f"{name}{_NUMBER}{id(known)}"
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # It has not got its value yet.
-        return None
 
 
 def _value_difference(old: Sequence[str], new: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The desk takes each question to whoever knows the answer, and nobody else's."""
+"""The gateway takes each question to whoever knows the answer, and nobody else's."""
 
 from collections.abc import Callable
 from functools import partial
@@ -99,7 +99,7 @@ def test_every_message_for_clients_is_tried_here() -> None:
 def test_the_application_of_another_is_not_changed(world: World, change: Any) -> None:
     noted: list[tuple[str, ...]] = []
     world.master.user = "ann"
-    world.desk = Gateway(
+    world.gateway = Gateway(
         world.master.ask, world.post, admins=["ops"], note_action=lambda *said: noted.append(said)
     )
     ben = change(app_id=APP, by=Asker(user="ben", address="10.0.0.7"))
@@ -120,7 +120,7 @@ def test_the_application_of_another_is_not_changed(world: World, change: Any) ->
 def test_a_worker_is_drained_for_admins_only(world: World) -> None:
     """It runs applications of many users; and who has asked is noted."""
     noted: list[tuple[str, ...]] = []
-    world.desk = Gateway(
+    world.gateway = Gateway(
         world.master.ask, world.post, admins=["ops"], note_action=lambda *said: noted.append(said)
     )
     world.add_worker(2, lambda _: WorkerDrains(executors=3))
@@ -142,7 +142,7 @@ def test_a_worker_is_drained_for_admins_only(world: World) -> None:
 
 def test_changes_are_noted_by_the_commands_that_ask_for_them(world: World) -> None:
     noted: list[str] = []
-    world.desk = Gateway(
+    world.gateway = Gateway(
         world.master.ask, world.post, note_action=lambda *said: noted.append(said[1])
     )
     by = Asker(is_admin=True)
@@ -160,7 +160,7 @@ def test_alerts_are_those_that_the_master_follows(world: World) -> None:
     alert = FiringAlert(
         app_id=APP, name="a", rule="restarts", level="warn", since_ms=1, text="too many"
     )
-    world.desk = Gateway(world.master.ask, world.post, alerts=lambda: (alert,))
+    world.gateway = Gateway(world.master.ask, world.post, alerts=lambda: (alert,))
 
     assert world.answer(GetAlerts()) == AlertList(alerts=(alert,))
 
@@ -175,7 +175,7 @@ def test_artifacts_are_answered_for_by_their_store(world: World) -> None:
 
 
 def test_a_cluster_without_a_store_takes_no_uploads(world: World) -> None:
-    world.desk = Gateway(world.master.ask, world.post)
+    world.gateway = Gateway(world.master.ask, world.post)
 
     assert "takes no uploads" in world.refusal(HasArtifact(sha256="ab"))
 
@@ -346,7 +346,7 @@ def test_workers_that_hang_cost_a_bounded_time(world: World) -> None:
 
 
 def test_executors_of_this_process_have_their_logs_here(world: World) -> None:
-    world.desk = Gateway(world.master.ask, world.post, read_log=a_log(7))
+    world.gateway = Gateway(world.master.ask, world.post, read_log=a_log(7))
 
     assert world.answer(ASK_LOG).launch == 7
 
@@ -400,8 +400,8 @@ def questions_about(app_id: AppId) -> list[object]:
     ids=lambda message: type(message).__name__,
 )
 def test_an_application_may_ask_about_itself(message: object, world: World) -> None:
-    assert world.desk.allows(Principal(APP), message)
-    answer = world.desk.answer(message, Principal(APP))
+    assert world.gateway.allows(Principal(APP), message)
+    answer = world.gateway.answer(message, Principal(APP))
     assert "may not ask" not in getattr(answer, "reason", "")
 
 
@@ -426,8 +426,8 @@ def test_an_application_may_ask_about_itself(message: object, world: World) -> N
 )
 def test_an_application_may_ask_nothing_else(message: object, world: World) -> None:
     """Code of users runs there; it must not reach other people's applications."""
-    assert not world.desk.allows(Principal(APP), message)
-    answer = world.desk.answer(message, Principal(APP))
+    assert not world.gateway.allows(Principal(APP), message)
+    answer = world.gateway.answer(message, Principal(APP))
 
     assert answer == Refused(reason=f"application 3 may not ask this {type(message).__name__}")
     assert not world.master.asked
@@ -435,8 +435,8 @@ def test_an_application_may_ask_nothing_else(message: object, world: World) -> N
 
 
 def test_who_knows_the_secret_may_ask_anything(world: World) -> None:
-    assert world.desk.allows(CLUSTER, ListApplications())
-    assert world.desk.allows(CLUSTER, ShutdownApplication(app_id=APP))
+    assert world.gateway.allows(CLUSTER, ListApplications())
+    assert world.gateway.allows(CLUSTER, ShutdownApplication(app_id=APP))
 
 
 # -- programs that are not kept ------------------------------------------------------------
