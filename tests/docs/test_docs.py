@@ -7,6 +7,7 @@ import io
 import os
 import pkgutil
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -272,6 +273,15 @@ def _diagram(table: Mapping[tuple[str, str], str]) -> str:
 def _mermaid_names(arrow: str) -> str:
     states, colon, event = arrow.partition(": ")
     return re.sub(r"(?<=\w)-(?=\w)", "_", states) + colon + event
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    """`bin/docs` refuses a page that is not; this says it sooner."""
+    navigation = runpy.run_path(str(ROOT / "docs" / "site" / "build.py"))["NAVIGATION"]
+    named = [f"{name}.md" for names in navigation.values() for name in names]
+    pages = [str(page.relative_to(ROOT / "docs")) for page in PAGES]
+
+    assert sorted(named) == sorted(page for page in pages if not page.startswith("adr/"))
 
 
 def test_folders_that_the_design_names_are_there() -> None:
