@@ -110,19 +110,24 @@ class EventOrder:
         until_ms = passed_ms + 1 if is_inclusive or passed_ms >= MAX_MS else passed_ms
         if self.first_ms >= until_ms:
             return []
+        places: list[int] = []
+        if self._fresh_ms < until_ms:
+            places = list(map(_place, self._fresh))
+            is_behind = not self._sorted or self._sorted[-1][0] < places[0]
+            # Records of one place may be of several partitions; then they are sorted.
+            if is_behind and all(map(lt, places, islice(places, 1, None))):
+                self._sorted += self._fresh
+                self._fresh, self._fresh_ms, places = [], MAX_MS, []
         end = bisect_left(self._sorted, until_ms, key=_place)
         due = self._sorted[:end]
         del self._sorted[:end]
-        if self._fresh_ms < until_ms:
+        if places:
             fresh = self._fresh
-            is_due = list(map(until_ms.__gt__, map(_place, fresh)))
+            is_due = list(map(until_ms.__gt__, places))
             due += compress(fresh, is_due)
             rest = self._fresh = list(compress(fresh, map(not_, is_due)))
             self._fresh_ms = min(map(_place, rest), default=MAX_MS)
-            # Records of one place may be of several partitions; then they are sorted.
-            places = list(map(_place, due))
-            if not all(map(lt, places, islice(places, 1, None))):
-                due.sort(key=_sure_order)
+            due.sort(key=_sure_order)
             # What will wait long is sorted once, rather than looked at again and again.
             if len(rest) > _FRESH_MAX + len(self._sorted) // 8:
                 self._sorted = sorted(self._sorted + rest, key=_sure_order)
