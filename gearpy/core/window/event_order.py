@@ -111,7 +111,7 @@ class EventOrder:
         if self.first_ms >= until_ms:
             return []
         places: list[int] = []
-        if self._fresh_ms < until_ms:
+        if self._fresh and self._fresh_ms < until_ms:
             places = list(map(_place, self._fresh))
             is_behind = not self._sorted or self._sorted[-1][0] < places[0]
             # Records of one place may be of several partitions; then they are sorted.

@@ -31,6 +31,15 @@ def test_records_come_when_event_time_has_passed_them() -> None:
     assert (waiting.first_ms, len(waiting)) == (MAX_MS, 0)
 
 
+def test_when_event_time_ends_what_waits_in_order_comes_and_then_nothing() -> None:
+    waiting = order()
+    waiting.hold(["a", "b"], [1, 5], [1, 5], rank=(0, 0, 0))
+
+    assert values_of(waiting.due(2)) == ["a"]
+    assert values_of(waiting.due(MAX_MS)) == ["b"]
+    assert waiting.due(MAX_MS) == []
+
+
 def test_at_one_place_sides_count_then_partitions_then_the_order_of_reading() -> None:
     waiting = order()
     waiting.hold(["p1 left", "p1 right"], [5, 5], [5, 5], rank=(0, 1, 0), sides=[1, 0])
