@@ -29,7 +29,7 @@ ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "gearpy" / "services" / "page"
 
 #: Checkers and test tools: not in the library.
-DEVELOPERS: Final = frozenset({"all", "dev"})
+DEVELOPERS: Final = frozenset({"all", "dev", "docs"})
 
 
 @pytest.fixture(scope="module")
