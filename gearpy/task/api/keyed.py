@@ -115,15 +115,16 @@ class KeyedTask:
         if self._state is not None:
             self._state.close()
 
-    def messages(self, batch: Batch) -> Iterator[Message]:
+    def messages(self, batch: Batch) -> Iterable[Message]:
         """Give the records of a batch, one after the other; their keys are read at once."""
-        key_of, keys = self._key_of, None
+        key_of = self._key_of
+        keys = None
         if key_of is not None and self._state is not None:
             keys = encoded_keys(key_of, batch.values)
-        if keys is None:
-            yield from batch.messages()
-            return
-        for self._key, message in zip(keys, batch.messages(), strict=True):
+        return batch.messages() if keys is None else self._with_keys(keys, batch.messages())
+
+    def _with_keys(self, keys: Iterable[bytes], messages: Iterable[Message]) -> Iterator[Message]:
+        for self._key, message in zip(keys, messages, strict=True):
             yield message
         self._key = None
 
