@@ -137,9 +137,8 @@ class Scene:
 
     def update(self, name: str, made_by: str, *, at_event_ms: int | None = None) -> int:
         target = _program(self.folder, name, made_by)
-        control = self.client.ask
         folders = [str(self.results), str(self.beside)]
-        artifact = upload(control, target, self.cluster.config, args=folders)
+        artifact = upload(self.client.send, target, self.cluster.config, args=folders)
         return self.change(
             UpdateApplication(app_id=self.app_id, artifact=artifact, at_event_ms=at_event_ms)
         )
