@@ -8,14 +8,23 @@ from typing import Any, Final, SupportsIndex, TypeAlias
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 
-#: "10s", "1.5h", a timedelta, or whole milliseconds.
+#: "10s", "1h30m", "2 minutes", a timedelta, or whole milliseconds.
 Duration: TypeAlias = str | timedelta | int
 #: Whole milliseconds since the epoch, or a datetime that knows its time zone.
 EventTime: TypeAlias = int | datetime
 
-_UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_UNITS: Final = ", ".join(_UNIT_MS)
-_TEXT: Final = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)\s*")
+_NAMES: Final[dict[int, str]] = {
+    1: "ms millisecond milliseconds",
+    1000: "s sec second seconds",
+    60_000: "m min minute minutes",
+    3_600_000: "h hour hours",
+    86_400_000: "d day days",
+    604_800_000: "w week weeks",
+}
+_UNIT_MS: Final = {name: ms for ms, names in _NAMES.items() for name in names.split()}
+_UNITS: Final = ", ".join(names.split()[0] for names in _NAMES.values())
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
+_TEXT: Final = re.compile(rf"\s*[+-]?(?:{_PART.pattern})+")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -25,7 +34,8 @@ def duration_ms(value: Duration) -> int:
     """Return a duration in milliseconds.
 
     Args:
-        value: a number with one of the units ms, s, m, h, d; a timedelta; or milliseconds.
+        value: numbers with one of the units ms, s, m, h, d, w or their names, such as "10s",
+            "1h30m" or "2 minutes"; a timedelta; or milliseconds.
 
     Raises:
         ConfigError: it is none of these, negative, or not a whole number of milliseconds.
@@ -37,16 +47,18 @@ def duration_ms(value: Duration) -> int:
         2000
     """
     given: Any = value
-    if isinstance(given, str) and (match := _TEXT.fullmatch(given)):
-        exact = Fraction(match[1]) * _UNIT_MS[match[2]]
+    parts = _PART.findall(given) if isinstance(given, str) and _TEXT.fullmatch(given) else []
+    if parts and all(unit in _UNIT_MS for _, unit in parts):
+        exact = sum((Fraction(number) * _UNIT_MS[unit] for number, unit in parts), Fraction(0))
+        exact = -exact if given.lstrip().startswith("-") else exact
     elif isinstance(given, timedelta):
         exact = Fraction(given // timedelta.resolution, 1000)
     elif isinstance(given, int) and not isinstance(given, bool):
         exact = Fraction(given)
     else:
         raise ConfigError(
-            f"duration {value!r} is not understood: "
-            f"write a number and a unit ({_UNITS}) such as '10s', a timedelta, or an int of ms"
+            f"duration {value!r} is not understood: write numbers and units ({_UNITS}) "
+            "as in '10s' or '1h30m', a timedelta, or an int of ms"
         )
     if exact < 0:
         raise ConfigError(f"duration {value!r} is negative")

@@ -24,6 +24,13 @@ from gearpy.ids import MAX_MS, MIN_MS
         (" 3 s ", 3000),
         ("+1s", 1000),
         ("0.001s", 1),
+        ("1h30m", 5_400_000),
+        ("1d 12h", 129_600_000),
+        ("10 sec", 10_000),
+        ("1 min", 60_000),
+        ("2 minutes", 120_000),
+        ("1w", 604_800_000),
+        ("0.5 weeks", 302_400_000),
     ],
 )
 def test_a_number_with_a_unit_is_a_duration(text: str, expected_ms: int) -> None:
@@ -31,14 +38,14 @@ def test_a_number_with_a_unit_is_a_duration(text: str, expected_ms: int) -> None
 
 
 @pytest.mark.parametrize(
-    "value", ["", "s", "10", "10 sec", "1e3s", "1h30m", ".5s", 1.5, True, None]
+    "value", ["", "s", "10", "10 secs", "1e3s", "1h30", "1h-30m", "1 month", ".5s", 1.5, True, None]
 )
 def test_what_is_no_duration_is_refused_with_the_units(value: Any) -> None:
     with pytest.raises(ConfigError) as refused:
         duration_ms(value)
 
     assert repr(value) in str(refused.value)
-    assert "ms, s, m, h, d" in str(refused.value)
+    assert "ms, s, m, h, d, w" in str(refused.value)
 
 
 @pytest.mark.parametrize("value", ["-1s", -1, timedelta(seconds=-1)])
