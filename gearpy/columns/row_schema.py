@@ -166,7 +166,7 @@ def row_schema_of(schema: Any) -> RowSchema:
 
     Args:
         schema: a `pyarrow.Schema`; a dataclass, NamedTuple or TypedDict class; a dict of names
-            and types. Types are those of Python, or of Arrow.
+            and types. Types are those of Python, or of Arrow, also by name: "int64".
 
     Raises:
         ConfigError: it is nothing of that kind, or a type has no column that keeps its values.

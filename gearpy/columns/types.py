@@ -4,6 +4,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from reprlib import repr as short_repr
@@ -80,6 +81,9 @@ def field_of(name: str, kind: Any, *, optional: bool = False) -> "pa.Field":
 def _arrow_type(kind: Any) -> Any:
     import pyarrow as pa  # noqa: PLC0415 - who needs no columns needs no Arrow
 
+    if isinstance(kind, str):
+        with suppress(ValueError):  # Of another text nothing below has a type.
+            kind = pa.type_for_alias(kind)  # Such as "int64" or "timestamp[us]".
     if isinstance(kind, pa.DataType):
         return kind
     if isinstance(kind, typing.NewType):
@@ -105,7 +109,9 @@ def _arrow_type(kind: Any) -> Any:
 def _no_column(kind: Any) -> str:
     name = kind.__name__ if isinstance(kind, type) else short_repr(kind)
     advice = "use text, a number, bool, bytes, a time, list[...], dict[..., ...] or a TypedDict"
-    if kind is Decimal:
+    if isinstance(kind, str):
+        advice = "as text, give a name of Arrow's, such as 'string', 'int64' or 'timestamp[us]'"
+    elif kind is Decimal:
         advice = "say how many digits: Annotated[Decimal, pyarrow.decimal128(18, 2)]"
     elif get_origin(kind) in _UNIONS:
         advice = "a column has values of one type, or None"

@@ -84,6 +84,15 @@ def test_rows_come_back_equal(drawn: tuple[Any, list[Any]]) -> None:
     assert [type(row) for row in back] == [type(row) for row in rows]
 
 
+def test_types_are_also_told_by_name() -> None:
+    named = row_schema_of({"item": "string", "price": "int64", "at": "timestamp[us]"})
+    meant = row_schema_of({"item": str, "price": pa.int64(), "at": pa.timestamp("us")})
+
+    assert named.arrow == meant.arrow
+    with pytest.raises(ConfigError, match=r"'price'.*'integer': .* such as 'string', 'int64'"):
+        row_schema_of({"price": "integer"})
+
+
 def test_schema_of_arrow_is_taken_as_it_is() -> None:
     arrow = pa.schema([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string())])
 
