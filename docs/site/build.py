@@ -34,7 +34,15 @@ NAVIGATION: Final[Mapping[str, Sequence[str]]] = {
         *(f"deploy/{name}" for name in ("index", "containers", "systemd", "kubernetes")),
         *("live", "debug", "plan", "prometheus", "alerts", "metrics", "determinism"),
     ],
-    "Reference": ["commands", "rest", "wire-protocol", "glossary", "changelog"],
+    "Reference": [
+        "commands",
+        "rest",
+        "wire-protocol",
+        "glossary",
+        "versions",
+        "SECURITY",
+        "changelog",
+    ],
     "Internals": ["design", "CONTRIBUTING", "deviations", "benchmarks"],
 }
 #: Pages of the reference of names, by the packages that names come from.
