@@ -29,6 +29,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "programs.main:main",
             "Run a program of any kind that finds the cluster and its configuration.",
         ),
+        "doctor": (
+            "programs.doctor:doctor",
+            "Look at Python, extras, Java, folders, ports and the cluster; say what to do.",
+        ),
         "verify": (
             "programs.verify:verify",
             "Run a program and the same as a Spark query, on the same records; print what differs.",
