@@ -127,7 +127,7 @@ def test_memory_is_bounded_by_row_groups(
     ("options", "mistake"),
     [
         ({"compression": "bz2"}, "compression is 'bz2', must be one of snappy, zstd"),
-        ({"schema": {"x": "int64"}}, "schema is {'x': 'int64'}, need a pyarrow.Schema"),
+        ({"schema": {"x": "integer"}}, "schema is {'x': 'integer'}, need a pyarrow.Schema"),
         ({"prefix": "_x"}, "cannot begin names of files"),
     ],
 )

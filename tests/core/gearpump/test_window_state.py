@@ -92,7 +92,7 @@ def test_size_and_step_must_be_positive(size_ms: int, step_ms: int, wrong: list[
 def test_size_and_step_are_any_durations() -> None:
     assert Window.of("1h", "5m") == Window(3_600_000, 300_000)
     with pytest.raises(ConfigError, match="not understood"):
-        Window.of("1 hour", "5m")
+        Window.of("1 hr", "5m")
 
 
 # -- WindowState -----------------------------------------------------------------------------
