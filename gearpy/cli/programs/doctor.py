@@ -120,14 +120,15 @@ def _configured(given: Given) -> Iterator[Diagnosis]:
     except GearpyError as error:
         host, port = split_address(address)
         if _answers(host, port):
-            yield Diagnosis("cluster", "wrong", str(error), "cluster.secret, or another --master")
+            yield Diagnosis(
+                "cluster", "wrong", str(error), "transport.secret-file, or another --master"
+            )
         else:
             yield Diagnosis("cluster", "missing", f"none at {address}", "gear local starts one")
     port = config.services.port
-    if port and _answers("127.0.0.1", port):
-        yield Diagnosis("services.port", "ok", f"{port} is in use, as by the page of a cluster")
-    else:
-        yield Diagnosis("services.port", "ok", f"{port} is free")
+    is_used = port != 0 and _answers("127.0.0.1", port)
+    used = f"{port} is in use, as by the page of a cluster"
+    yield Diagnosis("services.port", "ok", used if is_used else f"{port} is free")
 
 
 def _answers(host: str, port: int) -> bool:
