@@ -4,7 +4,6 @@ import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any, ClassVar, Final, TypedDict
 
 from gearpy.clocks import wall_ms
@@ -71,7 +70,7 @@ class SimpleSource(Source[T_co]):
 
         Records of a source without this method of its own have the time of their arrival.
         """
-        raise NotImplementedError
+        return wall_ms()
 
     def partitions(self) -> Sequence[str]:
         """Return the name of the only partition."""
@@ -87,13 +86,9 @@ class SimpleSource(Source[T_co]):
         return f"{type(self).__name__}.read"
 
     @property
-    def _has_times(self) -> bool:
-        return type(self).timestamp is not SimpleSource.timestamp
-
-    @property
     def is_by_arrival(self) -> bool:  # type: ignore[override]
         """Whether records have the time of their arrival."""
-        return not self._has_times
+        return type(self).timestamp is SimpleSource.timestamp
 
 
 class SimpleReader(GeneratorReader):
@@ -122,7 +117,7 @@ class SimpleReader(GeneratorReader):
 
     def _take(self, wanted: int) -> tuple[list[Any], bool]:
         self.pause_ms = 0
-        self._iterator = islice(self._until_none(), wanted)
+        self._iterator = self._until_none()
         pairs, _ = super()._take(wanted)
         # A text of two letters would pass for a pair, too.
         if set(map(type, pairs)) - {tuple} or set(map(len, pairs)) - {2}:

@@ -229,7 +229,7 @@ class GeneratorReader(StampedReader):
         schema: RowSchema | None = None,
     ) -> None:
         self._schema = schema
-        self._iterator = islice(iterator, position, None)
+        self._iterator: Iterator[Any] = islice(iterator, position, None)
         super().__init__(stamps)
         self._position = position
         self._limit = limit
