@@ -17,6 +17,7 @@ from gearpy.messages.type_variables import T
 #: So many records wait for the stream; the thread waits while there are more.
 _WAITING_MAX: Final = 1000
 _WAKE_S: Final = 0.1
+_FULL_S: Final = 0.01  # Between two looks whether there is room again.
 _MS_PER_S: Final = 1000
 _END: Final = object()
 
@@ -71,10 +72,10 @@ def poll(
         raise ConfigError(f"poll: every is {every!r}, must be more than 0, such as '10s'")
     has_position = takes_part(function)
 
-    def run(position: Any, give: Callable[[Any], None], stop: threading.Event) -> None:
+    def run(position: Any, waiting: _Waiting) -> None:
         # A position is that of a call, and how many of its records count already.
         asked, skipped = position or (None, 0)
-        while not stop.is_set():
+        while not waiting.stopped.is_set():
             before = asked
             if has_position:
                 answer = call(asked)
@@ -83,13 +84,13 @@ def poll(
                 records = list(answer[0])
                 for number, record in enumerate(records[skipped:], skipped + 1):
                     is_last = number == len(records)
-                    give((record, [answer[1], 0] if is_last else [asked, number]))
+                    waiting.give((record, [answer[1], 0] if is_last else [asked, number]))
                 asked, skipped = answer[1], 0
             else:
                 for record in call() or ():
-                    give((record, None))
+                    waiting.give((record, None))
             if not has_position or asked == before:
-                stop.wait(pause_s)
+                waiting.stopped.wait(pause_s)
 
     return _BackgroundSource(
         "poll",
@@ -141,18 +142,20 @@ def from_async(
         raise ConfigError(f"from_async: {make!r:.100} is no async function that yields records")
     has_position = takes_part(make)
 
-    def run(position: Any, give: Callable[[Any], None], stop: threading.Event) -> None:
+    def run(position: Any, waiting: _Waiting) -> None:
         async def read() -> None:
             made = begin(position) if has_position else begin()
             if not hasattr(made, "__aiter__"):
                 raise TypeError(f"it returned {made!r:.100}: write async def, and yield records")
             async for each in made:
-                # A full queue holds up this loop, and so whoever sends.
-                give(each if has_position else (each, None))
+                # The loop goes on meanwhile, as with the signs of life of a web socket.
+                while waiting.queue.full():  # noqa: ASYNC110 - the reader is no coroutine
+                    await asyncio.sleep(_FULL_S)
+                waiting.queue.put_nowait(each if has_position else (each, None))
 
         async def until_stopped() -> None:
             reading = asyncio.ensure_future(read())
-            while not stop.is_set():
+            while not waiting.stopped.is_set():
                 done, _ = await asyncio.wait([reading], timeout=_WAKE_S)
                 if done:
                     return reading.result()
@@ -182,8 +185,28 @@ class _Failed:
         self.error = error
 
 
+class _Waiting:
+    """Records on their way from a thread to the stream, so many at most."""
+
+    def __init__(self) -> None:
+        self.queue: Queue[Any] = Queue(_WAITING_MAX)
+        self.stopped = threading.Event()  # Nobody reads any more.
+
+    def give(self, pair: Any) -> None:
+        """Wait for room.
+
+        Raises:
+            _Stopped: nobody reads any more.
+        """
+        while not self.stopped.is_set():
+            with suppress(Full):
+                self.queue.put(pair, timeout=_WAKE_S)
+                return
+        raise _Stopped
+
+
 class _BackgroundSource(SimpleSource[Any]):
-    """Records that a thread gives: ``run(position, give, stop)``."""
+    """Records that a thread gives: ``run(position, waiting)``."""
 
     pause = "10ms"
 
@@ -192,7 +215,7 @@ class _BackgroundSource(SimpleSource[Any]):
         kind: str,
         *,
         function: Callable[..., Any],
-        run: Callable[[Any, Callable[[Any], None], threading.Event], None],
+        run: Callable[[Any, _Waiting], None],
         timestamp: Callable[[Any], int | datetime] | None,
         out_of_order: Duration,
         has_position: bool,
@@ -211,40 +234,31 @@ class _BackgroundSource(SimpleSource[Any]):
     reads_by = description
 
     @property
-    def _has_times(self) -> bool:
-        return self._timestamp is not None
+    def is_by_arrival(self) -> bool:  # type: ignore[override]
+        return self._timestamp is None
 
     def timestamp(self, record: Any) -> int | datetime:
-        assert self._timestamp is not None, "its readers go by the clock"
-        return self._timestamp(record)
+        return super().timestamp(record) if self._timestamp is None else self._timestamp(record)
 
     def read(self, position: Any) -> Iterator[tuple[Any, Any] | None]:
-        waiting: Queue[Any] = Queue(_WAITING_MAX)
-        stop = threading.Event()
-
-        def give(pair: Any) -> None:
-            while not stop.is_set():
-                with suppress(Full):
-                    waiting.put(pair, timeout=_WAKE_S)
-                    return
-            raise _Stopped
+        waiting = _Waiting()
 
         def work() -> None:
             try:
-                self._run(position, give, stop)
-                give(_END)
+                self._run(position, waiting)
+                waiting.give(_END)
             except _Stopped:
                 pass
             except Exception as error:  # noqa: BLE001 - it is raised where the stream reads
                 with suppress(_Stopped):
-                    give(_Failed(error))
+                    waiting.give(_Failed(error))
 
         thread = threading.Thread(target=work, name=f"gearpy-{self._text}", daemon=True)
         thread.start()
         try:
             while True:
                 try:
-                    pair = waiting.get_nowait()
+                    pair = waiting.queue.get_nowait()
                 except Empty:
                     yield None
                     continue
@@ -254,4 +268,4 @@ class _BackgroundSource(SimpleSource[Any]):
                     raise pair.error
                 yield pair
         finally:
-            stop.set()
+            waiting.stopped.set()

@@ -122,3 +122,32 @@ def test_a_closed_reader_leaves_no_thread_and_no_generator() -> None:
 
     eventually(ended.is_set)
     eventually(lambda: not [t for t in threading.enumerate() if "from_async" in t.name])
+
+
+def test_a_generator_whose_records_wait_keeps_its_loop() -> None:
+    """A web socket answers for its life while the stream does not read."""
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            beats += 1
+            await asyncio.sleep(0.001)
+
+    async def busy() -> AsyncIterator[int]:
+        beating = asyncio.ensure_future(beat())
+        try:
+            for number in range(5_000):
+                yield number
+        finally:
+            beating.cancel()
+
+    reader = gp.from_async(busy).open("0", None)
+    eventually(lambda: reader.read_batch(1))
+    # It cannot end, as no more than a thousand records wait.
+    eventually(lambda: beats > 50)
+    found = 1
+    while not reader.finished:
+        batch = reader.read_batch(1024)
+        found += len(batch) if batch else 0
+    assert found == 5_000
