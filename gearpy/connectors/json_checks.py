@@ -67,7 +67,7 @@ def check_digits(lines: bytes) -> None:
 
 
 def values_of(lines: bytes) -> list[Any]:
-    """Return what is in lines of JSON, of any kind; blank lines are passed over."""
+    """Return the values in lines of JSON, of any kind; blank lines are passed over."""
     filled = [line for line in lines.split(b"\n") if line.strip()]
     check_levels(filled, VALUE_LEVELS_MAX)
     # By its bytes, `json` would take some of them for UTF-16.

@@ -19,7 +19,7 @@ _EPOCH: Final = re.compile(r"epoch(\d+)-")
 
 
 class EpochSigns:
-    """Tells what executors have stored, and what a folder of records shows; asked every ms."""
+    """Signs of what executors have stored, and a folder of records has; looked at every ms."""
 
     def __init__(
         self, checkpoints: Path, results: Path, parallelism: int = numbered.PARTITIONS

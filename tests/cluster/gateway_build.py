@@ -171,7 +171,7 @@ class World:
         self.gateway = Gateway(self.master.ask, self.post, artifacts=FakeArtifacts())
 
     def answer(self, message: object) -> Any:
-        """Return what the gateway answers to a client, which must fit a frame."""
+        """Return the answer of the gateway to a client, which must fit a frame."""
         answer = self.gateway.answer(message)
         assert len(encode_control(answer)) < FRAME_BYTES_MAX
         return answer

@@ -26,7 +26,7 @@ _MAIN: Final = "main"
 
 
 def today(words: Sequence[str]) -> str:
-    """Return what is to be written instead of an earlier option; empty if there is none."""
+    """Return the text that names today's option for an earlier one; empty if there is none."""
     for place, word in enumerate(words):
         if word == "--" or (words[0] == _MAIN and place and not word.startswith("-")):
             break
