@@ -64,6 +64,9 @@ _LINK: Final = re.compile(r"\]\(([^)#:\s]+)((?:#[^)]*)?)\)")
 def main(target: Path) -> int:
     """Build the site into a folder; return the exit code."""
     pages = target / "pages"
+    if target.exists() and any(target.iterdir()) and not (target / "zensical.toml").exists():
+        print(f"docs: {target} has other files: name an empty folder", file=sys.stderr)
+        return 1
     shutil.rmtree(target, ignore_errors=True)
     pages.mkdir(parents=True)
     for path in sorted(DOCS.rglob("*")):
