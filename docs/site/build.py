@@ -69,6 +69,7 @@ def main(target: Path) -> int:
         return 1
     shutil.rmtree(target, ignore_errors=True)
     pages.mkdir(parents=True)
+    (target / "zensical.toml").touch()  # It marks the folder as ours, also if this fails.
     for path in sorted(DOCS.rglob("*")):
         inside = path.relative_to(DOCS)
         if path.is_dir() or inside.parts[0] == "site" or "__pycache__" in inside.parts:
