@@ -59,6 +59,12 @@ def _parts_of(kind: Any) -> _Parts:
         return _unknown if kind.__dictoffset__ else _itself
     if issubclass(kind, Enum):
         return _unknown if issubclass(kind, Flag) else _no_parts
+    if issubclass(kind, msgspec.Struct):
+        is_frozen = kind.__struct_config__.frozen
+    else:
+        is_frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
+    if not is_frozen or not form.fields:
+        return _unknown
     names = set(form.fields)
     is_one = len(form.fields) == 1
     get = attrgetter(*form.fields, *(["__class__"] if is_one else []))  # Always gives a tuple.
@@ -75,12 +81,6 @@ def _parts_of(kind: Any) -> _Parts:
             return None
         return found[:1] if is_one else found
 
-    if issubclass(kind, msgspec.Struct):
-        is_frozen = kind.__struct_config__.frozen
-    else:
-        is_frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
-    if not is_frozen or not names:
-        return _unknown
     return attributes if kind.__dictoffset__ else slots
 
 
