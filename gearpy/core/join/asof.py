@@ -144,6 +144,9 @@ class AsOfJoin:
                         left.is_waiting = False
                         found = right if time <= self._end_of(left) else left.found
                         self._decide(key, left.time_ms, left.value, found, rows, times)
+                        if len(rows) >= self._limit:  # Many may have waited for it.
+                            yield rows, times
+                            rows, times = [], []
                 if looks_back:
                     touch(key)
                     self._set_newest(key, right)

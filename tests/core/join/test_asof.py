@@ -93,3 +93,15 @@ def test_what_is_too_old_is_forgotten() -> None:
     fed(join, [MAX_MS])
     assert all(change.values is None for change in join.changes())
     assert not any([join._newest, join._waiting, join._log.fresh, join._ends])  # noqa: SLF001
+
+
+def test_left_records_that_wait_for_one_right_record_come_in_parts() -> None:
+    join = a_join("forward", limit=10)
+    list(join.on_records([(LEFT, 1, each) for each in range(35)], [100] * 35))
+    list(join.on_watermark(101))
+    list(join.on_records([(RIGHT, 1, "r")], [200]))
+
+    parts = [rows for rows, _ in join.on_watermark(300) if rows]
+
+    assert [len(rows) for rows in parts] == [10, 10, 10, 5]
+    assert [row[1] for rows in parts for row in rows] == [*range(35)]
