@@ -66,6 +66,25 @@ class OpenStruct(msgspec.Struct):
     n: Any
 
 
+@dataclass(frozen=True)
+class Nothing:
+    """A record may say all by its class."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingSlotted:
+    pass
+
+
+class NothingStruct(msgspec.Struct, frozen=True):
+    pass
+
+
+@dataclass
+class NothingOpen:
+    pass
+
+
 class WithAttributes(Point):
     """A tuple that may have more attributes than those of its places."""
 
@@ -87,6 +106,15 @@ def test_an_immutable_record_is_kept_as_it_is(kind: Callable[[Any], Any], leaf: 
     assert kept.get() is value
     assert again == value
     assert type(again) is type(value)
+
+
+@pytest.mark.parametrize("kind", [Nothing, NothingSlotted, NothingStruct, NothingOpen])
+def test_a_record_without_fields_is_kept(kind: Callable[[], Any]) -> None:
+    state = a_state()
+    for value in (kind(), Point(kind()), [kind()]):
+        state.value("kept").set(value)
+        assert state.value("kept").get() == value
+        assert after_a_restart(state).value("kept").get() == value
 
 
 @pytest.mark.parametrize("kind", KINDS)
