@@ -107,12 +107,15 @@ class _Known(dict[Any, bytes]):
     def __missing__(self, key: Any) -> bytes:
         if len(self) >= _KNOWN_MAX:
             self.clear()
-        encoded = self[key] = encode_key(key)
+        encoded = encode_key(key)
+        if len(encoded) <= _KNOWN_BYTES_MAX:
+            self[key] = encoded
         return encoded
 
 
 _FREQUENT: Final = frozenset({str, int})
 _KNOWN_MAX: Final = 1 << 14
+_KNOWN_BYTES_MAX: Final = 256
 _KNOWN: Final = _Known()
 
 

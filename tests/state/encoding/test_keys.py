@@ -262,3 +262,12 @@ def test_many_keys_are_as_each(keys: list[Any]) -> None:
 def test_more_keys_than_are_remembered_are_right() -> None:
     keys = [*range(40_000)]
     assert encode_keys(keys) == [encode_key(key) for key in keys]
+
+
+def test_large_keys_are_not_remembered() -> None:
+    key = "x" * 1000
+    once, again = encode_keys([key]), encode_keys([key])
+    assert once == again == [encode_key(key)]
+    assert once is not None
+    assert again is not None
+    assert once[0] is not again[0]
