@@ -13,12 +13,13 @@ def is_record(value: Any) -> bool:
 
 def fields_of(records: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the fields of records, or of None, by name; as Arrow takes them."""
-    kinds = set(map(type, records)) - {type(None)}
+    kinds = set(map(type, records))
+    has_none = type(None) in kinds
+    kinds.discard(type(None))
     if len(kinds) > 1 and not all(issubclass(kind, Mapping) for kind in kinds):
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise TypeError(f"records of one type are needed, these are {listed}")
     first = next(record for record in records if record is not None)
-    has_none = any(record is None for record in records)
     cells: dict[Any, list[Any]] = {}
     if isinstance(first, Mapping):
         is_even = not has_none and set(map(len, records)) == {len(first)}
