@@ -116,13 +116,15 @@ class TakenState:
         wanted: dict[TaskId, list[TakenGroups]] = {}
         for task in self._dag.tasks_of(*pids):
             for source, groups, as_stored in self.sources(task):
+                if not as_stored:
+                    continue
                 if groups_of is not None:
                     has_some = any(group in groups for group in groups_of(source))
                 else:
                     parallelism = self._parallelism[ProcessorId(source.processor)]
                     both = groups.both(_groups(source, parallelism))
                     has_some = groups == _ALL or both.first <= both.last
-                if as_stored and has_some:
+                if has_some:
                     wanted.setdefault(source, []).append(_taken(task, source, groups))
         # The first files of all tasks are large: what is at the beginning is seldom written anew.
         depth_of: dict[TaskId, int] = {}
