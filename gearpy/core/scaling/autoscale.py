@@ -5,10 +5,9 @@ over the share of time that this takes them. All steps would get as much more as
 give if nothing held them back. So one decision is enough for most loads.
 """
 
-import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from math import inf
+from math import ceil, inf
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -74,15 +73,11 @@ class Demand:
         slices = [*self._slices]
         lately = slices[-_TO_GROW:]
         too_busy = tasks * (bounds.busy + 1) / 2
+        of_one = bounds.busy * (1 + _ROUNDING)
         if len(lately) == _TO_GROW and min(lately) > too_busy:
-            return min(
-                max(1, math.ceil(min(lately) / (bounds.busy * (1 + _ROUNDING)))), bounds.most
-            )
+            return min(max(1, ceil(min(lately) / of_one)), bounds.most)
         if len(slices) == SLICES:
-            return max(
-                min(max(1, math.ceil(max(slices) / (bounds.busy * (1 + _ROUNDING)))), tasks),
-                bounds.least,
-            )
+            return max(min(max(1, ceil(max(slices) / of_one)), tasks), bounds.least)
         return tasks
 
 
