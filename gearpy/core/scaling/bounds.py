@@ -109,7 +109,8 @@ def with_bounds(dag: Dag, given: Iterable[tuple[str, ScaleBounds]]) -> Dag:
     known = {
         name
         for spec in dag.processors.values()
-        for name in {name for step in spec.steps for name in (step.id, step.name)}
+        for step in spec.steps
+        for name in (step.id, step.name)
     }
     if missing := [name for name in wanted if name not in known]:
         ids = ", ".join(step.id for spec in dag.processors.values() for step in spec.steps)
