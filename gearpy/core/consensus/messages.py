@@ -104,8 +104,6 @@ ReplicaMessage: TypeAlias = (
     | SnapshotPartTaken
     | TakeOver
 )
-#: Only the leader of a term says these.
-LeaderMessage: TypeAlias = AppendEntries | SendSnapshotPart | TakeOver
 
 _MESSAGES: Final = Envelopes[ReplicaMessage](ReplicaMessage, "message", "another master")
 encode_message: Final = _MESSAGES.encode
