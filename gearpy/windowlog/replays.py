@@ -160,9 +160,9 @@ def recalled(
     not known that were removed before anybody went back behind them.
     """
     file = f"{OWNERS}{lane}{_ENDING}"
-    begin = view.begins()[lane]
+    begin, text = view.begins()[lane], log.store.read(file)
     try:
-        listed = json.loads(log.store.read(file) or b"")["batches"]
+        listed = json.loads(text or b"")["batches"]
         known = [_Recall(int(first), int(last), b64decode(rows)) for first, last, rows in listed]
     except (ValueError, KeyError, TypeError):
         known = []
