@@ -82,16 +82,14 @@ class EpochFiles:
 
     def next_job(self) -> StoreEpoch | None:
         """Return the epoch to store now: the newest one with a snapshot of every task."""
-        if not self._waiting:
-            epoch = None
-        else:
-            common = set.intersection(
-                *({each.epoch for each in waiting} for waiting in self._waiting.values())
-            )
-            epoch = max(common, default=None)
-
-        if self._job is not None or epoch is None:
+        if self._job is not None or not self._waiting:
             return None
+        common = set.intersection(
+            *({each.epoch for each in waiting} for waiting in self._waiting.values())
+        )
+        if not common:
+            return None
+        epoch = max(common)
         snapshots = dict[TaskId, list[TaskSnapshot]]()
         for task, waiting in self._waiting.items():
             due = [each for each in waiting if each.epoch <= epoch]
@@ -214,12 +212,11 @@ class GroupEpochs:
 
     def on_saved(self, message: EpochSaved) -> None:
         files = self._files.on_stored(message)
-        executor_id = self._executor_id
         job = message.job
         last = {task: snapshots[-1] for task, snapshots in sorted(job.snapshots.items())}
         self._tell(
             EpochStored(
-                executor_id=executor_id,
+                executor_id=self._executor_id,
                 attempt=job.attempt,
                 epoch=job.epoch,
                 snapshots=tuple(files),
