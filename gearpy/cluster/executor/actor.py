@@ -52,6 +52,7 @@ from gearpy.messages.app import (
     SettleTasks,
     SnapshotsDamaged,
     StartAllTasks,
+    StartStep,
     StateReadAhead,
     StepDone,
     StopAllTasks,
@@ -272,7 +273,7 @@ class ExecutorActor(Actor[_Message]):
                     group.successor = message  # Made when the last task of this one has stopped.
                     self._stop_tasks(group, completed=False)
                 elif group.attempt == message.attempt:
-                    self._tell(self._step(StepDone, group, step="launching"))
+                    self._tell_done("launching", group)
             case ReadAhead():
                 self._writer.tell(message)
             case TaskLocationsReady():
@@ -281,7 +282,7 @@ class ExecutorActor(Actor[_Message]):
                     self._transport.locate(
                         {task: at.data_address for at in message.locations for task in at.tasks}
                     )
-                    self._tell(self._step(StepDone, group, step="locating"))
+                    self._tell_done("locating", group)
             case StartAllTasks():
                 self._start_all(message)
             case StopAllTasks():
@@ -386,7 +387,7 @@ class ExecutorActor(Actor[_Message]):
         for launch in message.tasks:
             task = launch.task_id
             group.tasks[task] = self._spawn(group, task, launch.session, message, resume.get(task))
-        self._tell(self._step(StepDone, group, step="launching"))
+        self._tell_done("launching", group)
 
     def _spawn(
         self,
@@ -510,7 +511,7 @@ class ExecutorActor(Actor[_Message]):
 
     def _tell_if_started(self, group: TaskGroup) -> None:
         if group.waiting_start is not None and not group.waiting_start:
-            self._tell(self._step(StepDone, group, step="starting"))
+            self._tell_done("starting", group)
 
     def _report_clocks(self) -> None:
         clocks = self._board.collect()
@@ -633,9 +634,8 @@ class ExecutorActor(Actor[_Message]):
                     self._make_group(message)
             case TasksUnloadable():
                 launch = message.launch
-                if (
-                    self._loading.get(launch.region) == launch.attempt
-                ):  # No later one is being read.
+                # A later attempt may be being read.
+                if self._loading.get(launch.region) == launch.attempt:
                     del self._loading[launch.region]
                 self._tell(
                     SnapshotsDamaged(
@@ -692,12 +692,14 @@ class ExecutorActor(Actor[_Message]):
     def _name_of(self, task_id: TaskId) -> str:
         return self._runners.application.processors[ProcessorId(task_id.processor)].name
 
-    def _step(self, kind: type[Any], group: TaskGroup, **more: Any) -> Any:
-        return kind(
-            executor_id=self._settings.executor_id,
-            version=group.version,
-            attempt=group.attempt,
-            **more,
+    def _tell_done(self, step: StartStep, group: TaskGroup) -> None:
+        self._tell(
+            StepDone(
+                executor_id=self._settings.executor_id,
+                version=group.version,
+                attempt=group.attempt,
+                step=step,
+            )
         )
 
     def _tell(self, message: Any) -> None:
