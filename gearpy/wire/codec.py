@@ -55,7 +55,7 @@ def encode_control(message: object, version: int = PROTOCOL.newest) -> bytes:
     """Return a control message as bytes, in a version that both sides speak."""
     name = type(message).__name__
     assert CONTROL_CLASSES.get(name) is type(message), f"{name} is no control message"
-    if not (version >= NEWEST or ADDED.get(name) != ()):
+    if not _is_in(name, version):
         raise ProtocolError(f"there is no control message {name!r} in protocol version {version}")
     form = _form(_with_older_contents(message, version), version)
     try:
@@ -84,7 +84,7 @@ def decode_control(data: bytes | memoryview) -> object:
             f"control message {name!r} of protocol version {version}, expected {PROTOCOL.text}"
         )
     decoder = _DECODERS.get(name)
-    if decoder is None or not (version >= NEWEST or ADDED.get(name) != ()):
+    if decoder is None or not _is_in(name, version):
         raise ProtocolError(f"unknown control message {name!r}")
     try:
         message: object = decoder.decode(fields)
@@ -94,6 +94,10 @@ def decode_control(data: bytes | memoryview) -> object:
     if msgspec.msgpack.encode(form) != bytes(fields):
         raise ProtocolError(f"control message {name}: {_surplus(form, fields)}")
     return message
+
+
+def _is_in(name: str, version: int) -> bool:
+    return version >= NEWEST or ADDED.get(name) != ()
 
 
 def _form(message: Any, version: int) -> Any:

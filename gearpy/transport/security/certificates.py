@@ -45,9 +45,7 @@ def make_authority_and_node(
     _alternative_names(hosts)  # Before anything is written.
     key = ec.generate_private_key(ec.SECP256R1())
     # Two authorities with one name would be told apart by a wrong signature only.
-    name = x509.Name(
-        [x509.NameAttribute(NameOID.COMMON_NAME, f"gearpy cluster {os.urandom(4).hex()}")]
-    )
+    name = _name(f"gearpy cluster {os.urandom(4).hex()}")
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     certificate = (
         _builder(name, issuer=name, key=key, days=_AUTHORITY_DAYS)
@@ -69,13 +67,7 @@ def make_node(
     names = _alternative_names([*LOOPBACK_HOSTS, *hosts])
     signer, signer_key = _load_authority(authority)
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name(
-        [
-            x509.NameAttribute(
-                NameOID.COMMON_NAME, [*hosts, LOOPBACK_HOSTS[0]][0][:_COMMON_NAME_CHARACTERS_MAX]
-            )
-        ]
-    )
+    subject = _name([*hosts, LOOPBACK_HOSTS[0]][0][:_COMMON_NAME_CHARACTERS_MAX])
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     issued_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer_key.public_key())
     certificate = (
@@ -114,6 +106,10 @@ def _builder(
         .not_valid_before(now - dt.timedelta(days=1))  # Clocks of machines differ.
         .not_valid_after(now + dt.timedelta(days=days))
     )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
