@@ -517,10 +517,7 @@ class ClusterClient(ClusterQuestions):
         question = GetEpochs(app_id=app_id, ends_one=True)
         asked = self.ask(question)
         # An older app master does not tell: the one behind the newest may have begun before.
-        wanted = {
-            region: epoch + 2
-            for region, epoch in {each.region: each.epoch for each in asked.epochs}.items()
-        }
+        wanted = {each.region: each.epoch + 2 for each in asked.epochs}
         wanted |= dict(asked.next_to_end)
         question = replace(question, until=tuple(wanted.items()))
         while True:

@@ -137,9 +137,8 @@ class ChildProcess:
                 rest = rest[self._popen.stdin.write(rest) :]
 
         popen, end = self._popen, None
-        with suppress(
-            AttributeError, OSError
-        ):  # Can be read at the end, where there is such a one.
+        # A descriptor that can be read at the end, where the system has one.
+        with suppress(AttributeError, OSError):
             end = popen.end() if isinstance(popen, ForkedProcess) else os.pidfd_open(popen.pid)
         with selectors.DefaultSelector() as selector:
             for stream, take in self._streams():

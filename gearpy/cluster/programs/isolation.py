@@ -101,9 +101,8 @@ class GuestModules:
 
     def __init__(self, folder: Path) -> None:
         self._entry = str(folder.resolve())
-        with (
-            _numbers_lock
-        ):  # Submitted once more, a program gets its names, and record classes, again.
+        # Submitted once more, a program gets its names, and record classes, again.
+        with _numbers_lock:
             number = next(each for each in count(1) if each not in _numbers)
             _numbers.add(number)
         self._number: int | None = number

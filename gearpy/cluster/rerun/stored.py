@@ -41,9 +41,7 @@ class StoredTask:
         self._stored = StoredEpochs(checkpoints, prefix)
         self.versions = Versions(self._stored.state)
         self._manifests = [
-            each
-            for each in self._stored
-            if task in {task for file in each.chain for task in file.tasks}
+            each for each in self._stored if any(task in file.tasks for file in each.chain)
         ]
 
     @property

@@ -355,9 +355,8 @@ class WorkerActor(Actor[_Message]):
 
     def _on_launch(self, message: LaunchExecutor) -> None:
         running = self._running.get((message.app_id, message.executor_id))
-        free = (self._slots - sum(each.slots for each in self._running.values())) + (
-            running.slots if running else 0
-        )
+        others = sum(each.slots for each in self._running.values() if each is not running)
+        free = self._slots - others
         if running is not None and message.launch == running.newest.launch:
             return  # A repeated message.
         if self._is_draining:

@@ -92,7 +92,7 @@ class Outbox:
 
     def on_welcome(self, taken: int) -> bool:
         """Go on behind the letters that the other end has; False if the number cannot be right."""
-        if not (self._posted - len(self._kept) + 1) - 1 <= taken <= self._given:
+        if not self._posted - len(self._kept) <= taken <= self._given:
             return False
         self._welcomed = True
         self._drop(taken)
