@@ -121,7 +121,7 @@ class FileQueue:
         self.bytes_done = sum(file.size for digest, file in there.items() if digest in self._seen)
         new = [file for digest, file in there.items() if digest not in self._seen]
         if self._follows:  # One that was just changed is not complete yet.
-            settle_ms = self._settle_ms
+            settle_ms, now_ms = self._settle_ms, self._now_ms()  # The look may have taken long.
             new = [each for each in new if not 0 <= now_ms - each.changed_ms < settle_ms]
         self._waiting = sorted(new, key=lambda file: file.name, reverse=True)
 

@@ -12,9 +12,21 @@ import pytest
 from gearpy.connectors.files.datasets import csv
 from gearpy.connectors.files.line_formats import CsvFormat
 from gearpy.connectors.files.partitions import ReadOptions, RowFiles
+from gearpy.connectors.files.queue import FileQueue
+from gearpy.connectors.locations import FoundFile
 from gearpy.errors import GearpyError
 from gearpy.task.api.snapshots import decode_state, encode_state
 from tests.connectors.files.test_datasets import Clock, read
+
+
+def test_a_file_that_is_changed_while_a_folder_is_listed_is_not_complete_yet() -> None:
+    clock = Clock()
+
+    def look() -> list[FoundFile]:
+        clock.ms += 4000
+        return [FoundFile("a.csv", 1, clock.ms - 10)]
+
+    assert FileQueue(look, follows=True, settle_ms=1000, now_ms=clock).next() is None
 
 
 def test_a_file_that_was_replaced_when_it_was_read_is_told_of(
