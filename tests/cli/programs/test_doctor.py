@@ -34,6 +34,12 @@ def test_what_is_there_is_told_with_its_place(tmp_path: Path) -> None:
     }
 
 
+def test_a_master_whose_address_leads_nowhere_is_missing() -> None:
+    findings = found("--master", "[::1]:9")
+
+    assert findings["cluster"]["found"] == "none at [::1]:9"
+
+
 def test_an_extra_that_is_missing_has_the_command_that_brings_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
