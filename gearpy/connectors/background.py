@@ -13,6 +13,7 @@ from gearpy.connectors.streams.generator import takes_part
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import T
+from gearpy.task.api.failure import USER_ERRORS
 
 #: So many records wait for the stream; the thread waits while there are more.
 _WAITING_MAX: Final = 1000
@@ -181,7 +182,7 @@ class _Stopped(Exception):
 
 
 class _Failed:
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
@@ -249,9 +250,10 @@ class _BackgroundSource(SimpleSource[Any]):
                 waiting.give(_END)
             except _Stopped:
                 pass
-            except Exception as error:  # noqa: BLE001 - it is raised where the stream reads
+            except BaseException as error:  # noqa: BLE001 - it is raised where the stream reads
+                told = error if isinstance(error, USER_ERRORS) else RuntimeError(repr(error))
                 with suppress(_Stopped):
-                    waiting.give(_Failed(error))
+                    waiting.give(_Failed(told))
 
         thread = threading.Thread(target=work, name=f"gearpy-{self._text}", daemon=True)
         thread.start()

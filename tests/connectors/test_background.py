@@ -1,6 +1,7 @@
 """Sources on threads of their own: `poll` and `from_async`."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
@@ -92,6 +93,17 @@ def test_what_a_function_raises_or_returns_is_told_by_its_name(
 
     with pytest.raises(OperatorError, match=text):
         eventually(read)
+
+
+def test_a_stream_does_not_wait_for_a_thread_that_was_cancelled_or_has_called_exit() -> None:
+    async def cancelled() -> AsyncIterator[int]:
+        yield 1
+        raise asyncio.CancelledError
+
+    with pytest.raises(OperatorError, match="CancelledError"):
+        read_all(gp.from_async(cancelled), 2)
+    with pytest.raises(SystemExit, match="over"):
+        read_all(gp.poll(lambda: sys.exit("over"), every="1s"), 1)
 
 
 @pytest.mark.parametrize(
