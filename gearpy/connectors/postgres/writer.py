@@ -273,8 +273,10 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
                 self._connection.execute(_OWNERS)
             self._connection.execute(_END_ZOMBIES, (f"gearpy/{key}/%", self._incarnation))
             table = self._table
-            own = self._connection.execute(_EPOCH_COLUMN, (table.name, EPOCH_COLUMN)).fetchall()
-            wanted = table.columns and (*table.columns, *(name for (name,) in own))
+            wanted = table.columns
+            if wanted:
+                own = self._connection.execute(_EPOCH_COLUMN, (table.name, EPOCH_COLUMN))
+                wanted = (*wanted, *(name for (name,) in own.fetchall()))
             columns = columns_of(self._name, self._connection, table.name, wanted)
             if columns != self._columns:
                 self._use(columns)
