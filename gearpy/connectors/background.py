@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
+from copy import deepcopy
 from datetime import datetime
 from queue import Empty, Full, Queue
 from typing import Any, Final
@@ -79,14 +80,14 @@ def poll(
         while not waiting.stopped.is_set():
             before = asked
             if has_position:
-                answer = call(asked)
+                answer = call(deepcopy(asked))  # It may change what it gets in place.
                 if not (isinstance(answer, tuple) and len(answer) == 2):  # noqa: PLR2004 - a pair
                     raise TypeError(f"it returned {answer!r:.100}: return (records, position)")
-                records = list(answer[0])
+                records, behind = list(answer[0]), deepcopy(answer[1])
                 for number, record in enumerate(records[skipped:], skipped + 1):
                     is_last = number == len(records)
-                    waiting.give((record, [answer[1], 0] if is_last else [asked, number]))
-                asked, skipped = answer[1], 0
+                    waiting.give((record, [behind, 0] if is_last else [asked, number]))
+                asked, skipped = behind, 0
             else:
                 for record in call() or ():
                     waiting.give((record, None))
@@ -149,10 +150,13 @@ def from_async(
             if not hasattr(made, "__aiter__"):
                 raise TypeError(f"it returned {made!r:.100}: write async def, and yield records")
             async for each in made:
+                pair = each if has_position else (each, None)
+                if isinstance(pair, tuple) and len(pair) == 2:  # noqa: PLR2004 - a pair
+                    pair = pair[0], deepcopy(pair[1])  # It may go on in the same object.
                 # The loop goes on meanwhile, as with the signs of life of a web socket.
                 while waiting.queue.full():  # noqa: ASYNC110 - the reader is no coroutine
                     await asyncio.sleep(_FULL_S)
-                waiting.queue.put_nowait(each if has_position else (each, None))
+                waiting.queue.put_nowait(pair)
 
         async def until_stopped() -> None:
             reading = asyncio.ensure_future(read())

@@ -110,7 +110,7 @@ class SimpleReader(GeneratorReader):
             pace=None,
             now_ms=wall_ms,
         )
-        self._pairs = iter(source.read(place["position"]))
+        self._pairs = iter(source.read(copy.deepcopy(place["position"])))
         self._position_behind = place["position"]
         self._pause_ms = duration_ms(source.pause)
         self._has_ended = False

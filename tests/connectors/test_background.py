@@ -30,6 +30,22 @@ async def numbers(position: int | None) -> AsyncIterator[tuple[int, int]]:
         yield number, number + 1
 
 
+def changed_pages(position: dict[str, int] | None) -> tuple[list[int], dict[str, int]]:
+    """The same by a position that is changed in place."""
+    place = position or {"at": 0}
+    found, place["at"] = pages(place["at"])
+    return found, place
+
+
+async def changed_numbers(
+    position: dict[str, int] | None,
+) -> AsyncIterator[tuple[int, dict[str, int]]]:
+    place = position or {"at": 0}
+    for number in range(place["at"], LAST):
+        place["at"] = number + 1
+        yield number, place
+
+
 def read_all(source: gp.Source[Any], records: int) -> list[Any]:
     """Read so many records by hand, and close."""
     reader = source.open("0", None)
@@ -47,8 +63,13 @@ def read_all(source: gp.Source[Any], records: int) -> list[Any]:
 
 @pytest.mark.parametrize(
     "source",
-    [lambda: gp.poll(pages, every="1ms"), lambda: gp.from_async(numbers)],
-    ids=["poll", "from_async"],
+    [
+        lambda: gp.poll(pages, every="1ms"),
+        lambda: gp.poll(changed_pages, every="1ms"),
+        lambda: gp.from_async(numbers),
+        lambda: gp.from_async(changed_numbers),
+    ],
+    ids=["poll", "poll in place", "from_async", "from_async in place"],
 )
 def test_sources_with_positions_keep_what_gearpy_relies_on(
     source: Callable[[], gp.Source[int]],
