@@ -88,18 +88,58 @@ def value_getter(of: Field) -> Callable[[Any], Any]:
     return of
 
 
-def keys_of(key: Callable[[Any], Any], records: list[Any]) -> list[Any] | None:
-    """Return the keys of all records; None where one has none, which asking for each tells.
+def keys_of(
+    key: Callable[[Any], Any],
+    records: list[Any],
+    into: Callable[[list[Any]], list[Any]] | None = None,
+) -> tuple[list[Any] | None, Callable[[Any], Any]]:
+    """Return the keys of all records, or None where one has none; and what is to be asked then.
 
-    Fields of records of one class are read without a call for each.
+    Asked for each record, in order, that gives its key, or raises. What users wrote is called once
+    for a record. Fields of records of one class are read without a call for each.
+
+    Args:
+        into: makes of the keys what is wanted; raises if one can be none.
     """
-    if not isinstance(key, FieldGetter | FieldsGetter):
+    found: list[Any] = []
+    error: Exception | None = None
+    if isinstance(key, FieldGetter | FieldsGetter):
+        fields = _fields_of(key, records)
+        if fields is None:
+            return None, key
+        found = fields
+    else:
         try:
-            found = list(map(key, records))
-        except Exception:  # noqa: BLE001 - asked for each, it will say so again
-            return None
-        # `map` takes a `StopIteration` of the function for its own end.
-        return found if len(found) == len(records) else None
+            found += map(key, records)
+        except Exception as raised:  # noqa: BLE001 - asked for each, it will say so again
+            error = raised
+    # `map` takes a `StopIteration` of what users wrote for its own end.
+    if len(found) < len(records):
+        return None, _again(found, error, key)
+    if into is None:
+        return found, key
+    try:
+        return into(found), key
+    except Exception:  # noqa: BLE001 - the same
+        return None, _again(found, None, key)
+
+
+def _again(
+    found: list[Any], error: Exception | None, key: Callable[[Any], Any]
+) -> Callable[[Any], Any]:
+    known, errors = iter(found), iter([] if error is None else [error])
+
+    def again(record: Any) -> Any:
+        for each in known:
+            return each
+        for raised in errors:
+            raise raised
+        return key(record)
+
+    return again
+
+
+def _fields_of(key: FieldGetter | FieldsGetter, records: list[Any]) -> list[Any] | None:
     names, kinds = key.names, set(map(type, records))
     is_single = type(key) is FieldGetter
     if len(kinds) == 1 and (is_single or len(names) > 1):  # Of one name it is no tuple.

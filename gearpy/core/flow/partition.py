@@ -129,7 +129,7 @@ class GroupByPartitioner(Partitioner):
     def _keys(self, values: list[Any], timestamps: list[int]) -> list[Any]:
         key_fn, pending = self._key_fn, iter(values)
         if self._fields is not None and type(values) is list:
-            keys = keys_of(key_fn, values)
+            keys, _ = keys_of(key_fn, values)
             if keys is not None:
                 return keys
         try:

@@ -85,20 +85,16 @@ def encode_key(key: Any) -> bytes:
     return (_EXACT.get(kind) or _encoder_of(key))(key)
 
 
-def encode_keys(keys: list[Any]) -> list[bytes] | None:
-    """Return keys as bytes; None if one can be no key, which `encode_key` tells of it."""
-    if set(map(type, keys)) <= _FREQUENT:
-        return list(map(_KNOWN.__getitem__, keys))
-    try:
-        return list(map(encode_key, keys))
-    except Exception:  # noqa: BLE001 - asked for one, it will say so again
-        return None
+def encode_keys(keys: list[Any]) -> list[bytes]:
+    is_frequent = set(map(type, keys)) <= _FREQUENT
+    return list(map(_KNOWN.__getitem__ if is_frequent else encode_key, keys))
 
 
-def encoded_keys(key: Callable[[Any], Any], records: list[Any]) -> list[bytes] | None:
-    """Return the keys of all records as bytes; None where each is to be asked, as one has none."""
-    keys = keys_of(key, records)
-    return None if keys is None else encode_keys(keys)
+def encoded_keys(
+    key: Callable[[Any], Any], records: list[Any]
+) -> tuple[list[bytes] | None, Callable[[Any], Any]]:
+    """Do as `keys_of`, with the keys as bytes; what is to be asked for each gives keys."""
+    return keys_of(key, records, encode_keys)
 
 
 class _Known(dict[Any, bytes]):

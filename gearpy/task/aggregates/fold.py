@@ -140,9 +140,9 @@ class RunningFold(RunningStage):
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield one update for each record."""
-        key_of, add, first, state = self._key, self._fold.add, self._fold.first, self._current
+        add, first, state = self._fold.add, self._fold.first, self._current
         records, timestamps = batch.values, batch.timestamps
-        keys = keys_of(key_of, records)
+        keys, key_of = keys_of(self._key, records)
         out: list[tuple[Any, Any]] = []
         dropped: set[int] = set()
         for key, record in zip(keys or records, records, strict=True):
@@ -487,8 +487,8 @@ class WindowFold(WindowedStage):
 
     def _keys(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
         """Return the keys of the records, and the places of records without a key."""
-        key_of = self._key
-        if (found := keys_of(key_of, values)) is not None:
+        found, key_of = keys_of(self._key, values)
+        if found is not None:
             return found, []
         keys: list[Any] = []
         keyless: list[int] = []
@@ -509,8 +509,8 @@ class WindowFold(WindowedStage):
             return self._loop(
                 state, values, timestamps, partial(self._reject_at, values, timestamps)
             )
-        key_of, add, first = self._key, self._fold.add, self._fold.first
-        known = keys_of(key_of, values)
+        add, first = self._fold.add, self._fold.first
+        known, key_of = keys_of(self._key, values)
         keys: list[Any] = []
         pending = iter(values)
         for key, value in zip(known or repeat(None), pending, strict=False):

@@ -5,7 +5,7 @@ from operator import length_hint
 from typing import Any, Unpack
 
 from gearpy.core.base.fields import keys_of
-from gearpy.core.base.one_key import are_plain, one_key
+from gearpy.core.base.one_key import one_key, one_keys
 from gearpy.core.window.aligned import AlignedPanes
 from gearpy.core.window.counted import CountPanes
 from gearpy.core.window.panes import Fired
@@ -115,11 +115,9 @@ class WindowStage(WindowedStage):
             yield from self._fired(batch.part(at, at + 1))
 
     def _fired(self, batch: Batch) -> Iterator[Batch]:
-        key_of, panes, origin = self._key, self._panes, batch.origin
+        panes, origin = self._panes, batch.origin
         records, times, now_ms = batch.values, batch.timestamps, self._context.now_ms()
-        keys = keys_of(key_of, records)
-        if keys is not None and not are_plain(keys):
-            keys = None
+        keys, key_of = keys_of(self._key, records, one_keys)
         places = iter(range(len(records)))
         out: list[Fired] = []
         while length_hint(places):

@@ -46,6 +46,7 @@ class KeyedTask:
         self._state: KeyedState | None = None
         self._timers: KeyTimers | None = None  # Of the state, when they were asked for.
         self._key_of: Callable[[Any], Any] | None = None
+        self._ask: Callable[[Any], Any] | None = None  # The same; gives a key that was read again.
         self._key: bytes | None = None  # Of the record at hand, if `messages` has read it.
         self._message: Message | None = None  # The newest record that the task was given.
         self._is_refused = False
@@ -120,7 +121,7 @@ class KeyedTask:
         key_of = self._key_of
         keys = None
         if key_of is not None and self._state is not None:
-            keys = encoded_keys(key_of, batch.values)
+            keys, self._ask = encoded_keys(key_of, batch.values)
         return batch.messages() if keys is None else self._with_keys(keys, batch.messages())
 
     def _with_keys(self, keys: Iterable[bytes], messages: Iterable[Message]) -> Iterator[Message]:
@@ -132,7 +133,7 @@ class KeyedTask:
         self, on_next: Callable[[Message], Any], key_of: Callable[[Any], Any] | None
     ) -> Callable[[Message], Any]:
         """Return ``on_next`` with the state's key and time set to those of each message before."""
-        self._key_of = key_of
+        self._key_of = self._ask = key_of
         if key_of is None and self._state is None:
             return on_next
 
@@ -156,7 +157,8 @@ class KeyedTask:
         Args:
             reach: called with how far event time is, in ms, before either is.
         """
-        self._key_of, self._reach = key_of, reach
+        self._key_of = self._ask = key_of
+        self._reach = reach
 
         def at_record(message: Message) -> Any:
             self._message = message
@@ -218,8 +220,8 @@ class KeyedTask:
 
     def _enter(self, state: KeyedState, message: Message) -> None:
         # The namespace was that of the record before; a restart would forget it.
-        if self._key_of is not None:
-            key = encode_key(self._key_of(message.value)) if self._key is None else self._key
+        if self._ask is not None:
+            key = encode_key(self._ask(message.value)) if self._key is None else self._key
             state.enter(key, message.timestamp)
         else:
             state.namespace, state.time_ms = None, message.timestamp

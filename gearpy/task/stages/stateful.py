@@ -63,12 +63,12 @@ class KeyedStage(Stage):
         self._kept = self._state.value("kept", ttl=self._function.ttl_ms)
 
     def _replace(self, batch: Batch) -> Iterator[Batch]:
-        state, key_of, function = self._state, self._key, self._function.function
+        state, function = self._state, self._function.function
         read, write = self._kept.accessors()
         initial, has_ttl = self._function.initial, self._function.ttl_ms is not None
         is_copied = type(initial) not in ATOMS
         records, timestamps = batch.values, batch.timestamps
-        keys = encoded_keys(key_of, records)
+        keys, key_of = encoded_keys(self._key, records)
         out: list[Any] = []
         times: list[int] = []
         for key, record, time in zip(keys or records, records, timestamps, strict=True):
@@ -94,12 +94,12 @@ class KeyedStage(Stage):
 
     def _expand(self, batch: Batch) -> Iterator[Batch]:
         """Yield all results for each record, in portions."""
-        state, key_of, limit = self._state, self._key, self._limit
+        state, limit = self._state, self._limit
         function, initial = self._function.function, self._function.initial
         has_ttl, is_copied = self._function.ttl_ms is not None, type(initial) not in ATOMS
         read, write = self._kept.accessors()
         records, timestamps = batch.values, batch.timestamps
-        keys = encoded_keys(key_of, records)
+        keys, key_of = encoded_keys(self._key, records)
         out: list[Any] = []
         times: list[int] = []
         for key, record, time in zip(keys or records, records, timestamps, strict=True):
@@ -210,10 +210,10 @@ class DistinctStage(Stage):
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         read, write = self._passed.accessors()
-        key_of, state, within_ms = self._key, self._state, self._within_ms
+        state, within_ms = self._state, self._within_ms
         has_ttl = self._ttl_ms is not None
         records, timestamps = batch.values, batch.timestamps
-        keys = encoded_keys(key_of, records)
+        keys, key_of = encoded_keys(self._key, records)
         out: list[Any] = []
         times: list[int] = []
         for key, record, time in zip(keys or records, records, timestamps, strict=True):

@@ -2,6 +2,7 @@
 
 import math
 from collections import ChainMap
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -130,11 +131,65 @@ def test_keys_of_many_are_those_of_each(key: Any, records: list[Any]) -> None:
     except Exception:  # noqa: BLE001 - whatever it is
         expected = None
 
-    assert repr(keys_of(key, records)) == repr(expected)
+    found, ask = keys_of(key, records)
+    assert repr(found) == repr(expected)
+    assert found is not None or repr(results(ask, records)) == repr(results(key, records))
+
+
+def results(key: Callable[[Any], Any], records: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for record in records:
+        try:
+            found.append(key(record))
+        except Exception as error:  # noqa: BLE001 - the same
+            found.append(repr(error))
+    return found
+
+
+@given(st.lists(st.integers(0, 5)))
+def test_a_key_function_is_called_once_for_a_record(records: list[int]) -> None:
+    """Property: also if it raises, or what it gives can be no key."""
+    calls: list[int] = []
+
+    def key(record: int) -> int:
+        calls.append(record)
+        return 1 // record
+
+    def no_ones(keys: list[Any]) -> list[Any]:
+        if 1 in keys:
+            raise ValueError(1)
+        return keys
+
+    found, ask = keys_of(key, records, no_ones)
+
+    if found is None:
+        assert results(ask, records) == results(lambda each: 1 // each, records)
+    else:
+        assert not {0, 1} & {*records}
+    assert calls == records
 
 
 def test_a_key_function_that_stops_is_no_end_of_the_records() -> None:
     """`map` would take it for that."""
     pending = iter([1])
 
-    assert keys_of(lambda _: next(pending), [1, 2]) is None
+    assert keys_of(lambda _: next(pending), [1, 2])[0] is None
+
+
+class Stops:
+    at = 1
+
+    @property
+    def user(self) -> str:
+        raise StopIteration
+
+
+def test_a_field_that_stops_is_no_end_of_the_records() -> None:
+    key = field_getter("user")
+    field_getter("at")(Stops())  # Its fields are attributes from here on.
+
+    found, ask = keys_of(key, [Stops(), Stops()])
+
+    assert found is None
+    with pytest.raises(StopIteration):
+        ask(Stops())
