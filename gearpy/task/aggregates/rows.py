@@ -332,7 +332,9 @@ class _Code:
         if names or is_named:
             of_key = key.names if isinstance(key, FieldGetter | FieldsGetter) else ()
             used = [*of_key, *names.values()]
-            plain = all(each.isidentifier() and not iskeyword(each) for each in used)
+            # Python writes others, such as µ, in another form than a field may have.
+            plain = all(each.isascii() and each.isidentifier() for each in used)
+            plain = plain and not any(map(iskeyword, used))
 
             def reads(form: str) -> str:
                 found = [f"{x} = {form.format(name)}" for x, name in names.items()]

@@ -334,16 +334,20 @@ def test_only_what_has_changed_is_given(drawn: list[tuple[str, int | None]]) -> 
     assert given_ == expected
 
 
-def test_fields_of_objects_are_read_as_those_of_dicts() -> None:
+@pytest.mark.parametrize("name", ["price", "class", "µ", "price in €"])
+def test_fields_of_objects_are_read_as_those_of_dicts(name: str) -> None:
+    """Python would take µ in its code for another letter."""
     odd: Any = type("Odd", (), {})()
-    setattr(odd, "class", 3)
+    setattr(odd, name, 3)
     odd.user = "ann"
-    stage = RunningAggregate(a_context(), "sum", key_getter("user"), fold_of_one(agg.sum("class")))
+    stage = RunningAggregate(a_context(), "sum", key_getter("user"), fold_of_one(agg.sum(name)))
     sums = []
-    for some in ([odd], [{"user": "ann", "class": 2}, odd]):
+    for some in ([odd], [{"user": "ann", name: 2}, odd]):
         sums += [values for values, _ in results_of(stage, some, [*range(len(some))])]
     assert sums == [[("ann", 3)], [("ann", 5), ("ann", 8)]]
 
+
+def test_a_field_that_is_not_there_is_told_with_those_that_are() -> None:
     stage = RunningAggregate(a_context(), "sum", key_getter("user"), fold_of_one(agg.sum("prise")))
     rows: list[Any] = [Pair("ann", 1.0, 1)] * 2
     with pytest.raises(OperatorError, match=r"there is no field 'prise': .* has n, price, user"):
