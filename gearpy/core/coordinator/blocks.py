@@ -47,9 +47,7 @@ class BlockFormat(NamedTuple):
     def check(self, data: bytes, damaged: Damaged, checked: bytes = b"", *, name: str = "") -> int:
         """Return the number in a header; refuse one that does not go with what follows it."""
         number = self.number(data, damaged)
-        if _HEADER.unpack_from(data)[-1] != crc32(
-            checked, crc32(data[: _CHECKED.size], crc32(name.encode()))
-        ):
+        if data[:HEADER_BYTES] != self.header(number, checked, name=name):
             raise damaged(0, "the checksum of its header does not match")
         return number
 
