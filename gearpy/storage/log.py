@@ -328,10 +328,7 @@ class _Segment(Struct, frozen=True, kw_only=True):
 def _frame_of(records: Sequence[bytes], salt: int) -> bytes:
     body = b"".join(part for each in records for part in (_LENGTH.pack(len(each)), each))
     assert len(body) <= _FRAME_BYTES_MAX, f"{len(body)} bytes in one append"
-    return (
-        _FRAME.pack(_FRAME_MAGIC, len(body), crc32(body, crc32(_LENGTH.pack(len(body)), salt)))
-        + body
-    )
+    return _FRAME.pack(_FRAME_MAGIC, len(body), _checksum(body, salt)) + body
 
 
 def _read_segment(data: bytes, file: str) -> _Segment:
@@ -392,4 +389,8 @@ def _body_at(data: bytes, at: int, salt: int) -> memoryview | None:
     if magic != _FRAME_MAGIC or size > len(data) - start:
         return None
     body = memoryview(data)[start : start + size]
-    return body if crc32(body, crc32(_LENGTH.pack(len(body)), salt)) == checksum else None
+    return body if _checksum(body, salt) == checksum else None
+
+
+def _checksum(body: bytes | memoryview, salt: int) -> int:
+    return crc32(body, crc32(_LENGTH.pack(len(body)), salt))
