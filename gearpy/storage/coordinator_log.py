@@ -159,9 +159,7 @@ def newest_launch(checkpoints: Checkpoints, prefix: str) -> int:
     """
     folder = log_folder(prefix)
     with _store_errors(folder):
-        return segments.newest_launch(
-            [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
-        )
+        return segments.newest_launch(_names(checkpoints, folder))
 
 
 class FileReport(NamedTuple):
@@ -180,7 +178,7 @@ def survey_log(checkpoints: Checkpoints, prefix: str) -> list[FileReport]:
     """Read a log file by file in order, as far as it can be read."""
     folder = log_folder(prefix)
     with _store_errors(folder):
-        names = [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
+        names = _names(checkpoints, folder)
         try:
             counting = {each.name for each in segments.files_that_count(names, log=folder)}
         except GearpyError:
@@ -241,7 +239,7 @@ def _run(steps: Steps[_T], checkpoints: Checkpoints, folder: str) -> _T:
             case Save(name, data):
                 checkpoints.save(f"{folder}/{name}", [data])
             case ListNames():
-                return [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
+                return _names(checkpoints, folder)
             case Load(name):
                 return checkpoints.load(f"{folder}/{name}")
             case Drop(name):
@@ -253,6 +251,10 @@ def _run(steps: Steps[_T], checkpoints: Checkpoints, folder: str) -> _T:
             return segments.run_steps(steps, do)
         except LogAbsent as error:
             raise error.at(checkpoints.place) from None
+
+
+def _names(checkpoints: Checkpoints, folder: str) -> list[str]:
+    return [each.removeprefix(f"{folder}/") for each in checkpoints.names(folder)]
 
 
 @contextmanager
