@@ -191,7 +191,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             return {"name": path, "size": kept.size, "type": "file", "mtime": changed}
         if self.find(path):
             return {"name": path, "size": 0, "type": "directory"}
-        raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
+        raise self._absent(path)
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_: Any
@@ -199,13 +199,9 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         path = self._strip_protocol(path)
         with self._asking:
             # A reader of ranges has asked for the size before.
-            kept = (
-                self._kept(path)
-                if start is None
-                else self._topic(_place_of(path).topic).files.get(path)
-            )
+            kept = self._kept(path) if start is None else self._known(path)
             if kept is None:
-                raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
+                raise self._absent(path)
             return self._data(kept)[start:end]
 
     def pipe_file(self, path: str, value: bytes, **_: Any) -> None:
@@ -236,9 +232,9 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """Remove a file."""
         path = self._strip_protocol(path)
         with self._asking:
-            kept = self._topic(_place_of(path).topic).files.get(path) or self._kept(path)
+            kept = self._known(path) or self._kept(path)
             if kept is None:
-                raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
+                raise self._absent(path)
             self._send(kept.place, dict.fromkeys([path, *_pieces_of(path, kept)]))
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:  # noqa: FBT001, FBT002 - fsspec's
@@ -247,6 +243,9 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - fsspec's
         """Do nothing: a folder is there when a file is in it."""
+
+    def _absent(self, path: str) -> FileNotFoundError:
+        return FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
 
     # -- writing -----------------------------------------------------------------------------
 
@@ -276,6 +275,9 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             topic = self._topics[name] = _Topic()
         return topic
 
+    def _known(self, path: str) -> _Kept | None:
+        return self._topic(_place_of(path).topic).files.get(path)
+
     def _kept(self, path: str) -> _Kept | None:
         place = _place_of(path)
         topic = self._topic(place.topic)
@@ -284,7 +286,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         if topic.readable <= place.partition:
             return None
         self._read([place])
-        return self._topic(_place_of(path).topic).files.get(path)
+        return self._known(path)
 
     def _read(self, places: Iterable[TopicPlace]) -> None:
         """Read partitions to their ends."""
