@@ -5,6 +5,7 @@ from typing import TypeAlias, assert_never
 
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import Command
+from gearpy.core.app.deployment import StepAnswer
 from gearpy.messages.app import (
     EpochCommitted,
     EpochStored,
@@ -12,15 +13,11 @@ from gearpy.messages.app import (
     ExecutorFailed,
     LinkBroken,
     ReportClocks,
-    SnapshotsDamaged,
     StateReadAhead,
-    StepDone,
     TaskFailed,
-    TasksStopped,
 )
 from gearpy.messages.cluster import ExecutorExited, ExecutorLaunchRejected, ResourceAllocated
 
-_StepAnswer: TypeAlias = StepDone | SnapshotsDamaged | TasksStopped
 _OfTasks: TypeAlias = (
     ReportClocks
     | TaskFailed
@@ -32,13 +29,13 @@ _OfTasks: TypeAlias = (
     | StateReadAhead
 )
 _OfSlots: TypeAlias = ResourceAllocated | ExecutorLaunchRejected | ExecutorExited
-CoreEvent: TypeAlias = _StepAnswer | _OfTasks | _OfSlots
+CoreEvent: TypeAlias = StepAnswer | _OfTasks | _OfSlots
 
 
 def decide(  # noqa: PLR0911 - an arm for each message
     core: ApplicationCore, message: CoreEvent, now_ms: int
 ) -> Iterable[Command]:
-    if isinstance(message, _StepAnswer):
+    if isinstance(message, StepAnswer):
         return core.on_answer(message, now_ms)
     match message:
         case ResourceAllocated():
