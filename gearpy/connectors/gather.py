@@ -47,12 +47,12 @@ class GatherSink(Sink):
     def table(self, operator: str, schema: RowSchema | None = None) -> pa.Table:
         """Return the records as columns, the same ones that a window log of the stream has."""
         batches = self._found()
-        if not batches and schema is None:
-            raise ConfigError(
-                "there is no record, so nothing tells the columns: give the source a schema, or "
-                "wait longer for one"
-            )
-        if not batches and schema is not None:
+        if not batches:
+            if schema is None:
+                raise ConfigError(
+                    "there is no record, so nothing tells the columns: give the source a schema, "
+                    "or wait longer for one"
+                )
             return schema.arrow.empty_table()
         columns = LogColumns(operator)
         if all(type(batch.values) is Table for batch in batches):
@@ -68,8 +68,7 @@ class GatherSink(Sink):
     def take(self, batch: Batch) -> None:
         with self._lock:
             if self._first is not None and len(batch.values) > self._first - self._kept:
-                part = slice(0, self._first - self._kept)
-                batch = Batch(batch.values[part], batch.timestamps[part])
+                batch = _part(batch, slice(0, self._first - self._kept))
             if not len(batch.values):
                 return
             is_table = type(batch.values) is Table
@@ -85,9 +84,7 @@ class GatherSink(Sink):
         with self._lock:
             batches, over = [*self._batches], self._kept - (self._last or self._kept)
         if over > 0:
-            batch = batches[0]
-            part = slice(over, None)
-            batches[0] = Batch(batch.values[part], batch.timestamps[part])
+            batches[0] = _part(batches[0], slice(over, None))
         return batches
 
 
@@ -99,6 +96,10 @@ class _Writer(SinkWriter):
 
     def write_batch(self, batch: Batch) -> None:
         self._sink.take(batch)
+
+
+def _part(batch: Batch, part: slice) -> Batch:
+    return Batch(batch.values[part], batch.timestamps[part])
 
 
 def _typed(values: list[Any]) -> tuple[list[Any], dict[int, str]]:

@@ -127,7 +127,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
     def write_batch(self, batch: Batch[Any]) -> None:
         if not len(batch.values):
             return
-        if sum(map(len, [*self._first, *self._batches])) + len(batch) > self.epoch_records_max:
+        if self._kept_rows + len(batch) > self.epoch_records_max:
             raise GearpyError(
                 f"{self._name}: more than {self.epoch_records_max} records came before their epoch "
                 "could end: raise its parallelism"
@@ -148,7 +148,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     @property
     def epoch_fill(self) -> float:
-        return sum(map(len, [*self._first, *self._batches])) / self.epoch_records_max
+        return self._kept_rows / self.epoch_records_max
 
     def prepare(self, epoch: int) -> EpochRecords | None:
         first, self._first = self._first, []
@@ -198,6 +198,10 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         return self._trouble
 
     # -- rows --------------------------------------------------------------------------------
+
+    @property
+    def _kept_rows(self) -> int:
+        return sum(map(len, [*self._first, *self._batches]))
 
     def _rows(self, batch: Batch[Any]) -> pa.RecordBatch:
         values = batch.values

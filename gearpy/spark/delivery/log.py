@@ -34,6 +34,7 @@ class BatchLog:
     def __init__(self, store: Folder, name: str, *, log_id: Callable[[], str] = lambda: "") -> None:
         self._store = store
         self._name = name
+        self._owner_file = f"{HANDOVERS}{name}.owner"
         self._log_id = log_id
         self._token = ""
 
@@ -42,8 +43,7 @@ class BatchLog:
         # A log that was written without a hand-over may lack the folder.
         self._store.make(HANDOVERS)
         self._token = uuid4().hex
-        owner = json.dumps({"token": self._token})
-        self._store.put(f"{HANDOVERS}{self._name}.owner", owner.encode())
+        self._store.put(self._owner_file, json.dumps({"token": self._token}).encode())
 
     def read(self) -> tuple[HandoffBatch | None, HandoffBatch | None]:
         """Return the newest batch that was taken, and the newest that was begun."""
@@ -147,7 +147,7 @@ class BatchLog:
 
     def _check_owner(self) -> None:
         try:
-            found = json.loads(self._store.read(f"{HANDOVERS}{self._name}.owner") or b"{}")
+            found = json.loads(self._store.read(self._owner_file) or b"{}")
         except ValueError:
             found = {}
         if found.get("token") != self._token:

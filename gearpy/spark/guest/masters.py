@@ -51,6 +51,7 @@ class GuestMasters:
     ) -> None:
         self._spark, self._config, self._on_members = spark, config, on_members
         self._folder = Path(order.folder)
+        self._logs = [seat_folder(self._folder, number) / MEMBER_LOG for number in NUMBERS]
         self._notes = SeatNotes(self._folder)
         self._notes.clear()
         is_spread = not (spark.sparkContext.master or "").startswith("local[")
@@ -71,7 +72,7 @@ class GuestMasters:
         Raises:
             ConfigError: Spark has no room for them, they cannot run there, or their logs are lost.
         """
-        check_logs([seat_folder(self._folder, number) / MEMBER_LOG for number in NUMBERS])
+        check_logs(self._logs)
         self._jobs.resize(len(NUMBERS))
         until_s = time.monotonic() + timeout_s
         while not self._is_led():
@@ -137,7 +138,7 @@ class GuestMasters:
         is_again = bool(self.addresses)
         seats = decision.seats
         masters = tuple(seats[number].address for number in sorted(seats))
-        move_logs([seat_folder(self._folder, number) / MEMBER_LOG for number in NUMBERS], masters)
+        move_logs(self._logs, masters)
         for number, seated in seats.items():
             self._notes.order(number, SeatOrder(attempt=seated.attempt, masters=masters))
         self._seats.on_begun(seats)
