@@ -151,11 +151,13 @@ class KeyedTask:
         on_timer: Callable[[KeyTimer], Any],
         key_of: Callable[[Any], Any] | None,
         reach: Callable[[int], None],
+        begin: Callable[[], None],
     ) -> Callable[[Message], Any]:
         """Do as `keyed` for records in the order of event time: timers up to one fire before it.
 
         Args:
             reach: called with how far event time is, in ms, before either is.
+            begin: called where timers fired before a record, and it follows.
         """
         self._key_of = self._ask = key_of
         self._reach = reach
@@ -187,6 +189,7 @@ class KeyedTask:
                     raise
                 except USER_ERRORS as error:
                     raise ProgramFailure(error) from error
+            begin()
             reach(self._place_of(message))
             self._enter(state, message)
             yield from outputs_of(on_next(message), "on_next")

@@ -59,6 +59,7 @@ class TaskFeed:
         self._buffer = buffer
         self._limit = limit
         self._gate: EventGate | None = None  # Where records are to come by event time.
+        self._kept = 0  # Output before that of the record at hand.
         self._has_timers_between = False  # The task takes batches, but key timers come between.
         self._counts_taken = not info.edges and not task.counts_output
         self._counters = context.counters
@@ -84,7 +85,12 @@ class TaskFeed:
         self._has_timers_between = type(task).on_batch is not Task.on_batch
         self._context.state.goes_by_records()
         assert isinstance(self._buffer, OrderedOutput)
-        return keyed.in_order(task.on_next, task.on_key_timer, info.key, self._buffer.reach)
+        return keyed.in_order(
+            task.on_next, task.on_key_timer, info.key, self._buffer.reach, self._begin
+        )
+
+    def _begin(self) -> None:
+        self._kept = len(self._buffer)
 
     def records(self, batch: Batch, watermark_ms: int) -> Job:
         """Hand over records that came, now or when event time has passed them."""
@@ -207,7 +213,7 @@ class TaskFeed:
         """Call `on_next`; go on behind a record on which it raises."""
         on_next, buffer, limit = self._on_next, self._buffer, self._limit
         for message in self._keyed.messages(batch):
-            kept = len(buffer)
+            self._kept = len(buffer)
             more: Any = None
             try:
                 more = on_next(message)
@@ -215,11 +221,11 @@ class TaskFeed:
                     buffer.append(extra)
                     if len(buffer) >= limit:
                         yield None
-                        kept = 0  # The buffer was sent.
+                        self._kept = 0  # The buffer was sent.
             except ProgramFailure as failure:  # The record is not to blame.
                 blame(self._operator, failure.error)
             except USER_ERRORS as error:
-                del buffer[kept:]
+                del buffer[self._kept :]
                 self._check_returned(more, message)  # Lest each one is dropped without a word.
                 reject(self._rejects, self._operator, error, message)
             if len(buffer) >= limit:

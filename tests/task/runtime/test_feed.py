@@ -229,3 +229,30 @@ def test_record_that_cannot_be_decoded_goes_back() -> None:
     (record,) = bench.runner.rejected
     assert (record.value, record.event_time_ms) == (b"\xc1", 20)
     assert "malformed value" in record.error.cause
+
+
+class RemindsAndRefuses(gp.Task):
+    def on_next(self, message: Message) -> None:
+        self.context.output(message)
+        if message.value == 2:
+            raise ValueError(message.value)
+        self.context.state.timers.event_time(message.timestamp + 15)
+
+    def on_key_timer(self, timer: gp.KeyTimer) -> Iterator[Message]:
+        yield Message(-timer.at_ms, timer.at_ms)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("records_max", [1, 1000])
+def test_timers_before_a_bad_record_have_their_output(policy: OnError, records_max: int) -> None:
+    """Only what the record itself has put out is taken back."""
+    app, results = gp.StreamApp("reminders", parallelism=1), list[int]()
+    records = [gp.Message(each, each * 10) for each in range(4)]
+    app.read(gp.collection(records)).key_by(lambda each: each).process(RemindsAndRefuses).write(
+        gp.to_list(results)
+    )
+    settings = {"application.on-error": policy, "streaming.batch-max-records": records_max}
+
+    gp.run(app, config=gp.load_config(overrides=settings))
+
+    assert results == [0, 1, -15, -25, 3, -45]
