@@ -48,16 +48,6 @@ class Open:
     n: Any
 
 
-@dataclass(frozen=True)
-class NoFields:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class NoSlots:
-    pass
-
-
 class Struct(msgspec.Struct, frozen=True):
     n: Any
 
@@ -151,14 +141,6 @@ def test_bytes_and_nothing_are_values_like_others(state: KeyedState, value: Any)
 
     assert found(state) == [value, False, [value], value, 1]
     assert found(after_a_restart(state)) == [value, False, [value], value, 1]
-
-
-@pytest.mark.parametrize("value", [NoFields(), NoSlots()])
-def test_a_record_without_fields_is_a_value_like_others(state: KeyedState, value: Any) -> None:
-    state.value("kept").set(value)
-
-    assert state.value("kept").get() == value
-    assert after_a_restart(state).value("kept").get() == value
 
 
 def test_attributes_beside_the_fields_are_refused_as_before() -> None:
