@@ -208,7 +208,8 @@ class TaskClock(Struct, frozen=True, kw_only=True):
     """The report of one task. ``clock_ms`` never moves backwards within a session.
 
     ``watermark_ms`` is what the task promises downstream, ``hold_ms`` the oldest event time that it
-    keeps, `MAX_MS` if none. Counts are since the task's start.
+    keeps, `MAX_MS` if none. Counts are since the task's start; ``written_records`` of
+    ``records_out`` left the program here.
     ``done`` of ``total`` is a source's progress in its own units; 0 of 0 where unknown.
     ``newest_ms`` is the newest event time that a source has read, ``span_ms`` how far that has been
     ahead of what it promised at most. ``consumers`` take what a sink of the task has shown.
@@ -238,6 +239,7 @@ class TaskClock(Struct, frozen=True, kw_only=True):
     wants_epoch: bool = False
     halt: SourceHalt | None = None
     untried: bool = False
+    written_records: int = 0
 
 
 class LongTurn(Struct, frozen=True, kw_only=True):

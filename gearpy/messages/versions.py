@@ -75,7 +75,7 @@ ADDED: Final[dict[str, tuple[str, ...]]] = {
     "RestartApplication": ("checkpoint_folder",),
     "SnapshotsDamaged": ("is_away",),
     "SourceProbe": (),
-    "TaskClock": ("untried",),
+    "TaskClock": ("untried", "written_records"),
     "UpdateApplication": ("key",),
     "UpdatePlanned": ("at_event_ms",),
     "WithdrawRequests": (),

@@ -62,7 +62,7 @@ class _Marks(NamedTuple):
 
     session: SessionId
     taken: int
-    shown: int
+    written: int
     at_ms: int
     busy_ms: int
     backpressured_ms: int
@@ -173,7 +173,7 @@ class ApplicationMetrics:
         self._newest = FinePoint(
             flows=flows,
             records_in_rate=_total(flows[pid].rate for pid in outline.sources),
-            records_out_rate=_total(flows[pid].out_rate for pid in outline.sinks),
+            records_out_rate=_total(flow.out_rate for flow in flows.values()),
             latency=lately,
             watermark_lag_ms=float(at_ms - min(told)) if told else None,
             epoch_ms=float(application.epoch_ms) if application.epoch else None,
@@ -276,19 +276,19 @@ class ApplicationMetrics:
     # -- points ----------------------------------------------------------------------------
 
     def _marks(self, clock: TaskClock) -> _Marks:
-        taken, shown = clock.records_in or clock.records_out, clock.records_out
+        taken, written = clock.records_in, clock.written_records
         at_ms, load = self._loads.get(clock.task_id, (0, None))
         if load is None or load.session != clock.session:
-            return _Marks(clock.session, taken, shown, 0, 0, 0)
-        return _Marks(clock.session, taken, shown, at_ms, load.busy_ms, load.backpressured_ms)
+            return _Marks(clock.session, taken, written, 0, 0, 0)
+        return _Marks(clock.session, taken, written, at_ms, load.busy_ms, load.backpressured_ms)
 
 
 def _flow(pairs: list[tuple[_Marks, _Marks]], lasting_ms: int) -> Flow:
     if not pairs or lasting_ms <= 0:
         return _UNKNOWN
     taken = sum(later.taken - earlier.taken for earlier, later in pairs)
-    shown = sum(later.shown - earlier.shown for earlier, later in pairs)
-    rates = max(0.0, taken * 1000 / lasting_ms), max(0.0, shown * 1000 / lasting_ms)
+    written = sum(later.written - earlier.written for earlier, later in pairs)
+    rates = max(0.0, taken * 1000 / lasting_ms), max(0.0, written * 1000 / lasting_ms)
     measured = [(one, two) for one, two in pairs if 0 < one.at_ms < two.at_ms]
     time_ms = sum(later.at_ms - earlier.at_ms for earlier, later in measured)
     if not time_ms:

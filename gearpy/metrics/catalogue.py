@@ -51,7 +51,10 @@ TASK_METRICS: Final[Mapping[MetricInfo, Callable[[TaskSample], float | Histogram
         "gearpy_records_in_total", "counter", "records", "Records that came in, or were read."
     ): lambda task: _since_start(task, 0, task.records_in),
     _of_tasks(
-        "gearpy_records_out_total", "counter", "records", "Records that were put out, or shown."
+        "gearpy_records_out_total",
+        "counter",
+        "records",
+        "Records that were sent on, or written by a sink.",
     ): lambda task: _since_start(task, 1, task.records_out),
     _of_tasks(
         "gearpy_late_records_total", "counter", "records", "Records that came too late to count."

@@ -197,7 +197,7 @@ def _processors(
             "skipped": now.skipped_records,
             "quarantined": now.quarantined_records,
         }
-        figures = measured.processor(number, is_source=role == "source")
+        figures = measured.processor(number)
         counted |= {name: value for name, value in figures.items() if value is not None}
         found.append(
             ProcessorFigures(

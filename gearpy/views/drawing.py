@@ -77,8 +77,8 @@ def _edge(edge: EdgeView, points: Sequence[Point], fastest: float) -> str:
 def _box(processor: ProcessorFigures, place: Point, *, is_accent: bool, has_run: bool) -> str:
     x, y = place
     frame = f'stroke="{RED}" stroke-width="2.5"' if is_accent else _FRAME
-    count = text.count(processor.records) if has_run else ""
-    rate = text.rate(processor.rate) or count
+    count = text.count(processor.records_in) if has_run else ""
+    rate = text.rate(processor.records_in_rate) or count
     tasks = text.plural(processor.parallelism, "task")
     steps = len(processor.steps)
     about = f"{processor.role} · {tasks}{f' · {steps} steps' if steps > 1 else ''}"

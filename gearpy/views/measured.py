@@ -59,7 +59,7 @@ class Measurements:
 
     # -- tasks and processors --------------------------------------------------------------
 
-    def processor(self, processor_id: int, *, is_source: bool) -> dict[str, Any]:
+    def processor(self, processor_id: int) -> dict[str, Any]:
         figures = self._figures(self._tasks.get(processor_id, ()))
         known = self._series.processors if self._series else ()
         lately = next((each for each in known if each.processor_id == processor_id), None)
@@ -67,7 +67,7 @@ class Measurements:
             return figures
         figures["rates"] = tuple(rate or 0.0 for rate in lately.rate[-_RATES:])
         newest = {
-            "records_out_rate" if is_source else "records_in_rate": lately.rate,
+            "records_in_rate": lately.rate,
             "busy": lately.busy,
             "backpressured": lately.backpressured,
         }

@@ -48,7 +48,7 @@ class TotalsView(Served, frozen=True, kw_only=True):
 
     Attributes:
         records_in: read by its sources.
-        records_out: put out by its last processors.
+        records_out: written by its sinks.
         latency_p50_ms: of records from a source to a last processor; so is ``latency_p99_ms``.
         watermark_ms: the oldest promise of a task that is not idle, in event time.
         watermark_lag_ms: wall time less that.
@@ -141,15 +141,6 @@ class ProcessorFigures(Figures, frozen=True, kw_only=True):
     parallelism: int
     steps: tuple[str, ...] = ()
     rates: tuple[float, ...] = ()
-
-    @property
-    def records(self) -> int:
-        return self.records_out if self.role == "source" else self.records_in
-
-    @property
-    def rate(self) -> float | None:
-        """Their number per second lately."""
-        return self.records_out_rate if self.role == "source" else self.records_in_rate
 
 
 class TaskFigures(Figures, frozen=True, kw_only=True):

@@ -49,6 +49,7 @@ class Watched:
 
     def __init__(self, *, parallelism: int = 1, outline: Outline = OUTLINE) -> None:
         self.kept = ApplicationMetrics(APP, outline)
+        self.sinks = outline.sinks
         self.now_ms = START_MS
         self.tasks = [TaskId(pid, at) for pid in outline.names for at in range(parallelism)]
         self.clocks: dict[TaskId, TaskClock] = {}
@@ -73,6 +74,7 @@ class Watched:
                 watermark_ms=watermark_ms,
                 records_in=records,
                 records_out=records,
+                written_records=records if task.processor in self.sinks else 0,
             )
             self.loads[task] = TaskLoad(
                 task_id=task,
@@ -162,7 +164,7 @@ def test_a_source_that_drops_much_has_read_it_all_the_same() -> None:
     watched.tick()
     watched.report(records=1000)
     task = watched.tasks[0]
-    watched.clocks[task] = replace(watched.clocks[task], records_out=10)
+    watched.clocks[task] = replace(watched.clocks[task], records_out=10, written_records=10)
     watched.pass_ms(2000)
 
     series = watched.kept.series(GetSeries(app_id=APP))

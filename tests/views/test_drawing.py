@@ -34,7 +34,7 @@ def titles_of(svg: str) -> list[str]:
 
 
 def test_the_graph_has_names_roles_and_rates() -> None:
-    words = words_of(graph_svg(a_view(records_out_rate=48_200.0, busy=0.4)))
+    words = words_of(graph_svg(a_view(records_in_rate=48_200.0, busy=0.4)))
 
     assert [each for each in words if each.isidentifier()] == ["orders", "join", "to_spark"]
     assert "source · 1 task · 2 steps" in words

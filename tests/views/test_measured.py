@@ -162,7 +162,7 @@ def test_one_look_has_rates_when_there_is_a_series() -> None:
     assert (totals.latency_p50_ms, totals.latency_p99_ms) == (5.0, 9.0)
     assert (totals.watermark_lag_ms, totals.epoch_ms, totals.epochs_failed) == (3, 210, 2)
     assert (totals.clock_ms, totals.epoch_bytes) == (5, 14)
-    assert view.processors[0].records_out_rate == 150.0
+    assert view.processors[0].records_in_rate == 150.0
     assert view.processors[0].busy == pytest.approx(0.3)
     assert view.processors[0].rates == (0.0, 100.0, 200.0)
     assert view.processors[1].records_in == 900  # As its app master counts.

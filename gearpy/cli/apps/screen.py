@@ -187,7 +187,7 @@ def _processors(view: AppView, width: int, order: Order) -> Table:
         for each in view.processors
     }
     keys: dict[str, Callable[[ProcessorFigures], float]] = {
-        "rate": lambda each: _rate_of(each) or 0,
+        "rate": lambda each: each.records_in_rate or 0,
         "busy": lambda each: each.busy or 0,
         "behind": lambda each: behind[each.id] or 0,
     }
@@ -213,10 +213,7 @@ def _row(
     yield Text(">" if each.holds_clock else "", style="yellow")
     yield _foreign(each.name, style=style)
     yield Text(str(each.parallelism))
-    yield Text(
-        text.rate(_rate_of(each))
-        or text.count(each.records_out if each.role == "source" else each.records_in)
-    )
+    yield Text(text.rate(each.records_in_rate) or text.count(each.records_in))
     yield Text(text.span(behind_ms))
     yield Text(text.count(each.late) if each.late else "")
     if has_shares:
@@ -226,10 +223,6 @@ def _row(
         yield Text(spark(each.rates[-_SPARK:]), style="blue")
         yield Text(text.span(each.latency_p99_ms))
         yield Text(text.size(each.state_bytes))
-
-
-def _rate_of(each: ProcessorFigures) -> float | None:
-    return each.records_out_rate if each.role == "source" else each.records_in_rate
 
 
 # -- both --------------------------------------------------------------------------------------

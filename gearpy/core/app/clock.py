@@ -300,17 +300,16 @@ class ClockService:
 def progress_of(
     dag: Dag, reports: Mapping[TaskId, TaskClock], *, stall: str = ""
 ) -> ApplicationProgress:
-    """Sum up the records read by sources, the records put out by the last tasks, the watermark.
+    """Sum up the records that sources have read and sinks written, and the watermark.
 
     The watermark is the least one of all tasks; None until every task has reported one.
     """
     read = [reports[task] for task in dag.tasks_of(*dag.sources()) if task in reports]
-    written = [reports[task] for task in dag.tasks_of(*dag.sinks()) if task in reports]
     is_complete = len(reports) == dag.task_count
     active = [report.watermark_ms for report in reports.values() if not report.idle]
     return ApplicationProgress(
-        records_in=sum(report.records_in or report.records_out for report in read),
-        records_out=sum(report.records_out for report in written),
+        records_in=sum(report.records_in for report in read),
+        records_out=sum(report.written_records for report in reports.values()),
         late_records=sum(report.late_records for report in reports.values()),
         skipped_records=sum(report.skipped_records for report in reports.values()),
         quarantined_records=sum(report.quarantined_records for report in reports.values()),

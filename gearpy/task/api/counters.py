@@ -11,7 +11,8 @@ class TaskCounters:
     """Counters of a task's records; reported with its clock. They go on after a restart."""
 
     records_in: int = 0
-    records_out: int = 0
+    records_out: int = 0  #: Sent to the tasks behind it, and written.
+    written_records: int = 0  #: Left the program here: by a sink, or taken by a last task.
     late_records: int = 0
     skipped_records: int = 0  #: Dropped since user code raised on them.
     quarantined_records: int = 0  #: The same, and kept to be looked at.

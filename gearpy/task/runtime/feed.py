@@ -176,7 +176,9 @@ class TaskFeed:
             yield from self._drive(batch)
         if self._counts_taken:
             dropped = counters.skipped_records + counters.quarantined_records - before
-            counters.records_out += len(batch) - dropped
+            taken = len(batch) - dropped
+            counters.records_out += taken
+            counters.written_records += taken
 
     def _marked(self, job: Job, promised_ms: int) -> Job:
         buffer, seen = self._buffer, len(self._buffer)

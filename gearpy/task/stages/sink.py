@@ -160,7 +160,9 @@ class SinkStage(Stage):
             self._context.shown(batch.values, batch.timestamps)
         try:
             self._writer.write_batch(batch)
-            self._counters.records_out += len(batch.values)
+            count, counters = len(batch.values), self._counters
+            counters.records_out += count
+            counters.written_records += count
         except USER_ERRORS as error:
             if (away := self._away(error)) is not None:  # No record is to blame.
                 raise operator_error(self.name, away) from error

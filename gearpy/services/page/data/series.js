@@ -57,7 +57,7 @@ export function pointOf(view) {
       (view.processors ?? []).map((each) => [
         each.id,
         {
-          rate: [(each.role === "sink" ? each.records_in_rate : each.records_out_rate) ?? null],
+          rate: [each.records_in_rate ?? null],
           busy: [each.busy ?? null],
           backpressured: [each.backpressured ?? null],
         },

@@ -57,8 +57,8 @@ function Step({ step, at, app, picked, level, onPeek }) {
     left: `${at.x - STEP.width / 2}px`, top: `${at.y - STEP.height / 2}px`,
     width: `${STEP.width}px`, height: `${STEP.height}px`,
   };
-  const flow = step.role === "sink" ? step.records_in_rate : step.records_out_rate;
-  const total = step.role === "sink" ? step.records_in : step.records_out;
+  const flow = step.records_in_rate;
+  const total = step.records_in;
   const moves = flow !== null && flow !== undefined;
   const words = `${step.name}, ${many(step.parallelism, "task")}, ${joined(moves ? rate(flow) : few(total))} records, busy ${joined(share(step.busy))}`
     + `${step.backpressured > 0.1 ? `, waits ${joined(share(step.backpressured))}` : ""}${step.holds_clock ? ", holds the clock" : ""}`;
