@@ -142,7 +142,7 @@ class Bench:
         key: Callable[[Any], Any] | None = None,
         on_error: OnError = "fail",
         metering: MeterSettings | None = None,
-        recorder: recording.Recorder | None = None,
+        recorder: recording.MakeRecorder | None = None,
         probe: SourceProbe | None = None,
     ) -> None:
         self._resume = resume

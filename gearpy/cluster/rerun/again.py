@@ -29,7 +29,8 @@ from gearpy.storage.archives import ArtifactLimits
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.rejects import OnError
 from gearpy.task.api.snapshots import TaskResume
-from gearpy.task.runtime.rerun import Rerun, RerunClock, RerunOutput
+from gearpy.task.runtime.digest import OutputDigest
+from gearpy.task.runtime.rerun import Rerun, RerunClock
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.loop.coroutines import CoroutineThread
 
@@ -265,7 +266,7 @@ class TaskAgain:
                 RerunPlace(app_id=self._app_id, config=self._config, prefix=self._prefix),
                 epoch=first or epoch + 1,
                 resume=kept.resume,
-                output=RerunOutput(),
+                output=OutputDigest(),
                 clock=clock,
                 on_error=policy,
             )
@@ -388,7 +389,7 @@ def rerun_of(
     *,
     epoch: int,
     resume: TaskResume | None,
-    output: RerunOutput,
+    output: OutputDigest,
     clock: RerunClock,
     on_error: OnError,
 ) -> Rerun:
@@ -405,7 +406,6 @@ def rerun_of(
         on_error=on_error,
         run=place.prefix,
         coroutines=CoroutineThread(),
-        recorder=lambda _: output,
         is_rerun=True,
     )
     runner = factory.make(task, SessionId(1), epoch=epoch, resume=resume)

@@ -32,7 +32,7 @@ from gearpy.messages.client import Artifact
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.runtime.digest import OutputDigest
 from gearpy.task.runtime.recording import Recording
-from gearpy.task.runtime.rerun import Rerun, RerunClock, RerunOutput
+from gearpy.task.runtime.rerun import Rerun, RerunClock
 from gearpy.wire.values.extensions import EncoderPool
 from gearpy.wire.values.records import DEFAULT_REGISTRY
 
@@ -268,8 +268,7 @@ class _ShadowedTask:
         self.close()
         place = self._place
         for side, application in ((self._report.then, place.then), (self._report.now, place.now)):
-            output, kept = RerunOutput(), KeptOutput()
-            output.output = kept
+            kept = KeptOutput()
             with stored.state(epoch) as state:
                 rerun = rerun_of(
                     application,
@@ -277,7 +276,7 @@ class _ShadowedTask:
                     place.rerun,
                     epoch=head.first,
                     resume=state.resume,
-                    output=output,
+                    output=kept,
                     clock=RerunClock(),
                     on_error=kept_policy(place.rerun.config.application.on_error),
                 )

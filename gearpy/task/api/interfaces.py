@@ -136,6 +136,7 @@ class TaskContext(Generic[Out_co]):
     """The task runs again, alone, to look at what it did: nothing may be shown."""
     probe: SourceProbe | None = None
     """How a source reads while an input is looked for that ends processes; None: as always."""
+    wants_epoch: bool = False  #: The epoch is to end before its time.
     shown: Callable[[Sequence[Any], Sequence[int]], None] | None = None
     """Is told of the records that sinks get, with their event times."""
 

@@ -282,10 +282,10 @@ class TaskActor(BatchActor[TaskMessage]):
             self._turn_queued = False
 
     def _hand_over_recordings(self) -> None:
-        if (recorder := self._runner.recorder) is not None:
-            for recording in recorder.finished:
-                self._events.on_task_recorded(self._task_id, recording)
-            recorder.finished.clear()
+        recordings = self._runner.ports.recorded
+        for recording in recordings:
+            self._events.on_task_recorded(self._task_id, recording)
+        recordings.clear()
 
     def _plan_turn(self, wake_ms: int | None, now_ms: int) -> None:
         if wake_ms is None:

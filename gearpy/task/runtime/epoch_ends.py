@@ -1,7 +1,7 @@
 """The ends of a task's epochs: when one was asked for, and output that waits for the next."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -17,9 +17,13 @@ class CommitRequest:
 
     def __init__(self) -> None:
         self.answers: list[int] = []  #: Epochs that are shown; emptied by the owner.
-        self.note: Callable[[int], object] = lambda _: None  #: Is told of each of them.
         self._asked = 0
         self._shown = 0
+
+    @property
+    def newest(self) -> int:
+        """The newest epoch that is known to be complete; 0: none."""
+        return max(self._asked, self._shown)
 
     def ask(self, epoch: int) -> None:
         self._asked = max(self._asked, epoch)
@@ -39,7 +43,6 @@ class CommitRequest:
             return
         self._asked = 0
         self.answers.append(epoch)
-        self.note(epoch)
 
 
 class CutRequest:

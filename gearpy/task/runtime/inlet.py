@@ -1,7 +1,7 @@
 """The input side of a task: messages that came in and are not processed yet."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -52,9 +52,6 @@ class Inlet:
         self._links = list(upstream)
         self._alignment: LinkAlignment[QueuedMessage] = LinkAlignment(self._links, epoch)
         self.watermarks = WatermarkTracker(self._links)
-        self.note: Callable[[object], None] | None = (
-            None  #: Is told of each message as it is taken.
-        )
         self.pace = WorkPace()
         self.records_queued = 0
         self.bytes_taken = 0
@@ -95,10 +92,7 @@ class Inlet:
         self._queue.append(record)
 
     def next(self) -> QueuedMessage | EpochEnd | Injected | None:
-        message = self._queue.popleft() if self._queue else None
-        if self.note is not None:
-            self.note(message)
-        return message
+        return self._queue.popleft() if self._queue else None
 
     @property
     def is_at_end(self) -> bool:

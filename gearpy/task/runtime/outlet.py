@@ -119,8 +119,6 @@ class Outlet:
         self.bytes_sent = 0
         self._probed = 0  # The link that the next probe begins with.
         self._travels: set[type] = set()  # Types of which a record could be sent.
-        #: Is told of all records that are put out.
-        self.note: Callable[[Sequence[Any], Sequence[int]], None] | None = None
 
     def open(self) -> None:
         for target in self._by_target:
@@ -148,8 +146,6 @@ class Outlet:
                             self._operator, error, record=value, event_time_ms=int(event_time_ms)
                         ) from error
                     self._travels.add(type(value))
-        if self.note is not None:
-            self.note(values, timestamps)
         sender = self._task_id.task_index
         parts = []
         for edge in self._edges:

@@ -6,16 +6,17 @@ from time import perf_counter_ns
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gearpy.core.epoch.recorded import RecordedName
 from gearpy.core.epoch.share import RecordingShare
 from gearpy.core.flow.alignment import EpochEnd
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MIN_MS, TaskId
-from gearpy.messages.data import DataMessage, LinkMessage, Unmanaged
+from gearpy.messages.data import Batch, DataMessage, LinkMessage, Unmanaged
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.runtime.digest import NO_DIGEST, OutputDigest
-from gearpy.task.runtime.inlet import Injected
+from gearpy.task.runtime.inlet import Injected, QueuedMessage
 from gearpy.wire.connection.frames import FrameDecoder, FrameLimits
 from gearpy.wire.link_codec import LinkCodec
 
@@ -104,47 +105,55 @@ class Recording(Struct, frozen=True, kw_only=True):
             raise ProtocolError(f"malformed recording of a task: {error}") from error
 
 
-class Recorder(Protocol):
-    """Hears from a runner the input and output of its task, on the thread of the task."""
+class TaskPorts(Struct, kw_only=True):
+    """Where the runner of a task takes messages and puts out records: a recorder goes between.
 
-    @property
-    def finished(self) -> list[Recording]:
-        """Recordings to store; emptied by the owner of the runner."""
-        ...
+    Attributes:
+        take: gives the next message, or end of an epoch.
+        put_out: sends a batch.
+        unsent: what the task has put out and ``flush`` is to send.
+        stored: tells the newest epoch that is known to be stored; 0: none.
+        busy_ns: tells for how long the task was busy.
+        recorded: recordings to store; emptied by the owner of the runner.
+    """
+
+    context: TaskContext
+    take: Callable[[], QueuedMessage | EpochEnd | Injected | None]
+    put_out: Callable[[Batch, int], None]
+    unsent: Sized
+    flush: Callable[[], None]
+    stored: Callable[[], int]
+    busy_ns: Callable[[], int]
+    recorded: list[Recording] = field(default_factory=list)
+
+    def listen(self, note: Callable[[Sequence[Any], Sequence[int]], None]) -> None:
+        """Have the records noted that are put out, or that sinks get, with their event times."""
+        put_out = self.put_out
+
+        def noted(batch: Batch, now_ms: int) -> None:
+            put_out(batch, now_ms)
+            note(batch.values, batch.timestamps)
+
+        self.put_out, self.context.shown = noted, note
+
+
+class Recorder(Protocol):
+    """Records what a task takes, on its thread; its runner does no more than to attach it."""
 
     @property
     def leads_here(self) -> bool:
         """Whether all is recorded that the task has taken since a stored epoch."""
         ...
 
-    @property
-    def wants_epoch(self) -> bool:
-        """Whether the epoch should end before its time."""
-        ...
-
-    def open(self, busy_ns: Callable[[], int], *, in_any_order: bool) -> None:
-        """Begin, before the first message.
-
-        Args:
-            busy_ns: tells for how long the task was busy.
-            in_any_order: records count as the same output in another order, too.
-        """
-        ...
-
-    def take(self, unsent: Sized, message: object) -> None:
-        """Note a message that is processed next, or the end of an epoch.
-
-        ``unsent`` has what the task has put out of the messages before and not sent yet.
-        """
-        ...
-
-    def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None: ...
-
-    def commit(self, epoch: int) -> None:
-        """Note that an epoch, and all before it, are stored."""
+    def attach(self) -> None:
+        """Go between the task and its messages, before the first one."""
         ...
 
     def fail(self, epoch: int, cause: str) -> None: ...
+
+
+#: From the first epoch of a task and its ports.
+MakeRecorder: TypeAlias = Callable[[int, TaskPorts], Recorder]
 
 
 class InputRecorder:
@@ -154,6 +163,7 @@ class InputRecorder:
 
     Args:
         epoch: the one that is open.
+        ports: those of the task.
         bytes_max: of the messages of one epoch; those behind are left out.
         every: of so many epochs one is recorded; 0: as many as cost little, see `RecordingShare`.
         wall_ms: wall time.
@@ -163,63 +173,57 @@ class InputRecorder:
     def __init__(
         self,
         epoch: int,
+        ports: TaskPorts,
         *,
         bytes_max: int,
         wall_ms: Callable[[], int],
         every: int = 1,
         clock_ns: Callable[[], int] = perf_counter_ns,
     ) -> None:
-        self.finished: list[Recording] = []  #: Emptied by the owner.
+        self._ports, self._take = ports, ports.take
         self._output = OutputDigest()
         self._wall_ms = wall_ms
         self._clock_ns = clock_ns
-        self._busy_ns: Callable[[], int] = lambda: 0
         self._bytes_max = bytes_max
         self._every = every
         self._share = None if every else RecordingShare(wall_ms())
         self._links: dict[int, tuple[int, bool]] = {}  # Watermarks, and whether they are idle.
         self._starts = True
-        self._stored = epoch - 1
-        self._since = epoch  # From this epoch on all are recorded.
+        self._epoch = self._since = epoch  # From the latter on all are recorded.
         self._begin(epoch)
 
     @property
-    def wants_epoch(self) -> bool:
-        return self._bytes > self._bytes_max // 2
-
-    @property
     def leads_here(self) -> bool:
-        return self._is_on and self._since <= self._stored + 1
+        return self._is_on and self._since <= max(self._ports.stored() + 1, self._epoch)
 
-    def open(self, busy_ns: Callable[[], int], *, in_any_order: bool) -> None:
-        self._busy_ns = busy_ns
-        self._output.in_any_order = in_any_order
+    def attach(self) -> None:
+        self._output.in_any_order = self._ports.context.in_any_order
+        self._ports.take = self._next
+        self._ports.listen(self._put_out)
 
-    def take(self, unsent: Sized, message: object) -> None:
+    def _next(self) -> QueuedMessage | EpochEnd | Injected | None:
+        message = self._take()
         if isinstance(message, EpochEnd):
+            self._ports.flush()  # Later output belongs to the next epoch.
             self._finish(message.epoch)
-            return
-        if not isinstance(message, DataMessage | Unmanaged | Injected):
-            return
-        if self._is_on:
-            began_ns = self._clock_ns()
-            self._close_entry(is_joined=len(unsent) > 0)
-            if not self._cut:
-                self._add(message)
-            self._cost_ns += self._clock_ns() - began_ns
-        if isinstance(message, DataMessage):
-            source = message.source.packed()
-            before_ms, _ = self._links.get(source, (MIN_MS, False))
-            self._links[source] = max(message.watermark_ms, before_ms), message.idle
+        elif isinstance(message, DataMessage | Unmanaged | Injected):
+            if self._is_on:
+                began_ns = self._clock_ns()
+                self._close_entry(is_joined=len(self._ports.unsent) > 0)
+                if not self._cut:
+                    self._add(message)
+                self._cost_ns += self._clock_ns() - began_ns
+            if isinstance(message, DataMessage):
+                source = message.source.packed()
+                before_ms, _ = self._links.get(source, (MIN_MS, False))
+                self._links[source] = max(message.watermark_ms, before_ms), message.idle
+        return message
 
-    def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
+    def _put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
         if self._is_on:
             began_ns = self._clock_ns()
             self._output.add(values, timestamps)
             self._cost_ns += self._clock_ns() - began_ns
-
-    def commit(self, epoch: int) -> None:
-        self._stored = max(self._stored, epoch)
 
     def fail(self, epoch: int, cause: str) -> None:
         self._finish(epoch, cause)
@@ -233,7 +237,8 @@ class InputRecorder:
         self._entries: list[RecordedEntry] = []
         self._open: _OpenEntry | None = None
         self._bytes = self._cost_ns = 0
-        self._began_ms, self._busy_before_ns = self._wall_ms(), self._busy_ns()
+        self._ports.context.wants_epoch = False
+        self._began_ms, self._busy_before_ns = self._wall_ms(), self._ports.busy_ns()
         if self._share is None:
             self._is_on = first % self._every == 0
         else:
@@ -259,11 +264,11 @@ class InputRecorder:
                 cut=self._cut,
                 failed=failed,
             )
-            self.finished.append(recording)
+            self._ports.recorded.append(recording)
             if self._share is not None:
                 self._share.on_recorded(
                     self._cost_ns,
-                    busy_ns=self._busy_ns() - self._busy_before_ns,
+                    busy_ns=self._ports.busy_ns() - self._busy_before_ns,
                     open_ms=self._wall_ms() - self._began_ms,
                 )
         self._starts = False
@@ -284,6 +289,7 @@ class InputRecorder:
             self._leave_out(f"{self._bytes_max} bytes were full")
             return
         self._bytes += len(body)
+        self._ports.context.wants_epoch = self._bytes > self._bytes_max // 2
         records = len(message.batch) if isinstance(message, DataMessage) else 1
         self._open = kind, self._wall_ms(), body, records
 
@@ -304,10 +310,8 @@ class InputRecorder:
             self._entries.append(entry)
 
 
-def recorder(
-    bytes_max: int, wall_ms: Callable[[], int], *, every: int = 1
-) -> Callable[[int], InputRecorder] | None:
-    """Return a maker of recorders, from the first epoch of a task; None with no room for one.
+def recorder(bytes_max: int, wall_ms: Callable[[], int], *, every: int = 1) -> MakeRecorder | None:
+    """Return a maker of recorders; None with no room for one.
 
     ``every`` is that of `InputRecorder`.
     """

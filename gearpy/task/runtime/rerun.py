@@ -1,8 +1,8 @@
 """Runs one task again: over what was recorded of its input, or over its source."""
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from gearpy.errors import ProtocolError
 from gearpy.ids import MIN_MS, SessionId, TaskId
@@ -44,31 +44,6 @@ class RerunClock:
         self._then_ms = max(self._then_ms, at_ms)
 
 
-class RerunOutput:
-    """Adds up the output of a task that runs again; the `Recorder` of its runner."""
-
-    wants_epoch = leads_here = False
-
-    def __init__(self) -> None:
-        self.output = OutputDigest()
-        self.finished: list[Recording] = []
-
-    def open(self, busy_ns: Callable[[], int], *, in_any_order: bool) -> None:
-        self.output.in_any_order = in_any_order
-
-    def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        self.output.add(values, timestamps)
-
-    def commit(self, epoch: int) -> None:
-        """Note nothing: no epoch is stored."""
-
-    def take(self, unsent: Sized, message: object) -> None:
-        """Note nothing: it is known."""
-
-    def fail(self, epoch: int, cause: str) -> None:
-        """Note nothing: who runs it is told."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputDifference:
     """The first message after which a task put out something else than then.
@@ -91,7 +66,8 @@ class Rerun:
     It is the runner of the task as it is made for an executor; only its clock is another one.
 
     Args:
-        runner: not opened yet, with the state that it goes on from, and with this output.
+        runner: not opened yet, with the state that it goes on from.
+        output: adds up what the task puts out.
         clock: the one that the runner was given.
         wait: lets what the task waits for go on; false when that has taken too long.
 
@@ -108,7 +84,7 @@ class Rerun:
         self,
         runner: TaskRunner,
         *,
-        output: RerunOutput,
+        output: OutputDigest,
         clock: RerunClock,
         wait: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -121,7 +97,7 @@ class Rerun:
         self._runner = runner
         self._clock = clock
         self._wait = wait
-        self._digest = output.output
+        self._digest = output
         self._seqs: dict[TaskId, int] = {}
         self._sent: dict[TaskId, int] = {}
         self._links: dict[int, LinkPlace] = {}
@@ -137,6 +113,8 @@ class Rerun:
             self._runner.receive(InitialAckRequest(_SESSION, source, info.task_id))
         self._runner.open(MIN_MS)
         if info.upstream:  # A source would read on and on.
+            self._digest.in_any_order = self._runner.context.in_any_order
+            self._runner.ports.listen(self._digest.add)
             self._settle()
 
     def run(self, recordings: Sequence[Recording]) -> None:

@@ -42,7 +42,7 @@ from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.inlet import Injected, Inlet
 from gearpy.task.runtime.metering import MeterSettings, TaskMeter
 from gearpy.task.runtime.outlet import Outlet, OutputLimits, Promises
-from gearpy.task.runtime.recording import Recorder
+from gearpy.task.runtime.recording import MakeRecorder, TaskPorts
 from gearpy.task.time.timers import TaskTimers, Wakes, earlier_of, is_due
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
 from gearpy.wire.values.payload import decode_batch, decode_value
@@ -98,7 +98,7 @@ class TaskRunner:
         on_error: OnError = "fail",
         coroutines: Coroutines = NO_COROUTINES,
         metering: MeterSettings | None = None,
-        recorder: Recorder | None = None,
+        recorder: MakeRecorder | None = None,
         probe: SourceProbe | None = None,
     ) -> None:
         self.info = info
@@ -106,8 +106,7 @@ class TaskRunner:
         self.snapshots: list[TaskSnapshot] = []  #: Its state when epochs have ended.
         self._make = make
         self._coroutines = coroutines
-        self._limits = limits
-        self._task_limits = task_limits
+        self._limits, self._task_limits = limits, task_limits
         self._turn_ms = turn_ms
         self._clock_ms = clock_ms
         self._inlet = Inlet(info.task_id, info.upstream, epoch, info.first_session)
@@ -120,7 +119,6 @@ class TaskRunner:
             epoch=epoch,
             operator=info.operator,
         )
-        self.recorder = recorder if info.upstream else None
         self._buffer: list[Message] = OrderedOutput(self._see_late) if info.ordered else []
         self._job: Job | None = None
         self._parked: Job | None = None  # Waits until the task has room.
@@ -129,15 +127,12 @@ class TaskRunner:
         self._produce_at_ms: int | None = None
         self._claimed_clock_ms = MIN_MS
         self._promises = Promises(self._outlet)
-        self._resume = resume
-        self._metering = metering
+        self._resume, self._metering = resume, metering
         self._meter: TaskMeter | None = None  # Made when it is open.
         self._cut = CutRequest(epoch)
         self._later = LaterOutput(task_limits.held_records_max)
         self._commits = CommitRequest()
-        self.committed = (
-            self._commits.answers
-        )  #: Epochs that it has committed; emptied by the owner.
+        self.committed = self._commits.answers  #: Epochs; emptied by the owner.
         self._copying: Iterator[bool] | None = None  # Copies the state of the last epoch, in steps.
         self._unfinished: TaskSnapshot | None = None  # Waits until they have copied all.
         self._is_to_be_whole = False  # The next snapshot.
@@ -151,6 +146,17 @@ class TaskRunner:
         self._rejects = Rejects(on_error, counters, str(info.task_id), epoch)
         self.context = self._make_context(wall_ms, counters)
         self.context.probe = probe
+        #: What goes between the task and its messages does so before the first one.
+        self.ports = TaskPorts(
+            context=self.context,
+            take=self._inlet.next,
+            put_out=self._outlet.emit,
+            unsent=self._buffer,
+            flush=self._flush,
+            stored=lambda: self._commits.newest,
+            busy_ns=lambda: 0 if self._meter is None else self._meter.busy_ns,
+        )
+        self.recorder = recorder(epoch, self.ports) if recorder and info.upstream else None
         self.task: Task | None = None
         self._feed: TaskFeed | None = None  # Made when it is open.
         self._origin = NOWHERE  # That of the records at hand.
@@ -211,13 +217,7 @@ class TaskRunner:
             self._inlet.hold_nothing_back()
             self.recorder = None  # It takes records of several epochs at a time.
         if self.recorder is not None:
-            self.recorder.open(
-                lambda: 0 if self._meter is None else self._meter.busy_ns,
-                in_any_order=self.context.in_any_order,
-            )
-            self._inlet.note = partial(self.recorder.take, self._buffer)
-            self.context.shown = self._outlet.note = self.recorder.put_out
-            self._commits.note = self.recorder.commit
+            self.recorder.attach()
         self._flush()
 
     def receive(self, message: LinkMessage) -> None:
@@ -354,7 +354,7 @@ class TaskRunner:
             consumers=() if task is None else tuple(task.consumers()),
             waits_for="" if task is None else task.waits_for,
             wants_epoch=(task is not None and task.epoch_fill > _FULL_SOON)
-            or (self.recorder is not None and self.recorder.wants_epoch),
+            or self.context.wants_epoch,
             halt=self._cut.halted(task, self._outlet.watermark_ms),
             untried=counters.untried,
         )
@@ -426,14 +426,12 @@ class TaskRunner:
         if has_room and (at_ms := self._timer_at_ms(now_ms)) is not None and at_ms <= now_ms:
             is_of_task = is_due(self._timers.due_ms, now_ms)
             return self._fire_timer() if is_of_task else self._fed.fire(self._keyed.due())
-        if self.recorder is not None and self._inlet.is_at_end:
-            self._flush()  # Later output belongs to the next epoch.
-        message = self._inlet.next()
+        message = self.ports.take()
         while message is not None:
             if (job := self._job_of(message)) is not None:
                 return job
             may_go_on = not self._may_wait or self._may_go_on()
-            message = self._inlet.next() if may_go_on else None
+            message = self.ports.take() if may_go_on else None
         if not has_room or not is_due(self._cut.read_at_ms(self._produce_at_ms), now_ms):
             return None
         if self.task.epoch_fill > _FULL:
@@ -676,7 +674,7 @@ class TaskRunner:
                 self._inlet.hold_back()
             return
         try:
-            self._outlet.emit(batch, now_ms)
+            self.ports.put_out(batch, now_ms)
             self.context.counters.records_out += len(batch.values)
         except USER_ERRORS as error:
             if not self._rejects.may_go_on:

@@ -17,7 +17,7 @@ from gearpy.task.api.snapshots import TaskResume
 from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.metering import MeterSettings
 from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
-from gearpy.task.runtime.recording import Recorder
+from gearpy.task.runtime.recording import MakeRecorder
 from gearpy.task.runtime.runner import TaskRunner
 from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
 
@@ -41,8 +41,7 @@ class RunnerFactory(Struct, frozen=True, kw_only=True):
     executor_id: ExecutorId = ExecutorId(0)
     coroutines: Coroutines = field(default_factory=CoroutineThread)
     metering: MeterSettings | None = None  #: None: tasks are not measured.
-    #: Makes what records the input of a task, from the first epoch; None: nothing is recorded.
-    recorder: Callable[[int], Recorder] | None = None
+    recorder: MakeRecorder | None = None  #: None: nothing is recorded.
     is_rerun: bool = False  #: Sinks show nothing: what runs has run before.
 
     def make(
@@ -105,7 +104,7 @@ class RunnerFactory(Struct, frozen=True, kw_only=True):
             on_error=self.on_error,
             coroutines=self.coroutines,
             metering=self.metering,
-            recorder=None if self.recorder is None else self.recorder(epoch),
+            recorder=self.recorder,
             probe=probe,
         )
 

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,8 +19,9 @@ from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.snapshots import TaskResume
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
+from gearpy.task.runtime.digest import OutputDigest
 from gearpy.task.runtime.recording import InputRecorder, Recording
-from gearpy.task.runtime.rerun import Rerun, RerunClock, RerunOutput
+from gearpy.task.runtime.rerun import Rerun, RerunClock
 from tests.task.aggregates.test_fold import COUNT
 from tests.task.build import Bench
 
@@ -50,8 +52,8 @@ def bench(
     clock_ns: Callable[[], int] = lambda: 0,
     **options: Any,
 ) -> Bench:
-    recorder = InputRecorder(
-        1, bytes_max=bytes_max, wall_ms=wall_ms, every=every, clock_ns=clock_ns
+    recorder = partial(
+        InputRecorder, bytes_max=bytes_max, wall_ms=wall_ms, every=every, clock_ns=clock_ns
     )
     return Bench(make, key=lambda n: n % 3, recorder=recorder, **options).open()
 
@@ -72,24 +74,21 @@ def again(
     resume: TaskResume | None = None,
     upstream: int = 1,
 ) -> Rerun:
-    output = RerunOutput()
     bench = Bench(
         make,
         key=lambda n: n % 3,
-        recorder=output,
         epoch=recordings[0].first,
         resume=resume,
         upstream=upstream,
     )
-    rerun = Rerun(bench.runner, output=output, clock=BenchClock(bench))
+    rerun = Rerun(bench.runner, output=OutputDigest(), clock=BenchClock(bench))
     rerun.open()
     rerun.run([Recording.decode(each.encode()) for each in recordings])
     return rerun
 
 
 def recorded(task: Bench) -> list[Recording]:
-    assert task.runner.recorder is not None
-    return task.runner.recorder.finished
+    return task.runner.ports.recorded
 
 
 STEPS = st.lists(
@@ -276,6 +275,21 @@ def test_it_raises_where_it_raised() -> None:
     assert (now.value.cause, now.value.record) == (then.value.cause, then.value.record)
 
 
+def test_a_start_that_raises_is_recorded() -> None:
+    def raises(context: TaskContext) -> Task:
+        raise ValueError("no such table")
+
+    recorder = partial(InputRecorder, bytes_max=100, wall_ms=lambda: 0)
+    task = Bench(raises, recorder=recorder)
+    with pytest.raises(OperatorError, match="no such table"):
+        task.open()
+    assert task.runner.recorder is not None
+    assert task.runner.recorder.leads_here
+    task.runner.recorder.fail(1, "no such table")
+    (recording,) = recorded(task)
+    assert (recording.starts, recording.entries, recording.failed) == (True, (), "no such table")
+
+
 def test_a_quarantined_record_is_given_again() -> None:
     task = bench(on_error="quarantine")
     task.send(1, 13)
@@ -324,7 +338,7 @@ def test_a_task_with_one_state_for_all_epochs_is_not_recorded() -> None:
         def process_message(self, state: Any, message: Any) -> None:
             state.update(message.timestamp, message.value)
 
-    recorder = InputRecorder(1, bytes_max=100, wall_ms=lambda: 0)
+    recorder = partial(InputRecorder, bytes_max=100, wall_ms=lambda: 0)
     assert Bench(Sum, recorder=recorder).open().runner.recorder is None
 
 
