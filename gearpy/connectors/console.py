@@ -22,7 +22,7 @@ def console(
 
     Without ``columns`` a text is printed as it is and anything else as ``str(record)``. With
     them, one header and then a table. A column shows the attribute, key or NamedTuple field of
-    its name; if a tuple has none of the names, its items in order. Start and end of a window
+    its name; of a tuple or list without names, the item at its place. Start and end of a window
     result are shown as times in UTC.
 
     Args:

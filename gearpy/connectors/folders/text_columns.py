@@ -53,7 +53,7 @@ class TextTable:
         return _GAP.join(aligned).rstrip()
 
     def _row(self, record: Any) -> list[Any]:
-        if isinstance(record, tuple | list) and not set(_names(record)) & set(self._fields):
+        if isinstance(record, tuple | list) and not _names(record):
             if len(record) < len(self._fields):
                 raise ConfigError(
                     f"{len(self._fields)} columns, but {len(record)} items in the record"

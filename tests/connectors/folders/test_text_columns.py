@@ -122,3 +122,11 @@ def test_a_record_is_a_line_below_one_header(rows: list[tuple[str, int]]) -> Non
     assert all(
         line.endswith(str(number)) for line, (_, number) in zip(lines[1:], rows, strict=True)
     )
+
+
+@pytest.mark.parametrize("columns", [["wrod"], {"word": "kee"}, ["key", "valeu"]])
+def test_a_name_that_is_no_field_of_a_tuple_with_names_is_refused(
+    columns: Sequence[str] | Mapping[str, str],
+) -> None:
+    with pytest.raises(OperatorError, match=r"no field '\w+' in the record, only: key, value, "):
+        a_table(columns).lines([WindowResult("to", 2, 0, 10_500)])
