@@ -339,7 +339,8 @@ class EpochStored(Struct, frozen=True, kw_only=True):
     ``snapshots`` are all files that a restart needs, also those that earlier epochs have stored.
     ``offsets`` are where the sources among the tasks had come to. ``has_missed_cut``: a source had
     passed the event time of the cut before it was told. ``has_more``: a task has taken records
-    whose results belong to a later epoch, such as those that wait for a call.
+    whose results belong to a later epoch, such as those that wait for a call. Of the time since
+    the epoch began to end, writing them took ``storing_ms``; None: it is not known.
     """
 
     executor_id: ExecutorId
@@ -349,6 +350,7 @@ class EpochStored(Struct, frozen=True, kw_only=True):
     offsets: tuple[TaskOffsets, ...] = ()
     has_missed_cut: bool = False
     has_more: bool = False
+    storing_ms: int | None = None
 
 
 class EpochUnstored(Struct, frozen=True, kw_only=True):

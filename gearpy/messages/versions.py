@@ -64,6 +64,7 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 ADDED: Final[dict[str, tuple[str, ...]]] = {
     "ApplicationProgress": ("last_failure",),
     "EpochList": ("next_to_end",),
+    "EpochStored": ("storing_ms",),
     "EpochUnstored": ("damaged",),
     "ErrorCard": ("is_away",),
     "GetEpochs": ("until",),

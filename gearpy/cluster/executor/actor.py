@@ -239,6 +239,7 @@ class ExecutorActor(Actor[_Message]):
                 self._runners.open_ahead,
                 prefix=settings.checkpoints_prefix,
                 recordings=self._recordings,
+                now_ms=self.context.now_ms,
             ),
             f"app{settings.app_id}-executor{settings.executor_id}-{settings.launch}-snapshots",
         )

@@ -227,6 +227,7 @@ class GroupEpochs:
                 ),
                 has_missed_cut=any(each.has_missed_cut for each in last.values()),
                 has_more=any(each.has_more for each in last.values()),
+                storing_ms=message.took_ms,
             )
         )
         self._store()

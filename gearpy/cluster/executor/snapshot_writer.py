@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gearpy.actor.api import Actor, Ref
+from gearpy.clocks import monotonic_ms
 from gearpy.cluster.executor.ahead import StateAhead
 from gearpy.errors import ConfigError, GearpyError, OperatorError, SnapshotDamaged, trouble_of
 from gearpy.ids import TaskId
@@ -93,12 +94,14 @@ class EpochSaved(Struct, frozen=True, kw_only=True):
 
     ``segments`` are those that tasks with another one in the changelog have now. With
     ``stands_alone`` a file before was damaged, and nothing of the chain is needed any more.
+    Encoding and storing took ``took_ms``.
     """
 
     job: StoreEpoch
     file: SnapshotFile
     segments: dict[TaskId, tuple[SnapshotFile, ...]] = field(default_factory=dict)
     stands_alone: bool = False
+    took_ms: int = 0
 
 
 class EpochFailed(Struct, frozen=True, kw_only=True):
@@ -148,7 +151,9 @@ class SnapshotWriter(Actor[WriterMessage]):
         *,
         prefix: str,
         recordings: deque[NamedRecording] | None = None,
+        now_ms: Callable[[], int] = monotonic_ms,
     ) -> None:
+        self._now_ms = now_ms
         self._owner = owner
         checkpoints.hold(prefix)
         self._checkpoints = HeldCheckpoints(checkpoints, prefix)
@@ -179,6 +184,7 @@ class SnapshotWriter(Actor[WriterMessage]):
             _log.warning("what a task took is not kept: %s", error)
 
     def _store(self, job: StoreEpoch) -> WriterAnswer:
+        began_ms = self._now_ms()
         try:
             with ExitStack() as stack:
                 parts = {part.task: part for part in job.parts()}
@@ -197,7 +203,13 @@ class SnapshotWriter(Actor[WriterMessage]):
                     each.task: store_segment(self._checkpoints, each, parts[each.task], chain=chain)
                     for each in job.segments
                 }
-            return EpochSaved(job=job, file=file, segments=segments, stands_alone=stands_alone)
+            return EpochSaved(
+                job=job,
+                file=file,
+                segments=segments,
+                stands_alone=stands_alone,
+                took_ms=self._now_ms() - began_ms,
+            )
         except OperatorError as error:
             return EpochFailed(job=job, reason=str(error), operator_error=error)
         except ConfigError as error:  # It would be refused again, whenever it is tried.

@@ -171,7 +171,11 @@ class EpochCoordinator:
         self._base = manifest.snapshots
         if now_ms - self._began_ms < self._timeout_ms:
             self._given_up = 0
-        self._go_on(self._pace.on_complete(began_ms=self._began_ms, now_ms=now_ms))
+        took_ms = now_ms - self._began_ms
+        storing_ms = max(took_ms if each.storing_ms is None else each.storing_ms for each in stored)
+        self._go_on(
+            self._pace.on_complete(began_ms=self._began_ms, now_ms=now_ms, storing_ms=storing_ms)
+        )
         return manifest
 
     def abort(self, now_ms: int) -> None:

@@ -11,7 +11,7 @@ _WHOLE: Final = 100  # Percent.
 
 
 class EpochPace:
-    """Decides when the next epoch may begin to end, from the time it took to store the last ones.
+    """Decides when the next epoch may begin to end, from what storing the last ones took.
 
     That is an interval after the one before, or later, so that epochs take at most so many percent
     of all time in the long run. Gearpump takes an interval, whatever storing costs.
@@ -23,18 +23,21 @@ class EpochPace:
         assert 1 <= max_overhead_percent <= _WHOLE, max_overhead_percent
         self._interval_ms = interval_ms
         self._max_overhead_percent = max_overhead_percent
-        self.last_took_ms = 0  #: The last epoch was stored in this time.
+        self.last_took_ms = 0  #: From the cut of the last epoch until it was stored.
         self._done_ms = 0  # When it was complete.
         self._owed_ms = 0  # Pauses that there have not been yet.
 
     def first_ms(self, now_ms: int) -> int:
         return now_ms + self._interval_ms
 
-    def on_complete(self, *, began_ms: int, now_ms: int) -> int:
-        """Note the duration of an epoch; return when the next one may begin to end."""
+    def on_complete(self, *, began_ms: int, now_ms: int, storing_ms: int) -> int:
+        """Note the duration of an epoch; return when the next one may begin to end.
+
+        An epoch waits for the records before it, too. That is no work: only storing counts.
+        """
         self.last_took_ms, percent = now_ms - began_ms, self._max_overhead_percent
-        paused_ms, self._done_ms = began_ms - self._done_ms, now_ms
-        asked_ms = -(-self.last_took_ms * (_WHOLE - percent) // percent)
+        paused_ms, self._done_ms = now_ms - storing_ms - self._done_ms, now_ms
+        asked_ms = -(-storing_ms * (_WHOLE - percent) // percent)
         self._owed_ms = max(0, self._owed_ms - paused_ms) + asked_ms
         return max(began_ms + self._interval_ms, now_ms + -(-self._owed_ms // _SPREAD))
 
