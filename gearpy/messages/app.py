@@ -400,11 +400,15 @@ class InjectRecord(Struct, frozen=True, kw_only=True):
 
 
 class RecordInjected(Struct, frozen=True, kw_only=True):
-    """The task gets the record of this number before the end of any epoch that begins later."""
+    """The task has taken the record of this number, in this epoch.
+
+    0, of an executor of before: it does before the end of any epoch that begins later.
+    """
 
     executor_id: ExecutorId
     attempt: int
     number: int
+    epoch: int = 0
 
 
 #: Why a task has failed.

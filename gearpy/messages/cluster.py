@@ -208,7 +208,8 @@ class ValueStored(Struct, frozen=True, kw_only=True):
 class Quarantine(Struct, frozen=True, kw_only=True):
     """Store a record that an operator could not take, durably.
 
-    Answered by `QuarantineStored` with its ``number``, which counts those of a ``launch``.
+    Answered by `QuarantineStored` with its ``number``, which counts those of a ``launch``. One
+    that the app master keeps itself has the time at which it was put aside, and its number counts.
     """
 
     app_id: AppId
@@ -218,6 +219,7 @@ class Quarantine(Struct, frozen=True, kw_only=True):
     value: bytes
     event_time_ms: int
     error: ErrorCard
+    at_ms: int = 0
 
 
 class QuarantineStored(Struct, frozen=True, kw_only=True):

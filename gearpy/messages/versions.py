@@ -72,6 +72,8 @@ ADDED: Final[dict[str, tuple[str, ...]]] = {
     "ProcessSample": ("unknown_messages",),
     "ProcessorSummary": ("birth_ms", "idle_tasks", "idle_ms"),
     "ProgramLoading": (),
+    "Quarantine": ("at_ms",),
+    "RecordInjected": ("epoch",),
     "RegisterWorker": ("version",),
     "RestartApplication": ("checkpoint_folder",),
     "SnapshotsDamaged": ("is_away",),

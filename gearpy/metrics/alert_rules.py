@@ -154,7 +154,7 @@ ALERT_RULES: Final = (
         for_s=0,
         says="{value} more in quarantine within 10 minutes",
         unit="count",
-        advice="'gear quarantine list' shows why; mend the program, then replay them",
+        advice="'gear quarantine list {app}' shows why; correct the program, then replay them",
         value="sum by (app) (increase(gearpy_quarantined_records_total[10m]))",
         text="User code of {{ $labels.app }} raises on records, which are put aside.",
     ),
@@ -197,7 +197,7 @@ def rule_file() -> str:
             f"        labels: {{severity: {_SEVERITIES[rule.level]}}}",
             "        annotations:",
             f"          summary: {json.dumps(rule.text)}",
-            f"          description: {json.dumps(rule.advice)}",
+            f"          description: {json.dumps(rule.advice.format(app='{{ $labels.app }}'))}",
         ]
     return "\n".join(lines) + "\n"
 

@@ -178,6 +178,10 @@ class MemoryCheckpoints(FolderCheckpoints):
         super().__init__(MemoryFolder())
 
 
+class RunCheckpoints(FolderCheckpoints):
+    """`Checkpoints` of one run, whose master ends with it: they keep what that would know."""
+
+
 def checkpoints_at(folder_or_url: str | Path) -> FolderCheckpoints:
     """Return the store in a folder, or at a URL that fsspec knows; warn of one without promises.
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final
 
 from gearpy.errors import SnapshotDamaged, StoreAway
-from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, StoredFile
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, RunCheckpoints, StoredFile
 
 _MARK: Final = "coordinator/mark"
 _TEXT: Final = b"While this file is missing, gearpy takes this checkpoint folder for absent.\n"
@@ -57,6 +57,10 @@ class HeldCheckpoints:
     @property
     def is_in_memory(self) -> bool:
         return isinstance(self._store, MemoryCheckpoints)
+
+    @property
+    def outlive_master(self) -> bool:
+        return isinstance(self._store, RunCheckpoints)
 
     @property
     def place(self) -> str:

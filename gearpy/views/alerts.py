@@ -190,7 +190,7 @@ class _Machine:
                 rule=self.rule.name,
                 level=self.rule.level,
                 since_ms=self._since_ms,
-                text=said(self.rule, measured),
+                text=said(self.rule, measured, view.name),
             )
             return None if was_firing else "firing"
         if self.alert is None:
@@ -291,13 +291,14 @@ def _change(state: Literal["firing", "resolved"], view: AppView, alert: FiringAl
     )
 
 
-def said(rule: AlertRule, measured: Measured) -> str:
+def said(rule: AlertRule, measured: Measured, name: str) -> str:
     value = {
         "seconds": text.duration(round(measured.value * 1000)),
         "share": text.share(measured.value),
         "count": text.count(measured.value),
     }[rule.unit]
-    return f"{rule.says.format(where=measured.where, value=value)}: {rule.advice}"
+    advice = rule.advice.format(app=name)
+    return f"{rule.says.format(where=measured.where, value=value)}: {advice}"
 
 
 def rules_of(thresholds: Mapping[str, float], *, off: Iterable[str] = ()) -> tuple[AlertRule, ...]:

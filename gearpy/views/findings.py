@@ -434,5 +434,5 @@ def _counted(summary: ApplicationSummary) -> Iterator[Headline]:
         yield Headline(
             level="info",
             text=f"{text.plural(records, 'record')} in quarantine",
-            advice=f"'gear quarantine list {summary.app_id}' shows why",
+            advice=f"'gear quarantine list {summary.name}' shows why",
         )

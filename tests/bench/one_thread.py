@@ -236,6 +236,9 @@ class OneThread:
     ) -> None:
         self._failed.append(f"task {task_id}: {card.cause}")
 
+    def on_record_injected(self, task_id: TaskId, number: int, epoch: int) -> None:
+        raise NotImplementedError("nothing is injected")
+
     def on_task_recorded(self, task_id: TaskId, recording: Recording) -> None:
         raise NotImplementedError("nothing is recorded")
 

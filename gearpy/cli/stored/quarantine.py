@@ -1,48 +1,121 @@
 """``gear quarantine ...``: lists, shows and replays records that were put aside."""
 
 import base64
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, TypeAlias
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import AppRef, Given, argument, asking
+from gearpy.cli.terminal.options import Given, argument, asking, option
 from gearpy.cli.terminal.output import card_lines, print_json, print_lines, table
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.embedded.run_folder import run_folder_of
+from gearpy.cluster.embedded.run_quarantine import StoredQuarantine
+from gearpy.errors import ConfigError
 from gearpy.ids import AppId
-from gearpy.messages.client import ListQuarantined
+from gearpy.messages.client import ListQuarantined, QuarantinedList, QuarantinedRecord
 from gearpy.views import text
 
 commands = group(
     "Records that an operator raised on, put aside (application.on-error = quarantine)."
 )
 
-_Numbers: TypeAlias = Annotated[
-    list[int] | None, argument(metavar="[NUMBER]...", help="Of the list; default: all.")
+_Run: TypeAlias = Annotated[
+    str | None,
+    option(
+        "--run",
+        metavar="NAME",
+        help="In place of ID: a run of 'gear run --resume NAME', or the folder that a run without "
+        "a name has left.",
+    ),
 ]
+_Ref: TypeAlias = Annotated[
+    str | None,
+    argument(metavar="[ID]", help="Number or name of the application in 'gear app list'."),
+]
+_Words: TypeAlias = Annotated[
+    list[str] | None,
+    argument(
+        metavar="[ID] [NUMBER]...",
+        help="Number or name of the application, and numbers of the list; default: all. With "
+        "--run numbers alone.",
+    ),
+]
+_RUN: AppId = AppId(1)  #: The application of a run.
+
+
+class _Asked(Struct, frozen=True):
+    """An application of a cluster, or a run that does not run."""
+
+    app_id: AppId
+    whose: str
+    source: ClusterClient | StoredQuarantine
+
+    def listed(self) -> QuarantinedList:
+        if isinstance(self.source, ClusterClient):
+            return self.source.ask(ListQuarantined(app_id=self.app_id))
+        records = tuple(each.record for each in self.source.records())
+        return QuarantinedList(app_id=self.app_id, records=records)
+
+    def chosen(self, numbers: Sequence[int]) -> list[QuarantinedRecord]:
+        """Return records with their values, and why they were put aside."""
+        source = self.source
+        if not isinstance(source, ClusterClient):
+            return [each.record for each in source.chosen(numbers)]
+        wanted = numbers or [each.number for each in self.listed().records]
+        # One at a time: one answer need not hold them all.
+        return [
+            each
+            for number in wanted
+            for each in source.ask(ListQuarantined(app_id=self.app_id, numbers=(number,))).records
+        ]
+
+
+@contextmanager
+def _asked(given: Given, ref: str | None, run: str | None) -> Iterator[_Asked]:
+    if run is not None:
+        path = run_folder_of(run, given.config().checkpoint.runs_folder)
+        yield _Asked(_RUN, f"run {run}", StoredQuarantine(path, run))
+        return
+    if ref is None:
+        raise ConfigError("whose records: name an application, or a run with --run NAME")
+    with given.client() as client:
+        app_id = client.find(ref)
+        yield _Asked(app_id, f"application {app_id}", client)
+
+
+def _split(words: list[str] | None, run: str | None) -> tuple[str | None, list[int]]:
+    """Return the application, if it is to be one, and the numbers behind it."""
+    found = [*(words or ())]
+    ref = found.pop(0) if found and run is None else None
+    if wrong := [each for each in found if not (each.isascii() and each.isdigit())]:
+        raise ConfigError(f"{wrong[0]!r} is no number of a record: see 'gear quarantine list'")
+    return ref, [int(each) for each in found]
 
 
 @commands.command("list", epilog=HELP)
 @asking
-def list_(given: Given, ref: AppRef) -> None:
-    """List the records of an application that were put aside, the oldest first."""
-    with given.client() as client:
-        app_id = client.find(ref)
-        listed = client.ask(ListQuarantined(app_id=app_id))
+def list_(given: Given, ref: _Ref = None, *, run: _Run = None) -> None:
+    """List the records that were put aside, the oldest first."""
+    with _asked(given, ref, run) as asked:
+        listed = asked.listed()
     if given.as_json:
         records = [to_builtins(each) for each in listed.records]
         for each in records:
             del each["value"]
             del each["error"]["traceback"]
-        print_json({"app_id": app_id, "total": listed.total or len(records), "records": records})
+        total = listed.total or len(records)
+        print_json({"app_id": asked.app_id, "total": total, "records": records})
         return
     if not listed.records:
-        print(_none(app_id))
+        print(f"{asked.whose} has no record in quarantine")
         return
     columns = ("#number", "put aside", "operator", "event time", "record", "error")
-    title = f"records of application {app_id} in quarantine"
     table(
-        title,
+        f"records of {asked.whose} in quarantine",
         columns,
         [
             [
@@ -62,23 +135,15 @@ def list_(given: Given, ref: AppRef) -> None:
 
 @commands.command(epilog=HELP)
 @asking
-def show(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
+def show(given: Given, words: _Words = None, *, run: _Run = None) -> None:
     """Show records with why they were put aside, and the traceback."""
-    with given.client() as client:
-        app_id = client.find(ref)
-        wanted = numbers or [
-            each.number for each in client.ask(ListQuarantined(app_id=app_id)).records
-        ]
-        # One at a time: one answer need not hold them all.
-        found = [
-            each
-            for number in wanted
-            for each in client.ask(ListQuarantined(app_id=app_id, numbers=(number,))).records
-        ]
+    ref, numbers = _split(words, run)
+    with _asked(given, ref, run) as asked:
+        found = asked.chosen(numbers)
     if given.as_json:
         print_json(
             {
-                "app_id": app_id,
+                "app_id": asked.app_id,
                 "records": [
                     {**to_builtins(each), "value": base64.b64encode(each.value).decode()}
                     for each in found
@@ -87,13 +152,14 @@ def show(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
         )
         return
     if not found:
-        print(_none(app_id))
+        print(f"{asked.whose} has no record in quarantine")
     for number, record in enumerate(found):
         if number:
             print()
-        again = text.run_again(app_id, record.error, record=record.number)
+        is_of_cluster = isinstance(asked.source, ClusterClient)
+        again = text.run_again(asked.app_id, record.error, record=record.number)
         print_lines([f"record {record.number}, put aside {text.moment(record.at_ms)}"])
-        card = card_lines(record.error, verbose=True, again=again)
+        card = card_lines(record.error, verbose=True, again=again if is_of_cluster else "")
         print_lines(f"  {line}" for line in card)
         size = text.plural(len(record.value), "byte")
         print_lines([f"  value: {size}; with --json in base64"])
@@ -101,18 +167,23 @@ def show(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
 
 @commands.command(epilog=HELP)
 @asking
-def replay(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
-    """Give records back to their operators; one that fails again is put aside again."""
-    with given.client() as client:
-        app_id = client.find(ref)
-        replayed = client.replay_quarantined(app_id, numbers or ())
+def replay(given: Given, words: _Words = None, *, run: _Run = None) -> None:
+    """Give records back to their operators; one that fails again is put aside again.
+
+    Those of a run that has ended are given back when it is resumed, once.
+    """
+    ref, numbers = _split(words, run)
+    with _asked(given, ref, run) as asked:
+        source = asked.source
+        if isinstance(source, ClusterClient):
+            replayed = [*source.replay_quarantined(asked.app_id, numbers)]
+            told = "given back to the operators"
+        else:
+            replayed = source.want(numbers)
+            told = f"given back by the next 'gear run --resume {run}'"
     if given.as_json:
-        print_json({"app_id": app_id, "replayed": [each.number for each in replayed]})
+        print_json({"app_id": asked.app_id, "replayed": [each.number for each in replayed]})
         return
     listed = ", ".join(str(each.number) for each in replayed)
     number = text.plural(len(replayed), "record")
-    print(f"application {app_id}: {number} given back to the operators: {listed or 'none'}")
-
-
-def _none(app_id: AppId) -> str:
-    return f"application {app_id} has no record in quarantine"
+    print(f"{asked.whose}: {number} {told}: {listed or 'none'}")

@@ -59,6 +59,7 @@ from gearpy.messages.app import (
     RecordInjected,
     RecordQuarantined,
     RegisterExecutor,
+    StartAllTasks,
 )
 from gearpy.messages.client import (
     Accepted,
@@ -205,7 +206,12 @@ class AppMasterActor(Actor[_Message]):
         self._metrics: AppMetrics | None = None
         self._replays = AppReplays(launch.app_id, self._executors.tell, self._master.tell)
         records_max = config.application.quarantine_max_records
-        self._quarantine = AppQuarantine(launch.app_id, launch.launch, records_max)
+        self._quarantine = AppQuarantine(
+            launch.app_id,
+            launch.launch,
+            records_max,
+            wall_ms=self._wall_ms if self._checkpoints.keep_quarantine else None,
+        )
         self._has_run = False  # The application was active before.
         self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
 
@@ -283,6 +289,10 @@ class AppMasterActor(Actor[_Message]):
         if found is None:
             return
         self._launch = replace(self._launch, config=dict(found.config))
+        kept = self._checkpoints.quarantine.read()
+        for each in self._quarantine.begin(kept):
+            self._master.tell(each)
+        self._replays.want(kept)
         self._run(found)
 
     def _run(self, found: FoundEpochs, *, after: ApplicationCore | None = None) -> None:
@@ -498,6 +508,9 @@ class AppMasterActor(Actor[_Message]):
             epoch = 0 if newest is None else newest.epoch
             self._quarantine.on_begin(message.region, message.attempt, epoch)
             message = self._checkpoints.with_partitions(message)
+        elif isinstance(message, StartAllTasks):
+            assert self._core is not None, "it has decided so"
+            self._replays.on_start(self._core, command.executor_id, message.attempt)
         self._executors.tell(command.executor_id, message)
 
     def _on_superseded(self, error: LogSuperseded) -> None:
@@ -518,15 +531,20 @@ class AppMasterActor(Actor[_Message]):
     def _store(self, command: StoreManifest) -> None:
         """Add epochs to the coordinator log in one go; if that fails, it is decided again."""
         manifests = (command.manifest, *command.also)
+        quarantined = self._quarantine.of_epochs(manifests)
+        keeps = self._checkpoints.keep_quarantine
         try:
             self._checkpoints.store(
                 *manifests,
                 versions=self._versions.tried(command.untried) if command.ends_trial else (),
+                quarantined=quarantined,
+                given_back=self._replays.in_epochs(manifests) if keeps else (),
             )
         except LogBroken as error:
             self._status.on_store(error)
             return
         self._status.on_store(None)
+        self._quarantine.on_kept(quarantined)
         for each in manifests:
             assert self._core is not None
             region = self._core.regions[each.region]

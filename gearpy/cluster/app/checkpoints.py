@@ -11,6 +11,7 @@ from gearpy.cluster.app.config import inherited, of_submission
 from gearpy.cluster.checkpoints.changing import drop_expired
 from gearpy.cluster.checkpoints.migration import check_moves, migrate
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
+from gearpy.core.coordinator.quarantine import KeptQuarantine
 from gearpy.core.coordinator.savepoints import DrainView, Savepoint, check_savepoint
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.core.coordinator.views import (
@@ -32,6 +33,7 @@ from gearpy.core.master.checkpoint_names import ALLOW_DROP, RESTART, ResumePoint
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
+from gearpy.messages.client import QuarantinedRecord
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
 from gearpy.storage.held import HeldCheckpoints
@@ -272,11 +274,17 @@ class AppCheckpoints:
         )
         return replace(launch, tasks=tasks)
 
-    def store(self, *manifests: Manifest, versions: Iterable[ProgramVersion] = ()) -> None:
+    def store(
+        self,
+        *manifests: Manifest,
+        versions: Iterable[ProgramVersion] = (),
+        quarantined: Iterable[QuarantinedRecord] = (),
+        given_back: Iterable[int] = (),
+    ) -> None:
         """Add complete epochs, all or none; called again for one, it settles if that is there.
 
         Epochs that were retired before leave the log with it. ``versions`` have their new states
-        together with these epochs.
+        together with these epochs, and records come into quarantine, or leave it.
 
         Raises:
             LogBroken: it may or may not be there; call it again.
@@ -289,6 +297,8 @@ class AppCheckpoints:
                 *(message for each in new for message in view.messages_for(each, each.offsets)),
                 *(drop for each in self._retired for drop in view.drop_messages(*each)),
                 *(self.versions.write(each) for each in versions),
+                *(self.quarantine.write(each) for each in quarantined),
+                *self.quarantine.drop(given_back),
             ]
         )
         regions = {region for region, _ in self._retired}
@@ -413,6 +423,14 @@ class AppCheckpoints:
     @property
     def are_in_memory(self) -> bool:
         return self._checkpoints.is_in_memory
+
+    @property
+    def keep_quarantine(self) -> bool:
+        return self._checkpoints.outlive_master
+
+    @property
+    def quarantine(self) -> KeptQuarantine:
+        return KeptQuarantine(self._opened.state)
 
     @property
     def drain(self) -> DrainView:

@@ -1,7 +1,7 @@
 """The records of one application that go into quarantine, and those that are given back."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.regions.region import Region
 from gearpy.core.app.replays import GivenBack
+from gearpy.core.coordinator.quarantine import KeptRecord
+from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import AppId, ExecutorId, TaskId
 from gearpy.messages.app import InjectRecord, RecordInjected, RecordQuarantined
 from gearpy.messages.client import QuarantinedRecord, ReplayQuarantined
@@ -23,18 +25,38 @@ class AppQuarantine:
     """Numbers records, and keeps them until the master has stored them.
 
     What a region has put aside since the epoch that it goes back to comes again, and is there.
+
+    Args:
+        wall_ms: of an application that keeps its quarantine itself, together with its epochs, as
+            its master ends with it.
     """
 
-    def __init__(self, app_id: AppId, launch: int, records_max: int) -> None:
+    def __init__(
+        self,
+        app_id: AppId,
+        launch: int,
+        records_max: int,
+        *,
+        wall_ms: Callable[[], int] | None = None,
+    ) -> None:
         self._app_id = app_id
         self._launch = launch
         self._records_max = records_max
-        self._count = 0
+        self._wall_ms = wall_ms
+        self._count = self._number = 0
         self._unstored: dict[int, Quarantine] = {}
-        #: By region: what was put aside in epochs that may not be complete, and what comes again.
-        self._open = defaultdict[int, list[tuple[int, _Key]]](list)
-        self._again = defaultdict[int, Counter[_Key]](Counter)
+        self._unkept: dict[int, QuarantinedRecord] = {}
+        #: By region: what was put aside in epochs that may not be complete, and what comes again,
+        #: each with its numbers.
+        self._open = defaultdict[int, list[tuple[int, _Key, int]]](list)
+        self._again = defaultdict[int, dict[_Key, list[int]]](dict)
         self._attempts: dict[int, int] = {}
+
+    def begin(self, kept: Iterable[KeptRecord]) -> list[Quarantine]:
+        """Go on from the records that are kept; return them for a master that has none of them."""
+        told = [self._message(each.record) for each in kept]
+        self._number = max([self._number, *(each.number for each in told)])
+        return told
 
     @property
     def unstored(self) -> list[Quarantine]:
@@ -44,8 +66,9 @@ class AppQuarantine:
         """Note that an attempt goes on from the end of an epoch; told again, nothing changes."""
         if self._attempts.get(region) != attempt:
             self._attempts[region] = attempt
-            lost = [key for each, key in self._open.pop(region, ()) if each > epoch]
-            self._again[region].update(lost)
+            for each, key, number in self._open.pop(region, ()):
+                if each > epoch:
+                    self._again[region].setdefault(key, []).append(number)
 
     def add(self, message: RecordQuarantined, region: int) -> Quarantine | ErrorCard | None:
         """Return the record for the master to store, or the cause of the application's failure.
@@ -54,37 +77,67 @@ class AppQuarantine:
         """
         error = message.error
         key = (error.task, message.value, error.cause)
-        self._open[region].append((error.epoch, key))
-        if self._again[region][key]:
-            self._again[region][key] -= 1
+        if numbers := self._again[region].get(key):
+            self._open[region].append((error.epoch, key, numbers.pop(0)))
             return None
         self._count += 1
+        self._number += 1
+        self._open[region].append((error.epoch, key, self._number))
         if self._count > self._records_max:
             cause = (
                 f"more than {self._records_max} records were put into quarantine, the last one "
                 f"because of: {message.error.cause}"
             )
             return replace(message.error, cause=cause)
-        record = self._unstored[self._count] = Quarantine(
-            app_id=self._app_id,
-            launch=self._launch,
-            number=self._count,
+        record = QuarantinedRecord(
+            number=self._number,
             processor_id=message.processor_id,
             value=message.value,
             event_time_ms=message.event_time_ms,
             error=message.error,
+            at_ms=self._wall_ms() if self._wall_ms else 0,
         )
-        return record
+        if self._wall_ms:
+            self._unkept[self._number] = record
+        told = self._unstored[self._number] = self._message(record)
+        return told
 
     def on_stored(self, number: int) -> None:
         self._unstored.pop(number, None)
+
+    def of_epochs(self, manifests: Iterable[Manifest]) -> list[QuarantinedRecord]:
+        """Return the records of epochs that are not kept yet; `on_kept` tells that they are."""
+        epochs = {each.region: each.epoch for each in manifests}
+        return [
+            self._unkept[number]
+            for region, epoch in epochs.items()
+            for each, _, number in self._open[region]
+            if each <= epoch and number in self._unkept
+        ]
+
+    def on_kept(self, records: Iterable[QuarantinedRecord]) -> None:
+        for each in records:
+            self._unkept.pop(each.number, None)
+
+    def _message(self, record: QuarantinedRecord) -> Quarantine:
+        return Quarantine(
+            app_id=self._app_id,
+            launch=self._launch,
+            number=record.number,
+            processor_id=record.processor_id,
+            value=record.value,
+            event_time_ms=record.event_time_ms,
+            error=record.error,
+            at_ms=record.at_ms,
+        )
 
 
 class AppReplays:
     """Gives records back to tasks, and once more after a restart that they would not survive.
 
     The master has a record until an epoch has it: if this app master is lost before, it can be
-    given back once more.
+    given back once more. Of a run that keeps its quarantine itself a record leaves the log
+    together with the first epoch that has it: neither lost nor twice.
     """
 
     def __init__(
@@ -111,30 +164,47 @@ class AppReplays:
             given.append(record)
         return tuple(given)
 
+    def want(self, kept: Iterable[KeptRecord]) -> None:
+        """Give records back that were asked for while nothing ran, as the first of their tasks."""
+        for each in kept:
+            if each.is_wanted:
+                self._replays.begin(each.record, task_of(each.record.error.task), 0)
+
     def on_taken(self, core: ApplicationCore, message: RecordInjected) -> None:
         region = core.regions.in_attempt(message.attempt)
         if region is not None:
-            next_to_end = region.epochs.next_to_end
-            self._replays.on_taken(message.number, message.attempt, next_to_end)
+            epoch = message.epoch or region.epochs.next_to_end
+            self._replays.on_taken(message.number, message.attempt, epoch)
+
+    def on_start(self, core: ApplicationCore, executor_id: ExecutorId, attempt: int) -> None:
+        """Give tasks that are about to start what no epoch has, before all other records."""
+        if (region := core.regions.in_attempt(attempt)) is None:
+            return
+        for task in self._replays.tasks():
+            if region.placement.get(task) == executor_id:
+                self._next(region, task, attempt)
 
     def on_tick(self, core: ApplicationCore) -> None:
         """Give records again where a region has gone back to an epoch without them.
 
         The master is told of those that an epoch has.
         """
-        done: tuple[int, ...] = ()
         for task in self._replays.tasks():
-            if (region := core.regions.of_task(task)) is None:
-                continue
-            running = region.attempt if core.takes_records(task) else None
-            unstored = region.history.unstored
-            stored = [each for each in region.history.manifests if each is not unstored]
-            newest = (stored[-1].attempt, stored[-1].epoch) if stored else (0, 0)
-            news = self._replays.next_steps(task, running, newest)
-            for record in news.again:
-                self._inject(region, task, record)
-            done += news.done
-        self._forget(done)
+            if (region := core.regions.of_task(task)) is not None:
+                self._next(region, task, region.attempt if core.takes_records(task) else None)
+
+    def in_epochs(self, manifests: Sequence[Manifest]) -> list[int]:
+        """Return the numbers of the records that these epochs are the first to have."""
+        return self._replays.in_epochs({each.attempt: each.epoch for each in manifests})
+
+    def _next(self, region: Region, task: TaskId, running: int | None) -> None:
+        unstored = region.history.unstored
+        stored = [each for each in region.history.manifests if each is not unstored]
+        newest = (stored[-1].attempt, stored[-1].epoch) if stored else (0, 0)
+        news = self._replays.next_steps(task, running, newest)
+        for record in news.again:
+            self._inject(region, task, record)
+        self._forget(news.done)
 
     def on_end(self, core: ApplicationCore | None) -> None:
         if core is not None:

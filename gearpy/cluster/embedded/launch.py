@@ -10,6 +10,7 @@ from msgspec import Struct
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.run_folder import RunFolder, new_run
+from gearpy.cluster.embedded.run_quarantine import OwnQuarantine, tell_quarantine
 from gearpy.cluster.embedded.source_warnings import show_source_warnings
 from gearpy.config.schema import Config
 from gearpy.messages.summaries import ApplicationSummary
@@ -40,10 +41,12 @@ def launched(
     config: Config,
     say: Callable[[str], None],
     checkpoint: str | Path | None = None,
+    is_look: bool = False,
 ) -> Iterator[EmbeddedRun]:
     """Start an application; at the end of the context it is cut short if it runs.
 
-    The context may be left by another thread than the one that has entered it.
+    The context may be left by another thread than the one that has entered it. Of a mere look
+    nothing is kept.
     """
     show_source_warnings()
     if checkpoint is None:
@@ -51,7 +54,14 @@ def launched(
             run = new_run()
             cluster.note_pending(run, application)
             with cluster.submitted(application, executors=executors, checkpoints=run) as running:
-                yield EmbeddedRun(running=running)
+                if is_look:
+                    yield EmbeddedRun(running=running)
+                    return
+                aside = OwnQuarantine(running, config.checkpoint.runs_folder)
+                try:
+                    yield EmbeddedRun(running=running, on_progress=aside.on_progress)
+                finally:
+                    aside.end(say)
         return
     with RunFolder(checkpoint, application) as folder:
         if (finished := folder.finished) is not None:
@@ -70,4 +80,7 @@ def launched(
                 launches=folder.launches,
             ) as running,
         ):
-            yield EmbeddedRun(running=running, on_progress=folder.on_progress)
+            try:
+                yield EmbeddedRun(running=running, on_progress=folder.on_progress)
+            finally:
+                tell_quarantine(folder.path, config.checkpoint.runs_folder, say)

@@ -192,7 +192,7 @@ def run_for_a_look(
     application: StreamApplication, *, is_enough: Callable[[], bool], timeout_s: float | None
 ) -> ApplicationSummary:
     config = load(defaults=EMBEDDED)
-    with launched(application, executors=1, config=config, say=lambda _: None) as run:
+    with launched(application, executors=1, config=config, say=lambda _: None, is_look=True) as run:
         running = run.running
         assert running is not None, "without a folder nothing has finished before"
 

@@ -1,6 +1,7 @@
 """The folder of a run that can be resumed."""
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from random import SystemRandom
@@ -10,20 +11,25 @@ import msgspec
 
 from gearpy.clocks import wall_ms
 from gearpy.cluster.app.checkpoints import dag_version, is_same_program
+from gearpy.core.coordinator.quarantine import KeptQuarantine
 from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.difference import graph_difference
 from gearpy.core.master.checkpoint_names import new_cluster_id, prefix_of
 from gearpy.errors import ConfigError, StoreAway
 from gearpy.ids import AppId
+from gearpy.messages.client import QuarantinedRecord
 from gearpy.messages.summaries import ApplicationSummary
-from gearpy.storage.checkpoints import Checkpoints, FolderCheckpoints, checkpoints_at
+from gearpy.storage.checkpoints import Checkpoints, RunCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import newest_launch, read_log
 from gearpy.storage.folder.api import TEMPORARY, Folder
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.application import StreamApplication
 
-_NOTE: Final = "run.json"
-_STORE: Final = "checkpoints"
+#: The files of a run in its folder.
+NOTE: Final = "run.json"
+STORE: Final = "checkpoints"
+#: The records in quarantine of a run that has finished, or has no name; one a line.
+RECORDS: Final = "quarantine.jsonl"
 _VERSION: Final = 1
 #: A run has one application.
 _APP: Final = AppId(1)
@@ -50,6 +56,33 @@ def run_folder_of(name: str, runs_folder: str) -> Path:
     if os.sep in name or name in {".", ".."}:
         return Path(name).expanduser()
     return Path(runs_folder).expanduser() / name
+
+
+def encode_records(records: Iterable[QuarantinedRecord]) -> bytes:
+    return b"".join(msgspec.json.encode(each) + b"\n" for each in records)
+
+
+def read_note(disk: LocalFolder) -> _Note | None:
+    """Return what is known of the run in a folder; None if there is none."""
+    if (data := disk.read(NOTE)) is None:
+        return None
+    place = disk.location(NOTE)
+    try:
+        note = msgspec.json.decode(data, type=_Note)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{place} is damaged: {error}") from error
+    if note.version != _VERSION:
+        raise ConfigError(
+            f"{place} has version {note.version}, this gearpy knows {_VERSION}: resume the run "
+            "with the gearpy that began it"
+        )
+    return note
+
+
+def run_name_of(path: Path, runs_folder: str) -> str:
+    """Return what a user calls the run in a folder: its name, or else the path."""
+    is_named = path.parent == Path(runs_folder).expanduser().resolve()
+    return path.name if is_named else str(path)
 
 
 class RunFolder:
@@ -106,6 +139,12 @@ class RunFolder:
         return newest_launch(self._store, self.prefix)
 
     @property
+    def quarantined(self) -> list[QuarantinedRecord]:
+        """The records that were put aside in complete epochs, of a run that has not finished."""
+        kept = KeptQuarantine(read_log(self._store, self.prefix).state).read()
+        return [each.record for each in kept]
+
+    @property
     def finished(self) -> ApplicationSummary | None:
         if not self._note.finished_ms:
             return None
@@ -133,11 +172,15 @@ class RunFolder:
         if not self._note.finished_ms:
             self._write(msgspec.structs.replace(self._note, finished_ms=wall_ms()))
 
+    def keep(self, records: Iterable[QuarantinedRecord]) -> None:
+        """Keep the records in quarantine of a run that finishes."""
+        self._disk.put(RECORDS, encode_records(records))
+
     # --------------------------------------------------------------------------------------
 
     def _read(self) -> _Note | None:
         names = [name for name in self._disk.names() if not name.endswith(TEMPORARY)]
-        if _NOTE not in names:
+        if NOTE not in names:
             others = [*names, *(each.name for each in self.path.iterdir() if each.is_dir())]
             if others:
                 raise ConfigError(
@@ -145,24 +188,15 @@ class RunFolder:
                     "that does not exist"
                 )
             return None
-        try:
-            note = msgspec.json.decode(self._disk.read(_NOTE) or b"", type=_Note)
-        except msgspec.DecodeError as error:
-            raise ConfigError(f"{self.path / _NOTE} is damaged: {error}") from error
-        if note.version != _VERSION:
-            raise ConfigError(
-                f"{self.path / _NOTE} has version {note.version}, this gearpy knows {_VERSION}: "
-                "resume the run with the gearpy that began it"
-            )
-        return note
+        return read_note(self._disk)
 
     def _write(self, note: _Note) -> None:
-        if self._disk.look(_NOTE) is None:
+        if self._disk.look(NOTE) is None:
             raise StoreAway(f"{self.path} is not the folder of this run any more")
         self._put(note)
 
     def _put(self, note: _Note) -> None:
-        self._disk.put(_NOTE, msgspec.json.format(msgspec.json.encode(note)))
+        self._disk.put(NOTE, msgspec.json.format(msgspec.json.encode(note)))
         self._note = note
 
     def _check(self) -> None:
@@ -174,10 +208,10 @@ class RunFolder:
             )
         if note.finished_ms:
             return
-        self._store = checkpoints_at(self.path / _STORE)
+        self._store = checkpoints_at(self.path / STORE)
         if note.has_stored and not self.launches:
             raise ConfigError(
-                f"{self.path / _STORE} is empty, but the run had stored something there: is it "
+                f"{self.path / STORE} is empty, but the run had stored something there: is it "
                 "mounted? To begin anew, remove the folder, or take another name"
             )
         known = DagVersions(read_log(self._store, self.prefix).state).read()
@@ -190,7 +224,7 @@ class RunFolder:
             )
 
 
-class _RunCheckpoints(FolderCheckpoints):
+class _RunCheckpoints(RunCheckpoints):
     """The checkpoint store of a run; that it has finished is noted before all is removed."""
 
     def __init__(self, run: RunFolder, folder: Folder) -> None:
@@ -198,5 +232,7 @@ class _RunCheckpoints(FolderCheckpoints):
         self._run = run
 
     def drop_all(self, prefix: str) -> None:
+        if kept := self._run.quarantined:
+            self._run.keep(kept)
         self._run.on_finished()
         super().drop_all(prefix)

@@ -143,6 +143,12 @@ class _Quarantined(Struct, frozen=True):
     error: ErrorCard
 
 
+class _Injected(Struct, frozen=True):
+    attempt: int
+    number: int
+    epoch: int
+
+
 class _LinkLost(Struct, frozen=True):
     address: str
     reason: str
@@ -163,7 +169,7 @@ class _Recorded(Struct, frozen=True):
 
 
 _TaskNews: TypeAlias = (
-    _Started | _Failed | _Stopped | _Snapshot | _Committed | _Quarantined | _Recorded
+    _Started | _Failed | _Stopped | _Snapshot | _Committed | _Quarantined | _Injected | _Recorded
 )
 _Tick: TypeAlias = _ReportTick | _MetricsTick
 _Message: TypeAlias = (
@@ -314,8 +320,8 @@ class ExecutorActor(Actor[_Message]):
                     self._check_turns()
             case _LinkLost():
                 self._on_link_lost(message)
-            case _Quarantined():
-                self._on_quarantined(message)
+            case _Quarantined() | _Injected():
+                self._on_record(message)
             case _Snapshot() | _Committed():
                 self._on_epoch_of_task(message)
             case _Recorded():
@@ -576,10 +582,21 @@ class ExecutorActor(Actor[_Message]):
                 )
             )
 
-    def _on_quarantined(self, message: _Quarantined) -> None:
+    def _on_record(self, message: _Quarantined | _Injected) -> None:
+        executor_id = self._settings.executor_id
+        if isinstance(message, _Injected):
+            self._tell(
+                RecordInjected(
+                    executor_id=executor_id,
+                    attempt=message.attempt,
+                    number=message.number,
+                    epoch=message.epoch,
+                )
+            )
+            return
         self._tell(
             RecordQuarantined(
-                executor_id=self._settings.executor_id,
+                executor_id=executor_id,
                 processor_id=message.task_id.processor,
                 value=message.value,
                 event_time_ms=message.event_time_ms,
@@ -591,14 +608,7 @@ class ExecutorActor(Actor[_Message]):
         group = self._group_of(message.attempt)
         ref = group.tasks.get(message.task_id) if group is not None else None
         if ref is not None:
-            ref.tell(InjectMessage(message.value, message.event_time_ms))
-            self._tell(
-                RecordInjected(
-                    executor_id=self._settings.executor_id,
-                    attempt=message.attempt,
-                    number=message.number,
-                )
-            )
+            ref.tell(InjectMessage(message.value, message.event_time_ms, message.number))
 
     # -- epochs ----------------------------------------------------------------------------
 
@@ -733,6 +743,9 @@ class _News:
         self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
     ) -> None:
         self._executor.tell(_Quarantined(task_id, value, event_time_ms, card))
+
+    def on_record_injected(self, task_id: TaskId, number: int, epoch: int) -> None:
+        self._executor.tell(_Injected(self._attempt, number, epoch))
 
     def on_task_recorded(self, task_id: TaskId, recording: Recording) -> None:
         self._executor.tell(_Recorded(self._attempt, task_id, recording))

@@ -592,7 +592,8 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 value=message.value,
                 event_time_ms=message.event_time_ms,
                 error=message.error,
-                at_ms=self.context.wall_ms(),
+                at_ms=message.at_ms or self.context.wall_ms(),
+                number=message.number if message.at_ms else 0,
             )
         )
         self._outbox.tell(path, QuarantineStored(app_id=app_id, number=message.number))

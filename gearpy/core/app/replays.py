@@ -1,5 +1,6 @@
 """Records of the quarantine that were given back to tasks, until an epoch has them for good."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,10 +49,18 @@ class GivenBack:
         self._given[record.number] = _Given(record, task, attempt)
         return True
 
-    def on_taken(self, number: int, attempt: int, next_to_end: int) -> None:
+    def on_taken(self, number: int, attempt: int, epoch: int) -> None:
         given = self._given.get(number)
         if given is not None and given.attempt == attempt:
-            given.from_epoch = next_to_end
+            given.from_epoch = epoch
+
+    def in_epochs(self, ended: Mapping[int, int]) -> list[int]:
+        """Return the records that the epochs of these attempts have."""
+        return [
+            number
+            for number, each in self._given.items()
+            if each.from_epoch is not None and each.from_epoch <= ended.get(each.attempt, 0)
+        ]
 
     def tasks(self) -> frozenset[TaskId]:
         return frozenset(each.task for each in self._given.values())

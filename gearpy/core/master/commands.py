@@ -64,7 +64,7 @@ class StoreValue(Struct, frozen=True, kw_only=True):
 
 
 class AddQuarantined(Struct, frozen=True, kw_only=True):
-    """Put a record aside; its number is the result."""
+    """Put a record aside; its number is the result. ``number`` 0: the next one."""
 
     app_id: AppId
     processor_id: int
@@ -72,6 +72,7 @@ class AddQuarantined(Struct, frozen=True, kw_only=True):
     event_time_ms: int
     error: ErrorCard
     at_ms: int
+    number: int = 0
 
 
 class RemoveQuarantined(Struct, frozen=True, kw_only=True):

@@ -176,8 +176,8 @@ class MasterState:
         if not self.is_living(command.app_id):
             return None
         application = self._applications[command.app_id]
-        number = application.next_quarantined
-        application.next_quarantined += 1
+        number = command.number or application.next_quarantined
+        application.next_quarantined = max(application.next_quarantined, number + 1)
         application.quarantined[number] = QuarantinedRecord(
             number=number,
             processor_id=command.processor_id,

@@ -70,6 +70,7 @@ class Rejects:
         epoch: int = 0,
     ) -> None:
         self.records: list[RejectedRecord] = []
+        self.injected: list[tuple[int, int]] = []  #: Records that came back: number and epoch.
         self.epoch = epoch  #: Of the records that the task takes now.
         self._counters = counters or TaskCounters()
         self._policy = policy

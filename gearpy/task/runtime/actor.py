@@ -76,6 +76,7 @@ class InjectMessage(Struct, frozen=True):
 
     value: bytes
     event_time_ms: int
+    number: int = 0
 
 
 class _Turn(Struct, frozen=True):
@@ -121,6 +122,10 @@ class TaskEvents(Protocol):
         self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
     ) -> None:
         """User code raised on a record; `InjectMessage` gives it to the task once more."""
+        ...
+
+    def on_record_injected(self, task_id: TaskId, number: int, epoch: int) -> None:
+        """The task has taken the record of an `InjectMessage`, in this epoch."""
         ...
 
     def on_task_recorded(self, task_id: TaskId, recording: Recording) -> None:
@@ -208,14 +213,18 @@ class TaskActor(BatchActor[TaskMessage]):
                     except CannotTravel as error:
                         self._runner.on_unsent(error)
                 if self._runner.snapshots or self._runner.rejected or self._runner.committed:
-                    for snapshot in self._runner.snapshots:
-                        self._events.on_task_snapshot(self._task_id, snapshot)
-                    for epoch in self._runner.committed:
-                        self._events.on_task_committed(self._task_id, epoch)
+                    # Records before snapshots: an epoch that is stored has all of its own.
                     for record in self._runner.rejected:
                         self._events.on_record_quarantined(
                             self._task_id, record.value, record.event_time_ms, record.error
                         )
+                    for number, epoch in self._runner.injected:
+                        self._events.on_record_injected(self._task_id, number, epoch)
+                    self._runner.injected.clear()
+                    for snapshot in self._runner.snapshots:
+                        self._events.on_task_snapshot(self._task_id, snapshot)
+                    for epoch in self._runner.committed:
+                        self._events.on_task_committed(self._task_id, epoch)
                     self._runner.snapshots.clear()
                     self._runner.committed.clear()
                     self._runner.rejected.clear()
@@ -277,7 +286,7 @@ class TaskActor(BatchActor[TaskMessage]):
         elif isinstance(message, TellAgain):
             self._runner.tell_again()
         elif isinstance(message, InjectMessage):
-            self._runner.inject(message.value, message.event_time_ms)
+            self._runner.inject(message.value, message.event_time_ms, message.number)
         elif isinstance(message, _Turn):
             self._turn_queued = False
 

@@ -25,10 +25,14 @@ QueuedMessage: TypeAlias = DataMessage | InitialAckRequest | AckRequest | Latenc
 
 
 class Injected(Struct, frozen=True):
-    """A record given by hand: its value, encoded, and its event time."""
+    """A record given by hand: its value, encoded, and its event time.
+
+    ``number``: of those whose epoch is to be told; 0 of others.
+    """
 
     value: bytes
     event_time_ms: int
+    number: int = 0
 
 
 class Inlet:

@@ -248,8 +248,8 @@ class TaskRunner:
     def commit(self, epoch: int) -> None:
         self._commits.ask(epoch)
 
-    def inject(self, value: bytes, event_time_ms: int) -> None:
-        self._inlet.inject(Injected(value, event_time_ms))
+    def inject(self, value: bytes, event_time_ms: int, number: int = 0) -> None:
+        self._inlet.inject(Injected(value, event_time_ms, number))
 
     def turn(self) -> int | None:
         self.context.metrics.enter()
@@ -383,6 +383,10 @@ class TaskRunner:
         return self._outlet.epoch
 
     @property
+    def injected(self) -> list[tuple[int, int]]:
+        return self._rejects.injected
+
+    @property
     def rejected(self) -> list[RejectedRecord]:
         return self._rejects.records
 
@@ -505,7 +509,7 @@ class TaskRunner:
     def _enter_epoch(self, epoch: int) -> None:
         if self.context.epoch != epoch:
             self._flush()
-            self.context.epoch = epoch
+            self.context.epoch = self._rejects.epoch = epoch
 
     def _enter(self, origin: Origin) -> None:
         if origin is not self._origin:
@@ -550,6 +554,8 @@ class TaskRunner:
         yield from self._fed.put_out(self.task.on_unmanaged(message.value), "on_unmanaged")
 
     def _take_injected(self, record: Injected) -> Job:
+        if record.number:
+            self._rejects.injected.append((record.number, self.epoch))
         try:
             value = decode_value(record.value)
         except ProtocolError as error:

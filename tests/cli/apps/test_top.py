@@ -49,7 +49,7 @@ def test_in_a_terminal_it_goes_on_until_q(gear: Gear) -> None:
     try:
         _read_until(master, "now by flow")
         gear.cluster.detail = replace(gear.cluster.detail, why=())
-        _read_until(master, "gear quarantine list 2")
+        _read_until(master, "gear quarantine list shop")
         os.write(master, b"s")
         _read_until(master, "now by rate")
         os.write(master, b"q")

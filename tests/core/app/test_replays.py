@@ -24,7 +24,7 @@ def test_a_record_is_done_when_an_epoch_has_it() -> None:
     assert replays.begin(a_record(7), TASK, 3)
     assert not replays.begin(a_record(7), TASK, 3)
     assert replays.next_steps(TASK, 3, (3, 100)) == ReplayNews()  # Nobody has it yet.
-    replays.on_taken(7, 3, next_to_end=12)
+    replays.on_taken(7, 3, epoch=12)
 
     assert replays.next_steps(TASK, 3, (3, 11)) == ReplayNews()
     assert replays.next_steps(OTHER, 3, (3, 12)) == ReplayNews()
@@ -38,20 +38,20 @@ def test_a_record_is_given_again_to_an_attempt_that_has_gone_back_before_it() ->
     """Once, when all of its tasks run; what the attempt before says of it does not count."""
     replays = GivenBack()
     replays.begin(a_record(7), TASK, 3)
-    replays.on_taken(7, 3, next_to_end=12)
+    replays.on_taken(7, 3, epoch=12)
 
     assert replays.next_steps(TASK, None, (3, 11)) == ReplayNews()
     assert replays.next_steps(TASK, 4, (3, 11)) == ReplayNews(again=(a_record(7),))
     assert replays.next_steps(TASK, 4, (3, 11)) == ReplayNews()
-    replays.on_taken(7, 3, next_to_end=13)
+    replays.on_taken(7, 3, epoch=13)
     assert replays.next_steps(TASK, 4, (4, 13)) == ReplayNews()
-    replays.on_taken(7, 4, next_to_end=14)
+    replays.on_taken(7, 4, epoch=14)
     assert replays.next_steps(TASK, 4, (4, 14)) == ReplayNews(done=(7,))
 
 
 def test_a_record_that_an_epoch_has_is_not_given_to_the_next_attempt() -> None:
     replays = GivenBack()
     replays.begin(a_record(7), TASK, 3)
-    replays.on_taken(7, 3, next_to_end=12)
+    replays.on_taken(7, 3, epoch=12)
 
     assert replays.next_steps(TASK, 4, (3, 12)) == ReplayNews(done=(7,))

@@ -45,6 +45,8 @@ class Events:
     committed: list[tuple[TaskId, int]] = field(default_factory=list)
     quarantined: list[tuple[TaskId, bytes, int, ErrorCard]] = field(default_factory=list)
 
+    injected: list[tuple[TaskId, int, int]] = field(default_factory=list)
+
     def on_task_started(self, task_id: TaskId) -> None:
         self.said.append("started")
 
@@ -64,6 +66,9 @@ class Events:
 
     def on_task_recorded(self, task_id: TaskId, recording: Recording) -> None:
         raise AssertionError(f"nothing is recorded of {task_id}: {recording}")
+
+    def on_record_injected(self, task_id: TaskId, number: int, epoch: int) -> None:
+        self.injected.append((task_id, number, epoch))
 
     def on_record_quarantined(
         self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
