@@ -75,7 +75,7 @@ from gearpy.core.gearpump.window_state import Interval as Interval
 from gearpy.core.gearpump.window_state import Window as Window
 from gearpy.core.gearpump.window_state import WindowState as WindowState
 from gearpy.core.window import aggregates
-from gearpy.core.window.aggregates import Aggregate as Aggregate
+from gearpy.core.window.accumulators import Aggregate as Aggregate
 from gearpy.core.window.trigger import after_count as after_count
 from gearpy.core.window.trigger import after_watermark as after_watermark
 from gearpy.core.window.trigger import all_of as all_of

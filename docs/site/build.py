@@ -50,7 +50,7 @@ REFERENCE: Final[Mapping[str, Sequence[str]]] = {
     "Programs and runs": ["gearpy.dsl.application", "gearpy.cluster", "gearpy.config"],
     "Streams": ["gearpy.dsl.streams", "gearpy.task.api.window_result", "gearpy.task.api.sides"],
     "Windows and triggers": ["gearpy.core.window.windows", "gearpy.core.window.trigger"],
-    "Aggregates": ["gearpy.core.window.aggregates"],
+    "Aggregates": ["gearpy.core.window.aggregates", "gearpy.core.window.accumulators"],
     "Sources and sinks": ["gearpy.connectors"],
     "Tasks and state": ["gearpy.task.api", "gearpy.state", "gearpy.messages", "gearpy.wire"],
     "Graphs": ["gearpy.core.dag", "gearpy.core.flow", "gearpy.core.gearpump"],

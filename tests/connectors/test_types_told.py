@@ -40,7 +40,7 @@ FULL: Final = {
     "s": "a",
 }
 ROWS: Final[list[dict[str, Any]]] = [{"at": 0, **EMPTY}, {"at": 5000, **FULL}]
-AGGREGATES: Final[dict[str, tuple[gp.agg.Aggregate, pa.DataType, Any]]] = {
+AGGREGATES: Final[dict[str, tuple[gp.Aggregate, pa.DataType, Any]]] = {
     "n": (gp.agg.count(), pa.int64(), 1),
     "total": (gp.agg.sum("i"), pa.int64(), 2**53 + 1),
     "fractions": (gp.agg.sum("f"), pa.float64(), 1.5),
@@ -54,6 +54,18 @@ AGGREGATES: Final[dict[str, tuple[gp.agg.Aggregate, pa.DataType, Any]]] = {
     "top": (gp.agg.top(2, "d"), pa.list_(MONEY), [FULL["d"]]),
     "different": (gp.agg.distinct("s"), pa.int64(), 1),
     "any": (gp.agg.any("i"), pa.bool_(), True),
+    "median": (gp.agg.median("f"), pa.float64(), 1.5),
+    "tail": (gp.agg.quantile([0.5, 0.9], "f"), pa.list_(pa.float64()), [1.5, 1.5]),
+    "mode": (gp.agg.mode("s"), pa.string(), "a"),
+    "best": (gp.agg.arg_max("s", by="i"), pa.string(), "a"),
+    "decayed": (gp.agg.ewma("f", half_life="5s"), pa.float64(), 1.5),
+    "about": (gp.agg.approx_distinct("s"), pa.int64(), 1),
+    "frequent": (
+        gp.agg.heavy_hitters(2, "s"),
+        pa.list_(pa.struct({"value": pa.string(), "count": pa.int64()})),
+        [{"value": "a", "count": 1}],
+    ),
+    "where": (gp.agg.count(where="i"), pa.int64(), 1),
 }
 SINKS: Final[dict[str, Callable[[Path], gp.Sink[Any]]]] = {
     "parquet": gp.parquet_folder,

@@ -81,7 +81,23 @@ def _stddev(values: _Timed) -> Any:
     return None if variance is None else math.sqrt(variance)
 
 
-#: By the name of the function in ``gp.agg``; `top` is of two.
+def _median(values: _Timed) -> Any:
+    numbers = sorted(_numbers(values)) + [math.nan] * (len(_known(values)) - len(_numbers(values)))
+    if not numbers:
+        return None
+    low, high = numbers[(len(numbers) - 1) // 2], numbers[len(numbers) // 2]
+    return float(low) if low == high else low + (high - low) / 2
+
+
+def _counts(values: _Timed) -> list[tuple[Any, int]]:
+    numbers = _numbers(values)
+    pairs = sorted((-numbers.count(each), each) for each in set(numbers))
+    nans = len(_known(values)) - len(numbers)
+    pairs += [(-nans, math.nan)] if nans else []
+    return [(each, -count) for count, each in sorted(pairs, key=lambda pair: pair[0])]
+
+
+#: By the name of the function in ``gp.agg``; `top` and `heavy_hitters` are of two.
 AGGREGATES: Final[dict[str, Callable[[_Timed], Any]]] = {
     "count": _count,
     "sum": _sum,
@@ -95,6 +111,13 @@ AGGREGATES: Final[dict[str, Callable[[_Timed], Any]]] = {
     "top": _top,
     "variance": _variance,
     "stddev": _stddev,
+    "median": _median,
+    "mode": lambda values: _counts(values)[0][0] if _known(values) else None,
+    "heavy_hitters": lambda values: [
+        {"value": value, "count": count} for value, count in _counts(values)[:2]
+    ],
+    "approx_distinct": _distinct,
+    "count_if": lambda values: sum(map(bool, _known(values))),
     "any": lambda values: any(_known(values)),
     "all": lambda values: all(_known(values)),
 }

@@ -10,6 +10,7 @@ from gearpy.columns.row_schema import row_schema_of
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window import trigger
 from gearpy.core.window import windows as window
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.dsl.streams.keyed import KeyedStream
 from gearpy.dsl.streams.stream import Stream
 from gearpy.dsl.streams.windowed import WindowedStream
@@ -220,12 +221,14 @@ def _repeat(condition: Condition) -> trigger.Repeat:
             return trigger.all_of(*map(_repeat, rest))
 
 
-def _aggregate(kind: str, of: str | None) -> agg.Aggregate:
+def _aggregate(kind: str, of: str | None) -> Aggregate:
     if kind == "count":
         return agg.count()
     if kind == "top":
         return agg.top(2, of)
-    make: Callable[[Any], agg.Aggregate] = getattr(agg, kind)
+    if kind == "heavy_hitters":
+        return agg.heavy_hitters(2, of)
+    make: Callable[[Any], Aggregate] = getattr(agg, kind)
     return make(of)
 
 

@@ -132,7 +132,14 @@ def test_python_does_what_sql_cannot(spark: "SparkSession") -> None:
     sales = _read(app).filter(lambda sale: sale["price"] is not None)
     by_shop = sales.key_by(lambda sale: (sale["shop"], sale["paid"]))
     by_shop.window(gp.session("700ms")).aggregate(
-        first=gp.agg.first("price"), last=gp.agg.last("at"), top=gp.agg.top(2, "price")
+        first=gp.agg.first("price"),
+        last=gp.agg.last("at"),
+        top=gp.agg.top(2, "price"),
+        tail=gp.agg.quantile([0.5, 0.95], "price"),
+        about=gp.agg.approx_distinct("at"),
+        usual=gp.agg.mode("price"),
+        best=gp.agg.arg_max("at", by="price"),
+        paid=gp.agg.sum("price", where="paid"),
     ).write(gp.to_list([]))
     by_shop.window(gp.sliding("10s", "4s")).reduce(
         lambda a, b: max(a, b, key=lambda sale: (sale["at"], sale["price"]))

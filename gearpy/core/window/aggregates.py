@@ -1,124 +1,140 @@
-"""Aggregates of many records: count, sum, min, max, mean and so on; users know it as ``gp.agg``.
+"""Aggregates of many records: count, sum, quantiles and so on; users know it as ``gp.agg``.
 
-An aggregate makes an accumulator, adds values to it one by one, and makes the result of it. Two
-accumulators can be merged, so that parts of a stream may be aggregated apart. All of it is pure,
-but for accumulators that grow (lists and sets): the caller of add or merge hands them over.
+``of`` is what of a record: the name of a field, a function of the record, or nothing for the record
+itself. ``where`` names a field, or is a function of the record: only records count for which it is
+true. The rest is not even asked for the value.
 
 None is no value: all but `count` leave it out, and the result of no value is None, except where
-there is an obvious one. NaN is a value: a sum with it is NaN. `min`, `max` and `top` prefer any
-number to it, `distinct` takes all NaN for one.
+there is an obvious one. NaN is a value: a sum with it is NaN. `min`, `max`, `top`, `arg_min` and
+`arg_max` prefer any number to it, `distinct` takes all NaN for one, and to `quantile` it is greater
+than all numbers.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from decimal import Context, Decimal
-from fractions import Fraction
-from numbers import Integral, Number, Rational, Real
+import builtins
+from collections.abc import Callable, Sequence
+from functools import partial
 from reprlib import repr as short_repr
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NoReturn
 
 from gearpy.core.base.copies import own
-from gearpy.core.base.fields import NAN, Field, value_getter
-from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, one_if_key
+from gearpy.core.base.fields import Field, value_getter
+from gearpy.core.base.one_key import one_if_key, one_key
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.window.accumulators import (
+    TOP_MAX,
+    Aggregate,
+    Best,
+    Decayed,
+    Kind,
+    Spread,
+    Taking,
+    Top,
+    add_count,
+    add_to_mean,
+    add_to_set,
+    add_up,
+    append,
+    bits_of,
+    both,
+    decayed_mean,
+    earliest,
+    either,
+    extend,
+    greatest,
+    itself,
+    latest,
+    least,
+    mean_of,
+    merge_counts,
+    merge_means,
+    nothing,
+    one_more,
+    one_more_if,
+    plus,
+    second,
+    true,
+)
+from gearpy.core.window.sketches import (
+    Quantiles,
+    add_different,
+    add_frequent,
+    add_number,
+    count_different,
+    merge_different,
+    merge_frequent,
+    merge_quantiles,
+    most_frequent,
+)
+from gearpy.core.window.sketches import quantile as quantile_of
 from gearpy.errors import ConfigError
 
 __all__ = [
-    "TOP_MAX",
-    "Aggregate",
-    "Kind",
-    "add_up",
     "all",
     "any",
-    "check_aggregates",
+    "approx_distinct",
+    "arg_max",
+    "arg_min",
     "collect",
     "count",
+    "count_if",
     "custom",
     "distinct",
+    "ewma",
     "first",
+    "heavy_hitters",
     "last",
     "max",
     "mean",
+    "median",
     "min",
+    "mode",
+    "quantile",
     "stddev",
     "sum",
     "top",
     "variance",
 ]
 
-Kind: TypeAlias = Literal[
-    "count",
-    "sum",
-    "min",
-    "max",
-    "mean",
-    "first",
-    "last",
-    "collect",
-    "distinct",
-    "top",
-    "variance",
-    "stddev",
-    "any",
-    "all",
-    "custom",
-]
-
-#: How many values `top` keeps at most: it looks for a place among them for each value.
-TOP_MAX: Final = 10_000
-
-#: Decimals are added up exactly as long as a sum has no more digits than this.
-_EXACT: Final = Context(prec=200)
+#: Names in other libraries, and those of them here.
+_ELSEWHERE: Final = {
+    "quantile": "percentile percentile_cont quantile_cont approx_quantile approx_percentile",
+    "distinct": "nunique n_unique count_distinct unique",
+    "approx_distinct": "approx_count_distinct approx_n_unique approx_unique hll uniq",
+    "arg_max": "argmax max_by",
+    "arg_min": "argmin min_by",
+    "mean": "avg average",
+    "stddev": "std stdev stddev_samp",
+    "variance": "var var_samp",
+    "collect": "list collect_list array_agg",
+    "heavy_hitters": "most_common top_k topk approx_top_k approx_top_count",
+    "ewma": "ema ewm ewm_mean",
+    "count_if": "countif count_where",
+    "any": "some bool_or",
+    "all": "every bool_and",
+}
+#: Values are counted, beyond some number of different ones, for so many of them at least.
+_CAPACITY: Final = 1000
+_MEDIAN: Final = 0.5
 
 
-#: A float holds each whole number up to this.
-_WHOLE_MAX: Final = 1 << 53
-_INT_AND_FLOAT: Final = frozenset({int, float})
+def __dir__() -> list[str]:
+    return list(__all__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate:
-    """One way to turn many values into one.
+def __getattr__(name: str) -> NoReturn:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
 
-    Attributes:
-        kind: the name of its operation; a stage may have a quicker way for it.
-        of: the value of a record: the name of a field, a function, or None for the record.
-        create: makes the accumulator of no values; plain data.
-        add: takes a value in, and returns the accumulator. It may change and return the one it
-            was given. `first` and `last` take pairs of event time and value.
-        merge: joins two accumulators; the values of the second came later. May change the first.
-            None: there is no way.
-        result: makes the result of an accumulator, which goes on; they share nothing.
-        option: of `top` how many, of `variance` and `stddev` the degrees of freedom taken off.
-        gives_own: results share no record with the accumulator either, nor does ``add`` change it.
-    """
-
-    kind: Kind
-    of: Field = None
-    create: Callable[[], Any]
-    add: Callable[[Any, Any], Any]
-    merge: Callable[[Any, Any], Any] | None
-    result: Callable[[Any], Any]
-    option: int = 0
-    gives_own: bool = False
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether it takes pairs of event time and value."""
-        return self.kind in {"first", "last"}
-
-    def __str__(self) -> str:
-        """Return the text of a plan."""
-        name = getattr(self.of, "__name__", "function") if callable(self.of) else self.of
-        shown = [str(self.option)] if self.kind == "top" else []
-        return f"{self.kind}({', '.join([*shown, *([name] if name else [])])})"
+    known = {other: own for own, others in _ELSEWHERE.items() for other in others.split()}
+    nearest = known.get(name) or next(iter(get_close_matches(name, __all__, n=1)), "")
+    if name[:1] == "p" and name[1:].isdecimal():
+        nearest = f"quantile(0.{name[1:]}, ...)"
+    there = f"did you mean {nearest}?" if nearest else f"there are {', '.join(__all__)}"
+    hint = "" if name.startswith("_") else f": {there}"
+    # With an object of its own the error gets no second advice from Python.
+    raise AttributeError(f"gearpy.agg has no aggregate {name!r}{hint}", name=name, obj=None)
 
 
-# -- what users call -------------------------------------------------------------------------
-
-
-def count() -> Aggregate:
+def count(*, where: Field = None) -> Aggregate:
     """Count the records.
 
     Example:
@@ -126,97 +142,277 @@ def count() -> Aggregate:
         >>> total.result(total.add(total.create(), "a record"))
         1
     """
-    return Aggregate(kind="count", create=int, add=_one_more, merge=_plus, result=itself)
+    if where is not None:
+        return count_if(where)
+    return Aggregate(kind="count", create=int, add=one_more, merge=plus, result=itself)
 
 
-def sum(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.sum``
+def count_if(of: Field) -> Aggregate:
+    """Count the records of which a field or a function is true; the same as ``count(where=of)``.
+
+    Example:
+        >>> large = count_if(lambda price: price > 10)
+        >>> large.result(large.add(large.create(), True))
+        1
+    """
+    return _aggregate("count_if", of, None, int, one_more_if, plus)
+
+
+def sum(of: Field = None, *, where: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.sum``
     """Add up numbers or durations. Whole numbers and decimals are exact, whatever their size."""
-    return _aggregate("sum", of, _nothing, add_up, add_up)
+    return _aggregate("sum", of, where, nothing, add_up, add_up)
 
 
-def min(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.min``
+def min(of: Field = None, *, where: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.min``
     """Find the least value."""
-    return _aggregate("min", of, _nothing, _least, _least)
+    return _aggregate("min", of, where, nothing, least, least)
 
 
-def max(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.max``
+def max(of: Field = None, *, where: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.max``
     """Find the greatest value."""
-    return _aggregate("max", of, _nothing, _greatest, _greatest)
+    return _aggregate("max", of, where, nothing, greatest, greatest)
 
 
-def mean(of: Field = None) -> Aggregate:
+def mean(of: Field = None, *, where: Field = None) -> Aggregate:
     """Find the mean of numbers or durations: their exact sum by their number."""
-    return _aggregate("mean", of, _nothing, _add_to_mean, _merge_means, _mean)
+    return _aggregate("mean", of, where, nothing, add_to_mean, merge_means, mean_of)
 
 
-def first(of: Field = None) -> Aggregate:
-    """Find the value with the earliest event time; of several the one that came first."""
-    return _aggregate("first", of, _nothing, _earliest, _earliest, _second)
+def median(of: Field = None, *, where: Field = None) -> Aggregate:
+    """Find the middle of numbers, the same as ``quantile(0.5, of)``.
+
+    Example:
+        >>> middle = median()
+        >>> kept = middle.create()
+        >>> for number in (3, 1, 10):
+        ...     kept = middle.add(kept, number)
+        >>> middle.result(kept)
+        3.0
+    """
+    return quantile(_MEDIAN, of, where=where)
 
 
-def last(of: Field = None) -> Aggregate:
-    """Find the value with the latest event time; of several the one that came last."""
-    return _aggregate("last", of, _nothing, _latest, _latest, _second)
+def quantile(q: float | Sequence[float], of: Field = None, *, where: Field = None) -> Aggregate:
+    """Find the number below which a part ``q`` of all numbers is; a float.
 
+    Between two numbers it is in proportion, as with ``quantile_cont`` in SQL and ``quantile`` in
+    pandas. Exact up to 1000 numbers of a group. Of more it is at most 0.4 % away, as long as the
+    numbers span less than nine powers of ten; of three times as many powers, 1.6 %. The order of
+    records makes no difference.
 
-def collect(of: Field = None) -> Aggregate:
-    """List the values in the order in which they came. All of them are kept in memory."""
-    return _aggregate("collect", of, list, _append, _extend, list)
-
-
-def distinct(of: Field = None) -> Aggregate:
-    """Count the different values. One of each is kept in memory."""
-    return _aggregate("distinct", of, set, _add_to_set, set.union, len)
-
-
-def top(n: int, of: Field = None) -> Aggregate:
-    """List the ``n`` greatest values, greatest first; of equal ones the earlier.
+    Args:
+        q: from 0 to 1, such as 0.95; or several of them, whose results are a list.
+        of: what of a record.
+        where: which records count.
 
     Raises:
-        ConfigError: ``n`` is no number from 1 to `TOP_MAX`.
+        ConfigError: ``q`` is no number from 0 to 1.
+
+    Example:
+        >>> tail = quantile([0.5, 0.95])
+        >>> kept = tail.create()
+        >>> for number in range(101):
+        ...     kept = tail.add(kept, number)
+        >>> tail.result(kept)
+        [50.0, 95.0]
     """
-    if type(n) is not int or not 1 <= n <= TOP_MAX:
+    is_single = not isinstance(q, list | tuple)
+    parts: Sequence[Any] = (q,) if is_single else tuple(q)  # type: ignore[arg-type]
+    wrong = [each for each in parts if type(each) not in {int, float} or not 0 <= each <= 1]
+    if wrong or not parts:
+        given = short_repr(wrong[0] if wrong else q)
         raise ConfigError(
-            f"top({short_repr(n)}): give a whole number from 1 to {TOP_MAX}; use collect() to "
-            "keep all values"
+            f"quantile({given}): give a number from 0 to 1, such as 0.95, or a list of them"
         )
-    return Aggregate(
-        kind="top",
-        of=_checked(of),
-        create=list,
-        add=_Top(n).add,
-        merge=_Top(n).merge,
-        result=list,
-        option=n,
+
+    def result(kept: Quantiles) -> Any:
+        found = [quantile_of(kept, part) for part in parts]
+        return found[0] if is_single else found
+
+    return _aggregate(
+        "quantile",
+        of,
+        where,
+        list,
+        Taking(bits_of, add_number),
+        merge_quantiles,
+        result,
+        option=0 if is_single else len(parts),
+        shown=str(q) if is_single else str(list(parts)),
     )
 
 
-def variance(of: Field = None, *, ddof: int = 1) -> Aggregate:
-    """Find the variance of numbers; None of no more than ``ddof`` of them.
+def first(of: Field = None, *, where: Field = None) -> Aggregate:
+    """Find the value with the earliest event time; of several the one that came first."""
+    return _aggregate("first", of, where, nothing, earliest, earliest, second)
+
+
+def last(of: Field = None, *, where: Field = None) -> Aggregate:
+    """Find the value with the latest event time; of several the one that came last."""
+    return _aggregate("last", of, where, nothing, latest, latest, second)
+
+
+def arg_min(of: Field = None, *, by: Field, where: Field = None) -> Aggregate:
+    """Find the value of the record by which ``by`` is least; of several the earliest one.
+
+    Args:
+        of: what of that record; the record itself if not given.
+        by: what is compared. A record where it is None does not count.
+        where: which records count.
+
+    Example:
+        >>> cheapest = arg_min("item", by="price")
+        >>> str(cheapest)
+        'arg_min(item, by=price)'
+    """
+    return _best("arg_min", of, by, where)
+
+
+def arg_max(of: Field = None, *, by: Field, where: Field = None) -> Aggregate:
+    """Find the value of the record by which ``by`` is greatest; see `arg_min`."""
+    return _best("arg_max", of, by, where)
+
+
+def ewma(of: Field = None, *, half_life: Duration, where: Field = None) -> Aggregate:
+    """Find the mean of numbers, of which older ones count less: a time-decayed mean.
+
+    A number counts half as much as one that is newer by the half-life, in event time.
 
     Args:
         of: what of a record.
-        ddof: 1 for that of a sample, 0 for that of all there is.
+        half_life: such as "5m".
+        where: which records count.
+
+    Raises:
+        ConfigError: the half-life is not understood, or is nothing.
+    """
+    half_life_ms = duration_ms(half_life)
+    if not half_life_ms:
+        raise ConfigError(f"ewma(half_life={half_life!r}): give a duration, such as '5m'")
+    decayed = Decayed(half_life_ms)
+    return _aggregate(
+        "ewma",
+        of,
+        where,
+        nothing,
+        decayed.add,
+        decayed.merge,
+        decayed_mean,
+        option=half_life_ms,
+        shown=str(half_life),
+    )
+
+
+def collect(of: Field = None, *, where: Field = None) -> Aggregate:
+    """List the values in the order in which they came. All of them are kept in memory."""
+    return _aggregate("collect", of, where, list, append, extend, list)
+
+
+def distinct(of: Field = None, *, where: Field = None) -> Aggregate:
+    """Count the different values. One of each is kept in memory."""
+    return _aggregate("distinct", of, where, set, add_to_set, set.union, len)
+
+
+def approx_distinct(of: Field = None, *, where: Field = None) -> Aggregate:
+    """Count the different values, of many about how many, in 4 KiB of memory.
+
+    Exact up to 1000 different values of a group. Of more the standard error is 1.6 %: two of three
+    results are closer. The order of records makes no difference. Values are such as keys may be.
+    """
+    return _aggregate(
+        "approx_distinct",
+        of,
+        where,
+        set,
+        Taking(one_key, add_different),
+        merge_different,
+        count_different,
+    )
+
+
+def mode(of: Field = None, *, where: Field = None) -> Aggregate:
+    """Find the most frequent value; of equally frequent ones the least.
+
+    One of each different value is kept in memory; `heavy_hitters` keeps no more than some.
+    """
+
+    def result(counts: dict[Any, int]) -> Any:
+        found = most_frequent(counts, 1)
+        return found[0][0] if found else None
+
+    taking = Taking(_hashable, add_count)
+    return _aggregate("mode", of, where, dict, taking, merge_counts, result)
+
+
+def heavy_hitters(k: int, of: Field = None, *, where: Field = None) -> Aggregate:
+    """List the ``k`` most frequent values, the most frequent first, and how often there were.
+
+    Each is a dict of "value" and "count". Of equally frequent ones the least comes first.
+
+    Exact up to 2000 different values of a group. Of more, rare ones are forgotten: each count may
+    then be too low by a thousandth of the number of values at most, and never is too high. (With
+    ``k`` above 100 it is 20 times ``k``, and one in ten times ``k``.)
+
+    Raises:
+        ConfigError: ``k`` is no number from 1 to 10,000.
+    """
+    _check_number("heavy_hitters", k)
+    capacity = builtins.max(_CAPACITY, 10 * k)
+
+    def result(kept: tuple[dict[Any, int], int]) -> list[dict[str, Any]]:
+        found = most_frequent(kept[0], k)
+        return [{"value": value, "count": count} for value, count in found]
+
+    return _aggregate(
+        "heavy_hitters",
+        of,
+        where,
+        _no_values,
+        Taking(_hashable, partial(add_frequent, capacity=capacity)),
+        partial(merge_frequent, capacity=capacity),
+        result,
+        shown=str(k),
+    )
+
+
+def top(n: int, of: Field = None, *, where: Field = None) -> Aggregate:
+    """List the ``n`` greatest values, greatest first; of equal ones the earlier.
+
+    Raises:
+        ConfigError: ``n`` is no number from 1 to 10,000.
+    """
+    _check_number("top", n)
+    kept = Top(n)
+    return _aggregate("top", of, where, list, kept.add, kept.merge, list, option=n, shown=str(n))
+
+
+def variance(of: Field = None, *, ddof: int = 1, where: Field = None) -> Aggregate:
+    """Find the variance of numbers as a sample; None of no more than ``ddof`` of them.
+
+    Args:
+        of: what of a record.
+        ddof: 1 for that of a sample, 0 for that of a whole population.
+        where: which records count.
 
     Raises:
         ConfigError: ``ddof`` is neither.
     """
-    return _spread("variance", of, ddof, _Spread(ddof).variance)
+    return _spread("variance", of, where, ddof, Spread(ddof).variance)
 
 
-def stddev(of: Field = None, *, ddof: int = 1) -> Aggregate:
+def stddev(of: Field = None, *, ddof: int = 1, where: Field = None) -> Aggregate:
     """Find the standard deviation of numbers, the square root of `variance`."""
-    return _spread("stddev", of, ddof, _Spread(ddof).stddev)
+    return _spread("stddev", of, where, ddof, Spread(ddof).stddev)
 
 
-def any(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.any``
+def any(of: Field = None, *, where: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.any``
     """Tell whether some value is true; no value is not."""
-    return _aggregate("any", of, bool, _or, _or)
+    return _aggregate("any", of, where, bool, either, either)
 
 
-def all(of: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.all``
+def all(of: Field = None, *, where: Field = None) -> Aggregate:  # noqa: A001 - as in ``agg.all``
     """Tell whether no value is false."""
-    return _aggregate("all", of, _true, _and, _and)
+    return _aggregate("all", of, where, true, both, both)
 
 
 def custom(
@@ -226,6 +422,7 @@ def custom(
     result: Callable[[Any], Any] | None = None,
     merge: Callable[[Any, Any], Any] | None = None,
     of: Field = None,
+    where: Field = None,
 ) -> Aggregate:
     """Aggregate with functions of one's own.
 
@@ -236,6 +433,7 @@ def custom(
             changes. If not given, a copy of the accumulator.
         merge: joins two accumulators, for windows that grow together.
         of: what of a record.
+        where: which records count.
 
     Example:
         >>> letters = custom(int, lambda kept, text: kept + len(text))
@@ -251,306 +449,79 @@ def custom(
     def add_value(kept: Any, value: Any) -> Any:
         return kept if value is None else add(kept, value)
 
-    return Aggregate(
-        kind="custom",
-        of=_checked(of),
-        create=create,
-        add=add_value,
-        merge=merge,
-        result=result or own,
-    )
-
-
-def check_aggregates(aggregates: Mapping[str, Any]) -> None:
-    """Check a set of named aggregates.
-
-    Raises:
-        ConfigError: there is none, or something in it is none.
-    """
-    if not aggregates:
-        raise ConfigError("aggregate() has nothing to do: give it such as total=agg.sum('price')")
-    mistakes = [
-        f"aggregate({name}={short_repr(each)}): give an aggregate, such as agg.sum('price')"
-        + (f"; a name of the step comes first: aggregate({each!r}, ...)" if name == "name" else "")
-        for name, each in aggregates.items()
-        if not isinstance(each, Aggregate)
-    ]
-    if mistakes:
-        raise ConfigError(*mistakes)
-
-
-# -- accumulators ------------------------------------------------------------------------------
-
-
-def add_up(total: Any, value: Any) -> Any:
-    """Return an exact sum; None on either side is nothing.
-
-    Raises:
-        TypeError: the value is no number and no duration.
-    """
-    if type(value) in _INT_AND_FLOAT and type(total) in _INT_AND_FLOAT:
-        return total + value
-    if value is None:
-        return total
-    value = _number(value)
-    if total is None:
-        return value
-    if isinstance(total, Decimal) or isinstance(value, Decimal):
-        return _EXACT.add(total, value)
-    return total + value
-
-
-def _number(value: Any) -> Any:
-    """Return a number of the language; one of a fixed size would wrap round."""
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real) and not isinstance(value, Rational):
-        return float(value)
-    if isinstance(value, Number | timedelta):
-        return value
-    raise TypeError(f"{short_repr(value)} cannot be added up: it is no number, and no duration")
-
-
-def _real(value: Any) -> Any:
-    if isinstance(value, Real | Decimal):
-        return _number(value)
-    raise TypeError(f"{short_repr(value)} has no variance: it is no number")
-
-
-def _distance(base: Any, number: Any) -> float:
-    """Return how far a number is above another one: exactly, but for the last digit."""
-    kind, other = type(base), type(number)
-    if kind is other and kind is not Decimal:
-        return float(number - base)
-    whole = base if kind is int else number
-    if {kind, other} == _INT_AND_FLOAT and -_WHOLE_MAX <= whole <= _WHOLE_MAX:
-        return float(number - base)
-    if not (math.isfinite(base) and math.isfinite(number)):
-        return float(number) - float(base)
-    if isinstance(base, Decimal) and isinstance(number, Decimal):
-        return float(_EXACT.subtract(number, base))
-    return float(Fraction(number) - Fraction(base))
-
-
-def _least(kept: Any, value: Any) -> Any:
-    if value is None:
-        return kept
-    # A kept value differs from itself if it is NaN.
-    return value if kept is None or _after(kept, value) or kept != kept else kept  # noqa: PLR0124
-
-
-def _greatest(kept: Any, value: Any) -> Any:
-    if value is None:
-        return kept
-    return value if kept is None or _after(value, kept) or kept != kept else kept  # noqa: PLR0124
-
-
-def _after(one: Any, other: Any) -> bool:
-    if type(one) in ORDERED_BY_ZONE:
-        one, other = one_if_key(one), one_if_key(other)
-    return bool(one > other)
-
-
-def _add_to_mean(kept: Any, value: Any) -> Any:
-    if value is None:
-        return kept
-    return (_number(value), 1) if kept is None else (add_up(kept[0], value), kept[1] + 1)
-
-
-def _merge_means(kept: Any, other: Any) -> Any:
-    if kept is None or other is None:
-        return kept or other
-    return add_up(kept[0], other[0]), kept[1] + other[1]
-
-
-def _mean(kept: Any) -> Any:
-    return None if kept is None else kept[0] / kept[1]
-
-
-def _earliest(kept: Any, pair: Any) -> Any:
-    if pair is None or pair[1] is None:
-        return kept
-    return pair if kept is None or pair[0] < kept[0] else kept
-
-
-def _latest(kept: Any, pair: Any) -> Any:
-    if pair is None or pair[1] is None:
-        return kept
-    return pair if kept is None or pair[0] >= kept[0] else kept
-
-
-def _second(pair: Any) -> Any:
-    return None if pair is None else pair[1]
-
-
-def _append(kept: list[Any], value: Any) -> list[Any]:
-    if value is not None:
-        kept.append(value)
-    return kept
-
-
-def _extend(kept: list[Any], other: list[Any]) -> list[Any]:
-    kept += other
-    return kept
-
-
-def _add_to_set(kept: set[Any], value: Any) -> set[Any]:
-    if value is not None:
-        kept.add(value if type(value) in PLAIN else one_if_key(value))
-    return kept
-
-
-@dataclass(frozen=True, slots=True)
-class _Top:
-    """Keeps the greatest values in falling order."""
-
-    n: int
-
-    def add(self, kept: list[Any], value: Any) -> list[Any]:
-        if value is None or (len(kept) == self.n and not is_before(value, kept[-1])):
-            return kept
-        at = falling_place(kept, value)
-        return [*kept[:at], value, *kept[at : self.n - 1]] if at < self.n else kept
-
-    def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:
-        return sorted([*kept, *other], key=Falling)[: self.n]
-
-
-@dataclass(frozen=True, slots=True)
-class Falling:
-    """A value in falling order, NaN behind all others."""
-
-    value: Any
-
-    def __lt__(self, other: "Falling") -> bool:
-        return is_before(self.value, other.value)
-
-
-def is_before(value: Any, other: Any) -> bool:
-    return _after(value, other) or bool(other != other and value == value)  # noqa: PLR0124 - NaN
-
-
-def falling_place(
-    kept: Sequence[Any], value: Any, of: Callable[[Any], Any] = lambda each: each
-) -> int:
-    """Return where a value belongs in falling order, behind equal ones; ``of`` is that of each."""
-    low, high = 0, len(kept)
-    while low < high:
-        middle = (low + high) // 2
-        if is_before(value, of(kept[middle])):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """Number of values, one of them, and of their distances from it mean and sum of squares.
-
-    The distances are exact, so no digits are lost where values are large. The sum is that of the
-    squares of how far distances are from their mean. After Welford; parts are joined after Chan.
-    """
-
-    ddof: int
-
-    def add(self, kept: Any, value: Any) -> Any:
-        if value is None:
-            return kept
-        is_quick = type(value) in _INT_AND_FLOAT
-        number = value if is_quick else _real(value)
-        if kept is None:
-            return (1, number, 0.0, 0.0 if math.isfinite(number) else NAN)
-        n, base, mean, squares = kept
-        is_quick = is_quick and type(base) is type(number)
-        distance = number - base if is_quick else _distance(base, number)
-        step = distance - mean
-        mean += step / (n + 1)
-        return n + 1, base, mean, squares + step * (distance - mean)
-
-    def merge(self, kept: Any, other: Any) -> Any:
-        if kept is None or other is None:
-            return kept or other
-        n, base, mean, squares = kept
-        m, others_base, others_mean, others_squares = other
-        step, total = _distance(base, others_base) + (others_mean - mean), n + m
-        squares += others_squares + step * step * n * m / total
-        return total, base, mean + step * m / total, squares
-
-    def variance(self, kept: Any) -> float | None:
-        if kept is None or kept[0] <= self.ddof:
-            return None
-        n, _, _, squares = kept
-        return float(squares / (n - self.ddof))
-
-    def stddev(self, kept: Any) -> float | None:
-        variance = self.variance(kept)
-        return None if variance is None else math.sqrt(variance)
-
-
-def _spread(
-    kind: Literal["variance", "stddev"], of: Field, ddof: int, result: Callable[[Any], Any]
-) -> Aggregate:
-    if type(ddof) is not int or ddof not in {0, 1}:
-        raise ConfigError(f"{kind}(ddof={short_repr(ddof)}): give 1 for a sample, or 0")
-    spread = _Spread(ddof)
-    return Aggregate(
-        kind=kind,
-        of=_checked(of),
-        create=_nothing,
-        add=spread.add,
-        merge=spread.merge,
-        result=result,
-        option=ddof,
-    )
+    return _aggregate("custom", of, where, create, add_value, merge, result or own)
 
 
 def _aggregate(  # noqa: PLR0917 - read in one line
     kind: Kind,
     of: Field,
+    where: Field,
     create: Callable[[], Any],
-    add: Callable[[Any, Any], Any],
-    merge: Callable[[Any, Any], Any],
-    result: Callable[[Any], Any] | None = None,
+    add: Callable[[Any, Any], Any] | Taking,
+    merge: Callable[[Any, Any], Any] | None,
+    result: Callable[[Any], Any] = itself,
+    *,
+    by: Field = None,
+    option: int = 0,
+    shown: str = "",
 ) -> Aggregate:
+    for each in (of, by, where):
+        value_getter(each)  # Refuses what it cannot be.
     return Aggregate(
         kind=kind,
-        of=_checked(of),
+        of=of,
+        by=by,
+        where=where,
         create=create,
-        add=add,
+        add=add.add if isinstance(add, Taking) else add,
         merge=merge,
-        result=result or itself,
+        result=result,
+        option=option,
+        taking=add if isinstance(add, Taking) else None,
+        shown=shown,
     )
 
 
-def _checked(of: Field) -> Field:
-    value_getter(of)  # Refuses what it cannot be.
-    return of
+def _best(kind: Literal["arg_min", "arg_max"], of: Field, by: Field, where: Field) -> Aggregate:
+    if by is None:
+        raise ConfigError(
+            f"{kind}(by=None): say what is compared, such as {kind}('item', by='price')"
+        )
+    add = Best(is_max=kind == "arg_max").add
+
+    def result(kept: Any) -> Any:
+        return None if kept is None else kept[1][1]
+
+    return _aggregate(kind, of, where, nothing, add, add, result, by=by)
 
 
-def _nothing() -> None:
-    return None
+def _spread(
+    kind: Literal["variance", "stddev"],
+    of: Field,
+    where: Field,
+    ddof: int,
+    result: Callable[[Any], Any],
+) -> Aggregate:
+    if type(ddof) is not int or ddof not in {0, 1}:
+        raise ConfigError(f"{kind}(ddof={short_repr(ddof)}): give 1 for a sample, or 0")
+    spread = Spread(ddof)
+    return _aggregate(kind, of, where, nothing, spread.add, spread.merge, result, option=ddof)
 
 
-def _true() -> bool:
-    return True
+def _check_number(kind: str, n: Any) -> None:
+    if type(n) is not int or not 1 <= n <= TOP_MAX:
+        instead = "collect() to keep" if kind == "top" else "mode() or distinct() to look at"
+        raise ConfigError(
+            f"{kind}({short_repr(n)}): give a whole number from 1 to {TOP_MAX}; use {instead} "
+            "all values"
+        )
 
 
-def _one_more(total: int, _: Any) -> int:
-    return total + 1
+def _hashable(value: Any) -> Any:
+    value = one_if_key(value)
+    hash(value)
+    return value
 
 
-def _plus(total: int, other: int) -> int:
-    return total + other
-
-
-def _or(kept: bool, value: Any) -> bool:  # noqa: FBT001 - an accumulator
-    return kept or bool(value)
-
-
-def _and(kept: bool, value: Any) -> bool:  # noqa: FBT001 - an accumulator
-    return kept and (value is None or bool(value))
-
-
-def itself(kept: Any) -> Any:
-    return kept
+def _no_values() -> tuple[dict[Any, int], int]:
+    return {}, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.trigger import phases_of
 from gearpy.core.window.windows import (
     CountWindows,
@@ -38,7 +38,7 @@ from gearpy.dsl.operators.signature import aggregates_text, by_text, key_text, w
 from gearpy.spark.query.plan import GroupStep
 from gearpy.task.aggregates.fold import Fold, RunningFold
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
-from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
+from gearpy.task.aggregates.rows import OF_ORDER, RunningAggregate, fold_of, fold_of_one
 from gearpy.task.aggregates.windows import window_stage
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.event_gate import ordered_stage
@@ -47,10 +47,8 @@ from gearpy.task.time.late import LATE, WindowLate
 
 #: Windows over which columns can be aggregated.
 _ColumnarWindows: TypeAlias = TumblingWindows | SlidingWindows | GlobalWindows
-#: Aggregates of one window whose value tells in which order records came.
-_OF_ORDER: Final = ("collect", "custom")
 #: Aggregates that depend on the order of records with the same time.
-_TIED: Final = frozenset({"first", "last", "collect"})
+_TIED: Final = frozenset({"first", "last", "collect", "arg_min", "arg_max"})
 
 
 class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
@@ -177,11 +175,11 @@ class AggregateOperator(Grouping):
     def _sees_order(self) -> bool:
         if self.windows is None or isinstance(self.windows, CountWindows):
             return True
-        return any(each.kind in _OF_ORDER for each in self.aggregates.values())
+        return any(each.kind in OF_ORDER for each in self.aggregates.values())
 
     def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
         yield from super().named_fields()
-        of = dict.fromkeys(each.of for each in self.aggregates.values())
+        of = dict.fromkeys(name for each in self.aggregates.values() for name in each.fields)
         yield self.inputs[0], [name for name in of if isinstance(name, str)]
 
     def fields_told(self) -> Mapping[str, Any]:
@@ -263,6 +261,12 @@ class AggregateOperator(Grouping):
 
     def twin(self, place: TwinPlace) -> GroupStep | Refusal:
         tied = [str(each) for each in self.aggregates.values() if each.kind in _TIED]
+        forgetful = [str(each) for each in self.aggregates.values() if each.kind == "heavy_hitters"]
+        if self.windows is not None and forgetful:
+            return Refusal(
+                f"{forgetful[0]} forgets rare values, which depends on the order of records: count "
+                "by key_by(value).window(...).count(), or use agg.mode(...)"
+            )
         if self.windows is not None and place.is_grouped and tied:
             return Refusal(
                 f"{tied[0]} depends on the order in which the results of the windows before come, "
@@ -367,19 +371,25 @@ def _result_type(aggregate: Aggregate, types: Mapping[str, Any]) -> Any:  # noqa
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - types are there, or few
 
     match aggregate.kind:
-        case "count" | "distinct":
+        case "count" | "count_if" | "distinct" | "approx_distinct":
             return pa.int64()
         case "any" | "all":
             return pa.bool_()
+        case "quantile":
+            return pa.list_(pa.float64()) if aggregate.option else pa.float64()
+        case "ewma":
+            return pa.float64()
     of = types.get(aggregate.of) if isinstance(aggregate.of, str) else None
     if of is None:
         return None
     is_fraction = pa.types.is_floating(of)
     match aggregate.kind:
-        case "min" | "max" | "first" | "last":
+        case "min" | "max" | "first" | "last" | "mode" | "arg_min" | "arg_max":
             return of
         case "collect" | "top":
             return pa.list_(of)
+        case "heavy_hitters":
+            return pa.list_(pa.struct({"value": of, "count": pa.int64()}))
         case "mean" | "variance" | "stddev" if is_fraction or pa.types.is_integer(of):
             return pa.float64()
         case "sum" if is_fraction or pa.types.is_signed_integer(of):

@@ -6,7 +6,7 @@ They say nothing of functions, which may be rewritten, renamed and moved.
 from collections.abc import Mapping
 from typing import Final
 
-from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.trigger import AfterWatermark
 from gearpy.core.window.windows import (
     CountWindows,
@@ -79,8 +79,13 @@ def by_text(key: Key | None) -> str:
 def aggregates_text(aggregates: Mapping[str, Aggregate]) -> str:
     texts = []
     for name, each in aggregates.items():
-        of = each.of if isinstance(each.of, str) else "" if each.of is None else "a function"
-        option = str(each.option) if each.option else ""
-        text = f"{each.kind}({', '.join(filter(None, (option, of)))})"
+        given = {"": each.of, "by=": each.by, "where=": each.where}
+        fields = [
+            f"{word}{of if isinstance(of, str) else 'a function'}"
+            for word, of in given.items()
+            if of is not None
+        ]
+        option = [str(each.option)] if each.option else []
+        text = f"{each.kind}({', '.join([*option, *fields])})"
         texts.append(text if name == each.kind else f"{name}={text}")
     return ", ".join(texts)

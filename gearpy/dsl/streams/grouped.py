@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any
 
-from gearpy.core.window.aggregates import Aggregate, check_aggregates
+from gearpy.core.window.accumulators import Aggregate, check_aggregates
 from gearpy.core.window.windows import SessionWindows, Windows
 from gearpy.dsl.operators.groups import AggregateOperator, FoldOperator
 from gearpy.dsl.operators.keys import Key

@@ -29,7 +29,7 @@ from gearpy.messages.type_variables import K, T, U
 from gearpy.task.stages.stateful import StateFunction
 
 if TYPE_CHECKING:
-    from gearpy.core.window.aggregates import Aggregate
+    from gearpy.core.window.accumulators import Aggregate
     from gearpy.core.window.windows import Windows
     from gearpy.dsl.streams.stream import Stream
     from gearpy.task.api.interfaces import Task, TaskContext

@@ -15,7 +15,7 @@ from gearpy.messages.type_variables import K, T, U
 from gearpy.task.time.late import WINDOW_LATE, WindowLate, check_late
 
 if TYPE_CHECKING:
-    from gearpy.core.window.aggregates import Aggregate
+    from gearpy.core.window.accumulators import Aggregate
     from gearpy.dsl.operators.keys import Key
     from gearpy.dsl.operators.operator import Operator
     from gearpy.dsl.streams.program import Program

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
-from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.windows import Windows
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
@@ -21,7 +21,7 @@ from gearpy.task.stages.tables import Form
 TIME: Final = "__time"
 
 #: Aggregates by which it matters in which order records came, if only where their times are equal.
-_ORDERED: Final = frozenset({"first", "last", "collect", "top", "custom"})
+_ORDERED: Final = frozenset({"first", "last", "collect", "top", "custom", "arg_min", "arg_max"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

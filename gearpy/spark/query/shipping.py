@@ -85,7 +85,7 @@ def _functions_of(step: Step) -> Iterator[Any]:
     else:
         yield step.key
         for each in step.aggregates.values():
-            yield from (each.of, each.create, each.add, each.merge, each.result)
+            yield from (*each.fields, each.create, each.add, each.merge, each.result)
             function = each.add
             for cell in getattr(function, "__closure__", None) or ():
                 with suppress(ValueError):  # Empty still.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.windows import (
     GlobalWindows,
     SessionWindows,
@@ -134,6 +134,8 @@ def _is_known(aggregate: Aggregate, schema: pa.Schema) -> bool:
     if aggregate.kind == "count":
         return True
     if aggregate.kind not in _KINDS or not isinstance(aggregate.of, str):
+        return False
+    if aggregate.where is not None:
         return False
     if aggregate.of not in schema.names:
         return False

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from gearpy.columns.row_schema import as_table
 from gearpy.core.base.one_key import one_key, one_keys
-from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWindows
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
@@ -33,7 +33,9 @@ from gearpy.task.aggregates.partials import (
     key_mistake,
     partial_of,
     plain,
+    roles_of,
     unfit,
+    values_of,
 )
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import operator_error
@@ -50,10 +52,14 @@ _RECORDS: Final = "#records"
 _OWN: Final = "#"
 
 
+#: Aggregates that take one value after the other.
+_ONE_BY_ONE: Final = frozenset({"custom", "heavy_hitters"})
+
+
 def is_columnar(aggregate: Aggregate) -> bool:
-    return aggregate.kind == "count" or (
-        aggregate.kind != "custom" and isinstance(aggregate.of, str)
-    )
+    if aggregate.kind in _ONE_BY_ONE:
+        return False
+    return all(isinstance(field, str) for field in aggregate.fields)
 
 
 def columnar_mistakes(
@@ -67,8 +73,8 @@ def columnar_mistakes(
     """
     mistakes = [
         f"{each} takes a function or whole records, not a column"
-        if each.kind != "custom"
-        else "a custom aggregate takes one value after the other"
+        if each.kind not in _ONE_BY_ONE
+        else f"a {each.kind} aggregate takes one value after the other"
         for each in _listed(aggregates)
         if not is_columnar(each)
     ]
@@ -82,7 +88,7 @@ def columnar_mistakes(
 
 
 def _schema_mistakes(key: Sequence[str], aggregates: Aggregates, schema: pa.Schema) -> list[str]:
-    wanted = [*key, *(each.of for each in _listed(aggregates) if each.kind != "count")]
+    wanted = [*key, *chain.from_iterable(each.fields for each in _listed(aggregates))]
     there = ", ".join(schema.names) or "none"
     if missing := [name for name in dict.fromkeys(wanted) if name not in schema.names]:
         return [f"there is no column {name!r}: there are {there}" for name in missing]
@@ -92,9 +98,10 @@ def _schema_mistakes(key: Sequence[str], aggregates: Aggregates, schema: pa.Sche
         if (mistake := key_mistake(schema.field(name).type))
     ]
     return mistakes + [
-        f"{each}: column {each.of!r} of type {schema.field(each.of).type} {mistake}"
+        f"{each}: column {field!r} of type {schema.field(field).type} {mistake}"
         for each in _listed(aggregates)
-        if each.kind != "count" and (mistake := unfit(each, schema.field(each.of).type))
+        for field, kind in roles_of(each)
+        if (mistake := unfit(kind, schema.field(field).type))
     ]
 
 
@@ -133,7 +140,7 @@ class PartialAggregateStage(Stage):
         self._key = tuple(key)
         self._aggregates = aggregates
         self._partials = [
-            (each.of, partial_of(each)) for each in _listed(aggregates) if each.kind != "count"
+            (each, partial_of(each)) for each in _listed(aggregates) if each.kind != "count"
         ]
         self._schema: pa.Schema = None
 
@@ -171,11 +178,12 @@ class PartialAggregateStage(Stage):
 
     def _partial(self, table: pa.RecordBatch, times: Times) -> tuple[Table, Times]:
         rows = Rows(times.array)
-        names = dict.fromkeys([*self._key, *(of for of, _ in self._partials)])
-        columns = {name: plain(table.column(name)) for name in names}
+        fields = chain.from_iterable(each.fields for each, _ in self._partials)
+        columns = {name: plain(table.column(name)) for name in dict.fromkeys([*self._key, *fields])}
+        taken = [(values_of(each, columns), partial) for each, partial in self._partials]
         pieces = self._pieces.of_all(times)
         by = [*([] if pieces is None else [pieces]), *(columns[name] for name in self._key)]
-        inputs = [partial.inputs(columns[of], rows) for of, partial in self._partials]
+        inputs = [partial.inputs(column, rows) for column, partial in taken]
         keys, (oldest, records, *found) = _grouped(
             by or [pa.repeat(pa.scalar(0, pa.int8()), len(times))],
             [
@@ -186,9 +194,9 @@ class PartialAggregateStage(Stage):
         )
         arrays = [*(keys[len(keys) - len(self._key) :] if self._key else []), records]
         labels = [*self._key, _RECORDS]
-        for at, ((of, partial), needed) in enumerate(zip(self._partials, inputs, strict=True)):
+        for at, ((column, partial), needed) in enumerate(zip(taken, inputs, strict=True)):
             mine, found = found[: len(needed)], found[len(needed) :]
-            finished = partial.finish(mine, columns[of], rows)
+            finished = partial.finish(mine, column, rows)
             arrays += finished
             labels += [f"{_OWN}{at}.{part}" for part in range(len(finished))]
         return Table(pa.RecordBatch.from_arrays(arrays, labels)), Times(oldest)

@@ -2,14 +2,15 @@
 
 A partial is the result of an aggregate over one table: columns with one row for each group. It
 names the values that Arrow computes (`inputs`), turns them into columns that travel (`finish`), and
-those, at the other end, into the accumulators of `core.window.aggregates` (`accumulators`).
+those, at the other end, into the accumulators of `core.window` (`accumulators`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Final, Protocol
 
 # Ships no type information.
@@ -17,7 +18,15 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.core.base.fields import NAN
-from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.base.one_key import one_key
+from gearpy.core.window.accumulators import Aggregate, Kind
+from gearpy.core.window.sketches import (
+    EXACT_MAX,
+    FINEST_SHIFT,
+    NAN_BITS,
+    few_or_registers,
+    fitted,
+)
 from gearpy.messages.table import cells_of
 
 #: A column to compute on, the name of Arrow's function over groups, and its options.
@@ -31,6 +40,7 @@ _MORE_DIGITS: Final = 10
 _DIGITS_MAX: Final = 76
 _DIGITS_128: Final = 38
 _BITS_128: Final = 128
+_NO_NUMBER: Final = pa.scalar(None, pa.float64())
 _NO_NULLS: Final = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
 _UNIT_US: Final = {"s": 1_000_000, "ms": 1000, "us": 1}
 
@@ -108,12 +118,37 @@ def key_mistake(kind: pa.DataType) -> str | None:
     return None if any(is_kind(kind) for is_kind in _HASHABLE) else "is no key"
 
 
-def unfit(aggregate: Aggregate, kind: pa.DataType) -> str | None:
+def roles_of(aggregate: Aggregate) -> Iterator[tuple[Any, Kind]]:
+    """Yield the columns of an aggregate, each with the one that must be able to take it."""
+    if aggregate.kind != "count":
+        yield aggregate.of, aggregate.kind
+    if aggregate.is_by:
+        yield aggregate.by, "max"
+    if aggregate.where is not None:
+        yield aggregate.where, "any"
+
+
+def values_of(aggregate: Aggregate, columns: Mapping[Any, pa.Array]) -> pa.Array:
+    """Return what an aggregate takes of each row; see `Aggregate.value`."""
+    column = columns[aggregate.of]
+    if aggregate.where is not None:
+        counts = _truth(columns[aggregate.where]).fill_null(False)
+        if not aggregate.is_by:
+            return pc.if_else(counts, column, pa.scalar(None, column.type))
+    if not aggregate.is_by:
+        return column
+    by = columns[aggregate.by]
+    if aggregate.where is not None:
+        by = pc.if_else(counts, by, pa.scalar(None, by.type))
+    return pa.StructArray.from_arrays([by, column], ["by", "of"])
+
+
+def unfit(aggregate: Kind, kind: pa.DataType) -> str | None:
     """Say why an aggregate does not fit a column of this type; None if it fits."""
     kind = _plain_type(kind)
-    what, fitting = _FITTING[aggregate.kind]
+    what, fitting = _FITTING[aggregate]
     if fitting is None or pa.types.is_null(kind) or any(is_kind(kind) for is_kind in fitting):
-        if aggregate.kind in {"sum", "mean"} and pa.types.is_decimal(kind):
+        if aggregate in {"sum", "mean"} and pa.types.is_decimal(kind):
             most = _DIGITS_MAX - _MORE_DIGITS
             if kind.precision > most:
                 return f"has more than {most} digits and cannot be added up"
@@ -175,8 +210,16 @@ _FITTING: Final[dict[str, tuple[str, tuple[_IsKind, ...] | None]]] = {
     "distinct": ("has values that cannot be told apart here", _ORDERED),
     "variance": ("has no variance", (_is_number,)),
     "stddev": ("has no variance", (_is_number,)),
-    "any": ("is neither true nor false", (_is_number, _is_text, _is_length_of_time)),
-    "all": ("is neither true nor false", (_is_number, _is_text, _is_length_of_time)),
+    **dict.fromkeys(
+        ("any", "all", "count_if"),
+        ("is neither true nor false", (_is_number, _is_text, _is_length_of_time)),
+    ),
+    "quantile": ("has no quantiles", (_is_number,)),
+    "ewma": ("has no mean", (_is_number,)),
+    "approx_distinct": ("has values that cannot be told apart here", _ORDERED),
+    "mode": ("has values that cannot be told apart here", _ORDERED),
+    "arg_min": ("", None),
+    "arg_max": ("", None),
 }
 
 
@@ -421,6 +464,193 @@ class _Truth:
         return answers
 
 
+@dataclass(frozen=True, slots=True)
+class _CountIf:
+    """How many values are true."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        yes, no = pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64())
+        return [(pc.if_else(_truth(column), yes, no), "count", None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        return found
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        numbers: list[Any] = columns[0].to_pylist()
+        return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The value of the row by which something is least or greatest, and of these the earliest."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        """Return the ranks of rows in that order, without those where there is nothing."""
+        by = column.field("by")
+        ranks = pc.sort_indices(self._order(by, rows)).cast(pa.int64())
+        return [(pc.if_else(by.is_valid(), ranks, pa.scalar(None, pa.int64())), "min", None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        by, of = column.field("by"), column.field("of")
+        at = self._order(by, rows).take(found[0])
+        return [rows.times.take(at), by.take(at), of.take(at)]
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        times, by, of = columns[0].to_pylist(), cells_of(columns[1]), cells_of(columns[2])
+        found = zip(times, by, of, strict=True)
+        return [None if time is None else (time, (b, value)) for time, b, value in found]
+
+    def _order(self, by: pa.Array, rows: Rows) -> pa.Array:
+        # NaN is behind all numbers, in either order.
+        upwards = "ascending" if self.aggregate.kind == "arg_min" else "descending"
+        if pa.types.is_null(by.type):
+            by = by.cast(pa.bool_())
+        elif pa.types.is_duration(by.type):
+            by = by.cast(pa.int64())
+        table = pa.Table.from_arrays([by, rows.times], ["by", "time"])
+        keys = [("by", upwards), ("time", "ascending")]
+        return pc.sort_indices(table, sort_keys=keys).cast(pa.int64())
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The different values of a group, and how many of each there are."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        return [(rows.places, "list", None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        (places,) = found
+        if pa.types.is_null(column.type):
+            column = column.cast(pa.bool_())  # Arrow does not group by the other.
+        group, values = _values_by_group(places, column)
+        return _counted(group, values, len(places))
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        values, numbers = cells_of(columns[0]), columns[1].to_pylist()
+        if pa.types.is_floating(columns[0].type.value_type):
+            values = [[each if each == each else NAN for each in some] for some in values]  # noqa: PLR0124
+        return [dict(zip(some, n, strict=True)) for some, n in zip(values, numbers, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Quantile:
+    """The numbers of small groups as `float_bits`, the filled buckets of large ones."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        return [(rows.places, "list", None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        (places,) = found
+        group, bits = _values_by_group(places, _float_bits(_floats(column)))
+        sizes = pc.value_counts(group)
+        large = sizes.field("values").filter(pc.greater(sizes.field("counts"), EXACT_MAX))
+        is_large = pc.is_in(group, value_set=large)
+        is_small = pc.invert(is_large)
+        small = _lists(group.filter(is_small), bits.filter(is_small), len(places))
+        buckets = pc.shift_right(bits.filter(is_large), pa.scalar(FINEST_SHIFT, pa.int64()))
+        return [small, *_counted(group.filter(is_large), buckets, len(places))]
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        return [
+            fitted(0, dict(zip(buckets, numbers, strict=True))) if buckets else sorted(bits)
+            for bits, buckets, numbers in zip(*(each.to_pylist() for each in columns), strict=True)
+        ]
+
+
+class _ApproxDistinct(_Distinct):
+    """The different values of a group; of many only what is kept of them."""
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        return [
+            few_or_registers({one_key(each) for each in some})
+            for some in super().accumulators(columns)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Decayed:
+    """The newest time of a group, and sums of values and weights as they are at that time."""
+
+    aggregate: Aggregate
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        times = pc.if_else(column.is_valid(), rows.times, pa.scalar(None, pa.int64()))
+        return [(times, "max", None), (rows.places, "list", None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        newest, places = found
+        at, group = places.flatten(), pc.list_parent_indices(places)
+        values = _floats(column).take(at)
+        ages = pc.subtract(newest.take(group), rows.times.take(at)).cast(pa.float64(), safe=False)
+        halvings = pc.divide(ages, -float(self.aggregate.option))
+        weights = pc.if_else(values.is_valid(), pc.power(2.0, halvings), _NO_NUMBER)
+        table = pa.Table.from_arrays(
+            [group, pc.multiply(values, weights), weights], ["group", "total", "weight"]
+        )
+        sums = table.group_by("group", use_threads=False).aggregate(
+            [("total", "sum"), ("weight", "sum")]
+        )
+        sums = sums.combine_chunks()
+        return [newest, *(sums[name].combine_chunks() for name in ("total_sum", "weight_sum"))]
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        rows = zip(*(each.to_pylist() for each in columns), strict=True)
+        return [None if row[0] is None else row for row in rows]
+
+
+def _values_by_group(places: pa.Array, column: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return the values at some places, without missing ones, each with the number of its group."""
+    group, values = pc.list_parent_indices(places).cast(pa.int64()), column.take(places.flatten())
+    there = values.is_valid()
+    return group.filter(there), values.filter(there)
+
+
+def _counted(group: pa.Array, values: pa.Array, groups: int) -> list[pa.Array]:
+    """Return a list of the different values for each group, and one of their numbers."""
+    table = pa.Table.from_arrays([group, values], ["group", "value"])
+    counted = table.group_by(["group", "value"], use_threads=False).aggregate([([], "count_all")])
+    counted = counted.sort_by("group")  # Of two keys Arrow keeps no order.
+    columns = [_whole(counted[name]) for name in ("group", "value", "count_all")]
+    return [_lists(columns[0], each, groups) for each in columns[1:]]
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
+
+
+def _lists(group: pa.Array, values: pa.Array, groups: int) -> pa.Array:
+    """Return a list for each group, of values that are in the order of the groups."""
+    sizes = {each["values"]: each["counts"] for each in pc.value_counts(group).to_pylist()}
+    ends = accumulate(sizes.get(each, 0) for each in range(groups))
+    return pa.LargeListArray.from_arrays(pa.array([0, *ends], pa.int64()), values)
+
+
+def _floats(column: pa.Array) -> pa.Array:
+    if pa.types.is_decimal(column.type):  # Arrow does not round them as Python does.
+        numbers = [None if each is None else float(each) for each in column.to_pylist()]
+        return pa.array(numbers, pa.float64())
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    return column.cast(pa.float64(), safe=False)
+
+
+def _float_bits(numbers: pa.Array) -> pa.Array:
+    """Return the bits of floats in the order of floats; see `float_bits`."""
+    bits = pc.add(numbers, 0.0).view(pa.int64())  # -0.0 is 0.0.
+    flipped = pc.bit_wise_xor(bits, pa.scalar(_INT64_MAX, pa.int64()))
+    bits = pc.if_else(pc.less(bits, 0), flipped, bits)
+    return pc.if_else(pc.is_nan(numbers), pa.scalar(NAN_BITS, pa.int64()), bits)
+
+
 _PARTIALS: Final[dict[str, Callable[[Aggregate], Partial]]] = {
     "sum": _Sum,
     "mean": _Mean,
@@ -435,6 +665,13 @@ _PARTIALS: Final[dict[str, Callable[[Aggregate], Partial]]] = {
     "stddev": _Spread,
     "any": _Truth,
     "all": _Truth,
+    "count_if": _CountIf,
+    "arg_min": _Best,
+    "arg_max": _Best,
+    "mode": _Counts,
+    "quantile": _Quantile,
+    "approx_distinct": _ApproxDistinct,
+    "ewma": _Decayed,
 }
 
 

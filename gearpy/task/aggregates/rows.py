@@ -15,7 +15,7 @@ from typing import Any, Final
 from gearpy.core.base.copies import ATOMS, own
 from gearpy.core.base.fields import WITH_ATTRIBUTES, FieldGetter, FieldsGetter, value_getter
 from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, one_if_key, one_key
-from gearpy.core.window.aggregates import Aggregate, check_aggregates, itself
+from gearpy.core.window.accumulators import Aggregate, check_aggregates, itself
 from gearpy.messages.data import Batch
 from gearpy.task.aggregates.fold import (
     Fold,
@@ -29,6 +29,8 @@ from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.fused import compiled, indented
 
+#: Aggregates of one window whose value tells in which order records came.
+OF_ORDER: Final = frozenset({"collect", "custom", "heavy_hitters"})
 #: Times are compared by their instants.
 _INSTANT: Final = "if {c} in zoned: {x} = alike({x})"
 #: How an aggregate takes a value ``{x}`` of type ``{c}`` into its accumulator ``{s}``. Of the rest,
@@ -58,8 +60,13 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "all": ("{s} = {s} and ({x} is None or bool({x}))",),
     "collect": (),
     "distinct": ("{y} = {x} if {c} in plain else alike({x})", "hash({y})"),
+    "count_if": ("if {x}: {s} += 1",),
 }
 _STEP: Final = ("{s} = {add}({s}, {x})",)
+_TIMED_STEP: Final = ("if {x} is not None: {s} = {add}({s}, (t, {x}))",)
+#: Of accumulators that change in place, what comes before: see `Taking`.
+_PREPARED: Final = ("{y} = None if {x} is None else prepare{at}({x})",)
+_TAKEN: Final = "if {x} is not None: {s} = take{at}({s}, {y})"
 #: Code that changes an accumulator in place comes when nothing can fail any more.
 _COMMITS: Final = {
     "collect": "if {x} is not None: {s}.append({x})",
@@ -73,9 +80,16 @@ _EMPTY: Final = {
     "any": "False",
     "all": "True",
     "custom": "{create}()",
+    "count_if": "0",
+    "quantile": "[]",
+    "approx_distinct": "set()",
+    "mode": "dict()",
+    "heavy_hitters": "(dict(), 0)",
 }
 #: Their results are numbers or truth values.
-_NUMBERS: Final = frozenset({"count", "variance", "stddev", "any", "all"})
+_NUMBERS: Final = frozenset(
+    {"count", "count_if", "variance", "stddev", "any", "all", "quantile", "approx_distinct", "ewma"}
+)
 _TYPED: Final = frozenset({"sum", "mean", "min", "max", "distinct"})
 
 
@@ -166,7 +180,7 @@ def _fold(
         loop=code.loop,
         running=partial(code.running, names=names, only_changed=only_changed),
         # Of a window, only lists tell the order of records that differ in time.
-        commutes=not {each.kind for each in aggregates} & {"collect", "custom"},
+        commutes=not {each.kind for each in aggregates} & OF_ORDER,
     )
 
 
@@ -176,7 +190,10 @@ class _Code:
     def __init__(self, aggregates: list[Aggregate]) -> None:
         self._aggregates = aggregates
         self.is_timed = any(each.is_timed for each in aggregates)
-        of_all = [each.of for each in aggregates if each.kind != "count"]
+        self._reads = [each.value for each in aggregates]
+        of_all = [
+            of for of, each in zip(self._reads, aggregates, strict=True) if each.kind != "count"
+        ]
         self._of = list(dict.fromkeys(of_all))  # Each is taken once, however many need it.
         self._names: dict[str, Any] = {
             "plain": PLAIN,
@@ -192,6 +209,9 @@ class _Code:
         self._names |= {f"add{at}": each.add for at, each in enumerate(aggregates)}
         self._names |= {f"create{at}": each.create for at, each in enumerate(aggregates)}
         self._names |= {f"result{at}": each.result for at, each in enumerate(aggregates)}
+        for at, each in enumerate(aggregates):
+            if each.taking is not None:
+                self._names |= {f"prepare{at}": each.taking.prepare, f"take{at}": each.taking.take}
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return ``first`` or ``add`` of a fold."""
@@ -353,7 +373,11 @@ class _Code:
                 f"else: {'; '.join(asked)}",
                 *calls,
             ]
-        typed = {each.of for each in self._aggregates if each.kind in _TYPED}
+        typed = {
+            of
+            for of, each in zip(self._reads, self._aggregates, strict=True)
+            if each.kind in _TYPED
+        }
         return lines + [f"c{at} = type(x{at})" for at, of in enumerate(self._of) if of in typed]
 
     def _steps(self) -> list[str]:
@@ -362,13 +386,16 @@ class _Code:
         # Users' code may change its arguments, so it comes when the rest cannot fail.
         order = sorted(enumerate(self._aggregates), key=lambda pair: pair[1].kind == "custom")
         for at, each in order:
-            value = self._of.index(each.of) if each.kind != "count" else 0
+            value = self._of.index(self._reads[at]) if each.kind != "count" else 0
             words = {
                 "s": f"s{at}", "x": f"x{value}", "c": f"c{value}", "y": f"y{at}", "add": f"add{at}"
             }  # fmt: skip
-            steps += [line.format(**words) for line in _STEPS.get(each.kind, _STEP)]
-            if each.kind in _COMMITS:
-                commits.append(_COMMITS[each.kind].format(**words))
+            others = _STEP if each.taking is None else _PREPARED
+            others = _TIMED_STEP if each.is_timed else others
+            steps += [line.format(at=at, **words) for line in _STEPS.get(each.kind, others)]
+            commit = _COMMITS.get(each.kind) or (_TAKEN if each.taking is not None else None)
+            if commit is not None:
+                commits.append(commit.format(at=at, **words))
         return steps + commits
 
     def _named(self, error: BaseException, record: Any, *keys: KeyFunction) -> BaseException:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gearpy.core.base.copies import own
 from gearpy.core.base.fields import Field, value_getter
-from gearpy.core.window.aggregates import (
+from gearpy.core.window.accumulators import (
     TOP_MAX,
     Aggregate,
     Falling,

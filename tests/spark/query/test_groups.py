@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from statistics import median
 from typing import Any, Final
 
 import pytest
@@ -38,6 +39,9 @@ _AGGREGATES: Final[dict[str, Callable[[Any], Any]]] = {
     "last": lambda windows: windows.aggregate(v=gp.agg.last(_value)),
     "collect": lambda windows: windows.aggregate(v=gp.agg.collect(_value)),
     "distinct": lambda windows: windows.aggregate(v=gp.agg.distinct(_value)),
+    "median": lambda windows: windows.aggregate(
+        v=gp.agg.median(_value), n=gp.agg.count(where=_value), d=gp.agg.approx_distinct(_value)
+    ),
     "top": lambda windows: windows.top_n(2, _value_or_0),
     "fold": lambda windows: windows.fold([], _added, merge=_joined),
     "reduce": lambda windows: windows.reduce(lambda a, b: max(a, b, key=_value_or_0)),
@@ -50,6 +54,11 @@ _PLAIN: Final[dict[str, Callable[[Sequence[tuple[Any, int]]], Any]]] = {
     "last": lambda of: {"v": _end_of(list(reversed(of)), max)},
     "collect": lambda of: {"v": _present(of)},
     "distinct": lambda of: {"v": len(set(_present(of)))},
+    "median": lambda of: {
+        "v": median(map(float, _present(of))) if _present(of) else None,
+        "n": sum(map(bool, _present(of))),
+        "d": len(set(_present(of))),
+    },
 }
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gearpy.core.base.fields import key_getter
 from gearpy.core.window import aggregates as agg
-from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWindows, session
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
@@ -99,7 +99,15 @@ AGGREGATES: list[Aggregate] = [
     *(make(name) for make in (agg.first, agg.last, agg.collect) for name in ALL),
     *(make(name) for make in (agg.variance, agg.stddev) for name in NUMBERS),
     *(agg.variance(name, ddof=0) for name in NUMBERS),
-    *(make(name) for make in (agg.any, agg.all) for name in TRUTHS),
+    *(make(name) for make in (agg.any, agg.all, agg.count_if) for name in TRUTHS),
+    *(agg.quantile([0.0, 0.5, 1.0], name) for name in NUMBERS),
+    *(agg.ewma(name, half_life=20) for name in ("small", "x", "price", "ok", "empty")),
+    *(make(name) for make in (agg.approx_distinct, agg.mode) for name in COMPARED),
+    *(agg.arg_min("parts", by=name) for name in COMPARED),
+    *(agg.arg_max("x", by=name) for name in COMPARED),
+    *(make(of, where=name) for make in (agg.sum, agg.collect) for of in "nx" for name in TRUTHS),
+    agg.arg_max("n", by="price", where="ok"),
+    agg.count(where="text"),
 ]
 WINDOWS: list[AnyWindows] = [
     TumblingWindows(10),
@@ -120,7 +128,8 @@ def programs(draw: st.DrawFn) -> tuple[AnyWindows, tuple[str, ...], list[Aggrega
     drawn = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=5))
     chosen = [each for each in drawn if not columnar_mistakes(windows, key, each, SCHEMA)]
     chosen = chosen or [agg.count()]
-    names = sorted({*key, *(str(each.of) for each in chosen if each.of)} or {"n"})
+    fields = [str(field) for each in chosen for field in each.fields]
+    names = sorted({*key, *fields} or {"n"})
     rows = st.fixed_dictionaries(
         {name: st.one_of(VALUES[name], VALUES[name], st.none()) for name in names}
     )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.window import aggregates as agg
-from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.task.aggregates.partials import Rows, key_mistake, partial_of, plain, unfit
 
 #: A column's type and some of its values.
@@ -37,7 +37,8 @@ TIMES = [5, 3, 3, 9, 1, 3, 8, 8]
 AGGREGATES: list[Aggregate] = [
     agg.sum("c"), agg.mean("c"), agg.min("c"), agg.max("c"), agg.first("c"), agg.last("c"),
     agg.collect("c"), agg.top(2, "c"), agg.distinct("c"), agg.variance("c"), agg.stddev("c"),
-    agg.any("c"), agg.all("c"),
+    agg.any("c"), agg.all("c"), agg.count_if("c"), agg.quantile([0, 0.3, 1], "c"),
+    agg.approx_distinct("c"), agg.mode("c"), agg.ewma("c", half_life=4),
 ]  # fmt: skip
 
 
@@ -68,7 +69,7 @@ FITTING = [
     (each, name)
     for each in AGGREGATES
     for name, (kind, _) in COLUMNS.items()
-    if unfit(each, kind) is None
+    if unfit(each.kind, kind) is None
 ]
 
 
@@ -139,4 +140,4 @@ def test_column_becomes_one_that_can_be_computed_on(column: pa.Array, kind: pa.D
     assert made.type == kind
     assert made.to_pylist() == column.to_pylist()
     assert key_mistake(column.type) is None
-    assert unfit(agg.min("c"), column.type) is None
+    assert unfit("min", column.type) is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gearpy.core.base.fields import key_getter, value_getter
 from gearpy.core.window import aggregates as agg
-from gearpy.core.window.aggregates import Aggregate
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.windows import TumblingWindows
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
@@ -58,6 +58,15 @@ EVERY: list[Aggregate] = [
     agg.collect(whole),
     agg.last(whole),
     agg.custom(list, lambda kept, value: [*kept, value], of="n", merge=lambda a, b: a + b),
+    *(make("price") for make in (agg.median, agg.approx_distinct, agg.mode, agg.count_if)),
+    agg.quantile([0, 0.9], "n"),
+    agg.heavy_hitters(2, "n"),
+    agg.arg_min("user", by="price"),
+    agg.arg_max(by=doubled),
+    agg.ewma("n", half_life=10),
+    agg.sum("price", where="n"),
+    agg.collect("price", where=lambda record: doubled(record) is not None),
+    agg.arg_max("n", by="price", where="n"),
 ]
 PRICES = st.one_of(st.none(), st.integers(), st.floats(-100, 100), st.booleans())
 FIELDS = st.tuples(st.sampled_from(["ann", "bob"]), PRICES, PRICES)
@@ -79,7 +88,7 @@ def made(kind: Any, fields: tuple[Any, ...]) -> Any:
 
 
 def add(aggregate: Aggregate, kept: Any, record: Any, time: int) -> Any:
-    value = value_getter(aggregate.of)(record)
+    value = value_getter(aggregate.value)(record)
     return aggregate.add(kept, (time, value) if aggregate.is_timed else value)
 
 

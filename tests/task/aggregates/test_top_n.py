@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.window.aggregates import TOP_MAX
+from gearpy.core.window.accumulators import TOP_MAX
 from gearpy.errors import ConfigError
 from gearpy.task.aggregates.top_n import top_records
 
