@@ -1,11 +1,13 @@
-"""Bids of Nexmark in columns: the same ones as in `events`, a batch of them at a time.
+"""The events of Nexmark in columns: the same ones as in `events`, a table of each kind at a time.
 
-Where `events` has a number this has a column of numbers; otherwise the two say the same.
+Bids are many, so they are made here: where `events` has a number this has a column of numbers;
+otherwise the two say the same. Tables of people and auctions are made of those of `events`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -20,36 +22,57 @@ from events import (
     HOT_BIDDER,
     HOT_FOR,
     PRICES,
+    SITE,
     START_MS,
+    Auction,
     Bid,
     Nexmark,
+    Person,
     constants_of,
 )
 
 import gearpy as gp
 
-__all__ = ["read_bids"]
+__all__ = ["PLACES", "tables", "tables_of"]
+
+#: How many of a group are of a kind, and which is the first.
+PLACES: Final[Mapping[Any, tuple[int, int]]] = {
+    Person: (1, 0),
+    Auction: (AUCTIONS, 1),
+    Bid: (BIDS, 1 + AUCTIONS),
+}
 
 
-def read_bids(app: gp.StreamApp, nexmark: Nexmark) -> gp.Stream[Bid]:
-    """Return the stream of all bids, in columns."""
-    source = gp.generate_tables(
-        partial(_tables, nexmark),
-        schema=Bid,
+def tables_of(kind: type[Any], nexmark: Nexmark) -> gp.Source:
+    """Return the people, the auctions or the bids, in columns."""
+    share, _ = PLACES[kind]
+    return gp.generate_tables(
+        partial(tables, kind, nexmark),
+        schema=kind,
         time="time_ms",
-        rate=None if nexmark.rate is None else nexmark.rate * BIDS / GROUP,
+        rate=None if nexmark.rate is None else nexmark.rate * share / GROUP,
         partitions=nexmark.partitions,
         out_of_order=nexmark.out_of_order_ms,
     )
-    return app.read(source, name="bids")
 
 
-def _tables(nexmark: Nexmark, partition: int) -> Iterator[pa.RecordBatch]:
-    """Yield the bids of a partition: those of every n-th group of n partitions."""
+def tables(kind: type[Any], nexmark: Nexmark, partition: int) -> Iterator[pa.RecordBatch]:
+    """Yield the tables of a kind and a partition: every n-th group of n partitions."""
+    make = _bids if kind is Bid else partial(_others, kind)
     groups = range(partition, -(-nexmark.events // GROUP), nexmark.partitions)
     size = max(1, nexmark.table_events // GROUP)
     for start in range(0, len(groups), size):
-        yield _bids(nexmark, groups[start : start + size])
+        if (table := make(nexmark, groups[start : start + size])).num_rows:
+            yield table
+
+
+def _others(kind: type[Any], nexmark: Nexmark, groups: Sequence[int]) -> pa.RecordBatch:
+    """Return the people or auctions of some groups."""
+    share, first = PLACES[kind]
+    numbers = (group * GROUP + first + place for group in groups for place in range(share))
+    events = [nexmark.event(number) for number in numbers if number < nexmark.events]
+    names = list(kind.__dataclass_fields__)
+    return pa.RecordBatch.from_pydict({name: [*map(attrgetter(name), events)] for name in names})
 
 
 def _bids(nexmark: Nexmark, groups: Sequence[int]) -> pa.RecordBatch:
@@ -63,12 +86,19 @@ def _bids(nexmark: Nexmark, groups: Sequence[int]) -> pa.RecordBatch:
     dice = _Dice(nexmark.seed, number)
     in_order = pc.add(pc.divide(pc.multiply(number, 1000), nexmark.per_second), START_MS)
     late = dice.roll(nexmark.out_of_order_ms + 1)
+    auction, bidder = _auction(group, dice), _bidder(group, dice)
+    digits = pc.add(dice.roll(900), 100)
+    price = pc.multiply(digits, pa.array(PRICES).take(dice.roll(len(PRICES))))
+    roll = dice.roll(len(CHANNELS))
+    channel = pa.array(CHANNELS).take(roll)
+    texts = (auction.cast(pa.string()), "/item.htm?query=1&channel_id=", roll.cast(pa.string()))
     columns = {
-        "auction": _auction(group, dice),
-        "bidder": _bidder(group, dice),
-        "price": pc.multiply(pc.add(dice.roll(900), 100), _one_of(PRICES, dice)),
-        "channel": _one_of(CHANNELS, dice),
+        "auction": auction,
+        "bidder": bidder,
+        "price": price,
+        "channel": channel,
         "time_ms": pc.subtract(in_order, late),
+        "url": pc.binary_join_element_wise(SITE, channel, "/", *texts, ""),
     }
     return pa.RecordBatch.from_pydict(columns)
 
@@ -105,10 +135,6 @@ class _Dice:
         left, sides = self._left, sides.cast(pa.uint64())
         self._left = pc.divide(left, sides)
         return pc.subtract(left, pc.multiply(self._left, sides)).cast(pa.int64())
-
-
-def _one_of(values: tuple[object, ...], dice: _Dice) -> pa.Array:
-    return pa.array(values).take(dice.roll(len(values)))
 
 
 def _rest(numbers: pa.Array, by: int) -> pa.Array:

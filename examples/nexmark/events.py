@@ -25,6 +25,7 @@ __all__ = [
     "HOT_BIDDER",
     "HOT_FOR",
     "PRICES",
+    "SITE",
     "START_MS",
     "Auction",
     "Bid",
@@ -59,7 +60,11 @@ HOT_BIDDER: Final = 1
 
 CATEGORIES: Final = 5
 ITEMS: Final = ("bike", "book", "chair", "clock", "coat", "lamp", "piano", "ring", "vase")
-CHANNELS: Final = ("Apple", "Baidu", "Facebook", "Google")
+#: Of four the number is known (`q21`), of the others their address has it.
+CHANNELS: Final = (
+    *("Apple", "Baidu", "Facebook", "Google"),
+    *("channel-4", "channel-5", "channel-6", "channel-7"),
+)
 STATES: Final = {
     "AZ": "Phoenix",
     "CA": "Los Angeles",
@@ -70,6 +75,7 @@ STATES: Final = {
 }
 FIRST_NAMES: Final = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal", "Ida", "Jo", "Kit")
 LAST_NAMES: Final = ("Abel", "Brown", "Cole", "Doe", "Ellis", "Fox", "Gray", "Hill", "Jones")
+SITE: Final = "https://www.nexmark.com/"
 #: A price has three digits, and up to three zeros.
 PRICES: Final = (1, 10, 100, 1000)
 
@@ -114,6 +120,7 @@ class Bid:
     price: int
     channel: str
     time_ms: int
+    url: str
 
 
 Event: TypeAlias = Person | Auction | Bid
@@ -250,13 +257,11 @@ def _bid(group: int, time_ms: int, dice: Dice) -> Bid:
     last = group * AUCTIONS + AUCTIONS - 1
     is_hot = dice.roll(2) > 0
     other = last - dice.roll(min(ACTIVE_AUCTIONS, last + 1))
-    return Bid(
-        auction=FIRST_ID + (last - last % HOT_FOR if is_hot else other),
-        bidder=_someone(group, dice, hot=HOT_BIDDER),
-        price=_price(dice),
-        channel=_one_of(CHANNELS, dice),
-        time_ms=time_ms,
-    )
+    auction = FIRST_ID + (last - last % HOT_FOR if is_hot else other)
+    bidder, price = _someone(group, dice, hot=HOT_BIDDER), _price(dice)
+    channel = dice.roll(len(CHANNELS))
+    url = f"{SITE}{CHANNELS[channel]}/{auction}/item.htm?query=1&channel_id={channel}"
+    return Bid(auction, bidder, price, CHANNELS[channel], time_ms, url)
 
 
 def _someone(group: int, dice: Dice, *, hot: int) -> int:

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from columns import read_bids
+from columns import tables_of
 from events import Auction, Bid, Event, Nexmark, Person, is_auction, is_bid, is_offer, is_person
 from winning_bids import Sale, WinningBids
 
 import gearpy as gp
 
-__all__ = ["QUERIES", "Answer", "Streams"]
+__all__ = ["QUERIES", "Answer", "Form", "Streams", "answers_of"]
 
 #: States and category of the local items, and which auctions are selected.
 LOCAL_STATES: Final = frozenset({"CA", "ID", "OR"})
@@ -23,6 +23,22 @@ SELECTED_EVERY: Final = 123
 WINDOW: Final = "10s"
 SLIDE: Final = "2s"
 SESSION_GAP: Final = "10s"
+DAY_MS: Final = 86_400_000
+HOUR_MS: Final = 3_600_000
+#: What is called so at each hour of the day.
+PARTS_OF_DAY: Final = (*["night"] * 7, "other", *["day"] * 11, "other", *["night"] * 4)
+#: Prices below one, from the other one on, and between them are counted apart.
+CHEAP: Final = 10_000
+DEAR: Final = 100_000
+#: Bids are converted if they are between these, and by this rate.
+LEAST: Final = 10_000
+MOST: Final = 500_000
+RATE: Final = 0.908
+PLACES: Final = 1000
+
+T = TypeVar("T")
+
+Form: TypeAlias = Literal["rows", "columns"]
 
 
 class Streams:
@@ -31,11 +47,13 @@ class Streams:
     Args:
         app: reads them.
         nexmark: which events.
+        form: "rows": one source of all events; "columns": a source for each kind of them.
     """
 
-    def __init__(self, app: gp.StreamApp, nexmark: Nexmark) -> None:
+    def __init__(self, app: gp.StreamApp, nexmark: Nexmark, form: Form = "rows") -> None:
         self._app = app
         self.nexmark = nexmark
+        self.form = form
 
     @cached_property
     def events(self) -> gp.Stream[Event]:
@@ -45,27 +63,53 @@ class Streams:
     @cached_property
     def people(self) -> gp.Stream[Person]:
         """Those who join."""
+        if self.form == "columns":
+            return self._app.read(tables_of(Person, self.nexmark), name="people")
         return self.events.filter(is_person)
 
     @cached_property
     def auctions(self) -> gp.Stream[Auction]:
         """What is opened."""
+        if self.form == "columns":
+            return self._app.read(tables_of(Auction, self.nexmark), name="auctions")
         return self.events.filter(is_auction)
 
     @cached_property
     def bids(self) -> gp.Stream[Bid]:
-        """Offers, in rows."""
+        """Offers."""
+        if self.form == "columns":
+            return self._app.read(tables_of(Bid, self.nexmark), name="bids")
         return self.events.filter(is_bid)
 
     @cached_property
     def offers(self) -> gp.Stream[Auction | Bid]:
         """Auctions, and bids in them."""
+        if self.form == "columns":
+            return self.auctions.merge(self.bids)
         return self.events.filter(is_offer)
 
-    @cached_property
-    def bid_columns(self) -> gp.Stream[Bid]:
-        """The same ones, in columns."""
-        return read_bids(self._app, self.nexmark)
+
+def answers_of(
+    query: str, app: gp.StreamApp, nexmark: Nexmark, form: Form | None = None
+) -> gp.Stream[Any]:
+    """Ask a query; its events come in the form that suits it, if no other is given."""
+    return QUERIES[query](
+        Streams(app, nexmark, form or ("columns" if query in COLUMNS else "rows"))
+    )
+
+
+def chosen(
+    stream: gp.Stream[T], schema: type[T], is_in: Callable[[pa.RecordBatch], pa.Array]
+) -> gp.Stream[T]:
+    """Return the rows of columns for which a function says so."""
+    return stream.map_batches(
+        lambda batch: batch.filter(is_in(batch)), schema=schema, times="event_time"
+    )
+
+
+def remainder(numbers: pa.Array, by: int) -> pa.Array:
+    """Return what is left of numbers from 0 on when they are divided."""
+    return pc.subtract(numbers, pc.multiply(pc.divide(numbers, by), by))
 
 
 # -- each event by itself --------------------------------------------------------------------------
@@ -73,17 +117,23 @@ class Streams:
 
 def q0(streams: Streams) -> gp.Stream[Bid]:
     """Pass-through: every bid, as it is. Shows what reading and writing take."""
-    return streams.bid_columns
+    return streams.bids
 
 
 def q1(streams: Streams) -> gp.Stream[Bid]:
     """Currency conversion: every bid, in euro cents instead of dollar cents."""
+    if streams.form == "rows":
+        return streams.bids.map(
+            lambda bid: Bid(
+                bid.auction, bid.bidder, bid.price * 89 // 100, bid.channel, bid.time_ms, bid.url
+            )
+        )
 
     def in_euros(bids: pa.RecordBatch) -> pa.RecordBatch:
         euros = pc.divide(pc.multiply(bids.column("price"), 89), 100)
         return bids.set_column(bids.schema.get_field_index("price"), "price", euros)
 
-    return streams.bid_columns.map_batches(in_euros, schema=Bid)
+    return streams.bids.map_batches(in_euros, schema=Bid)
 
 
 @gp.register_record
@@ -97,14 +147,123 @@ class Selected:
 
 def q2(streams: Streams) -> gp.Stream[Selected]:
     """Selection: auction and price of the bids in some auctions."""
+    if streams.form == "rows":
+        some = streams.bids.filter(lambda bid: bid.auction % SELECTED_EVERY == 0)
+        return some.map(lambda bid: Selected(bid.auction, bid.price))
 
     def select(bids: pa.RecordBatch) -> pa.RecordBatch:
-        auction = bids.column("auction")
-        whole = pc.multiply(pc.divide(auction, SELECTED_EVERY), SELECTED_EVERY)
-        chosen = bids.filter(pc.equal(auction, whole))
-        return chosen.select(["auction", "price", "event_time"])
+        place = remainder(bids.column("auction"), SELECTED_EVERY)
+        return bids.filter(pc.equal(place, 0)).select(["auction", "price", "event_time"])
 
-    return streams.bid_columns.map_batches(select, schema=Selected, times="event_time")
+    return streams.bids.map_batches(select, schema=Selected, times="event_time")
+
+
+@gp.register_record
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A bid in another currency: at which time of the day, and how often its address has a c."""
+
+    auction: int
+    bidder: int
+    price: float
+    part_of_day: str
+    time_ms: int
+    letters: int
+
+
+def q14(streams: Streams) -> gp.Stream[Converted]:
+    """Calculation: bids of some size, in a currency, with the part of the day."""
+    if streams.form == "rows":
+
+        def convert(bid: Bid) -> Converted:
+            part = PARTS_OF_DAY[bid.time_ms % DAY_MS // HOUR_MS]
+            about = (part, bid.time_ms, bid.url.count("c"))
+            return Converted(bid.auction, bid.bidder, bid.price * RATE, *about)
+
+        return streams.bids.filter(lambda bid: LEAST < bid.price * RATE < MOST).map(convert)
+
+    def convert_all(bids: pa.RecordBatch) -> pa.RecordBatch:
+        price = pc.multiply(bids.column("price"), RATE)
+        bids = bids.set_column(bids.schema.get_field_index("price"), "price", price)
+        bids = bids.filter(pc.and_(pc.greater(price, LEAST), pc.less(price, MOST)))
+        hours = pc.divide(bids.column("time_ms"), HOUR_MS)
+        part = pa.array(PARTS_OF_DAY).take(remainder(hours, DAY_MS // HOUR_MS))
+        letters = pc.count_substring(bids.column("url"), "c").cast(pa.int64())
+        bids = bids.append_column("part_of_day", part).append_column("letters", letters)
+        return bids.drop_columns(["channel", "url"])
+
+    return streams.bids.map_batches(convert_all, schema=Converted, times="event_time")
+
+
+@gp.register_record
+@dataclass(frozen=True, slots=True)
+class OfChannel:
+    """A bid with the number of its channel."""
+
+    auction: int
+    bidder: int
+    price: int
+    channel: str
+    number: str
+
+
+CHANNEL_NUMBERS: Final = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
+
+
+def q21(streams: Streams) -> gp.Stream[OfChannel]:
+    """Channel numbers: known for some channels, else in the address."""
+    if streams.form == "rows":
+
+        def with_number(bid: Bid) -> OfChannel:
+            number = CHANNEL_NUMBERS.get(bid.channel.lower())
+            if number is None:
+                number = bid.url.partition("channel_id=")[2].partition("&")[0]
+            return OfChannel(bid.auction, bid.bidder, bid.price, bid.channel, number)
+
+        return streams.bids.map(with_number)
+    names, numbers = (pa.array(list(each)) for each in (CHANNEL_NUMBERS, CHANNEL_NUMBERS.values()))
+
+    def with_numbers(bids: pa.RecordBatch) -> pa.RecordBatch:
+        known = numbers.take(pc.index_in(pc.utf8_lower(bids.column("channel")), names))
+        said = pc.extract_regex(bids.column("url"), "channel_id=(?P<number>[^&]*)")
+        number = pc.coalesce(known, pc.struct_field(said, "number"))
+        return bids.drop_columns(["time_ms", "url"]).append_column("number", number)
+
+    return streams.bids.map_batches(with_numbers, schema=OfChannel)
+
+
+@gp.register_record
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A bid with the parts of its address."""
+
+    auction: int
+    bidder: int
+    price: int
+    channel: str
+    folder: str
+    item: str
+    page: str
+
+
+def q22(streams: Streams) -> gp.Stream[Split]:
+    """Parts of addresses: what is between the slashes."""
+    if streams.form == "rows":
+
+        def split(bid: Bid) -> Split:
+            _, _, _, folder, item, page = bid.url.split("/")
+            return Split(bid.auction, bid.bidder, bid.price, bid.channel, folder, item, page)
+
+        return streams.bids.map(split)
+
+    def split_all(bids: pa.RecordBatch) -> pa.RecordBatch:
+        parts = pc.split_pattern(bids.column("url"), "/")
+        bids = bids.drop_columns(["time_ms", "url"])
+        for place, name in enumerate(("folder", "item", "page"), 3):
+            bids = bids.append_column(name, pc.list_element(parts, place))
+        return bids
+
+    return streams.bids.map_batches(split_all, schema=Split)
 
 
 # -- joins -----------------------------------------------------------------------------------------
@@ -121,14 +280,27 @@ class LocalItem:
     auction: int
 
 
+def of_local_category(streams: Streams) -> gp.Stream[Auction]:
+    """Return the auctions of one category."""
+    if streams.form == "rows":
+        return streams.auctions.filter(lambda auction: auction.category == LOCAL_CATEGORY)
+    return chosen(
+        streams.auctions, Auction, lambda batch: pc.equal(batch["category"], LOCAL_CATEGORY)
+    )
+
+
 def q3(streams: Streams) -> gp.Stream[LocalItem]:
     """Local item suggestion: who offers things of one category, in some states.
 
     A person is remembered for as long as people open auctions after they have joined.
     """
-    people = streams.people.filter(lambda person: person.state in LOCAL_STATES)
-    auctions = streams.auctions.filter(lambda auction: auction.category == LOCAL_CATEGORY)
     nexmark = streams.nexmark
+    if streams.form == "rows":
+        people = streams.people.filter(lambda person: person.state in LOCAL_STATES)
+    else:
+        states = pa.array(sorted(LOCAL_STATES))
+        people = chosen(streams.people, Person, lambda batch: pc.is_in(batch["state"], states))
+    auctions = of_local_category(streams)
     return auctions.key_by("seller").join_interval(
         people.key_by("id"),
         before=nexmark.active_ms + nexmark.out_of_order_ms,
@@ -155,6 +327,61 @@ def q8(streams: Streams) -> gp.Stream[NewSeller]:
         streams.auctions.key_by("seller"),
         gp.tumbling(WINDOW),
         combine=lambda person, auction: NewSeller(person.id, person.name, auction.id),
+    )
+
+
+def q13(streams: Streams) -> gp.Stream[Any]:
+    """Side input: bids with the row of a table that is loaded first."""
+    side = gp.rows([{"place": place, "value": f"value {place}"} for place in range(PLACES)])
+    if streams.form == "rows":
+        return streams.bids.join_table(
+            side,
+            (lambda bid: bid.auction % PLACES, "place"),
+            combine=lambda bid, row: (
+                bid.auction,
+                bid.bidder,
+                bid.price,
+                bid.time_ms,
+                row["value"],
+            ),
+        )
+
+    def with_place(bids: pa.RecordBatch) -> pa.RecordBatch:
+        place = remainder(bids.column("auction"), PLACES)
+        return bids.drop_columns(["channel", "url"]).append_column("place", place)
+
+    return streams.bids.map_batches(with_place).join_table(side, "place", combine="merge")
+
+
+@gp.register_record
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """A bid with what it is for."""
+
+    auction: int
+    bidder: int
+    price: int
+    channel: str
+    time_ms: int
+    item: str
+    seller: int
+    category: int
+
+
+def q20(streams: Streams) -> gp.Stream[Expanded]:
+    """Expand bids: those in auctions of one category, with the auction.
+
+    An auction is remembered for as long as there may be bids in it.
+    """
+    nexmark = streams.nexmark
+    return streams.bids.key_by("auction").join_interval(
+        of_local_category(streams).key_by("id"),
+        before=nexmark.longest_ms + 2 * nexmark.out_of_order_ms,
+        after=nexmark.out_of_order_ms,
+        combine=lambda bid, auction: Expanded(
+            *(bid.auction, bid.bidder, bid.price, bid.channel, bid.time_ms),
+            *(auction.item, auction.seller, auction.category),
+        ),
     )
 
 
@@ -221,16 +448,16 @@ class HotItem:
 
 def q5(streams: Streams) -> gp.Stream[HotItem]:
     """Hot items: the auction with most bids in the last ten seconds, every two seconds."""
-    counts = streams.bid_columns.key_by("auction").window(gp.sliding(WINDOW, SLIDE)).count()
-    items = counts.map(lambda of: HotItem(of.key, of.value, of.start, of.end))
+    counts = streams.bids.key_by("auction").window(gp.sliding(WINDOW, SLIDE)).count()
     # The counts of one window have the same time, its last millisecond, so they meet in these.
-    hottest = items.window(gp.tumbling(SLIDE)).top_n(1, lambda item: (item.bids, -item.auction))
-    return hottest.map(lambda result: result.value[0])
+    hottest = counts.window(gp.tumbling(SLIDE)).top_n(1, lambda of: (of.value, -of.key))
+    items = hottest.map(lambda result: result.value[0])
+    return items.map(lambda of: HotItem(of.key, of.value, of.start, of.end))
 
 
 def q7(streams: Streams) -> gp.Stream[gp.WindowResult[None, int]]:
     """Highest bid: the highest price of each ten seconds."""
-    return streams.bid_columns.window(gp.tumbling(WINDOW)).max("price")
+    return streams.bids.window(gp.tumbling(WINDOW)).max("price")
 
 
 def q11(streams: Streams) -> gp.Stream[gp.WindowResult[int, int]]:
@@ -244,7 +471,112 @@ def q12(streams: Streams) -> gp.Stream[gp.WindowResult[int, int]]:
     return by_bidder.window(gp.tumbling(WINDOW, clock="processing")).count()
 
 
+# -- reports of a day ------------------------------------------------------------------------------
+
+
+#: Bids in all, cheap ones, dear ones and those between: True counts 1 in a sum.
+COUNTS: Final = {
+    "bids": gp.agg.count(),
+    "low": gp.agg.sum(lambda bid: bid.price < CHEAP),
+    "middle": gp.agg.sum(lambda bid: CHEAP <= bid.price < DEAR),
+    "high": gp.agg.sum(lambda bid: bid.price >= DEAR),
+}
+#: Bidders and auctions of each of them: None is left out.
+DIFFERENT: Final = {
+    "bidder": gp.agg.distinct("bidder"),
+    "low_bidder": gp.agg.distinct(lambda b: b.bidder if b.price < CHEAP else None),
+    "middle_bidder": gp.agg.distinct(lambda b: b.bidder if CHEAP <= b.price < DEAR else None),
+    "high_bidder": gp.agg.distinct(lambda b: b.bidder if b.price >= DEAR else None),
+    "auction": gp.agg.distinct("auction"),
+    "low_auction": gp.agg.distinct(lambda b: b.auction if b.price < CHEAP else None),
+    "middle_auction": gp.agg.distinct(lambda b: b.auction if CHEAP <= b.price < DEAR else None),
+    "high_auction": gp.agg.distinct(lambda b: b.auction if b.price >= DEAR else None),
+}
+#: The same of columns, which `ranked` adds.
+COUNTS_IN_COLUMNS: Final = {name: gp.agg.sum(name) for name in COUNTS} | {"bids": gp.agg.count()}
+DIFFERENT_IN_COLUMNS: Final = {name: gp.agg.distinct(name) for name in DIFFERENT}
+PRICES: Final = {
+    "least": gp.agg.min("price"),
+    "most": gp.agg.max("price"),
+    "mean": gp.agg.mean("price"),
+    "total": gp.agg.sum("price"),
+}
+
+
+def ranked(streams: Streams) -> gp.Stream[Any]:
+    """Return bids in columns, with columns that say of which rank they are."""
+
+    def add_ranks(bids: pa.RecordBatch) -> pa.RecordBatch:
+        price = bids.column("price")
+        low, high = pc.less(price, CHEAP), pc.greater_equal(price, DEAR)
+        is_in = {"low": low, "middle": pc.invert(pc.or_(low, high)), "high": high}
+        for rank, those in is_in.items():
+            bids = bids.append_column(rank, those.cast(pa.int64()))
+            for field in ("bidder", "auction"):
+                values = pc.if_else(those, bids.column(field), None)
+                bids = bids.append_column(f"{rank}_{field}", values)
+        return bids
+
+    return streams.bids.map_batches(add_ranks)
+
+
+def q15(streams: Streams) -> gp.Stream[Any]:
+    """Bidding statistics: bids, bidders and auctions of each day, by rank of the price.
+
+    In rows anew with each bid; in columns, here and in the next ones, when the day is over.
+    """
+    if streams.form == "columns":
+        by_day = ranked(streams).window(gp.tumbling("1d"))
+        return by_day.aggregate(**COUNTS_IN_COLUMNS, **DIFFERENT_IN_COLUMNS)
+    by_day = streams.bids.key_by(lambda bid: bid.time_ms // DAY_MS)
+    return by_day.aggregate(**COUNTS, **DIFFERENT)
+
+
+def q16(streams: Streams) -> gp.Stream[Any]:
+    """Channel statistics: the same for each channel, and when its last bid was."""
+    last = gp.agg.max("time_ms")
+    if streams.form == "columns":
+        by_channel = ranked(streams).key_by("channel").window(gp.tumbling("1d"))
+        return by_channel.aggregate(**COUNTS_IN_COLUMNS, **DIFFERENT_IN_COLUMNS, last=last)
+    by_channel = streams.bids.key_by(lambda bid: (bid.channel, bid.time_ms // DAY_MS))
+    return by_channel.aggregate(**COUNTS, **DIFFERENT, last=last)
+
+
+def q17(streams: Streams) -> gp.Stream[Any]:
+    """Auction statistics: how many bids each auction has on a day, and their prices."""
+    if streams.form == "columns":
+        by_auction = ranked(streams).key_by("auction").window(gp.tumbling("1d"))
+        return by_auction.aggregate(**COUNTS_IN_COLUMNS, **PRICES)
+    by_auction = streams.bids.key_by(lambda bid: (bid.auction, bid.time_ms // DAY_MS))
+    return by_auction.aggregate(**COUNTS, **PRICES)
+
+
+# -- the newest and the greatest -------------------------------------------------------------------
+
+
+def q18(streams: Streams) -> gp.Stream[Any]:
+    """Last bid: when each person has bid in an auction last; in columns at the end."""
+    by_both = streams.bids.key_by("bidder", "auction")
+    if streams.form == "columns":
+        return by_both.window(gp.global_window()).aggregate(last=gp.agg.last("time_ms"))
+    return by_both.reduce(lambda _, bid: bid)
+
+
+def q19(streams: Streams) -> gp.Stream[Any]:
+    """Top ten: the ten highest bids of each auction, when they change; in columns at the end."""
+    by_auction = streams.bids.key_by("auction")
+    if streams.form == "columns":
+        return by_auction.window(gp.global_window()).aggregate(top=gp.agg.top(10, "price"))
+    return by_auction.top_n(10, "price", when="changed")
+
+
 Answer = Callable[[Streams], gp.Stream[Any]]
 QUERIES: Final[Mapping[str, Answer]] = {
-    query.__name__: query for query in (q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q11, q12)
+    query.__name__: query
+    for query in (
+        *(q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q11, q12),
+        *(q13, q14, q15, q16, q17, q18, q19, q20, q21, q22),
+    )
 }
+#: Queries whose events come in columns, unless it is said.
+COLUMNS: Final = frozenset({"q0", "q1", "q2", "q5", "q7", "q13", "q14", "q21", "q22"})

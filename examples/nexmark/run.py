@@ -8,7 +8,7 @@
 import argparse
 
 from events import Nexmark
-from queries import QUERIES, Streams
+from queries import QUERIES, answers_of
 
 import gearpy as gp
 
@@ -25,7 +25,7 @@ def main(args: list[str]) -> gp.StreamApp:
         partitions=options.parallelism,
     )
     app = gp.StreamApp(f"nexmark-{options.query}", parallelism=options.parallelism)
-    answers = QUERIES[options.query](Streams(app, nexmark))
+    answers = answers_of(options.query, app, nexmark, options.form)
     answers.write(gp.console() if options.out is None else gp.parquet_folder(options.out))
     return app
 
@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("query", choices=QUERIES, metavar="QUERY", help="one of those below")
+    parser.add_argument("--form", choices=["rows", "columns"], help="of events; else what suits")
     parser.add_argument("--events", type=int, default=100_000, metavar="N", help="how many")
     parser.add_argument("--seed", type=int, default=1, help="others have other events")
     parser.add_argument("--per-second", type=int, default=100, help="events in it, by event time")

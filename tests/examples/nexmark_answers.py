@@ -1,13 +1,18 @@
 """The right answers to the queries of `examples/nexmark`, by loops over a list of all events.
 
-They are computed by what the queries mean, and not by how they are written.
+They are computed by what the queries mean, and not by how they are written; those from q13 on are
+the loops that the benchmark runs, which are compared with the others here, too.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 from statistics import fmean
 from typing import Any, Final
+
+from tests.bench import nexmark_loops as loops
+from tests.bench.nexmark_loops import LOOPS
 
 
 class Site:
@@ -16,6 +21,7 @@ class Site:
         for event in events:
             kinds[type(event).__name__].append(event)
         self.people, self.auctions, self.bids = (kinds[x] for x in ("Person", "Auction", "Bid"))
+        self.for_loops = loops.Site(events, self.bids, type(self.bids[0]))
 
 
 def passed_on(site: Site) -> Any:
@@ -24,7 +30,7 @@ def passed_on(site: Site) -> Any:
 
 def converted(site: Site) -> Any:
     return Counter(
-        (bid.auction, bid.bidder, bid.price * 89 // 100, bid.channel, bid.time_ms)
+        (bid.auction, bid.bidder, bid.price * 89 // 100, bid.channel, bid.time_ms, bid.url)
         for bid in site.bids
     )
 
@@ -130,19 +136,33 @@ def gathered(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     return lists
 
 
-def all_of(rows: list[tuple[Any, ...]]) -> Any:
+def all_of(answers: list[Any]) -> Any:
     """Return how often each answer came; of a `WindowResult` the first four fields."""
-    return Counter(row[:4] if row[5:6] == ("on-time",) else row for row in rows)
+    return Counter(row[:4] if row[5:6] == ("on-time",) else row for row in rows_of(answers))
 
 
-def last_of(rows: list[tuple[Any, ...]]) -> Any:
-    return {key: (len(values), values[-1]) for key, values in gathered(iter(rows)).items()}
+def last_of(answers: list[Any]) -> Any:
+    return {
+        key: (len(values), values[-1]) for key, values in gathered(iter(rows_of(answers))).items()
+    }
 
 
-def sums_of(rows: list[tuple[Any, ...]]) -> Any:
+def sums_of(answers: list[Any]) -> Any:
     return Counter(
-        {key: sum(values) for key, values in gathered((r[0], r[1]) for r in rows).items()}
+        {
+            key: sum(values)
+            for key, values in gathered((r[0], r[1]) for r in rows_of(answers)).items()
+        }
     )
+
+
+def looped(loop: Callable[[loops.Site], loops.Rows], site: Site) -> Any:
+    """Return how often each row of an answer comes, as the loops of the benchmark find it."""
+    return Counter(loop(site.for_loops))
+
+
+def counted_rows(query: str, answers: list[Any]) -> Any:
+    return Counter(loops.answer_rows(query, answers))
 
 
 ANSWERS: Final[dict[str, tuple[Callable[[Site], Any], Callable[[list[Any]], Any]]]] = {
@@ -158,6 +178,10 @@ ANSWERS: Final[dict[str, tuple[Callable[[Site], Any], Callable[[list[Any]], Any]
     "q9": (winning_bids, all_of),
     "q11": (sessions, all_of),
     "q12": (bids_by_person, sums_of),
+    **{
+        query: (partial(looped, LOOPS[query]), partial(counted_rows, query))
+        for query in ("q13", "q14", "q15", "q16", "q17", "q18", "q19", "q20", "q21", "q22")
+    },
 }
 
 

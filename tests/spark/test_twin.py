@@ -49,7 +49,7 @@ def _agrees(app: gp.StreamApp, spark: "SparkSession", **options: Any) -> int:
 def test_nexmark_agrees(spark: "SparkSession", nexmark: Any, query: str, records: int) -> None:
     app = gp.StreamApp(query)
     events = nexmark.Nexmark(events=EVENTS, partitions=2)
-    nexmark.QUERIES[query](nexmark.Streams(app, events)).write(gp.to_list([]))
+    nexmark.answers_of(query, app, events).write(gp.to_list([]))
 
     assert _agrees(app, spark, records=EVENTS) >= records
 

@@ -1,0 +1,234 @@
+"""Nexmark on gearpy, in rows and in columns, beside Flink, Bytewax and loops of plain Python.
+
+Each system is a process that is asked one question after the other; what is compared was measured
+in turns. A cost is CPU time of an event: the least of all turns, each the difference of a run with
+many events and one with few, so without what a run takes to start.
+"""
+
+import json
+import math
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from tests.bench.peers import PEERS, environment
+from tests.servers import recipes
+
+QUERIES: Final = (
+    *("q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q11", "q13", "q14", "q15"),
+    *("q16", "q17", "q18", "q19", "q20", "q21", "q22", "words", "windows"),
+)
+OTHERS: Final = ("flink", "mini", "bytewax", "loop")
+#: What differs between the systems, by query.
+REMARKS: Final = {
+    "q3": "Flink remembers people for good",
+    "q6": "no SQL of Flink",
+    "q9": "Flink gives each improvement, too",
+    "q13": "Flink: a function over a map",
+    **dict.fromkeys(("q15", "q16", "q17"), "columns: once a day"),
+    **dict.fromkeys(("q18", "q19"), "columns: once, at the end"),
+    "q20": "Flink remembers auctions for good",
+    "words": "a running count, 1,000 words",
+    "windows": "10 s, 1,000 keys, in order",
+}
+_HERE: Final = Path(__file__).parent
+_FLINK: Final = [
+    f"org.apache.flink:{name}:2.1.0"
+    for name in (
+        *("flink-streaming-java", "flink-clients", "flink-runtime", "flink-connector-datagen"),
+        *("flink-table-api-java-bridge", "flink-table-planner_2.12", "flink-table-runtime"),
+    )
+]
+_GROUP: Final = 50
+_OPENED: Final = ("util", "lang", "time", "nio", "util.concurrent", "util.concurrent.atomic")
+#: Queries for which mini-batches make a difference.
+_MINI: Final = frozenset({"q3", "q4", "q9", "q15", "q16", "q17", "q18", "q19", "q20"})
+#: Events of a short run, of a check, and of a run that tells how many a long one takes.
+_FEW: Final = 5000
+_CHECKED: Final = 20_000
+_TRIED: Final = 25_000
+_TRIED_IN_FLINK: Final = 200_000
+#: A JVM takes longer runs, as what it takes to start varies by tenths of a second.
+_LONGER_IN_FLINK: Final = 3
+_MOST: Final = {"rows": 500_000, "loop": 500_000, "bytewax": 60_000}
+_MOST_OTHERS: Final = 2_000_000
+
+
+def _built_flink() -> Path:
+    """Return a folder with Flink and the program, compiled, from the cache of the user."""
+    program = _HERE / "Nexmark.java"
+    jars = recipes.jars("flink", _FLINK)
+
+    def fill(folder: Path) -> None:
+        javac = recipes.program("javac", package="openjdk-17-jdk-headless")
+        command = [javac, "-nowarn", "-cp", f"{jars}/*", "-d", str(folder), str(program)]
+        recipes.run("compiling Nexmark.java", command)
+        services = folder / "META-INF" / "services"
+        services.mkdir(parents=True)
+        factory = services / "org.apache.flink.table.factories.Factory"
+        factory.write_text("Nexmark$CheckFactory\n", encoding="ascii")
+
+    return recipes.cached("flink-nexmark", program.read_text(encoding="utf-8"), fill)
+
+
+class AskedProcess:
+    """A process that answers questions, one line each."""
+
+    def __init__(self, name: str, stack: ExitStack) -> None:
+        if name == "flink":
+            opens = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENED]
+            path = f"{_built_flink()}:{recipes.jars('flink', _FLINK)}/*"
+            command = ["java", *opens, "-Xmx4g", "-cp", path, "Nexmark"]
+        elif name == "bytewax":
+            python = environment(PEERS.with_name("gearpy-bytewax"), ["bytewax==0.21.1"])
+            command = [str(python), str(_HERE / "nexmark_bytewax.py")]
+        else:
+            command = [sys.executable, "-P", "-m", "tests.bench.nexmark_worker", name]
+        most = str(_MOST.get(name, _MOST_OTHERS))
+        self._process = stack.enter_context(
+            subprocess.Popen(
+                [*command, most],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+        )
+        stack.callback(self._process.kill)
+
+    def ask(self, *words: object) -> dict[str, Any]:
+        assert self._process.stdin, "it is a pipe"
+        assert self._process.stdout, "it is a pipe"
+        self._process.stdin.write(" ".join(map(str, words)) + "\n")
+        self._process.stdin.flush()
+        if not (line := self._process.stdout.readline()):
+            raise RuntimeError(f"{words}: the process has ended with {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """What a query takes on one system.
+
+    Attributes:
+        events: of a long run.
+        long_s: CPU seconds of long runs, by turn.
+        short_s: those of short ones.
+        answer: number of rows of the answer to a check, and their sum.
+        problem: why it was not measured.
+    """
+
+    process: AskedProcess
+    system: str
+    query: str
+    events: int = 0
+    long_s: list[float] = field(default_factory=list)
+    short_s: list[float] = field(default_factory=list)
+    answer: tuple[int, int] | None = None
+    problem: str = ""
+
+    def prepare(self, seconds: float) -> None:
+        """Check the answer, and find out how many events take so many seconds."""
+        in_flink = self.system in {"flink", "mini"}
+        if self.query not in {"words", "windows"}:
+            said = self._ask(_CHECKED, "check")
+            self.answer = (said["rows"], said["sum"]) if said and "rows" in said else None
+        tried = _TRIED_IN_FLINK if in_flink else _TRIED
+        short, long = self._ask(_FEW), self._ask(tried)
+        if short and long:
+            cost_s = max((long["cpu"] - short["cpu"]) / (tried - _FEW), 1e-9)
+            wanted = seconds * (_LONGER_IN_FLINK if in_flink else 1) / cost_s
+            most = _MOST.get(self.system, _MOST_OTHERS)
+            self.events = int(min(max(wanted, 2 * tried), most)) // _GROUP * _GROUP
+
+    def measure(self) -> None:
+        if self.events and (long := self._ask(self.events)) and (short := self._ask(_FEW)):
+            self.long_s.append(long["cpu"])
+            self.short_s.append(short["cpu"])
+
+    def _ask(self, events: int, what: str = "measure") -> dict[str, Any] | None:
+        how = "mini" if self.system == "mini" else "plain"
+        said = self.process.ask(self.query, how, events, what)
+        if "error" in said:
+            self.problem, self.events = said["error"], 0
+            return None
+        return said
+
+    def rates(self) -> list[float]:
+        """Return M events for each CPU second, by turn, from the least to the greatest."""
+        events = self.events - _FEW
+        return sorted(events / max(each - min(self.short_s), 1e-9) / 1e6 for each in self.long_s)
+
+
+def ask_all(
+    systems: Sequence[str], queries: Sequence[str], *, turns: int, seconds: float
+) -> Iterator[str]:
+    """Ask each query of each system, in turns; yield lines of a table for people.
+
+    Args:
+        systems: some of "rows", "columns", "loop", "flink", "mini" and "bytewax".
+        seconds: of CPU that a long run of gearpy takes, about.
+    """
+    asked: dict[str, dict[str, Asked]] = {query: {} for query in queries}
+    with ExitStack() as stack:
+        processes = {
+            name: AskedProcess(name, stack)
+            for name in dict.fromkeys("flink" if each == "mini" else each for each in systems)
+        }
+        for query in queries:
+            for system in systems:
+                if system != "mini" or query in _MINI:
+                    process = processes["flink" if system == "mini" else system]
+                    each = Asked(process=process, system=system, query=query)
+                    each.prepare(seconds)
+                    sys.stderr.write(f"{query} {system}: {each.events:,} events {each.problem}\n")
+                    asked[query][system] = each
+        for turn in range(turns):
+            for row in asked.values():
+                for each in sorted(row.values(), key=lambda one: one.system, reverse=turn % 2 == 1):
+                    each.measure()
+            sys.stderr.write(f"turn {turn + 1} of {turns} is over\n")
+    yield from table_of(asked, systems)
+
+
+def table_of(asked: Mapping[str, Mapping[str, Asked]], systems: Sequence[str]) -> Iterator[str]:
+    """Yield rates, their ratios and geometric means as a table of Markdown."""
+    peers = [(own, peer) for own in ("rows", "columns") for peer in systems if own in systems]
+    pairs = [pair for pair in peers if pair[1] not in {"rows", "columns"}]
+    titles = [*systems, *(f"{own} ÷ {peer}" for own, peer in pairs), "equal", "remark"]
+    yield "| query | " + " | ".join(titles) + " |"
+    yield "|---" * (len(titles) + 1) + "|"
+    ratios: dict[tuple[str, str], list[float]] = {pair: [] for pair in pairs}
+    for query, row in asked.items():
+        best = {system: max(each.rates(), default=0.0) for system, each in row.items()}
+        cells = [_rate_text(row.get(system)) for system in systems]
+        for own, peer in pairs:
+            has_both = best.get(own) and best.get(peer)
+            if has_both:
+                ratios[own, peer].append(best[own] / best[peer])
+            cells.append(f"{best[own] / best[peer]:.2g}" if has_both else "")
+        answers = {system: each.answer for system, each in row.items() if each.answer}
+        usual = Counter(answers.values()).most_common(1)
+        others = [system for system, answer in answers.items() if answer != usual[0][0]]
+        cells += [", ".join(("not", *others)) if others else "yes" if answers else ""]
+        yield f"| {query} | " + " | ".join((*cells, REMARKS.get(query, ""))) + " |"
+    for (own, peer), each in ratios.items():
+        if each:
+            mean = math.exp(sum(map(math.log, each)) / len(each))
+            least = f"least {min(each):.2g}, {len(each)} queries"
+            yield f"{own} ÷ {peer}: geometric mean {mean:.2f}, {least}"
+    for one in chain.from_iterable(row.values() for row in asked.values()):
+        if one.problem:
+            yield f"{one.query} {one.system}: {one.problem}"
+
+
+def _rate_text(asked: Asked | None) -> str:
+    rates = asked.rates() if asked else []
+    return f"{rates[-1]:.3g} ({rates[0]:.2g})" if rates else ""

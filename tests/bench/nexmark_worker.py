@@ -1,0 +1,256 @@
+"""Answers questions of Nexmark by gearpy or by a loop: a process that `nexmark` asks.
+
+It is given a system, "rows", "columns" or "loop", and how many events it may be asked about. A line
+"QUERY EVENTS measure|check" is answered with CPU seconds, and in a check with the answer's rows.
+"""
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import Any, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+import gearpy as gp
+from tests.bench.nexmark_loops import LOOPS, Site, answer_rows, checksum
+
+_EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "nexmark"
+sys.path.insert(0, str(_EXAMPLE))
+import columns  # type: ignore[import-not-found]  # noqa: E402 - a module of the example
+import events as site_events  # type: ignore[import-not-found]  # noqa: E402 - the same
+import queries  # type: ignore[import-not-found]  # noqa: E402 - the same
+
+_LATE_MS: Final = 200
+_PER_SECOND: Final = 1000
+_TABLE_ROWS: Final = 65_536
+_START_MS: Final = site_events.START_MS
+#: Queries about more than bids; the others read bids alone.
+ALL_KINDS: Final = frozenset({"q3", "q4", "q6", "q8", "q9", "q20"})
+_LINES: Final = [
+    " ".join(f"w{(line * 10 + word) * 7919 % 1000}" for word in range(10)) for line in range(100)
+]
+
+
+class Prepared(gp.Source):
+    """Records that are there before the clock starts."""
+
+    bounded = replayable = True
+
+    def __init__(self, values: Sequence[Any], times: Sequence[int], late_ms: int = 0) -> None:
+        self.values, self.times, self.late_ms = values, times, late_ms
+        self.passed_ms = list(accumulate((each - late_ms for each in times), max))
+
+    def partitions(self) -> list[str]:
+        return ["all"]
+
+    def open(self, partition: str, resume: Any) -> "_PreparedReader":
+        return _PreparedReader(self, resume or 0)
+
+
+class _PreparedReader(gp.SourceReader):
+    def __init__(self, source: Prepared, at: int) -> None:
+        self._source, self._at = source, at
+        self.out_of_order_ms = source.late_ms
+
+    def read_batch(self, max_records: int) -> gp.Batch | None:
+        part = slice(self._at, self._at + max_records)
+        values = self._source.values[part]
+        self._at += len(values)
+        self.finished = self._at >= len(self._source.values)
+        return gp.Batch(list(values), list(self._source.times[part])) if values else None
+
+    def snapshot(self) -> int:
+        return self._at
+
+    @property
+    def watermark_ms(self) -> int:
+        return self._source.passed_ms[self._at - 1] if self._at else gp.MIN_MS
+
+
+class _Counting(gp.Sink, gp.SinkWriter):
+    idempotent = True
+
+    def __init__(self, *, keeps: bool, is_columnar: bool) -> None:
+        self.kept: list[Any] = []
+        self._keeps = keeps
+        self.columnar = is_columnar and not keeps
+
+    def open(self, task_index: int, parallelism: int) -> gp.SinkWriter:
+        return self
+
+    def write_batch(self, batch: gp.Batch) -> None:
+        if self._keeps:
+            self.kept.extend(batch.values)
+
+
+class PreparedStreams(queries.Streams):  # type: ignore[misc]
+    """The streams of the example, of events that are in memory."""
+
+    def __init__(self, app: gp.StreamApp, made: "MadeEvents", query: str, count: int) -> None:
+        nexmark = site_events.Nexmark(
+            events=count, per_second=_PER_SECOND, out_of_order_ms=_LATE_MS
+        )
+        super().__init__(app, nexmark, "columns" if made.form == "columns" else "rows")
+        self._made, self._query, self._count = made, query, count
+
+    def _read(self, kind: Any, name: str) -> gp.Stream[Any]:
+        app: gp.StreamApp = self._app
+        if self.form == "rows":
+            values, times = self._made.rows(kind, self._count)
+            return app.read(Prepared(values, times, _LATE_MS), name=name)
+        tables = self._made.tables(kind, self._count)
+        source = gp.generate_tables(
+            lambda: iter(tables), schema=kind, time="time_ms", out_of_order=_LATE_MS
+        )
+        return app.read(source, name=name)
+
+    @cached_property
+    def events(self) -> Any:
+        return self._read(None, "events")
+
+    @cached_property
+    def people(self) -> Any:
+        return super().people if self.form == "rows" else self._read(site_events.Person, "people")
+
+    @cached_property
+    def auctions(self) -> Any:
+        if self.form == "rows":
+            return super().auctions
+        return self._read(site_events.Auction, "auctions")
+
+    @cached_property
+    def bids(self) -> Any:
+        if self.form == "rows" and self._query in ALL_KINDS:
+            return super().bids
+        return self._read(site_events.Bid, "bids")
+
+
+class MadeEvents:
+    """All events that may be asked for, as objects or as tables."""
+
+    def __init__(self, form: str, count: int) -> None:
+        self.form = form
+        self._nexmark = nexmark = site_events.Nexmark(
+            events=count, per_second=_PER_SECOND, out_of_order_ms=_LATE_MS
+        )
+        kinds = {site_events.Bid} if form != "columns" else set(columns.PLACES)
+        self._tables = {
+            kind: pa.Table.from_batches(list(columns.tables(kind, nexmark, 0))).combine_chunks()
+            for kind in kinds
+        }
+        if form == "columns":
+            return
+        each = self._tables.pop(site_events.Bid).to_pydict().values()
+        bids = list(map(site_events.Bid, *each))
+        share, first = columns.PLACES[site_events.Bid]
+        group = site_events.GROUP
+        events = chain.from_iterable(
+            [
+                *(nexmark.event(at * group + place) for place in range(first)),
+                *bids[at * share : (at + 1) * share],
+            ]
+            for at in range(count // group)
+        )
+        self._rows: dict[Any, list[Any]] = {None: list(events), site_events.Bid: bids}
+        self._times = {
+            kind: [each.time_ms for each in values] for kind, values in self._rows.items()
+        }
+
+    def rows(self, kind: Any, count: int) -> tuple[list[Any], list[int]]:
+        number = count if kind is None else count // site_events.GROUP * site_events.BIDS
+        return self._rows[kind][:number], self._times[kind][:number]
+
+    def tables(self, kind: Any, count: int) -> list[pa.RecordBatch]:
+        share, _ = columns.PLACES[kind]
+        table = self._tables[kind].slice(0, count // site_events.GROUP * share)
+        batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=_TABLE_ROWS)
+        return batches
+
+
+def _words(app: gp.StreamApp, count: int) -> gp.Stream[Any]:
+    """Count words as they come: a result for each."""
+    lines = [_LINES[at % len(_LINES)] for at in range(count // 10)]
+    read = app.read(Prepared(lines, [_START_MS] * len(lines)))
+    return read.flat_map(lambda line: line.split()).key_by(lambda word: word).count()
+
+
+def _windows(app: gp.StreamApp, form: str, count: int) -> gp.Stream[Any]:
+    """Count in windows of ten seconds by 1,000 keys, 100 records each ms."""
+    times = [_START_MS + at // 100 for at in range(count)]
+    keys = [at % 1000 for at in range(count)]
+    if form == "rows":
+        read = app.read(Prepared(list(zip(keys, times, strict=True)), times))
+        return read.key_by(lambda pair: pair[0]).window(gp.tumbling("10s")).count()
+    table = pa.table({"key": keys, "time": times}).to_batches(max_chunksize=_TABLE_ROWS)
+    source = gp.generate_tables(lambda: iter(table), schema={"key": int, "time": int}, time="time")
+    return app.read(source).key_by("key").window(gp.tumbling("10s")).count()
+
+
+def _loop_of_words(count: int) -> None:
+    counts: dict[str, int] = {}
+    for at in range(count // 10):
+        for word in _LINES[at % len(_LINES)].split():
+            counts[word] = counts.get(word, 0) + 1
+
+
+def _loop_of_windows(pairs: list[tuple[int, int]]) -> None:
+    counts: dict[tuple[int, int], int] = {}
+    for key, at in pairs:
+        of = (key, at // 10_000)
+        counts[of] = counts.get(of, 0) + 1
+
+
+def ask_gearpy(made: MadeEvents, query: str, count: int, *, checks: bool) -> dict[str, Any]:
+    app = gp.StreamApp(query)
+    sink = _Counting(keeps=checks, is_columnar=made.form == "columns")
+    if query in {"words", "windows"}:
+        answers = _words(app, count) if query == "words" else _windows(app, made.form, count)
+    else:
+        answers = queries.QUERIES[query](PreparedStreams(app, made, query, count))
+    answers.write(sink)
+    gc.collect()
+    begin_s = time.process_time()
+    gp.run(app)
+    cpu_s = time.process_time() - begin_s
+    return {"cpu": cpu_s} | (checksum(answer_rows(query, sink.kept)) if checks else {})
+
+
+def ask_loop(made: MadeEvents, query: str, count: int, *, checks: bool) -> dict[str, Any]:
+    site = Site(made.rows(None, count)[0], made.rows(site_events.Bid, count)[0], site_events.Bid)
+    pairs = [(at % 1000, at // 100) for at in range(count)] if query == "windows" else []
+    begin_s = time.process_time()
+    rows: Any = ()
+    if query == "words":
+        _loop_of_words(count)
+    elif query == "windows":
+        _loop_of_windows(pairs)
+    else:
+        rows = LOOPS[query](site)
+    cpu_s = time.process_time() - begin_s
+    return {"cpu": cpu_s} | (checksum(rows) if checks else {})
+
+
+def main() -> None:
+    form, most = sys.argv[1], int(sys.argv[2])
+    made = MadeEvents(form, most)
+    gc.collect()
+    gc.freeze()
+    for line in sys.stdin:
+        query, _, count, what = line.split()
+        ask = ask_loop if form == "loop" else ask_gearpy
+        try:
+            said = ask(made, query, int(count), checks=what == "check")
+        except Exception as error:  # noqa: BLE001 - the next question may be one it can answer
+            said = {"error": f"{type(error).__name__}: {error}"[:300]}
+        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
