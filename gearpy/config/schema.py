@@ -371,6 +371,12 @@ class ApplicationConfig(Struct, frozen=True, kw_only=True):
         "Gearpump counts over the whole life.",
         Setting(low=0, high=1_000_000, unit="restarts", key="total-retries"),
     ] = 5
+    retries_errors: Annotated[
+        Literal["on", "off"],
+        "off: an error that the program's own code raises ends the application at once; that an "
+        "executor is lost still costs a restart only.",
+        Setting(unit="switch", key="retry-errors"),
+    ] = "on"
     retry_window_s: Annotated[_Seconds, "Restarts that are older than this are forgotten."] = 600
     backoff_base_ms: Annotated[
         _Millis,

@@ -67,6 +67,8 @@ def stdout(*, form: Literal["text", "jsonl"] = "text") -> Sink:
 class ConsoleSink(Sink):
     """Standard output; see `console`. Gearpump: `LoggerSink`."""
 
+    of_program = True
+
     def __init__(
         self,
         columns: Sequence[str] | Mapping[str, str] | None,

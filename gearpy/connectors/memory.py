@@ -111,9 +111,9 @@ def to_list(results: list[Any], *, messages: bool) -> Sink: ...
 def to_list(results: Any, *, messages: bool = False) -> Sink:
     """Append the records to a list of this process.
 
-    Works only where the list lives: in an application that runs embedded, with its tasks as
-    threads. Tasks in other processes append to lists of their own. After a failure records come
-    again that are in the list already.
+    Works in an application that runs embedded, also on several processes: the records come to this
+    one. On a cluster tasks append to lists of their own. After a failure records come again that
+    are in the list already.
 
     Args:
         results: the list.
@@ -250,6 +250,8 @@ class _Known(Stamps):
 
 class MemorySink(Sink):
     """A list; see `to_list`."""
+
+    of_program = True
 
     def __init__(self, results: list[Any], *, messages: bool) -> None:
         if not isinstance(results, list):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 from weakref import WeakKeyDictionary
@@ -49,7 +50,8 @@ class StreamApp:
 
     Args:
         name: letters, digits, ``_ - .``; unique among the running applications of a cluster.
-        parallelism: tasks of each operator that does not say otherwise.
+        parallelism: tasks of each operator that does not say otherwise; None: one, or in a run on
+            several processes as many as those.
         localities: for the name of a step, the machines that its tasks may be on, such as
             ``{"parse": ["machine1", "machine2"]}``; `application.localities` counts more.
         hosts: the machines that all others may be on; `application.hosts` counts more.
@@ -70,7 +72,7 @@ class StreamApp:
         self,
         name: str,
         *,
-        parallelism: int = 1,
+        parallelism: int | None = None,
         localities: Mapping[str, Sequence[str]] = MappingProxyType({}),
         hosts: Sequence[str] = (),
         priority: SlotPriority = "",
@@ -78,10 +80,11 @@ class StreamApp:
     ) -> None:
         check_parallelism(f"StreamApp({name!r})", parallelism)
         self.name = name
-        self.parallelism = parallelism
+        self.parallelism = parallelism or 1
+        self._is_open = parallelism is None
         self.wishes = slot_wishes(hosts=hosts, priority=priority, relaxation=relaxation)
         self.localities = {step: tuple(hosts) for step, hosts in localities.items()}
-        self._program = Program(name, Stream, parallelism=parallelism)
+        self._program = Program(name, Stream, parallelism=self.parallelism)
 
     def __repr__(self) -> str:
         count = len(self._program.steps)
@@ -180,10 +183,14 @@ class StreamApp:
         Raises:
             ConfigError: it cannot run, or there is no such step; all mistakes at once.
         """
+        return self._planned(scale, 1)
+
+    def _planned(self, scale: Mapping[str, int], processes: int) -> StreamApplication:
         application = lower(
             self.name,
             self._program.steps,
-            parallelism=self.parallelism,
+            parallelism=processes if self._is_open else self.parallelism,
+            is_spread=processes > 1,
             mistakes=[*self._program.mistakes, *errors_unread(self._program.steps)],
             scale=scale,
             bounds=self._program.bounds,
@@ -196,6 +203,7 @@ class StreamApp:
                 "such as .write(gp.console()); or with .inspect(...) of a function that is called "
                 "for what it does"
             )
+        application.plan_spread = partial(self._planned, scale)
         _written[application] = self
         return application
 

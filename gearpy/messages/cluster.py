@@ -113,6 +113,7 @@ class LaunchExecutor(Struct, frozen=True, kw_only=True):
     checkpoints: str = ""  # Below which name of the checkpoint store everything of it is.
     resume_from: str = ""  # At its very first start: another such name, then "@" and an epoch.
     term: int = 0  # The master's, for executor -1.
+    hosts: tuple[str, ...] = ()  # The places that its tasks are bound to.
 
     @property
     def store_prefix(self) -> str:

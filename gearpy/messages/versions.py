@@ -68,6 +68,7 @@ ADDED: Final[dict[str, tuple[str, ...]]] = {
     "EpochUnstored": ("damaged",),
     "ErrorCard": ("is_away",),
     "GetEpochs": ("until",),
+    "LaunchExecutor": ("hosts",),
     "LaunchTasks": ("first_session", "probes"),
     "ProcessSample": ("unknown_messages",),
     "ProcessorSummary": ("birth_ms", "idle_tasks", "idle_ms"),

@@ -82,6 +82,7 @@ def some_limits(
     interval_ms: int = 300,
     trial_ms: int = 0,
     steps_over: bool = False,
+    retries_errors: bool = True,
 ) -> RecoveryLimits:
     return RecoveryLimits(
         restarts=RestartPolicy(
@@ -99,6 +100,7 @@ def some_limits(
         stall_after_ms=60_000,
         trial_ms=trial_ms,
         steps_over=steps_over,
+        retries_errors=retries_errors,
     )
 
 
@@ -117,6 +119,7 @@ class Bench:
         is_begun: bool = True,
         dag: Dag | None = None,
         steps_over: bool = False,
+        retries_errors: bool = True,
     ) -> None:
         self.now_ms = 1000
         self._limits = some_limits(
@@ -126,6 +129,7 @@ class Bench:
             interval_ms=interval_ms,
             trial_ms=trial_ms,
             steps_over=steps_over,
+            retries_errors=retries_errors,
         )
         self.dag = dag or a_dag(*regions or [(2, 2)])
         self._wanted = executors

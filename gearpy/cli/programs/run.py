@@ -35,7 +35,7 @@ from gearpy.cluster.embedded.run import EMBEDDED, run_until
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.host.metrics_page import metrics_page
-from gearpy.errors import GearpyError
+from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
 from gearpy.views import text
@@ -56,6 +56,15 @@ def run(
     args: AppArgs = None,
     *,
     executors: Executors = None,
+    processes: Annotated[
+        str | None,
+        option(
+            "--processes",
+            metavar="N|auto",
+            help="Processes that share the tasks, on Linux; auto: one for each core. Default: all "
+            "in this process.",
+        ),
+    ] = None,
     resume: Annotated[
         str | None,
         option(
@@ -84,6 +93,7 @@ def run(
     Ctrl-C and SIGTERM stop its sources and let it show what they have read; the second one ends it
     at once.
     """
+    number = _number_of(processes)
     config, as_json = given.config(defaults=EMBEDDED), given.as_json
     log_to_stderr(verbose=given.verbose)
     is_silent = quiet or as_json
@@ -107,7 +117,8 @@ def run(
             summary = run_until(
                 application,
                 stop,
-                executors=executors or config.application.executors,
+                executors=executors or (1 if number > 1 else config.application.executors),
+                processes=number,
                 config=config,
                 checkpoint=folder,
                 on_progress=view.on_progress,
@@ -125,6 +136,16 @@ def run(
     _print_summary(view.last, as_json=as_json, quiet=quiet)
     if stop.number is not None and summary.status != "succeeded":
         raise typer.Exit(exit_code_of_signal(stop.number, drained=summary.progress.drained))
+
+
+def _number_of(processes: str | None) -> int:
+    if processes == "auto":
+        return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    if processes is None:
+        return 1
+    if not (processes.isascii() and processes.isdecimal() and int(processes)):
+        raise ConfigError(f"--processes is {processes!r}: give a whole number from 1, or auto")
+    return int(processes)
 
 
 _OF_PROCESSES: Final = (

@@ -54,6 +54,7 @@ def recovery_limits(config: Config) -> RecoveryLimits:
     return RecoveryLimits(
         restarts=restart_policy(config),
         poison_attempts=_POISON_ATTEMPTS,
+        retries_errors=config.application.retries_errors == "on",
         step_timeout_ms=start_timeout_ms // 2,
         start_timeout_ms=start_timeout_ms,
         allocation_timeout_ms=config.resource_allocation_timeout_s * 1000,

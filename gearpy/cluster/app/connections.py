@@ -194,6 +194,7 @@ class AppExecutors:
             executor_id=command.executor_id,
             launch=command.launch,
             slots=command.allocation.slots,
+            hosts=command.hosts,
             reply_to=self._context().self_ref.path,
             term=0,
         )

@@ -1,6 +1,7 @@
 """LocalCluster: master and workers in one process, executors in it or as processes of their own."""
 
 import random
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, Literal, Self, TypeAlias
@@ -20,15 +21,18 @@ from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.master.actor import MasterActor, MasterMailbox
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.post import Post
+from gearpy.cluster.processes.fork_server import ForkServer
 from gearpy.cluster.programs.artifacts import embed, forget
 from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
-from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
+from gearpy.cluster.worker.processes import CHILD_COMMAND, ProcessLauncher, ProcessSettings
+from gearpy.cluster.worker.program_forks import ProgramLauncher, ProgramPlaces
 from gearpy.cluster.worker.threads import ThreadLauncher
 from gearpy.config.load import load
 from gearpy.config.schema import Config
+from gearpy.core.app.hosts import PROGRAM_PROCESS
 from gearpy.errors import ConfigError, ends_at_the_caller
-from gearpy.messages.client import LogText, ProcessDetail, ReadLog, Refused
+from gearpy.messages.client import Artifact, LogText, ProcessDetail, ReadLog, Refused
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
@@ -41,9 +45,10 @@ from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.codec import decode_control, encode_control
 
 _STOP_S: Final = 10.0
+_SECRET_BYTES: Final = 32
 _STOP_AT_ONCE_S: Final = 0.5
 
-_Launcher: TypeAlias = ThreadLauncher | ProcessLauncher
+_Launcher: TypeAlias = ThreadLauncher | ProcessLauncher | ProgramLauncher
 
 
 class LocalCluster:
@@ -62,6 +67,8 @@ class LocalCluster:
         data: how executors that are threads reach each other: in memory, or by TCP.
         checkpoints: where those keep their checkpoints; in memory if not given.
         durable: keep checkpoints in ``checkpoint.folder``, wherever executors are.
+        forks: executors are forks of this process, of programs that it has embedded before; app
+            masters are threads, and so are executors of what is in the program's memory.
 
     Raises:
         ConfigError: it cannot listen at that address, the secret file is not private, or
@@ -79,22 +86,32 @@ class LocalCluster:
         data: Literal["memory", "tcp"] = "memory",
         checkpoints: Checkpoints | None = None,
         durable: bool = False,
+        forks: ForkServer | None = None,
     ) -> None:
         self.config = config = config or load()
         self._is_durable = durable
+        self._forks = forks
         if durable:
             checkpoints = _opened(config.checkpoint.folder)
-        self._checkpoints = MemoryCheckpoints() if checkpoints is None else checkpoints
         self.address = config.cluster.masters[0]
-        self._data = data
+        self._data = data if forks is None else "tcp"
         self._endpoint: Endpoint | None = None
-        if listen or executors == "process":
+        self._credentials: Credentials | None = None
+        self._secret = b""
+        if listen or executors == "process" or forks is not None:
             host, port = split_address(self.address)
-            credentials = Credentials.of_cluster(config)
-            self._endpoint = Endpoint(config, credentials, host=host, port=port if listen else 0)
+            if forks is not None:
+                self._secret = secrets.token_bytes(_SECRET_BYTES)  # Nobody else is to come.
+            self._credentials = Credentials.of_cluster(config, self._secret)
+            self._endpoint = Endpoint(
+                config, self._credentials, host=host, port=port if listen else 0
+            )
             self.address = self._endpoint.address
         self._tuning = ProcessTuning()
         self._temporary, self._opened = TemporaryFolder(), ExitStack()
+        if forks is not None and checkpoints is None:
+            checkpoints = _opened(str(self._temporary.path / "checkpoints"))
+        self._checkpoints = MemoryCheckpoints() if checkpoints is None else checkpoints
         self._system = self._endpoint.system if self._endpoint else ThreadedActorSystem()
         self._post = self._endpoint.post if self._endpoint else Post(self._system)
         self._master: Ref[MasterMailbox] = self._system.spawn(
@@ -163,8 +180,12 @@ class LocalCluster:
         overrides: Mapping[str, str] | None = None,
         checkpoints: str = "",
         launches: int = 0,
+        artifact: Artifact | None = None,
     ) -> Iterator[RunningApplication]:
         """Start an application of this process; it can be found as long as the context lasts.
+
+        Args:
+            artifact: of the application, if it was embedded before, and stays so.
 
         For the rest see `ClusterClient.submit`.
 
@@ -174,7 +195,9 @@ class LocalCluster:
         built = app.build()
         if isinstance(built, StreamApplication) and built.of_no_use:
             raise ConfigError(built.of_no_use)
-        artifact = embed(built)
+        own = None
+        if artifact is None:
+            artifact = own = embed(built)
         try:
             yield self.client.submit(
                 built.name,
@@ -185,7 +208,8 @@ class LocalCluster:
                 launches=launches,
             )
         finally:
-            forget(artifact)
+            if own is not None:
+                forget(own)
 
     def note_pending(self, run: str, application: StreamApplication) -> None:
         """Note the folders that are useless if this process is killed: `Sink.pending_folders`."""
@@ -223,24 +247,29 @@ class LocalCluster:
     ) -> list[_Launcher]:
         if executors == "process":
             return [self._process_launcher(number) for number in range(workers)]
+        threads = self._thread_launcher()
+        if self._forks is None:
+            return [threads] * workers  # One for all, so that their executors can meet.
+        forks = self._process_launcher(0, places=ProgramPlaces(), forks=self._forks)
+        return [ProgramLauncher(threads, forks)]
 
+    def _thread_launcher(self) -> ThreadLauncher:
         cache = ArtifactCache(
             self._temporary.path / "unpacked",
             self._artifacts.answer,
             ArtifactLimits.of(self.config.artifact),
         )
         self._opened.callback(cache.close)
-        return [
-            ThreadLauncher(
-                self._system,
-                self._post,
-                self.config,
-                self._tuning,
-                checkpoints=self._checkpoints,
-                data=self._data,
-                folder_of=cache.path_of,
-            )
-        ] * workers  # One for all, so that their executors can meet.
+        return ThreadLauncher(
+            self._system,
+            self._post,
+            self.config,
+            self._tuning,
+            checkpoints=self._checkpoints,
+            data=self._data,
+            folder_of=cache.path_of,
+            credentials=self._credentials,
+        )
 
     def _spawn_worker(
         self, number: int, slots: int, launcher: _Launcher, about: ProcessDetail
@@ -249,7 +278,7 @@ class LocalCluster:
             reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
             stop_timeout_ms=self.config.executor.stop_timeout_s * 1000,
             about=about,
-            hosts=names_of_machine(self.config),
+            hosts=(*names_of_machine(self.config), *([PROGRAM_PROCESS] if self._forks else [])),
             rack=self.config.worker.rack,
         )
         self._system.spawn(
@@ -257,22 +286,35 @@ class LocalCluster:
             f"worker{number}",
         )
 
-    def _process_launcher(self, number: int) -> ProcessLauncher:
+    def _process_launcher(
+        self,
+        number: int,
+        *,
+        places: ProgramPlaces | None = None,
+        forks: ForkServer | None = None,
+    ) -> ProcessLauncher:
         assert self._endpoint is not None, "processes need somewhere to connect to"
+        assert self._credentials is not None, "the endpoint has some"
         folder = self._temporary.path
         checkpoint = self.config.checkpoint
-        if not self._is_durable:
+        if forks is not None:
+            checkpoint = replace(checkpoint, folder=self._checkpoints.place)
+        elif not self._is_durable:
             checkpoint = replace(checkpoint, folder=str(folder / "checkpoints"))
         cluster = replace(self.config.cluster, masters=(self.address,))  # The port is known now.
         return ProcessLauncher(
             ProcessSettings(
                 config=replace(self.config, checkpoint=checkpoint, cluster=cluster),
-                keys=Credentials.of_cluster(self.config).keys,
+                keys=self._credentials.keys,
                 folder=folder / f"worker{number}",
                 artifacts=folder / "fetched",
                 logs=LogSettings.of(self.config),
                 worker_node=self._endpoint.node,
-            )
+                command=CHILD_COMMAND if forks is None else (),
+                secret=self._secret,
+            ),
+            places=places,
+            forks=forks,
         )
 
 

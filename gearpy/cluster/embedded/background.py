@@ -51,6 +51,7 @@ def start(
     app: Buildable | Callable[..., Buildable],
     *,
     executors: int = 1,
+    processes: int = 1,
     config: Config | None = None,
     checkpoint: str | Path | None = None,
 ) -> "BackgroundRun":
@@ -62,7 +63,8 @@ def start(
 
     Args:
         app: an application, or a function that makes one.
-        executors: how many executors share its tasks.
+        executors: how many executors share its tasks, all in this process.
+        processes: how many processes share its tasks; see `run`.
         config: the configuration; see `run`.
         checkpoint: a folder of its own for the run, which then can be resumed; see `run`.
 
@@ -94,7 +96,12 @@ def start(
         undo.push(stack)
         given = stack.enter_context(
             launched(
-                application, executors=executors, config=config, say=_say, checkpoint=checkpoint
+                application,
+                executors=executors,
+                processes=processes,
+                config=config,
+                say=_say,
+                checkpoint=checkpoint,
             )
         )
         undo.pop_all()

@@ -43,6 +43,7 @@ def run(
     app: Buildable | Callable[..., Buildable],
     *,
     executors: int = 1,
+    processes: int = 1,
     config: Config | None = None,
     checkpoint: str | Path | None = None,
     on_progress: OnProgress | None = None,
@@ -57,7 +58,9 @@ def run(
     Args:
         app: an application, or a function that makes one (of a list of arguments: it gets
             ``sys.argv[1:]``).
-        executors: how many executors share its tasks.
+        executors: how many executors share its tasks, all in this process.
+        processes: how many processes share its tasks, each a fork of this one, on Linux. Steps that
+            do not say otherwise have as many tasks. With 1 all is in this process.
         config: the configuration. If not given, what `load_config` gives, with no restarts
             after a failure unless ``application.total-retries`` is set.
         checkpoint: a folder of its own for the run, which then goes on where it was when it is
@@ -76,6 +79,7 @@ def run(
             application,
             stop,
             executors=executors,
+            processes=processes,
             config=config or load(defaults=EMBEDDED),
             checkpoint=checkpoint,
             on_progress=on_progress,
@@ -96,6 +100,7 @@ def run_until(
     executors: int,
     config: Config,
     say: Callable[[str], None],
+    processes: int = 1,
     checkpoint: str | Path | None = None,
     on_progress: OnProgress | None = None,
     beside: Sequence[Beside] = (),
@@ -107,7 +112,12 @@ def run_until(
     with ExitStack() as stack:
         run = stack.enter_context(
             launched(
-                application, executors=executors, config=config, say=say, checkpoint=checkpoint
+                application,
+                executors=executors,
+                processes=processes,
+                config=config,
+                say=say,
+                checkpoint=checkpoint,
             )
         )
         if run.running is None:

@@ -141,7 +141,7 @@ class LogFile:
 
 
 class WritesLines(Protocol):
-    """Takes whole lines: a `LogFile`, or what counts them."""
+    """Takes whole lines: a `LogFile`, or what counts them, or passes them on."""
 
     def write(self, lines: bytes) -> None: ...
 

@@ -59,11 +59,15 @@ class ChildProcess:
         fork_server: ForkServer | None = None,
         environment: Mapping[str, str] = _NOTHING,
         orders: bool = False,
+        errors: WritesLines | None = None,
     ) -> None:
-        """Start the process; ``on_end`` hears once, on the child's thread, why it ended."""
+        """Start the process; ``on_end`` hears once, on the child's thread, why it ended.
+
+        Standard error goes to ``errors``, if that is not the ``log``, too.
+        """
         self._spec = spec
         self._out = StreamLog(log, "stdout", log_format)
-        self._err = StreamLog(log, "stderr", log_format)
+        self._err = StreamLog(errors or log, "stderr", log_format)
         self._stop_timeout_s = stop_timeout_s
         self._on_end = on_end
         self.tail, self._code, self._why_killed = b"", 0, ""
@@ -217,6 +221,8 @@ class ChildProcess:
 def _started(
     command: Sequence[str], folder: Path, mark: ProcessMark, environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
+    if not command:
+        raise ChildProcessError("the process that executors are forked from is gone")
     pipe = subprocess.PIPE
     return subprocess.Popen(  # noqa: S603 - a list of arguments, none of users
         command,

@@ -79,7 +79,7 @@ class ForkServer:
         self._lock = threading.Lock()  # It guards the rest.
         self._is_own = orders is None
         self._server = None if orders is None else _Server(command, folder, orders=orders)
-        self._why_not = _why_impossible()
+        self._why_not = why_impossible()
         self._told = ""
 
     def begin(self) -> None:
@@ -153,7 +153,7 @@ def _surroundings() -> Sequence[object]:
     )
 
 
-def _why_impossible() -> str:
+def why_impossible() -> str:
     if sys.platform != "linux":
         return f"{sys.platform} has none"
     try:

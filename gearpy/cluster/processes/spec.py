@@ -57,3 +57,4 @@ class LaunchSpec:
     token: str = field(repr=False)
     worker_node: str  # For readers of the log.
     artifacts: str  # Folder of fetched artifacts, which all processes of the worker share.
+    secret: bytes = field(default=b"", repr=False)  # Of the cluster, if it is a fork of that.

@@ -36,6 +36,7 @@ _embedded: dict[str, Buildable | ActorApp] = {}
 _keys: Final = count(1)
 #: The program that is being loaded in this context; empty while none is.
 loading: Final = ContextVar("loading", default="")
+_SPREAD: Final = " on "  # Behind the key of an embedded application.
 _ATTRS: Final = ("app", "main")
 _MakeModules = Callable[[Path], Modules]
 
@@ -45,10 +46,18 @@ class ArgumentsRefused(ConfigError):
 
 
 def embed(app: Buildable | ActorApp) -> Artifact:
-    """Make an artifact of an object; only this process can load it. Undo with `forget`."""
+    """Make an artifact of an object; this process, and forks of it, can load it.
+
+    Undo with `forget`.
+    """
     key = str(next(_keys))
     _embedded[key] = app
     return of_kind(Artifact(kind="memory", location=key), app)
+
+
+def spread(embedded: Artifact, processes: int) -> Artifact:
+    """Return the artifact of an embedded application as it runs on so many processes."""
+    return replace(embedded, location=f"{embedded.location}{_SPREAD}{processes}")
 
 
 def of_kind(artifact: Artifact, app: object) -> Artifact:
@@ -209,9 +218,12 @@ def _load(
     artifact: Artifact, folder: Path | None, modules_in: _MakeModules
 ) -> tuple[Program, Modules | None]:
     if artifact.kind == "memory":
-        app = _embedded.get(artifact.location)
+        key, _, processes = artifact.location.partition(_SPREAD)
+        app = _embedded.get(key)
         if app is None:
-            raise ConfigError(f"application object {artifact.location} is not in this process")
+            raise ConfigError(f"application object {key} is not in this process")
+        if processes:
+            app = stream_of(_built(app, {}), "a run on processes").spread(int(processes))
         return _built(app, dict(artifact.scale)), None
     folder = _checked_folder(artifact, folder)
     modules = modules_in(folder)

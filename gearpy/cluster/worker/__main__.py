@@ -14,5 +14,7 @@ if __name__ == "__main__":
     gc.freeze()
     gc.enable()
     if is_trial:
-        from gearpy.cluster.processes.trial_child import main
+        from gearpy.cluster.processes.trial_child import main as be_trial
+
+        be_trial()
     main()

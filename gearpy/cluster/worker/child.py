@@ -56,7 +56,12 @@ _STDIN: Final = 0
 _FOR_LIFE: Final = ExitStack()  # Nothing is closed before the process ends.
 
 
-def main() -> NoReturn:
+def main(*, is_program_here: bool = False) -> NoReturn:
+    """Be an executor, or an app master.
+
+    Args:
+        is_program_here: the process is a fork of one that runs the program, and logs as that does.
+    """
     try:
         spec = read_spec(partial(os.read, _STDIN), LaunchSpec)
     except EOFError:
@@ -65,18 +70,19 @@ def main() -> NoReturn:
         _end(str(error))
     hold_lifeline()
     try:
-        _end(_run(spec))
+        _end(_run(spec, logs=not is_program_here))
     except (GearpyError, OSError) as error:
         _end(str(error))
 
 
-def _run(spec: LaunchSpec) -> str:
+def _run(spec: LaunchSpec, *, logs: bool) -> str:
     config = from_overrides(spec.config)
     faulthandler.enable(all_threads=False)  # That of the crash; others hide it.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
-    log_to(logging.StreamHandler(sys.stderr), config.log)
+    if logs:
+        log_to(logging.StreamHandler(sys.stderr), config.log)
     limit_resources(config.executor)
     tell_if_held(config.cluster.heartbeat_timeout_ms)
     LaunchToken.of_line(spec.token).check(wall_ms())
@@ -179,6 +185,8 @@ def _role(
 
 
 def _credentials(config: Config, spec: LaunchSpec) -> Credentials:
+    if spec.secret:
+        return Credentials.of_cluster(config, spec.secret)
     return Credentials.of_launch(config, LaunchToken.of_line(spec.token))
 
 

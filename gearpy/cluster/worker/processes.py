@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -15,7 +15,13 @@ from gearpy.cluster.app.config import keys_asked
 from gearpy.cluster.host.folders import WorkFolders, files_in
 from gearpy.cluster.host.leftovers import end_of_dead_workers
 from gearpy.cluster.host.log_home import LogHome
-from gearpy.cluster.host.logs import LogSettings, application_log
+from gearpy.cluster.host.logs import (
+    LogFile,
+    LogFormat,
+    LogSettings,
+    WritesLines,
+    application_log,
+)
 from gearpy.cluster.processes.child_process import ChildProcess
 from gearpy.cluster.processes.fork_server import ForkServer
 from gearpy.cluster.processes.spec import LaunchSpec, encoded_spec
@@ -42,7 +48,8 @@ class ProcessSettings(Struct, frozen=True, kw_only=True):
 
     ``folder`` is this worker's own; below it each child gets a working folder. Fetched
     ``artifacts`` are shared by all. ``command`` is what is run, or forked from a fork server where
-    that can be; tests run something smaller.
+    that can be; tests run something smaller. Without it children can only be forked. ``secret`` is
+    that of the cluster, for children that may say all that it may: they are forks of it.
     """
 
     config: Config
@@ -53,26 +60,91 @@ class ProcessSettings(Struct, frozen=True, kw_only=True):
     worker_node: str = ""
     command: Sequence[str] = CHILD_COMMAND
     is_forked: bool = True
+    secret: bytes = b""
+
+
+class ChildPlace(Struct, frozen=True, kw_only=True):
+    """The working folder of a child, and where its outputs go."""
+
+    folder: Path
+    out: WritesLines
+    errors: WritesLines
+    form: LogFormat
+
+
+class ChildPlaces(Protocol):
+    """Gives children their places."""
+
+    def of(self, launch: LaunchExecutor) -> ChildPlace: ...
+
+    def release(self, place: ChildPlace, *, failed: bool) -> None: ...
+
+    def read_log(self, question: ReadLog) -> LogText | Refused: ...
+
+    def close(self) -> None: ...
+
+
+class WorkerPlaces:
+    """Gives each child a working folder and a log of its own.
+
+    A process that ended well and wrote no file into its working folder leaves nothing; of the
+    others the last few working folders are kept.
+
+    Runs on: any thread.
+    """
+
+    def __init__(self, folder: Path, logs: LogSettings) -> None:
+        self._folders = WorkFolders(folder)
+        self._logs = LogHome(logs)
+
+    def of(self, launch: LaunchExecutor) -> ChildPlace:
+        logs = self._logs.of(launch.cluster_id)
+        if (launch.executor_id, launch.launch) == _FIRST:
+            logs.set_aside(launch.app_id)  # Another cluster had the same numbers.
+        name = application_log(launch.app_id, launch.executor_id, launch.launch)
+        folder = self._folders.make(name.removesuffix(".log").replace("/", "-"))
+        log = logs.open(name)
+        return ChildPlace(folder=folder, out=log, errors=log, form=logs.format)
+
+    def release(self, place: ChildPlace, *, failed: bool) -> None:
+        log = place.out
+        assert isinstance(log, LogFile), "it is that of the child"
+        log.write(_left_behind(place.folder))
+        log.close()
+        self._folders.release(place.folder, failed=failed)
+
+    def read_log(self, question: ReadLog) -> LogText | Refused:
+        return self._logs.answer(question)
+
+    def close(self) -> None:
+        self._logs.close()
 
 
 class ProcessLauncher:
     """Starts executors and app masters as processes; an `ExecutorLauncher`.
 
-    A process that ended well and wrote no file into its working folder leaves nothing; of the
-    others the last few working folders are kept.
-
     Runs on: any thread; each child has a thread that watches it.
+
+    Args:
+        places: gives children their places.
+        forks: the only fork server that children come from; one of its own by default, and where
+            there is none they are started.
     """
 
-    def __init__(self, settings: ProcessSettings) -> None:
+    def __init__(
+        self,
+        settings: ProcessSettings,
+        *,
+        places: ChildPlaces | None = None,
+        forks: ForkServer | None = None,
+    ) -> None:
         self._settings = settings
         self._own = as_overrides(settings.config)
-        self._folders = WorkFolders(settings.folder)
-        self._logs = LogHome(settings.logs)
+        self._places = places or WorkerPlaces(settings.folder, settings.logs)
         self._lock = threading.Lock()  # It guards `_children`.
         self._children: set[ChildProcess] = set()
         make_private_folders(settings.artifacts)
-        self._fork_server = (
+        self._fork_server = forks or (
             ForkServer(settings.command, settings.folder) if settings.is_forked else None
         )
         if number := end_of_dead_workers():
@@ -88,31 +160,25 @@ class ProcessLauncher:
         spec = encoded_spec(self._spec(message, keys, executor))
         environment = dict(each.split("=", 1) for each in executor.environment)
         options = [word for each in executor.python_options for word in each.split()]
-        program, *words = self._settings.command
-        logs = self._logs.of(message.cluster_id)
-        if (message.executor_id, message.launch) == _FIRST:
-            logs.set_aside(message.app_id)  # Another cluster had the same numbers.
-        name = application_log(message.app_id, message.executor_id, message.launch)
-        folder = self._folders.make(name.removesuffix(".log").replace("/", "-"))
-        log = logs.open(name)
+        program, *words = self._settings.command or ("",)
+        place = self._places.of(message)
         known = threading.Event()
 
         def on_end(cause: str) -> None:
-            log.write(_left_behind(folder))
-            log.close()
+            self._places.release(place, failed=bool(cause))
             on_exit(cause)
-            self._folders.release(folder, failed=bool(cause))
             known.wait()
             with self._lock:
                 self._children.discard(child)
 
         try:
             child = ChildProcess(
-                [program, *options, *words],
+                [program, *options, *words] if program else [],
                 spec,
-                folder=folder,
-                log=log,
-                log_format=logs.format,
+                folder=place.folder,
+                log=place.out,
+                errors=place.errors,
+                log_format=place.form,
                 stop_timeout_s=self._settings.config.executor.stop_timeout_s,
                 on_end=on_end,
                 # Both count when an interpreter begins, and that of the fork server has begun.
@@ -122,8 +188,7 @@ class ProcessLauncher:
                 orders=message.executor_id == MASTER_EXECUTOR and message.artifact.runs != "actors",
             )
         except BaseException:
-            log.close()
-            self._folders.release(folder, failed=False)
+            self._places.release(place, failed=False)
             raise
         with self._lock:
             self._children.add(child)
@@ -134,7 +199,7 @@ class ProcessLauncher:
         self._own = {**self._own, "cluster.masters": ",".join(masters)}
 
     def read_log(self, question: ReadLog) -> LogText | Refused:
-        return self._logs.answer(question)
+        return self._places.read_log(question)
 
     def close(self, timeout_s: float = 5.0) -> None:
         with self._lock:
@@ -146,7 +211,7 @@ class ProcessLauncher:
             child.join(max(0.0, until_s - time.monotonic()))
         if self._fork_server is not None:
             self._fork_server.close()
-        self._logs.close()
+        self._places.close()
 
     def _spec(
         self, message: LaunchExecutor, config: dict[str, str], executor: ExecutorConfig
@@ -166,6 +231,7 @@ class ProcessLauncher:
             token=token.as_line(),
             worker_node=settings.worker_node,
             artifacts=str(settings.artifacts),
+            secret=settings.secret,
         )
 
 

@@ -56,6 +56,7 @@ class ThreadLauncher:
     Args:
         checkpoints: where snapshots are; those in memory end with this process, as all else does.
         data: how executors reach each other: in memory, or each by its own TCP listener.
+        credentials: of the cluster, for the latter; those of the configuration if not given.
     """
 
     def __init__(
@@ -68,12 +69,14 @@ class ThreadLauncher:
         checkpoints: Checkpoints,
         data: Literal["memory", "tcp"] = "memory",
         folder_of: Callable[[Artifact], Path | None] = lambda _: None,
+        credentials: Credentials | None = None,
     ) -> None:
         self._system = system
         self._post = post
         self._config = config
         self._tuning = tuning
         self._data = data
+        self._credentials = credentials
         self._folder_of = folder_of
         self._checkpoints = checkpoints
         self._loader = ApplicationLoader()
@@ -155,7 +158,7 @@ class ThreadLauncher:
         if self._data == "memory":
             return MemoryTransport(self._hub, name)
         return TcpTransport(
-            Credentials.of_cluster(self._config),
+            self._credentials or Credentials.of_cluster(self._config),
             host=self._config.hostname,
             listen_host=self._config.listen_host,
             limits=transport_limits(self._config),

@@ -51,6 +51,7 @@ class StdinSource(Source):
     """Standard input; see `stdin`."""
 
     bounded = True
+    of_program = True
 
     def __init__(
         self,

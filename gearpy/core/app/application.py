@@ -237,6 +237,7 @@ class ApplicationCore(Recovery):
         error = message.error
         is_broken = self._is_on_trial(region) and message.kind != "lost"
         is_final = is_broken or error.is_away or message.kind == "final"
+        is_final |= message.kind != "lost" and self._limits.is_final(error)
         if error.is_away and self._has_run and not is_broken:
             commands = self._wait_for_store(region, error.cause, now_ms)
         elif is_final or self.incidents.is_poison(error):
@@ -252,6 +253,7 @@ class ApplicationCore(Recovery):
         if self._ending is not None or not self.executors.is_current(executor_id, message.launch):
             return []
         is_final = not message.is_replaceable and executor_id not in self.succession.wanted
+        is_final |= self._limits.is_final(message.error)
         commands = self._fail(message.error, now_ms) if is_final else []
         commands += self._kill(executor_id, message.error.cause, now_ms, error=message.error)
         return self._settled(commands, now_ms)

@@ -30,6 +30,10 @@ class RecoveryLimits(Struct, frozen=True, kw_only=True):
     trial_ms: int = 0
     change_timeout_ms: int = 300_000
     steps_over: bool = False  #: A record that ends a process is left out, if it can be found.
+    retries_errors: bool = True  #: Errors of the program's own code are tried again, too.
+
+    def is_final(self, error: ErrorCard) -> bool:
+        return bool(error.operator) and not self.retries_errors
 
 
 class Activated(Struct, frozen=True, kw_only=True):

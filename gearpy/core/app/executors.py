@@ -46,6 +46,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     executor_id: ExecutorId
     launch: int
     allocation: Allocation
+    hosts: tuple[str, ...] = ()
 
 
 class Stop(Struct, frozen=True, kw_only=True):
@@ -256,7 +257,12 @@ class ExecutorManager:
                 executor.is_asked = False
                 executor.launch, self._next_launch = self._next_launch, self._next_launch + 1
                 commands.append(
-                    Launch(executor_id=executor_id, launch=executor.launch, allocation=allocation)
+                    Launch(
+                        executor_id=executor_id,
+                        launch=executor.launch,
+                        allocation=allocation,
+                        hosts=executor.hosts,
+                    )
                 )
         return commands
 

@@ -3,12 +3,15 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, get_args
+from typing import Final, NamedTuple, get_args
 
 from gearpy.core.dag.graph import Dag, ProcessorSpec
 from gearpy.core.master.slots import equal_parts
 from gearpy.errors import ConfigError
 from gearpy.messages.cluster import SlotPriority, SlotRelaxation, SlotWishes
+
+#: The only place for tasks whose source or sink is in the memory of the program that runs them.
+PROGRAM_PROCESS: Final = "the process of the program"
 
 
 class BoundSlots(NamedTuple):

@@ -14,6 +14,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
+from gearpy.core.app.hosts import PROGRAM_PROCESS
 from gearpy.core.dag.graph import StepSpec
 from gearpy.core.flow.partition import (
     CoLocationPartitioner,
@@ -128,6 +129,7 @@ def lower(
     mistakes: Sequence[str] = (),
     scale: Mapping[str, int] | None = None,
     bounds: Mapping[Operator, ScaleBounds] = _NO_BOUNDS,
+    is_spread: bool = False,
 ) -> StreamApplication:
     """Return the application that runs the plan.
 
@@ -138,6 +140,7 @@ def lower(
         mistakes: the mistakes known already.
         scale: the tasks of steps, by id or name, that have others than they say.
         bounds: what autoscale may choose for steps as they were written.
+        is_spread: it runs on several processes: what is of the program's own gets tasks there.
 
     Raises:
         ConfigError: it cannot run; all mistakes at once.
@@ -165,6 +168,7 @@ def lower(
             if (
                 source is not None
                 and step not in own
+                and not (is_spread and (_is_of_program(step) or _is_of_program(source.steps[0])))
                 and _joins(step, counts[0], source, readers[step.inputs[0]])
             ):
                 source.steps.append(step)
@@ -177,6 +181,8 @@ def lower(
         for chain in chains:
             chain.processor = _processor(chain, {step: ids[step] for step in chain.steps})
             chain.processor.steps = [specs[step] for step in chain.steps]
+            if is_spread and _is_of_program(chain.steps[0]):
+                chain.processor.hosts = [PROGRAM_PROCESS]
             graph.add(chain.processor)
         for edge in edges:
             assert edge.source.processor is not None
@@ -236,6 +242,12 @@ def _joins(step: Operator, wanted: int, source: _Chain, readers: int) -> bool:
     if isinstance(step, WriteOperator) and step.dispatcher != "default":
         return False
     return _key_to_come(step) is None
+
+
+def _is_of_program(step: Operator) -> bool:
+    if isinstance(step, ReadOperator):
+        return step.source.of_program
+    return isinstance(step, WriteOperator) and step.sink.of_program
 
 
 def _key_to_come(step: Operator) -> Key | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from gearpy.core.app.hosts import slot_wishes
+from gearpy.core.app.hosts import PROGRAM_PROCESS, slot_wishes
 from gearpy.core.dag.graph import IMMORTAL, Dag, EdgeSpec, Life, ProcessorSpec, StepSpec
 from gearpy.core.flow.partition import HashPartitioner, Partitioner
 from gearpy.errors import ConfigError, GraphError
@@ -195,6 +195,7 @@ class StreamApplication:
         of_no_use: the text for the user, if a run would give nothing; empty otherwise.
         program: the package of the modules that made it, where several programs share a process.
         folder: where its files are, which never change; empty if it was not uploaded.
+        plan_spread: plans it anew for a number of processes; None for a graph by hand.
 
     Raises:
         ConfigError: name, graph or a source is wrong; all mistakes at once.
@@ -214,6 +215,7 @@ class StreamApplication:
         self.near: tuple[str, ...] = ()
         self.of_no_use = ""
         self.program = self.folder = ""
+        self.plan_spread: Callable[[int], StreamApplication] | None = None
         mistakes = name_mistakes(name)
         if no_numbers := [m for p in graph.processors for m in _number_mistakes(p)]:
             raise ConfigError(*mistakes, *no_numbers)  # Nothing else could be compared with them.
@@ -239,16 +241,42 @@ class StreamApplication:
         """
         specs = {pid: self.dag.processors[pid].steps for pid in self.dag.order}
         tasks = steps_scaled(scale, [step for steps in specs.values() for step in steps])
-        copies = {
-            pid: replace(
-                self.processors[pid],
-                parallelism=next(
-                    (tasks[step.id] for step in specs[pid] if step.id in tasks),
-                    self.processors[pid].parallelism,
-                ),
-            )
-            for pid in self.dag.order
-        }
+        return self._copy(
+            {
+                pid: replace(
+                    self.processors[pid],
+                    parallelism=next(
+                        (tasks[step.id] for step in specs[pid] if step.id in tasks),
+                        self.processors[pid].parallelism,
+                    ),
+                )
+                for pid in self.dag.order
+            }
+        )
+
+    def spread(self, processes: int) -> "StreamApplication":
+        """Return the application as it runs on so many processes of one machine.
+
+        Steps have as many tasks as processes, unless the program says how many. What is in the
+        memory of the program, such as a list that it fills, has its tasks there.
+
+        Raises:
+            ConfigError: it cannot run.
+        """
+        if processes == 1:
+            return self
+        if self.plan_spread is not None:
+            return self.plan_spread(processes)
+        return self._copy(
+            {
+                pid: replace(each, hosts=[PROGRAM_PROCESS])
+                if any(end is not None and end.of_program for end in (each.source, each.sink))
+                else replace(each)
+                for pid, each in self.processors.items()
+            }
+        )
+
+    def _copy(self, copies: Mapping[ProcessorId, Processor]) -> "StreamApplication":
         graph = Graph()
         for pid in self.dag.order:
             graph.add(copies[pid])

@@ -527,6 +527,7 @@ class Source(ABC, Generic[T_co]):
     is_by_arrival: bool = False  #: All readers will say so; see `SourceReader.is_by_arrival`.
     discovers: bool = False  #: Partitions are found while it is read: `discover` returns a finder.
     sets_bad_aside: bool = False  #: Readers give bad records apart, for `Stream.errors`.
+    of_program: bool = False  #: Of the program's own process, as `stdin` is: it is read there.
 
     @property
     def note(self) -> str:
@@ -765,9 +766,8 @@ class Sink(ABC, Generic[T_contra]):
     takes_back: bool = False  #: `SinkWriter.restore` takes back records written after a snapshot.
     paced: bool = False  #: Its writers are `PacedWriter`s.
     leaves_open: bool = False  #: A task that dies leaves something that `settle` closes.
-    #: An `OSError` of its writers means that the store is away, full, or not to be written to: the
-    #: task waits for it, which costs no restart.
-    waits_for_store: bool = False
+    of_program: bool = False  #: Of the program's own process, as `to_list` is: written there.
+    waits_for_store: bool = False  #: After an `OSError` the store is away, full, or not writable.
 
     @abstractmethod
     def open(self, task_index: int, parallelism: int) -> SinkWriter[T_contra]:

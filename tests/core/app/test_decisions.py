@@ -192,3 +192,15 @@ def test_a_failure_that_no_restart_would_mend_ends_it_at_once() -> None:
 
     assert isinstance(commands[-1], Ended)
     assert commands[-1].status == "failed"
+
+
+def test_where_errors_are_final_a_lost_executor_still_costs_a_restart_only() -> None:
+    """So it is in a run on several processes, whose program is at hand to be corrected."""
+    bench = Bench(retries_errors=False, backoff_ms=0)
+
+    survived = [bench.lose(A), bench.fail_task(TaskId(1, 0), kind="lost")]
+    failed = bench.fail_task(TaskId(1, 0), "division by zero")
+
+    assert not any(isinstance(each, Ended) for commands in survived for each in commands)
+    assert isinstance(failed[-1], Ended)
+    assert failed[-1].status == "failed"
