@@ -16,6 +16,9 @@ from typing import Final
 
 import pytest
 
+from gearpy.core.coordinator.versions import Versions
+from gearpy.storage.checkpoints import checkpoints_at
+from gearpy.storage.coordinator_log import read_log
 from tests.eventually import DEADLINE_S, eventually, take_time
 
 WORDS: Final = """\
@@ -151,6 +154,36 @@ def test_each_number_is_shown_once_while_executors_are_killed(
 
     assert (run.returncode, said) == (0, b"")
     _check_shown(folder)
+
+
+def test_a_run_goes_on_with_another_number_of_processes(folder: Path) -> None:
+    """Killed and drained; its tasks follow the number once it goes on."""
+    ends = {"1": signal.SIGKILL, "3": signal.SIGTERM, "2": signal.SIGTERM}
+    for processes, end in ends.items():
+        options = ("--resume", "./run", "--processes", processes)
+        trial = ("--set", "application.trial-seconds=1")
+        with _running(*options, *trial, "sums_app.py") as run:
+            _wait_for_more(folder)
+            if processes != "1":
+                _wait_for_change(folder, f"processes {processes}")
+                _wait_for_more(folder)
+            run.send_signal(end)
+            said = run.communicate(timeout=DEADLINE_S)[1]
+        assert (run.returncode, said) == (-end if end == signal.SIGKILL else 0, b"")
+
+    _check_shown(folder)
+
+
+def _wait_for_change(folder: Path, change: str) -> None:
+    """Wait until a version with this change stays."""
+    prefix = json.loads((folder / "run" / "run.json").read_text(encoding="utf-8"))["prefix"]
+    store = checkpoints_at(folder / "run" / "checkpoints")
+
+    def is_there() -> bool:
+        version = Versions(read_log(store, prefix).state).current
+        return version is not None and (version.change, version.state) == (change, "running")
+
+    eventually(is_there, change)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

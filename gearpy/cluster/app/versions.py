@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs, dag_version, is_same_program
 from gearpy.cluster.checkpoints.migration import check_moves
+from gearpy.cluster.programs.artifacts import embedded_here
 from gearpy.cluster.programs.outline import LoadedProgram, LoadProgram, ProgramOutline
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import Command, GoBack, PutInPlace
@@ -95,11 +96,13 @@ class AppVersions:
 
     @property
     def all(self) -> list[ProgramVersion]:
-        return self._checkpoints.versions.read() or [self._first(self._submitted)]
+        known = [self._here(each) for each in self._checkpoints.versions.read()]
+        return known or [self._first(self._submitted)]
 
     @property
     def current(self) -> ProgramVersion:
-        return self._checkpoints.versions.current or self._first(self._submitted)
+        found = self._checkpoints.versions.current
+        return self._first(self._submitted) if found is None else self._here(found)
 
     @property
     def is_switching(self) -> bool:
@@ -141,14 +144,14 @@ class AppVersions:
         if stored is None:
             return self._loaded(self._first(self._submitted))
         try:
-            return self._loaded(stored)
+            return self._loaded(self._here(stored))
         except GearpyError as error:
             if stored.state != "trial":
                 raise
             self._unloadable = (stored.number, str(error))
             before = self._checkpoints.stored_version(stored.base_of)
             try:
-                return self._loaded(before or self._first(self._submitted))
+                return self._loaded(self._here(before) if before else self._first(self._submitted))
             except GearpyError as also:
                 raise ConfigError(no_way_back(str(error), stored.base_of, also)) from also
 
@@ -291,7 +294,7 @@ class AppVersions:
         version = self._checkpoints.versions.waiting
         if version is None:
             return
-        asked = UpdateApplication(app_id=app_id, allows_drop=True)
+        version, asked = self._here(version), UpdateApplication(app_id=app_id, allows_drop=True)
         try:
             program = self._load(version.artifact, self._compared_with(version.artifact))
             loaded = _as_version(program, version.number)
@@ -509,6 +512,9 @@ class AppVersions:
 
     def _first(self, artifact: Artifact) -> ProgramVersion:
         return ProgramVersion(number=0, artifact=artifact, change=_SUBMITTED, state="running")
+
+    def _here(self, version: ProgramVersion) -> ProgramVersion:
+        return replace(version, artifact=embedded_here(version.artifact, self._submitted))
 
     def _loaded_again(self, version: ProgramVersion) -> LoadedVersion:
         """Load a version that has run; what is known of it will do if its process is in trouble."""

@@ -278,7 +278,10 @@ class LocalCluster:
             reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
             stop_timeout_ms=self.config.executor.stop_timeout_s * 1000,
             about=about,
-            hosts=(*names_of_machine(self.config), *([PROGRAM_PROCESS] if self._forks else [])),
+            hosts=(
+                *names_of_machine(self.config),
+                *(() if isinstance(launcher, ProcessLauncher) else [PROGRAM_PROCESS]),
+            ),
             rack=self.config.worker.rack,
         )
         self._system.spawn(

@@ -1,7 +1,7 @@
 """Starts an application on a cluster of its own in this process, and takes that away again."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,8 @@ from gearpy.cluster.embedded.source_warnings import show_source_warnings
 from gearpy.cluster.programs.artifacts import embed, forget, spread
 from gearpy.cluster.worker.program_forks import ProgramForks
 from gearpy.config.schema import ApplicationConfig, Config
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, SubmitRefused
+from gearpy.messages.client import Artifact, UpdateApplication
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import StreamApplication
 
@@ -56,17 +57,16 @@ def launched(
     check_processes(processes, executors)
     show_source_warnings()
     with ExitStack() as stack:
-        artifact = embed(application)
-        stack.callback(forget, artifact)
-        forks = None
+        embedded = embed(application)
+        stack.callback(forget, embedded)
+        forks = folder = None
         if processes > 1:
             config, executors = _on_processes(config), processes
-            application, artifact = application.spread(processes), spread(artifact, processes)
-            _tell_of_few_tasks(application, processes, say)
+            _tell_of_few_tasks(application.spread(processes), processes, say)
             forks = stack.enter_context(ProgramForks()).server  # Before there are threads.
-        folder = None
+        begins_on, launches, run = processes, 0, new_run()
         if checkpoint is not None:
-            folder = stack.enter_context(RunFolder(checkpoint, application))
+            folder = stack.enter_context(RunFolder(checkpoint, application, processes))
             if (finished := folder.finished) is not None:
                 say(
                     f"{finished.name} has finished, there is nothing to resume; to run it once "
@@ -74,31 +74,77 @@ def launched(
                 )
                 yield EmbeddedRun(finished=finished)
                 return
+            begins_on, launches, run = folder.begins_on, folder.launches, folder.prefix
         stored = None if folder is None else folder.checkpoints
         cluster = stack.enter_context(
             LocalCluster(config, slots=_SLOTS, checkpoints=stored, forks=forks)
         )
-        run = new_run() if folder is None else folder.prefix
+        begins = application.spread(begins_on)
         if folder is None:
-            cluster.note_pending(run, application)
+            cluster.note_pending(run, begins)
         running = stack.enter_context(
             cluster.submitted(
-                application,
+                begins,
                 executors=executors,
                 checkpoints=run,
-                launches=0 if folder is None else folder.launches,
-                artifact=artifact,
+                launches=launches,
+                artifact=spread(embedded, begins_on),
             )
         )
         if is_look:
             yield EmbeddedRun(running=running)
         elif folder is not None:
             stack.callback(tell_quarantine, folder.path, config.checkpoint.runs_folder, say)
-            yield EmbeddedRun(running=running, on_progress=folder.on_progress)
+            spreads = None
+            if begins_on != processes:
+                spreads = _Spread(running, spread(embedded, processes), processes, say)
+
+            def on_progress(summary: ApplicationSummary) -> None:
+                folder.on_progress(summary)
+                if spreads is not None:
+                    spreads.on_progress(summary)
+
+            yield EmbeddedRun(running=running, on_progress=on_progress)
         else:
             aside = OwnQuarantine(running, config.checkpoint.runs_folder)
             stack.callback(aside.end, say)
             yield EmbeddedRun(running=running, on_progress=aside.on_progress)
+
+
+class _Spread:
+    """Gives a run that was resumed the tasks for another number of processes, once it is active.
+
+    It first goes on with those that it had: they show what was complete when it ended.
+    """
+
+    def __init__(
+        self,
+        running: RunningApplication,
+        artifact: Artifact,
+        processes: int,
+        say: Callable[[str], None],
+    ) -> None:
+        self._running = running
+        self._processes = processes
+        self._say = say
+        self._message: UpdateApplication | None = UpdateApplication(
+            app_id=running.app_id,
+            artifact=artifact,
+            executors=processes,
+            change=f"processes {processes}",
+        )
+
+    def on_progress(self, summary: ApplicationSummary) -> None:
+        if self._message is None or summary.status != "active":
+            return
+        with suppress(SubmitRefused):  # Not yet; or it ends just now.
+            planned = self._running.client.change(self._message)
+            self._message = None
+            if planned.refusal:
+                self._say(
+                    f"its tasks stay as they were, and not as for {self._processes} processes: "
+                    f"{planned.refusal}"
+                )
 
 
 def check_processes(processes: int, executors: int) -> None:

@@ -12,7 +12,8 @@ import msgspec
 from gearpy.clocks import wall_ms
 from gearpy.cluster.app.checkpoints import dag_version, is_same_program
 from gearpy.core.coordinator.quarantine import KeptQuarantine
-from gearpy.core.coordinator.views import DagVersions
+from gearpy.core.coordinator.versions import ProgramVersion, Versions
+from gearpy.core.coordinator.views import DagVersion, DagVersions
 from gearpy.core.dag.difference import graph_difference
 from gearpy.core.master.checkpoint_names import new_cluster_id, prefix_of
 from gearpy.errors import ConfigError, StoreAway
@@ -38,7 +39,8 @@ _APP: Final = AppId(1)
 class _Note(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of a run that are known before its checkpoints are read.
 
-    ``has_stored``: an epoch of it was complete, so there must be checkpoints.
+    ``has_stored``: an epoch of it was complete, so there must be checkpoints. ``processes``: on how
+    many it has run, each number once; the graph depends on it.
     """
 
     version: int
@@ -46,6 +48,7 @@ class _Note(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str
     has_stored: bool = False
     finished_ms: int = 0
+    processes: tuple[int, ...] = (1,)
 
 
 def new_run() -> str:
@@ -89,16 +92,24 @@ class RunFolder:
     """Keeps the checkpoints of one run from its first start to its end, however often resumed.
 
     A context manager: the folder is locked from its beginning to its end.
+
+    Args:
+        application: as it runs on one process.
+        processes: on how many it is to run.
     """
 
-    def __init__(self, path: Path | str, application: StreamApplication) -> None:
+    def __init__(
+        self, path: Path | str, application: StreamApplication, processes: int = 1
+    ) -> None:
         if "://" in str(path):
             raise ConfigError(
                 f"{path} is no folder of this machine, which a run needs to be resumed"
             )
         self.path = Path(path).expanduser().resolve()
         self._application = application
+        self._processes = processes
         self._note: _Note
+        self.begins_on = processes  #: What it goes on from is of a graph for so many processes.
 
     def __enter__(self) -> Self:
         try:
@@ -214,14 +225,29 @@ class RunFolder:
                 f"{self.path / STORE} is empty, but the run had stored something there: is it "
                 "mounted? To begin anew, remove the folder, or take another name"
             )
-        known = DagVersions(read_log(self._store, self.prefix).state).read()
-        now = dag_version(self._application.dag)
-        if known and not is_same_program(known[-1], now):
-            difference = graph_difference(known[-1].description, now.description)
-            raise ConfigError(
-                f"{self.path} has a run of another program than this one ({difference}): take "
-                "another name for it, or remove the folder to begin anew"
-            )
+        state = read_log(self._store, self.prefix).state
+        if known := DagVersions(state).read():
+            self.begins_on = self._processes_of(known[-1], Versions(state).current)
+        if self._processes not in note.processes:
+            self._write(msgspec.structs.replace(note, processes=(*note.processes, self._processes)))
+
+    def _processes_of(self, stored: DagVersion, version: ProgramVersion | None) -> int:
+        """Return for how many processes the graph was that was stored; it may have been scaled."""
+        scale = {} if version is None else dict(version.artifact.scale)
+        planned: dict[int, DagVersion] = {}
+        for processes in (self._processes, *self._note.processes):
+            with suppress(ConfigError):  # It has no such steps any more.
+                application = self._application.spread(processes)
+                scaled = application.scaled(scale) if scale else application
+                planned[processes] = dag_version(scaled.dag)
+                if is_same_program(stored, planned[processes]):
+                    return processes
+        now = planned.get(self._processes) or dag_version(self._application.dag)
+        difference = graph_difference(stored.description, now.description)
+        raise ConfigError(
+            f"{self.path} has a run of another program than this one ({difference}): take "
+            "another name for it, or remove the folder to begin anew"
+        )
 
 
 class _RunCheckpoints(RunCheckpoints):

@@ -57,11 +57,22 @@ def embed(app: Buildable | ActorApp) -> Artifact:
 
 def spread(embedded: Artifact, processes: int) -> Artifact:
     """Return the artifact of an embedded application as it runs on so many processes."""
+    if processes == 1:
+        return embedded
     return replace(embedded, location=f"{embedded.location}{_SPREAD}{processes}")
 
 
 def of_kind(artifact: Artifact, app: object) -> Artifact:
     return replace(artifact, runs="actors" if isinstance(app, ActorApp) else "streams")
+
+
+def embedded_here(stored: Artifact, submitted: Artifact) -> Artifact:
+    """Return an artifact that a run has stored, for the object that it has in this process."""
+    if stored.kind != "memory":
+        return stored
+    key = submitted.location.partition(_SPREAD)[0]
+    _, on, processes = stored.location.partition(_SPREAD)
+    return replace(stored, location=f"{key}{on}{processes}")
 
 
 def loaded_as(kind: type[P], program: Program) -> P:
