@@ -132,6 +132,7 @@ from gearpy.task.api.interfaces import TransactionalWriter as TransactionalWrite
 from gearpy.task.api.persistent import PersistentTask as PersistentTask
 from gearpy.task.api.persistent import ValueSerializer as ValueSerializer
 from gearpy.task.api.sides import BadRecord as BadRecord
+from gearpy.task.api.sides import FailedRecord as FailedRecord
 from gearpy.task.api.sides import Side as Side
 from gearpy.task.api.window_result import CoGroup as CoGroup
 from gearpy.task.api.window_result import JoinResult as JoinResult

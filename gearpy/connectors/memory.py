@@ -215,7 +215,7 @@ class CollectionReader(StampedReader):
         self.finished = self._position >= len(self._values)
         if not values:
             return None
-        times = self._stamps.of(values)
+        values, times = self._stamps.stamped(values)
         if self._schema is None:
             # The program has them, and they are read again after a failure.
             return Batch(own_each(values), times)

@@ -19,7 +19,7 @@ from gearpy.connectors.files.stamps import Fixed, StampedReader, Stamps, stamps_
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
 from gearpy.connectors.locations import no_match, unpacker_of
 from gearpy.core.base.times import Duration, duration_ms
-from gearpy.errors import ConfigError, GearpyError
+from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.task.api.interfaces import Batch, Sink, Source
 from gearpy.task.api.sides import SetAside
@@ -68,9 +68,10 @@ def files(
             go on with the new one; this is logged.
         encoding: of the files; one that writes ASCII as ASCII.
         errors: what to do with bytes that are no text: "strict", "replace", "ignore".
-        on_bad: what becomes of a line that is no text, where ``errors`` is "strict": "fail" ends
-            the application and names file and byte; "skip" leaves it out, logs and counts it;
-            "side" gives it to `Stream.errors`, and counts it.
+        on_bad: what becomes of a line that is no text, where ``errors`` is "strict", or on which
+            ``timestamp`` raises: "fail" ends the application and names file and byte; "skip"
+            leaves it out, logs and counts it; "side" gives it to `Stream.errors`, and counts it.
+            With "fail", ``application.on-error`` decides about lines without a time.
 
     Raises:
         ConfigError: a pattern matches no file, and nothing is followed; raised when the
@@ -313,12 +314,15 @@ class FileReader(FollowedFile, StampedReader):
 
     def read_batch(self, max_records: int) -> Batch | None:
         lines = self._blocks.take(max_records)
-        if self._bad is not None:
-            self.skipped_records = self._bad.skipped
         self.finished = self._may_end and self._blocks.exhausted
         self.idle = not lines and not self.finished
-        if lines:
-            return Batch(lines, self._stamps.of(lines))
+        stamped = Batch(*self._stamps.stamped(lines)) if lines else None
+        if self._bad is not None:
+            for line, error in self._stamps.refused if lines else ():
+                self._bad.take("timestamp", error.cause, line, what="line")
+            self.skipped_records = self._bad.skipped
+        if stamped is not None:
+            return stamped
         if self.idle and self._file.has_changed(self._blocks.read_to):
             self.restarts += 1
             _LOG.warning(
@@ -330,6 +334,10 @@ class FileReader(FollowedFile, StampedReader):
             self._size = 0
             self._blocks.restart()
         return None
+
+    @property
+    def unstamped(self) -> Sequence[tuple[Any, OperatorError]]:
+        return () if self._bad is not None else self._stamps.refused
 
     def snapshot(self) -> FilePlace:
         offset = self._blocks.offset

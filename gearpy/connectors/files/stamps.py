@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.core.window.watermark import BoundedOutOfOrder
+from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.type_variables import T_co
 from gearpy.task.api.failure import operator_error
@@ -22,8 +23,15 @@ class Stamps(BoundedOutOfOrder, ABC):
     is_by_arrival = True
     out_of_order_ms: int | None = None
 
+    #: The records of the last call of `stamped` that have no event time, and why.
+    refused: Sequence[tuple[Any, OperatorError]] = ()
+
     @abstractmethod
     def of(self, values: Sequence[Any]) -> list[int]: ...
+
+    def stamped(self, values: list[Any]) -> tuple[list[Any], list[int]]:
+        """Return the records that have an event time, and these."""
+        return values, self.of(values)
 
 
 class FromRecords(Stamps):
@@ -52,6 +60,25 @@ class FromRecords(Stamps):
             times = each(self._operator, event_time_ms, times, records=values)
         self.on_records(times)
         return times
+
+    def stamped(self, values: list[Any]) -> tuple[list[Any], list[int]]:
+        if self.refused:
+            self.refused = ()
+        try:
+            return values, self.of(values)
+        except OperatorError:
+            return self._looked_through(values)
+
+    def _looked_through(self, values: list[Any]) -> tuple[list[Any], list[int]]:
+        kept, times, refused = list[Any](), list[int](), list[tuple[Any, OperatorError]]()
+        for value in values:
+            try:
+                times += self.of([value])
+                kept.append(value)
+            except OperatorError as error:
+                refused.append((value, error))
+        self.refused = refused
+        return kept, times
 
 
 class Fixed(Stamps):
@@ -114,6 +141,10 @@ class StampedReader(OrderedReader[Any]):
         self._order = self._stamps = stamps
         self.out_of_order_ms = stamps.out_of_order_ms
         self.is_by_arrival = stamps.is_by_arrival
+
+    @property
+    def unstamped(self) -> Sequence[tuple[Any, OperatorError]]:
+        return self._stamps.refused
 
 
 def each(

@@ -259,7 +259,7 @@ class GeneratorReader(StampedReader):
         self.finished = has_ended or self._left(1) == 0
         if not values:
             return None
-        times = self._stamps.of(values)
+        values, times = self._stamps.stamped(values)
         if self._schema is None:
             return Batch(values, times)
         return Batch(Table(self._schema.table(values)), Times.of(times))

@@ -87,7 +87,7 @@ class LiveLineReader(StampedReader):
         self._count += len(lines)
         self.finished = self._at_end and not self._lines
         self.idle = not lines and not self.finished
-        return Batch(lines, self._stamps.of(lines)) if lines else None
+        return Batch(*self._stamps.stamped(lines)) if lines else None
 
     def snapshot(self) -> None:
         """Return no place: a reader cannot go back."""

@@ -7,12 +7,12 @@ side output, or either is a user's own task, or it asks for a thread of its own.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from gearpy.core.app.hosts import PROGRAM_PROCESS
 from gearpy.core.dag.graph import StepSpec
@@ -42,6 +42,7 @@ from gearpy.dsl.operators.routes import (
 from gearpy.dsl.plan.operator_ids import operator_ids, step_ids
 from gearpy.dsl.plan.physical import physical
 from gearpy.errors import ConfigError, GraphError
+from gearpy.messages.data import Message
 from gearpy.messages.summaries import ScaleBounds
 from gearpy.task.api.application import (
     Graph,
@@ -50,7 +51,7 @@ from gearpy.task.api.application import (
     TaskFactory,
     steps_scaled,
 )
-from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.sides import ERRORS, MAIN, SidePartitioner
 from gearpy.task.chain.chain import ChainTask, StagesOfSteps
 from gearpy.task.chain.fused import fused_stages
@@ -262,7 +263,7 @@ def _processor(chain: _Chain, ids: Mapping[Operator, str]) -> Processor:
     head = chain.steps[0]
     if isinstance(head, ProcessOperator):
         return Processor(
-            head.task,
+            head.task if head.on_error is None else _process_task(head, chain.sides),
             chain.parallelism,
             head.name,
             dispatcher=head.dispatcher,
@@ -281,6 +282,16 @@ def _processor(chain: _Chain, ids: Mapping[Operator, str]) -> Processor:
     return Processor(
         _chain_task(chain, ids), chain.parallelism, name, dispatcher=dispatcher, sink=sink
     )
+
+
+def _process_task(head: ProcessOperator, sides: Sides) -> TaskFactory:
+    def process(context: TaskContext) -> Task[Any, Any]:
+        with _errors_of(head, context, sides):
+            task, rejects = head.task(context), context.rejects
+        context.rejects = rejects  # For its feed, which calls the task.
+        return task
+
+    return process
 
 
 def _source_task(head: ReadOperator, of: _Chain, ids: Mapping[Operator, str]) -> TaskFactory:
@@ -335,12 +346,28 @@ def _stage_maker(
                 of += [ids[first]] * len(fused)  # They keep nothing.
                 continue
             for step in run:
-                made = step.make_stages(context, sides)
+                with _errors_of(step, context, sides):
+                    made = step.make_stages(context, sides)
                 stages += made
                 of += [ids[step]] * len(made)
         return StagesOfSteps(stages, of)
 
     return make
+
+
+@contextmanager
+def _errors_of(step: Operator, context: TaskContext, sides: Sides) -> Iterator[None]:
+    """Let what is made meanwhile do with records on which it raises as the step says."""
+    of_task = context.rejects
+    if step.on_error is not None:
+        tag = sides.get((step, ERRORS), "")
+
+        def aside(record: Any, time: int) -> None:
+            context.output_to(tag, Message(record, time))
+
+        context.rejects = of_task.of_step(step.on_error, aside if tag else None)
+    yield
+    context.rejects = of_task
 
 
 def _step_specs(

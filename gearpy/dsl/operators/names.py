@@ -4,11 +4,12 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.dsl.operators.borrowed import own_words
 from gearpy.errors import ConfigError, NoSuchStep
+from gearpy.task.api.rejects import StepOnError
 from gearpy.task.stages.asynchronous import is_coroutine_function
 
 #: How much alike two names are if one is a slip of the other; `map` is none of `max`.
@@ -24,6 +25,18 @@ def name_of(function: object) -> str:
 def step_name(kind: str, function: object) -> str:
     """Return the name of a step with a function for people."""
     return f"{kind}({name_of(function)})"
+
+
+def check_on_error(kind: str, policy: StepOnError | None) -> StepOnError | None:
+    """Return the policy of a step for records on which it raises.
+
+    Raises:
+        ConfigError: there is no such policy; a sink has no side output.
+    """
+    known = [each for each in get_args(StepOnError) if each != "side" or kind != "write"]
+    if policy is not None and policy not in known:
+        raise ConfigError(f"{kind}: on_error is {policy!r}, must be one of {', '.join(known)}")
+    return policy
 
 
 def check_function(

@@ -17,6 +17,7 @@ from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.signature import key_text
 from gearpy.spark.query.plan import Step
 from gearpy.task.api.interfaces import Source, TaskContext
+from gearpy.task.api.rejects import StepOnError
 from gearpy.task.chain.fused import RowOperator
 from gearpy.task.chain.stage import Stage
 from gearpy.task.sources.task import WhenIdle
@@ -82,6 +83,7 @@ class Operator(ABC):
         key: by which the records of its inputs must come; None: it does not matter.
         origin: the written step in whose place this one runs; None: this one was written.
         part: the word for its part of ``origin``; empty for the part that gives the results.
+        on_error: what becomes of a record on which its code raises; None: as in the application.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Operator(ABC):
     key: Key | None = None
     origin: Operator | None = None
     part: str = ""
+    on_error: StepOnError | None = None
 
     # -- every class answers these -----------------------------------------------------------------
 
@@ -127,7 +130,7 @@ class Operator(ABC):
     @property
     def note(self) -> str:
         """What the step does to values that its name does not say, for people."""
-        return ""
+        return "" if self.on_error is None else f"on error: {self.on_error}"
 
     @property
     @abstractmethod

@@ -35,8 +35,8 @@ class FunctionOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
     operator: RowOperator
 
     @property
-    def fused(self) -> RowOperator:
-        return self.operator
+    def fused(self) -> RowOperator | None:
+        return self.operator if self.on_error is None else None
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
         if self.operator.kind == "filter" or self.kind == "inspect":

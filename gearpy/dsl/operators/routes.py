@@ -103,7 +103,7 @@ class SideOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsIns
     def schema_given(self, *, declared: bool) -> RowSchema | None:
         if self.tag == ERRORS and isinstance(self.inputs[0], ReadOperator):
             return row_schema_of(BadRecord)
-        if isinstance(self.inputs[0], ProcessOperator):
+        if self.tag == ERRORS or isinstance(self.inputs[0], ProcessOperator):
             return None
         return super().schema_given(declared=declared)
 
@@ -223,7 +223,7 @@ class _ToldFields(Mapping[str, Any]):
 
 
 def errors_unread(steps: Sequence[Operator]) -> list[str]:
-    """Return a mistake for each source that sets bad records aside, where nobody reads them."""
+    """Return a mistake for each step that sets bad records aside, where nobody reads them."""
     read = {
         each.inputs[0]
         for step in steps
@@ -232,10 +232,16 @@ def errors_unread(steps: Sequence[Operator]) -> list[str]:
     }
     return [
         f"{step.name!r} sets bad records aside, and nothing reads them: write its .errors to a "
-        'sink, or leave them out with on_bad="skip"'
+        f'sink, or leave them out with {"on_bad" if step.on_error is None else "on_error"}="skip"'
         for step in steps
-        if isinstance(step, ReadOperator) and step.source.sets_bad_aside and step not in read
+        if sets_bad_aside(step) and step not in read
     ]
+
+
+def sets_bad_aside(step: Operator) -> bool:
+    if isinstance(step, ReadOperator):
+        return step.source.sets_bad_aside
+    return step.on_error == "side"
 
 
 def maker_of(step: Operator) -> Operator:

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.dsl.operators.keys import key_of
-from gearpy.dsl.operators.names import check_function, checked, duration_of, step_name
+from gearpy.dsl.operators.names import (
+    check_function,
+    check_on_error,
+    checked,
+    duration_of,
+    step_name,
+)
 from gearpy.dsl.operators.records import AsyncOperator
 from gearpy.dsl.streams.program import ProgramStream
 from gearpy.messages.type_variables import K, T, U
+from gearpy.task.api.rejects import StepOnError
 from gearpy.task.stages.asynchronous import AsyncFunction, lookup_function
 
 if TYPE_CHECKING:
@@ -35,6 +42,7 @@ class Asynchronous(ProgramStream[T]):
         ordered: bool = True,
         timeout: Duration | None = "30s",
         retries: int = 0,
+        on_error: StepOnError | None = None,
         name: str = "",
     ) -> Stream[U]:
         """Replace each record by the result of a coroutine, many at a time.
@@ -45,6 +53,7 @@ class Asynchronous(ProgramStream[T]):
             ordered: results come in the order of the records; else as soon as they are there.
             timeout: an attempt that takes longer has failed; None: as long as it takes.
             retries: further attempts after the first.
+            on_error: as in `map`, behind the last attempt.
             name: for people.
 
         Raises:
@@ -69,7 +78,7 @@ class Asynchronous(ProgramStream[T]):
                 timeout_ms=duration_of("timeout", timeout),
                 retries=retries,
             )
-        return self._asynchronous("map_async", asynchronous, name)
+        return self._asynchronous("map_async", asynchronous, name, on_error)
 
     @overload
     def lookup(
@@ -169,12 +178,19 @@ class Asynchronous(ProgramStream[T]):
             )
         return self._asynchronous("lookup", asynchronous, name)
 
-    def _asynchronous(self, kind: str, asynchronous: AsyncFunction, name: str) -> Stream[Any]:
+    def _asynchronous(
+        self,
+        kind: str,
+        asynchronous: AsyncFunction,
+        name: str,
+        on_error: StepOnError | None = None,
+    ) -> Stream[Any]:
         step = AsyncOperator(
             name=name or step_name(kind, asynchronous.function),
             given=name,
             kind=kind,
             inputs=(self._step,),
             function=asynchronous,
+            on_error=check_on_error(kind, on_error),
         )
         return self._program.add(step)

@@ -13,6 +13,7 @@ from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.names import (
     check_count,
     check_function,
+    check_on_error,
     duration_of,
     name_of,
     no_such_step,
@@ -26,6 +27,7 @@ from gearpy.dsl.streams.program import Program
 from gearpy.dsl.streams.table_join import TableJoins
 from gearpy.dsl.streams.windowed import WindowedStream, windowed
 from gearpy.messages.type_variables import K, T, U
+from gearpy.task.api.rejects import StepOnError
 from gearpy.task.stages.stateful import StateFunction
 
 if TYPE_CHECKING:
@@ -393,6 +395,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         *,
         initial: S,
         ttl: Duration | None = None,
+        on_error: StepOnError | None = None,
         name: str = "",
     ) -> Stream[U]: ...
 
@@ -403,6 +406,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         *,
         initial: None = None,
         ttl: Duration | None = None,
+        on_error: StepOnError | None = None,
         name: str = "",
     ) -> Stream[U]: ...
 
@@ -412,6 +416,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         *,
         initial: Any = None,
         ttl: Duration | None = None,
+        on_error: StepOnError | None = None,
         name: str = "",
     ) -> Stream[U]:
         """Replace each record by a function's result; the function also gets the state of its key.
@@ -424,6 +429,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             initial: the state of a key without one; each key gets its own copy.
             ttl: a key that had no record for so long is forgotten: in event time, from its last
                 record to the watermark.
+            on_error: as in `map`.
             name: for people.
 
         Raises:
@@ -439,7 +445,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             >>> results
             [('a', 0), ('b', 0), ('a', 1)]
         """
-        return self._with_state("map_with_state", function, initial, ttl, name)
+        return self._with_state("map_with_state", function, initial, ttl, name, on_error=on_error)
 
     @overload
     def flat_map_with_state(
@@ -448,6 +454,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         *,
         initial: S,
         ttl: Duration | None = None,
+        on_error: StepOnError | None = None,
         name: str = "",
     ) -> Stream[U]: ...
 
@@ -458,6 +465,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         *,
         initial: None = None,
         ttl: Duration | None = None,
+        on_error: StepOnError | None = None,
         name: str = "",
     ) -> Stream[U]: ...
 
@@ -467,6 +475,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         *,
         initial: Any = None,
         ttl: Duration | None = None,
+        on_error: StepOnError | None = None,
         name: str = "",
     ) -> Stream[U]:
         """Do the same with a function that gives any number of results for a record.
@@ -485,13 +494,16 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             >>> results
             [(1, 2), (2, 3)]
         """
-        return self._with_state("flat_map_with_state", function, initial, ttl, name)
+        return self._with_state(
+            "flat_map_with_state", function, initial, ttl, name, on_error=on_error
+        )
 
     def process(
         self,
         task: Callable[[TaskContext[U]], Task[T, U]],
         *,
         parallelism: int | None = None,
+        on_error: StepOnError | None = None,
         name: str = "",
         dispatcher: Dispatcher = "default",
     ) -> Stream[U]:
@@ -523,11 +535,19 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             key=of.key,
             task=task,
             dispatcher=dispatcher,
+            on_error=check_on_error("process", on_error),
         )
         return of.add(step)
 
     def _by_order(
-        self, kind: str, shown: str, function: StateFunction, value: str, name: str
+        self,
+        kind: str,
+        shown: str,
+        function: StateFunction,
+        value: str,
+        name: str,
+        *,
+        on_error: StepOnError | None = None,
     ) -> Stream[Any]:
         of = self._grouped
         step = StateOperator(
@@ -539,6 +559,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             key=of.key,
             function=function,
             value=value,
+            on_error=check_on_error(kind, on_error),
         )
         return of.add(step)
 
@@ -549,6 +570,8 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         initial: Any,
         ttl: Duration | None,
         name: str,
+        *,
+        on_error: StepOnError | None,
     ) -> Stream[Any]:
         check_function(kind, function, of="what is kept and a record", takes=2)
         state = StateFunction(
@@ -557,7 +580,9 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             initial=initial,
             ttl_ms=duration_of(f"{kind}: ttl", ttl),
         )
-        return self._by_order(kind, step_name(kind, function), state, "a value", name)
+        return self._by_order(
+            kind, step_name(kind, function), state, "a value", name, on_error=on_error
+        )
 
     def _beside_table(self) -> tuple[Key | None, Operator, Callable[[Operator], Stream[Any]]]:
         of = self._grouped

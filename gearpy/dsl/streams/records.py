@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
 from gearpy.columns.row_schema import SchemaLike, row_schema_of
 from gearpy.distribution import require
-from gearpy.dsl.operators.names import check_count, check_function, checked, step_name
+from gearpy.dsl.operators.names import (
+    check_count,
+    check_function,
+    check_on_error,
+    checked,
+    step_name,
+)
 from gearpy.dsl.operators.records import BatchOperator, FunctionOperator, LogOperator
 from gearpy.dsl.streams.program import ProgramStream
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import Row, T, U
+from gearpy.task.api.rejects import StepOnError
 from gearpy.task.chain.fused import RowOperator
 from gearpy.task.stages.tables import FORMS, Form
 
@@ -27,8 +34,20 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 class RecordSteps(ProgramStream[T]):
     """Steps over single records."""
 
-    def map(self, function: Callable[[T], U], *, name: str = "") -> Stream[U]:
+    def map(
+        self, function: Callable[[T], U], *, on_error: StepOnError | None = None, name: str = ""
+    ) -> Stream[U]:
         """Replace each record by ``function(record)``; its event time stays.
+
+        Args:
+            function: of a record.
+            on_error: what becomes of a record on which it raises: "fail", "skip", "quarantine",
+                or "side", which puts it into the stream ``errors`` as a `FailedRecord`. Without
+                it, ``application.on-error`` says so for all steps.
+            name: for people.
+
+        Raises:
+            ConfigError: ``on_error`` is none of these.
 
         Example:
             >>> import gearpy as gp
@@ -38,21 +57,51 @@ class RecordSteps(ProgramStream[T]):
             >>> results
             [1, 4, 9]
         """
-        return self._row("map", function, name)
+        return self._row("map", function, name, on_error)
 
     @overload  # For mypy, which tells what is wrong in a lambda as the first overload sees it.
-    def filter(self, predicate: Callable[[T], Never], *, name: str = "") -> Stream[T]: ...
+    def filter(
+        self,
+        predicate: Callable[[T], Never],
+        *,
+        on_error: StepOnError | None = None,
+        name: str = "",
+    ) -> Stream[T]: ...
 
     @overload
-    def filter(self, predicate: Callable[[T], TypeGuard[U]], *, name: str = "") -> Stream[U]: ...
+    def filter(
+        self,
+        predicate: Callable[[T], TypeGuard[U]],
+        *,
+        on_error: StepOnError | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
 
     @overload
-    def filter(self, predicate: Callable[[T], TypeIs[U]], *, name: str = "") -> Stream[U]: ...
+    def filter(
+        self,
+        predicate: Callable[[T], TypeIs[U]],
+        *,
+        on_error: StepOnError | None = None,
+        name: str = "",
+    ) -> Stream[U]: ...
 
     @overload
-    def filter(self, predicate: Callable[[T], object], *, name: str = "") -> Stream[T]: ...
+    def filter(
+        self,
+        predicate: Callable[[T], object],
+        *,
+        on_error: StepOnError | None = None,
+        name: str = "",
+    ) -> Stream[T]: ...
 
-    def filter(self, predicate: Callable[[T], object], *, name: str = "") -> Stream[Any]:
+    def filter(
+        self,
+        predicate: Callable[[T], object],
+        *,
+        on_error: StepOnError | None = None,
+        name: str = "",
+    ) -> Stream[Any]:
         """Keep the records for which the predicate is true.
 
         Example:
@@ -64,9 +113,15 @@ class RecordSteps(ProgramStream[T]):
             >>> results
             [1, 3]
         """
-        return self._row("filter", predicate, name)
+        return self._row("filter", predicate, name, on_error)
 
-    def flat_map(self, function: Callable[[T], Iterable[U]], *, name: str = "") -> Stream[U]:
+    def flat_map(
+        self,
+        function: Callable[[T], Iterable[U]],
+        *,
+        on_error: StepOnError | None = None,
+        name: str = "",
+    ) -> Stream[U]:
         """Replace each record by all that ``function(record)`` gives.
 
         A generator is pulled only as fast as the steps behind it can take it.
@@ -81,7 +136,7 @@ class RecordSteps(ProgramStream[T]):
             >>> results
             ['to', 'be', 'or']
         """
-        return self._row("flat_map", function, name)
+        return self._row("flat_map", function, name, on_error)
 
     @overload  # `T` is invariant, so each kind of record has its own.
     def flatten(self: RecordSteps[list[U]], *, name: str = "") -> Stream[U]: ...
@@ -116,6 +171,7 @@ class RecordSteps(ProgramStream[T]):
         takes: SchemaLike[Any] | None = None,
         form: Form = "arrow",
         times: str | None = None,
+        on_error: StepOnError | None = None,
         name: str = "",
     ) -> Stream[Row]:
         """Replace batches of records in columns by the results of a function.
@@ -131,6 +187,7 @@ class RecordSteps(ProgramStream[T]):
             form: "arrow"; "pandas" or "polars" for a function over data frames.
             times: name of a column of event times, in ms, which the function gets and returns in
                 addition; then it may leave rows out, and add some.
+            on_error: as in `map`; the bad record of a batch is looked for.
             name: for people.
 
         Raises:
@@ -165,6 +222,7 @@ class RecordSteps(ProgramStream[T]):
             times=times,
             takes=given,
             gives=returned,
+            on_error=check_on_error("map_batches", on_error),
         )
         return self._program.add(step)
 
@@ -219,13 +277,22 @@ class RecordSteps(ProgramStream[T]):
         )
         return self._program.add(step)
 
-    def _row(self, kind: Any, function: Callable[[Any], Any], name: str) -> Stream[Any]:
+    def _row(
+        self, kind: Any, function: Callable[[Any], Any], name: str, on_error: StepOnError | None
+    ) -> Stream[Any]:
         check_function(kind, function)
         operator = RowOperator(kind, name or step_name(kind, function), function)
-        return self._add_row(operator, kind, name)
+        return self._add_row(operator, kind, name, on_error)
 
-    def _add_row(self, operator: RowOperator, kind: str, given: str) -> Stream[Any]:
+    def _add_row(
+        self, operator: RowOperator, kind: str, given: str, on_error: StepOnError | None = None
+    ) -> Stream[Any]:
         step = FunctionOperator(
-            name=operator.name, given=given, kind=kind, inputs=(self._step,), operator=operator
+            name=operator.name,
+            given=given,
+            kind=kind,
+            inputs=(self._step,),
+            operator=operator,
+            on_error=check_on_error(kind, on_error),
         )
         return self._program.add(step)

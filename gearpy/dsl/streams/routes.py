@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
-from gearpy.dsl.operators.names import check_count, check_function, check_name, name_of, step_name
+from gearpy.dsl.operators.names import (
+    check_count,
+    check_function,
+    check_name,
+    check_on_error,
+    name_of,
+    step_name,
+)
 from gearpy.dsl.operators.operator import Dispatcher, ReadOperator
 from gearpy.dsl.operators.routes import (
     MergeOperator,
@@ -13,12 +20,14 @@ from gearpy.dsl.operators.routes import (
     RepartitionOperator,
     SideOperator,
     WriteOperator,
+    sets_bad_aside,
 )
 from gearpy.dsl.streams.program import ProgramStream
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import T, U
 from gearpy.task.api.interfaces import Sink, Task, TaskContext
-from gearpy.task.api.sides import ERRORS, BadRecord
+from gearpy.task.api.rejects import OnError, StepOnError
+from gearpy.task.api.sides import ERRORS
 from gearpy.task.time.late import LATE
 
 if TYPE_CHECKING:
@@ -197,11 +206,12 @@ class RouteSteps(ProgramStream[T]):
         return self._side(LATE)
 
     @property
-    def errors(self) -> Stream[BadRecord]:
-        r"""The bad records that were set aside, each a `BadRecord`; by on_bad="side".
+    def errors(self) -> Stream[Any]:
+        r"""The bad records that were set aside.
 
-        They are in the same epoch as the place behind them in the source, so each comes once.
-        Their event time is the watermark of their partition.
+        Those of a source with ``on_bad="side"`` are each a `BadRecord`, with the watermark of
+        their partition as event time. Those of a step with ``on_error="side"`` are each a
+        `FailedRecord`, with the event time of the record. Each comes once, as results do.
 
         Raises:
             ConfigError: this stream's step sets none aside.
@@ -219,16 +229,11 @@ class RouteSteps(ProgramStream[T]):
             ([{'price': 3}], ['{"price": "four"}'])
         """
         step = self._step
-        if not isinstance(step, ReadOperator):
-            raise ConfigError(
-                f"{step.name!r} sets no bad records aside: ask for errors of the stream that "
-                'read() returns, of a source with on_bad="side"'
-            )
-        if not step.source.sets_bad_aside:
-            raise ConfigError(
-                f'{step.name!r} sets no bad records aside: give its source on_bad="side", as '
-                'gp.jsonl(path, on_bad="side")'
-            )
+        if not sets_bad_aside(step):
+            how = 'on_error="side"'
+            if isinstance(step, ReadOperator):
+                how = 'on_bad="side" of its source, as in gp.jsonl(path, on_bad="side")'
+            raise ConfigError(f"{step.name!r} sets no bad records aside: ask for it by {how}")
         return self._side(ERRORS)
 
     def side(self, tag: str) -> Stream[Any]:
@@ -268,6 +273,7 @@ class RouteSteps(ProgramStream[T]):
         task: Callable[[TaskContext[U]], Task[T, U]],
         *,
         parallelism: int | None = None,
+        on_error: StepOnError | None = None,
         name: str = "",
         dispatcher: Dispatcher = "default",
     ) -> Stream[U]:
@@ -276,6 +282,7 @@ class RouteSteps(ProgramStream[T]):
         Args:
             task: a `Task` class, or a function that makes one of a `TaskContext`.
             parallelism: number of tasks.
+            on_error: as in `map`.
             name: for people.
             dispatcher: "pinned" for code that blocks.
 
@@ -298,14 +305,23 @@ class RouteSteps(ProgramStream[T]):
             parallelism=parallelism,
             task=task,
             dispatcher=dispatcher,
+            on_error=check_on_error("process", on_error),
         )
         return self._program.add(step)
 
-    def write(self, sink: Sink[T], *, name: str = "", dispatcher: Dispatcher = "default") -> None:
+    def write(
+        self,
+        sink: Sink[T],
+        *,
+        on_error: OnError | None = None,
+        name: str = "",
+        dispatcher: Dispatcher = "default",
+    ) -> None:
         """Hand the records to a sink.
 
         Args:
             sink: where they go.
+            on_error: as in `map`, but "side": for a record that the sink cannot take.
             name: for people.
             dispatcher: "pinned" gives a sink that blocks threads of its own, so that other
                 tasks of the executor go on meanwhile.
@@ -321,6 +337,7 @@ class RouteSteps(ProgramStream[T]):
             inputs=(self._step,),
             sink=sink,
             dispatcher=dispatcher,
+            on_error=check_on_error("write", on_error),
         )
         self._program.add(step)
 

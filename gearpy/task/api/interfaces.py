@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
 
 from gearpy.config.schema import SparkConfig
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
 from gearpy.messages.app import SourceProbe
 from gearpy.messages.data import Batch, Message
@@ -100,13 +100,11 @@ class TaskContext(Generic[Out_co]):
     limits: TaskLimits
     config: Mapping[str, Any] = field(default_factory=dict)
     resume: Any = None
-    """What `Task.snapshot` returned when the epoch ended that the task goes on from; None at
-    the first start, and if it returned None."""
+    """What `Task.snapshot` returned as the epoch ended that it goes on from; None at first."""
     offsets: Mapping[str, Any] = field(default_factory=dict)
     """Places of partitions that count more than those in ``resume``; set by hand."""
     run: str = ""
-    """Of this run of the application, alike in all its tasks and after restarts; no other run of
-    any application has the same."""
+    """Of this run of the application, alike in all tasks and after restarts; no other has it."""
     incarnation: int = 0
     """Number of this start of the task; in one run a later start has a greater one."""
     epoch: int = 1
@@ -135,7 +133,7 @@ class TaskContext(Generic[Out_co]):
     is_rerun: bool = False
     """The task runs again, alone, to look at what it did: nothing may be shown."""
     probe: SourceProbe | None = None
-    """How a source reads while an input is looked for that ends processes; None: as always."""
+    """Set while an input is looked for that ends processes."""
     wants_epoch: bool = False  #: The epoch is to end before its time.
     shown: Callable[[Sequence[Any], Sequence[int]], None] | None = None
     """Is told of the records that sinks get, with their event times."""
@@ -436,10 +434,12 @@ class SourceReader(ABC, Generic[T_co]):
         """
 
     def take_bad(self) -> "Sequence[BadRecord]":
-        """Return the bad records that the last `read_batch` has set aside; each only once.
+        """Return the bad records that the last `read_batch` has set aside and counted; once."""
+        return ()
 
-        They are counted in `skipped_records`, too. Asked where `Source.sets_bad_aside`.
-        """
+    @property
+    def unstamped(self) -> Sequence[tuple[Any, OperatorError]]:
+        """What the last `read_batch` has left out, as it has no event time, and why."""
         return ()
 
     @property

@@ -2,9 +2,10 @@
 
 Policies: "fail" ends the task, which is then restarted as a whole; "skip" goes on without the
 record and counts it; "quarantine" also hands it over, to be kept and perhaps given to the task
-once more.
+once more. A step of its own policy may also send it to a side output.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -14,10 +15,16 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.summaries import ErrorCard
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.failure import card_of, operator_error, shown
+from gearpy.task.api.sides import FailedRecord
 from gearpy.wire.values.payload import encode_value
 from gearpy.wire.values.records import register_record
 
 OnError: TypeAlias = Literal["fail", "skip", "quarantine"]
+#: That of one step, which may have a side output.
+StepOnError: TypeAlias = Literal["fail", "skip", "quarantine", "side"]
+
+#: Takes a record and its event time.
+Aside: TypeAlias = Callable[[Any, int], object]
 
 #: A larger record travels to the master, and is listed, without its value.
 QUARANTINED_BYTES_MAX: Final = 800_000
@@ -64,17 +71,32 @@ class Rejects:
 
     def __init__(
         self,
-        policy: OnError = "fail",
+        policy: StepOnError = "fail",
         counters: TaskCounters | None = None,
         task: str = "",
         epoch: int = 0,
+        *,
+        aside: Aside | None = None,
     ) -> None:
         self.records: list[RejectedRecord] = []
         self.injected: list[tuple[int, int]] = []  #: Records that came back: number and epoch.
-        self.epoch = epoch  #: Of the records that the task takes now.
+        self._epoch = epoch
+        self._of_steps: list[Rejects] = []
+        self._aside = aside
         self._counters = counters or TaskCounters()
         self._policy = policy
         self._task = task
+
+    @property
+    def epoch(self) -> int:
+        """That of the records that the task takes now."""
+        return self._epoch
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._epoch = epoch
+        for each in self._of_steps:
+            each.epoch = epoch
 
     @property
     def may_go_on(self) -> bool:
@@ -92,6 +114,9 @@ class Rejects:
         """
         encoded = _encoded(value, place) if self._policy == "quarantine" else b""
         self.take_encoded(encoded, event_time_ms, error)
+        if self._aside is not None:
+            failed = FailedRecord(value, error.operator, error.cause, int(event_time_ms))
+            self._aside(failed, event_time_ms)
 
     def blame(
         self, operator: str, error: BaseException, value: Any, event_time_ms: int, *, place: int
@@ -112,6 +137,8 @@ class Rejects:
         """
         if self._policy == "fail":
             raise error
+        if self._policy == "side":
+            return
         if self._policy == "skip":
             self._counters.skipped_records += 1
             return
@@ -126,6 +153,17 @@ class Rejects:
         self.records.append(
             RejectedRecord(value=value, event_time_ms=int(event_time_ms), error=card)
         )
+
+    def of_step(self, policy: StepOnError, aside: Aside | None = None) -> "Rejects":
+        """Return those of a step with a policy of its own: they count and keep with these.
+
+        Args:
+            aside: takes a `FailedRecord` and its event time, by "side".
+        """
+        made = Rejects(policy, self._counters, self._task, self.epoch, aside=aside)
+        made.records = self.records
+        self._of_steps.append(made)
+        return made
 
 
 def _encoded(value: Any, place: int) -> bytes:

@@ -68,6 +68,26 @@ class BadRecord:
 register_record(BadRecord, "gearpy.BadRecord")
 
 
+@dataclass(frozen=True, slots=True)
+class FailedRecord:
+    """A record on which the code of a step raised, as `Stream.errors` of the step gives it.
+
+    Attributes:
+        record: as the step got it.
+        step: the name of the step.
+        error: what was raised.
+        time: its event time in ms since the epoch.
+    """
+
+    record: Any
+    step: str
+    error: str
+    time: int
+
+
+register_record(FailedRecord, "gearpy.FailedRecord")
+
+
 class SetAside(list[BadRecord]):
     """The bad records that a reader has set aside, until it is asked for them."""
 

@@ -21,6 +21,7 @@ from gearpy.messages.late_time import OrderedTimes, check_times, ordered
 from gearpy.messages.table import Table, Times, newest_of
 from gearpy.task.api.failure import is_final
 from gearpy.task.api.interfaces import SourceReader, TaskCounters
+from gearpy.task.api.rejects import Rejects
 from gearpy.task.api.sides import BadRecord
 from gearpy.task.time.late import (
     LateRecords,
@@ -76,6 +77,7 @@ class SourcePartition:
         advances: bool = False,
         clock_ms: Callable[[], int] | None = None,
         sets_bad_aside: bool = False,
+        rejects: Rejects | None = None,
     ) -> None:
         self.name = name
         self.reader = reader
@@ -95,6 +97,7 @@ class SourcePartition:
         self.floor_ms = MIN_MS
         self._skipped = 0  # Bad records that its reader has told of.
         self._sets_bad_aside = sets_bad_aside
+        self._rejects = rejects or Rejects()
         self.bad: list[BadRecord] = []  #: Set aside by the last `read`, at `bad_ms` of event time.
         self.bad_ms = 0
         self._cut_ms: int | None = None
@@ -252,6 +255,9 @@ class SourcePartition:
         if skipped != self._skipped:
             self._counters.skipped_records += skipped - self._skipped
             self._skipped = skipped
+        for _, error in self.reader.unstamped:
+            # It has no time at which it could be given back.
+            self._rejects.take_encoded(b"", MIN_MS, error)
         if self._sets_bad_aside:
             self.bad += self.reader.take_bad()
         if batch is None or not batch.values:

@@ -353,6 +353,7 @@ class SourceTask(ChainTask):
             advances=self._advances,
             clock_ms=self.context.now_ms,
             sets_bad_aside=self._source.sets_bad_aside,
+            rejects=self.context.rejects,
         )
         self._parts.append(part)
         part.restore(waiting)

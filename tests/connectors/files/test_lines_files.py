@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gearpy.connectors.files.lines import Decoder
 from gearpy.connectors.files.lines_files import FileReader, FileSource, files
-from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from tests.connectors.reading import rest_of
@@ -128,15 +128,14 @@ def test_event_times_come_from_the_lines(tmp_path: Path) -> None:
 
 
 def test_a_line_without_a_time_is_named(tmp_path: Path) -> None:
-    """The user's function raised; the line is the record."""
-    (tmp_path / "a.txt").write_text("5\nfive\n")
+    """The user's function raised; what becomes of the line is a setting of the application."""
+    (tmp_path / "a.txt").write_text("5\nfive\n6\n")
     reader = the_reader(a_source(tmp_path / "a.txt", timestamp=int))
 
-    with pytest.raises(OperatorError) as failed:
-        reader.read_batch(10)
+    assert reader.read_batch(10) == Batch(["5", "6"], [5, 6])
 
-    assert failed.value.operator == "files(timestamp)"
-    assert failed.value.record == "'five'"
+    [(line, error)] = reader.unstamped
+    assert (line, error.operator, error.record) == ("five", "files(timestamp)", "'five'")
 
 
 @given(

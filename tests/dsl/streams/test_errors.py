@@ -152,8 +152,8 @@ def nobody_reads(app: gp.StreamApp, path: Path) -> object:
 
 
 MISTAKES: Final[Sequence[tuple[Callable[[gp.StreamApp, Path], object], str]]] = [
-    (errors_of_a_step, "'map(str)' sets no bad records aside: ask for errors of the stream that"),
-    (errors_of_nothing, 'sets no bad records aside: give its source on_bad="side"'),
+    (errors_of_a_step, "'map(str)' sets no bad records aside: ask for it by on_error="),
+    (errors_of_nothing, 'sets no bad records aside: ask for it by on_bad="side" of its source'),
     (nobody_reads, "'bids' sets bad records aside, and nothing reads them: write its .errors to"),
     (lambda _, path: gp.jsonl(path, on_bad="sid"), "must be one of fail, skip, side"),  # type: ignore[arg-type]
 ]

@@ -58,7 +58,7 @@ def test_error_has_operator_cause_line_record_and_time() -> None:
         (gp.csv, "timestamp", ": did you mean time=?"),
         (gp.tumbling, "zzz", ": it takes size=, offset=, clock="),
         (gp.StreamApp, "nome", ": did you mean name=?"),
-        (gp.Stream.map, "parallelism", ": it takes function=, name="),
+        (gp.Stream.map, "parallelism", ": it takes function=, on_error=, name="),
         (json.JSONDecodeError, "zzz", ""),
     ],
 )
