@@ -394,7 +394,8 @@ def q9(streams: Streams) -> gp.Stream[Sale]:
     def auction_of(event: Auction | Bid) -> int:
         return event.id if isinstance(event, Auction) else event.auction
 
-    return streams.offers.key_by(auction_of).process(WinningBids)
+    known_ms = streams.nexmark.longest_ms
+    return streams.offers.key_by(auction_of).process(lambda task: WinningBids(task, known_ms))
 
 
 @gp.register_record

@@ -28,8 +28,16 @@ class WinningBids(gp.Task):
 
     The highest bid wins that was made while the auction was open, and is not below the reserve; of
     equal ones the first. A bid may come before its auction, by as much as events are out of order:
-    it waits until its auction must have come.
+    it waits until its auction must have come. An auction is known for longer than it is open, so
+    that a bid that comes too late does not wait for it.
+
+    Args:
+        known_ms: there are no bids in an auction any more so long after it was opened.
     """
+
+    def __init__(self, context: gp.TaskContext, known_ms: int) -> None:
+        super().__init__(context)
+        self.known_ms = known_ms
 
     def on_start(self, start_time_ms: int) -> None:
         """Declare what is kept for each auction."""
@@ -78,4 +86,8 @@ class WinningBids(gp.Task):
                 closed_ms=auction.expires_ms,
             )
             yield gp.Message(sale, timer.at_ms)
-        self.state.clear()
+        if auction is not None and timer.at_ms < (end_ms := auction.time_ms + self.known_ms):
+            self.best.clear()
+            self.state.timers.event_time(end_ms)
+        else:
+            self.state.clear()

@@ -16,7 +16,7 @@ from reprlib import repr as short_repr
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from gearpy.core.base.fields import NAN, Field, value_getter
-from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, one_if_key
+from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, are_plain, one_if_key
 from gearpy.core.window.sketches import float_bits
 from gearpy.errors import ConfigError
 
@@ -245,7 +245,7 @@ def greatest(kept: Any, value: Any) -> Any:
 
 
 def _after(one: Any, other: Any) -> bool:
-    if type(one) in ORDERED_BY_ZONE:
+    if type(one) in ORDERED_BY_ZONE and not (type(one) is tuple and are_plain(one)):
         one, other = one_if_key(one), one_if_key(other)
     return bool(one > other)
 

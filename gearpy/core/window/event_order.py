@@ -33,6 +33,11 @@ class Held(NamedTuple):
 
 
 _place: Final = itemgetter(0)
+_time: Final = itemgetter(4)
+_value: Final = itemgetter(5)
+#: Of time, key and record.
+_time_and_key: Final = itemgetter(0, 1)
+_held: Final = itemgetter(2)
 _sure_order: Final = itemgetter(0, 1, 2, 3)
 _known_order: Final = itemgetter(0, 1, 2)
 _made: Final = tuple.__new__
@@ -51,17 +56,17 @@ class EventOrder:
 
     Args:
         content_of: what a value is, as bytes; for values that come from no partition.
-        key_of: tells most values apart at less cost, so that the content counts only where it
-            is the same.
+        keys_of: tells most values of a list apart at less cost, by keys that can be sorted, so
+            that the content counts only where they are the same.
     """
 
     def __init__(
         self,
         content_of: Callable[[Any], bytes],
-        key_of: Callable[[Any], bytes] = lambda _: b"",
+        keys_of: Callable[[list[Any]], list[Any]] = lambda values: [b""] * len(values),
     ) -> None:
         self._content_of = content_of
-        self._key_of = key_of
+        self._keys_of = keys_of
         self._sorted: list[Held] = []
         self._fresh: list[Held] = []
         self._fresh_ms = MAX_MS  # The first place among the fresh ones.
@@ -143,18 +148,22 @@ class EventOrder:
         self._fresh_ms = min(map(_place, known), default=MAX_MS)
 
     def _by_content(self, due: list[Held]) -> list[Held]:
-        content_of, key_of = self._content_of, self._key_of
         ordered: list[Held] = []
         for (_, _, rank), same in groupby(due, key=_known_order):
             group = list(same)
             if rank or len(group) == 1:
                 ordered += group
                 continue
-            keyed = [((each.time_ms, key_of(each.value)), each) for each in group]
-            keyed.sort(key=_place)
-            for _, alike in groupby(keyed, key=_place):
-                ties = [each for _, each in alike]
+            times = list(map(_time, group))
+            keys = self._keys_of(list(map(_value, group)))
+            keyed = list(zip(times, keys, group, strict=True))
+            keyed.sort(key=_time_and_key)
+            if len(set(keys)) == len(keys):
+                ordered += map(_held, keyed)
+                continue
+            for _, alike in groupby(keyed, key=_time_and_key):
+                ties = list(map(_held, alike))
                 if len(ties) > 1:
-                    ties.sort(key=lambda held: content_of(held.value))
+                    ties.sort(key=lambda held: self._content_of(held.value))
                 ordered += ties
         return ordered

@@ -25,6 +25,13 @@ class SlidingPieces:
     def start_of(self, timestamp_ms: int) -> int:
         return self._windows.piece_of(timestamp_ms)
 
+    def until(self, piece_ms: int) -> int:
+        """Return the next boundary of a window, where a piece ends."""
+        windows = self._windows
+        begun = (piece_ms - windows.offset_ms) % windows.every_ms
+        ended = (piece_ms - windows.offset_ms - windows.size_ms) % windows.every_ms
+        return piece_ms + windows.every_ms - max(begun, ended)
+
     def end_of(self, piece_ms: int) -> int:
         return self._windows.end_of(self._windows.starts_of(piece_ms)[-1])
 

@@ -247,7 +247,7 @@ def _of_record(value: Any) -> bytes:
             f"{DEFAULT_REGISTRY.why_not(kind)}; or choose {instead} as the key"
         )
     try:
-        parts = [encode_key(column[0]) for column in record.columns([value])]
+        parts = [encode_key(part) for part in record.row(value)]
     except NotAllowed as error:
         raise ConfigError(
             f"state cannot be kept for a key of class {kind.__qualname__}: {error}"

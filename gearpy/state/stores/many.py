@@ -26,7 +26,8 @@ CHUNK: Final = 2048
 #: msgpack begins no value with the first byte.
 WITH_KEY: Final = b"\xc1\x92"
 
-#: Keys of these types are given back exactly as they were; of others it is stored what they were.
+#: Keys of these types, and tuples of them, are given back exactly as they were; of others it is
+#: stored what they were.
 _EXACT: Final = frozenset({str, int, bytes, type(None)})
 
 # Cells, and bytes of values, that are encoded at a time.
@@ -168,9 +169,13 @@ def _packed(keys: Sequence[Any], values: Sequence[Stored] | None) -> Sequence[by
         return packed
     pairs = zip(keys, packed, strict=True)
     return [
-        value if type(key) in _EXACT else WITH_KEY + MSGPACK.encode(key) + value
-        for key, value in pairs
+        value if _is_exact(key) else WITH_KEY + MSGPACK.encode(key) + value for key, value in pairs
     ]
+
+
+def _is_exact(key: Any) -> bool:
+    kind = type(key)
+    return kind in _EXACT or (kind is tuple and _EXACT.issuperset(map(type, key)))
 
 
 class _Groups:

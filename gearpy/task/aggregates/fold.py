@@ -353,13 +353,16 @@ class WindowFold(WindowedStage):
         return min(self._gate.first_ms, *self._oldest_ms.values(), MAX_MS)
 
     def _add_split(self, values: list[Any], timestamps: list[int]) -> None:
-        start_of = self._pieces.start_of
+        pieces = self._pieces
+        until_of = pieces.until if isinstance(pieces, SlidingPieces) else pieces.end_of
         parts: dict[int, tuple[list[Any], list[int]]] = {}
+        start = until = MIN_MS
+        part: tuple[list[Any], list[int]] = ([], [])
         for value, time in zip(values, timestamps, strict=True):
-            start = start_of(time)
-            part = parts.get(start)
-            if part is None:
-                part = parts[start] = ([], [])
+            if not start <= time < until:
+                start = pieces.start_of(time)
+                until = until_of(start)
+                part = parts.setdefault(start, ([], []))
             part[0].append(value)
             part[1].append(time)
         for start, (part_values, part_times) in parts.items():

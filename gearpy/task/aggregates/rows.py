@@ -39,6 +39,7 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "count": ("{s} += 1",),
     "sum": (
         "if {c} is int or {c} is float: {s} = {x} if {s} is None else {s} + {x}",
+        "elif {c} is bool: {s} = ({s} or 0) + {x}",
         "elif {x} is not None: {s} = {add}({s}, {x})",
     ),
     "min": (

@@ -5,7 +5,7 @@ by that, and with each late one how far event time was for it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import compress
+from itertools import compress, repeat
 from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
@@ -27,6 +27,7 @@ from gearpy.wire.values.payload import encode_value
 Waits: TypeAlias = Literal["late", "all"]
 
 _FIELDS: Final = 6  #: Fields of a record that waits.
+_HALF: Final = 1 << 63  #: Whole numbers below it are keys of one length.
 _place: Final = itemgetter(0)
 _time: Final = itemgetter(4)
 _value: Final = itemgetter(5)
@@ -57,7 +58,7 @@ class EventGate:
         self._waits_all = waits == "all"
         self._has_one_source = context.sources == 1
         self._side_of = side_of
-        self._order = EventOrder(_content_of, _key_of)
+        self._order = EventOrder(_content_of, _keys_of)
         self._kept: BulkState | None = None
         self._told: dict[Any, Any] = {}
         self._copying: Iterator[None] = iter(())
@@ -296,6 +297,16 @@ def _content_of(value: Any) -> bytes:
         return encode_value(value)
     except ConfigError:
         return repr(value).encode("utf-8", "surrogatepass")
+
+
+def _keys_of(values: list[Any]) -> list[Any]:
+    """Return the first parts of values, such as keys of results, in the order of their bytes."""
+    while values and all(map(isinstance, values, repeat(tuple))) and all(values):
+        values = list(map(_place, values))
+    kinds = set(map(type, values))
+    if kinds == {str} or (kinds == {int} and -_HALF <= min(values) <= max(values) < _HALF):
+        return values  # In this order anyway.
+    return list(map(_key_of, values))
 
 
 def _key_of(value: Any) -> bytes:

@@ -128,7 +128,7 @@ class ValueEncoder:
         record = self._registry.of_class(type(value))
         if record is not None:
             try:
-                fields = [column[0] for column in record.columns([value])]
+                fields = record.row(value)
             except NotAllowed as error:
                 raise _refusal(type(value), str(error)) from error
             packed = self.pack_nested([record.name, record.fingerprint, fields])

@@ -67,6 +67,10 @@ class RecordType(ABC):
             NotAllowed: an instance holds what would be lost.
         """
 
+    def row(self, value: Any) -> list[Any]:
+        """Return the values of the fields of one instance; raises as `columns`."""
+        return [column[0] for column in self.columns([value])]
+
     @abstractmethod
     def _build(self, columns: Sequence[Sequence[Any]], count: int) -> list[Any]:
         """Return ``count`` instances; there are as many columns as fields."""
@@ -84,8 +88,7 @@ class RecordType(ABC):
         return self._build(columns, count)
 
     def parts(self, value: Any) -> Iterable[tuple[str, Any]]:
-        columns = self.columns([value])
-        return [(f".{name}", column[0]) for name, column in zip(self.fields, columns, strict=True)]
+        return [(f".{name}", part) for name, part in zip(self.fields, self.row(value), strict=True)]
 
 
 def form_of(cls: type, name: str) -> RecordType:
@@ -131,6 +134,16 @@ class _FieldsForm(RecordType):
         props = getattr(cls, "__attrs_props__", None)
         kind = getattr(getattr(props, "hashability", None), "name", "")
         self._keeps_hash = _ATTRS_HASH in slots or kind == "HASHABLE_CACHED"
+
+        self._fields_of = attrgetter(*fields) if len(fields) > 1 else None
+
+    def row(self, value: Any) -> list[Any]:
+        if self._has_dict or self._fields_of is None:
+            return super().row(value)
+        try:
+            return list(self._fields_of(value))
+        except AttributeError as error:
+            raise NotAllowed(f"it lacks a field: {error}") from error
 
     def columns(self, values: Sequence[Any]) -> list[list[Any]]:
         if self._has_dict and max(map(len, map(vars, values))) > self._in_dict:

@@ -100,7 +100,7 @@ def test_content_counts_only_where_keys_are_the_same() -> None:
         described.append(value)
         return str(value).encode()
 
-    order = EventOrder(content_of, lambda value: value[0].encode())
+    order = EventOrder(content_of, lambda values: [value[0] for value in values])
     pairs = [("b", 1), ("a", 2), ("c", 4), ("a", 1)]
     order.hold(pairs, [5] * 4, [5] * 4)
 
