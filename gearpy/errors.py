@@ -33,7 +33,7 @@
 Texts are lower case without a full stop and hold the values; fields hold them for programs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -68,6 +68,7 @@ __all__ = [
     "SubmitRefused",
     "WindowLogDamaged",
     "WindowLogGap",
+    "causes_of",
     "ends_at_the_caller",
     "placed",
     "trouble_of",
@@ -371,6 +372,16 @@ def trouble_of(error: BaseException) -> str:
         return str(error)
     folder = str(error.filename or "").rpartition("/")[0]
     return error.strerror if folder in error.strerror else f"{error.strerror}: {folder}"
+
+
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that it was made of, each once: some are raised from themselves."""
+    seen = set[int]()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        yield cause
+        seen.add(id(cause))
+        cause = cause.__cause__
 
 
 def ends_at_the_caller(function: Callable[P, T]) -> Callable[P, T]:

@@ -127,9 +127,13 @@ def _configured(given: Given) -> Iterator[Diagnosis]:
         else:
             yield Diagnosis("cluster", "missing", f"none at {address}", "gear local starts one")
     port = config.services.port
-    is_used = port != 0 and _answers("127.0.0.1", port)
-    used = f"{port} is in use, as by the page of a cluster"
-    yield Diagnosis("services.port", "ok", used if is_used else f"{port} is free")
+    if port == 0:
+        said = "any port that is free"
+    elif _answers("127.0.0.1", port):
+        said = f"{port} is in use, as by the page of a cluster"
+    else:
+        said = f"{port} is free"
+    yield Diagnosis("services.port", "ok", said)
 
 
 def _answers(host: str, port: int) -> bool:

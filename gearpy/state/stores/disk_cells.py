@@ -184,6 +184,7 @@ class DiskCells:
                 )
             elif isinstance(error, OSError):
                 self._failure = error
+                raise
             else:
                 self._failure = OSError(f"state in {self._folder} cannot be written: {error}")
             raise self._failure from error

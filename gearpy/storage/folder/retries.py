@@ -5,6 +5,7 @@ from random import Random
 from typing import Final
 
 from gearpy.core.base.pauses import pause_after
+from gearpy.errors import causes_of
 
 #: Half of the time in which a task has to start: else nobody would hear which store is away.
 PATIENCE_MS: Final = 15_000
@@ -61,8 +62,7 @@ def passes(error: BaseException) -> bool:
 
     An error that a library has made of another is judged by that one, too.
     """
-    seen: BaseException | None = error
-    while seen is not None:
+    for seen in causes_of(error):
         if isinstance(seen, OSError) and seen.errno in _NUMBERS:
             return True
         if not _CLASSES.isdisjoint(each.__name__ for each in type(seen).__mro__):
@@ -73,5 +73,4 @@ def passes(error: BaseException) -> bool:
                 status == _TOO_MANY or (status >= _SERVER_FAILED and status != _NOT_IMPLEMENTED)
             ):
                 return True
-        seen = seen.__cause__
     return False

@@ -223,7 +223,7 @@ class _Code:
             "try:",
             *indented(self._values() or ["pass"], 1),
             "except (KeyError, AttributeError) as error:",
-            "    raise named(error, r) from error",
+            "    raise named(error, r)",
             *([f"{accumulators}, = kept"] if name == "add" else [self._empty()]),
             *self._steps(),
             f"return ({accumulators},)",

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
+from gearpy.messages.table import Table
 from gearpy.state.encoding.keys import NO_KEY, encode_key, encoded_keys
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.timers import KeyTimer, KeyTimers
@@ -121,6 +122,8 @@ class KeyedTask:
         key_of = self._key_of
         keys = None
         if key_of is not None and self._state is not None:
+            if type(batch.values) is Table:  # Else its rows would be made twice.
+                batch = batch.giving(list(batch.values), batch.timestamps)
             keys, self._ask = encoded_keys(key_of, batch.values)
         return batch.messages() if keys is None else self._with_keys(keys, batch.messages())
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
-from gearpy.errors import GearpyError, OperatorError, StoreAway, trouble_of
+from gearpy.errors import GearpyError, OperatorError, StoreAway, causes_of, trouble_of
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
@@ -273,10 +273,8 @@ class SinkStage(Stage):
     def _away(self, error: BaseException) -> StoreAway | None:
         if isinstance(error, StoreAway):
             return error
-        cause: BaseException | None = error if self._sink.waits_for_store else None
-        while cause is not None and not isinstance(cause, OSError):
-            cause = cause.__cause__
-        if cause is None:
+        is_away = any(isinstance(each, OSError) for each in causes_of(error))
+        if not (self._sink.waits_for_store and is_away):
             return None
         where = "" if isinstance(error, GearpyError) else f"{self._sink.description}: "
         return StoreAway(f"{where}{trouble_of(error)}")

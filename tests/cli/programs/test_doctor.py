@@ -60,6 +60,12 @@ def test_a_full_disk_and_a_wrong_configuration_are_faults(monkeypatch: pytest.Mo
     assert "did you mean" in wrong["found"]
 
 
+def test_port_0_is_any_free_one() -> None:
+    findings = found("--set", "services.port=0")
+
+    assert findings["services.port"]["found"] == "any port that is free"
+
+
 def test_a_cluster_is_told_by_its_id(gear: Gear) -> None:
     findings = {each["what"]: each for each in json.loads(gear("doctor", "--json"))["findings"]}
 

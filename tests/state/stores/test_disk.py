@@ -84,8 +84,9 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "task").write_text("a file", encoding="utf-8")
     cells = DiskCells(tmp_path / "task" / "below", MAX_BYTES, Reads())
 
-    with pytest.raises(OSError, match="task"):
+    with pytest.raises(OSError, match="task") as raised:
         cells.put_all([(b"\x01cell", b"")])
+    assert raised.value.__cause__ is None
     with pytest.raises(OSError, match="task"):
         cells.get(b"\x01cell")
 

@@ -51,6 +51,13 @@ def test_what_may_pass_is_tried_again(error: Exception) -> None:
     assert passes(error)
 
 
+def test_an_error_that_is_its_own_cause_ends() -> None:
+    error = ValueError()
+    error.__cause__ = error
+
+    assert not passes(error)
+
+
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
