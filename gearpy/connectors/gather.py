@@ -25,6 +25,7 @@ class GatherSink(Sink):
     """
 
     columnar = True
+    of_program = True
 
     def __init__(self, *, first: int | None = None, last: int | None = None) -> None:
         self._first = first

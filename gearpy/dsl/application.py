@@ -191,6 +191,7 @@ class StreamApp:
             self._program.steps,
             parallelism=processes if self._is_open else self.parallelism,
             is_spread=processes > 1,
+            is_open=self._is_open,
             mistakes=[*self._program.mistakes, *errors_unread(self._program.steps)],
             scale=scale,
             bounds=self._program.bounds,

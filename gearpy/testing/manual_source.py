@@ -18,6 +18,8 @@ class ManualSource(Source[T]):
         name: for plans and messages.
     """
 
+    of_program = True
+
     def __init__(self, name: str = "manual") -> None:
         self._name = name
         self._reader: ManualReader[T] | None = None

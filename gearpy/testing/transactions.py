@@ -45,6 +45,7 @@ class MemoryTransactions(Sink):
     """
 
     transactional = True
+    of_program = True
 
     def __init__(self, name: str = "memory transactions", *, messages: bool = False) -> None:
         self.shows_messages = messages

@@ -25,5 +25,6 @@
   Spark; `spark_signs`: what files tell.
 - `work`: instructions and calls of Python that records and batches take, exact to the digit;
   `one_thread` runs the tasks for it, `work_table` compares with the committed table.
+- `processes`: work in Python on one process and on several.
 - `measure`: percentiles, memory.
 """

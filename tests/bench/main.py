@@ -65,6 +65,28 @@ def micro(
 
 
 @app.command()
+def processes(
+    number: Annotated[int, typer.Option(help="processes to compare with one")] = 2,
+    scale: Annotated[float, typer.Option(help="records, as a share of the usual number")] = 1.0,
+    runs: Annotated[int, typer.Option(help="of each, in turns")] = 3,
+) -> None:
+    """How much faster work in Python is on several processes: seconds, CPU seconds."""
+    from tests.bench.processes import measure_spread
+
+    took: dict[tuple[str, int], list[float]] = {}
+    with TemporaryDirectory(prefix="gearpy-processes-") as folder:
+        for each in measure_spread(Path(folder), processes=number, scale=scale, runs=runs):
+            took.setdefault((each.program, each.processes), []).append(each.seconds)
+            typer.echo(
+                f"{each.program:6} {each.processes} {each.records:8,} records  "
+                f"{each.seconds:6.2f} s  {each.cpu_seconds:6.2f} s of CPU"
+            )
+    for program in dict.fromkeys(name for name, _ in took):
+        ratio = min(took[program, 1]) / min(took[program, number])
+        typer.echo(f"{program:6} {ratio:.2f} times as fast, by the best of {runs}")
+
+
+@app.command()
 def looks(
     keys: Annotated[int, typer.Option(help="counted by the step that is looked at")] = 1_000_000,
     times: Annotated[int, typer.Option(help="looks of each kind")] = 10,

@@ -223,6 +223,26 @@ def test_restarts_are_those_that_are_set_and_none_by_default(
     assert len(failed) == calls
 
 
+@pytest.mark.parametrize(
+    ("processes", "executors", "told"),
+    [
+        (0, 1, 'processes is 0: give a whole number from 1, or "auto"'),
+        ("all", 1, "processes is 'all': give a whole number"),
+        (2, 3, "executors is 3 and processes 2: give one of them"),
+    ],
+)
+def test_a_number_of_processes_that_cannot_be_is_refused(
+    processes: Any, executors: int, told: str
+) -> None:
+    app = gp.StreamApp("refused")
+    app.read(gp.collection([1])).write(gp.to_list([]))
+
+    with pytest.raises(ConfigError, match=told):
+        gp.run(app, processes=processes, executors=executors)
+    with pytest.raises(ConfigError, match=told):
+        gp.start(app, processes=processes, executors=executors)
+
+
 # -- resumed -------------------------------------------------------------------------------
 
 

@@ -476,7 +476,10 @@ def outcome(
     sink: str = "memory",
     crash_at_ms: Sequence[int] = (),
 ) -> Outcome:
-    """Run a program of some steps in virtual time; return what has come out."""
+    """Run a program of some steps in virtual time; return what has come out.
+
+    Every other one is planned as for several processes, where a list has tasks of its own.
+    """
     app = gp.StreamApp("every_step")
     context = Context(app, records, tasks)
     stream = SOURCES[source](context)
@@ -484,7 +487,7 @@ def outcome(
         stream = STEPS[name](context, stream)
     written = SINKS[sink](stream)
     simulation = Simulation(
-        app,
+        app.build().spread(1 + seed % 2),
         seed=seed,
         limits=_LIMITS,
         cut_every_ms=None if sink == "memory" else 60,

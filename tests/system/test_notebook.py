@@ -127,3 +127,27 @@ def test_a_kernel_that_is_shut_down_ends_its_runs(notebook: Notebook, tmp_path: 
     ]
     assert sorted(map(int, lines)) == [n * n for n in range(len(lines))]
     assert lines
+
+
+def test_cells_run_on_several_processes(notebook: Notebook) -> None:
+    """They have what cells have defined, and show what they print; again, as cells are."""
+    notebook.run("import gearpy as gp, os\nhome, factor = os.getpid(), 10")
+    cell = """
+results = []
+app = gp.StreamApp("cells")
+numbers = app.read(gp.collection([1, 2, 3, 4], partitions=2))
+def times(n):
+    if n == 4:
+        print("four here" if os.getpid() == home else "four elsewhere")
+    return n * factor
+scaled = numbers.map(times)
+scaled.write(gp.to_list(results))
+scaled.filter(lambda n: n == 20).write(gp.console())
+{run}
+sorted(results)
+"""
+    for run in ("gp.run(app, processes=2)", "gp.start(app, processes=2).wait()"):
+        shown = notebook.run(cell.format(run=run))
+
+        assert (shown.plain, shown.traceback) == ("[10, 20, 30, 40]", "")
+        assert sorted(shown.text.splitlines()) == ["20", "four elsewhere"]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
 import typer
 from msgspec import to_builtins
@@ -31,11 +31,12 @@ from gearpy.cli.terminal.services import NoToken
 from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.client.measured import cluster_sample
+from gearpy.cluster.embedded.launch import Processes, number_of
 from gearpy.cluster.embedded.run import EMBEDDED, run_until
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.host.metrics_page import metrics_page
-from gearpy.errors import ConfigError, GearpyError
+from gearpy.errors import GearpyError
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
 from gearpy.views import text
@@ -93,7 +94,11 @@ def run(
     Ctrl-C and SIGTERM stop its sources and let it show what they have read; the second one ends it
     at once.
     """
-    number = _number_of(processes)
+    shared = processes or "1"
+    number = number_of(
+        int(shared) if shared.isascii() and shared.isdecimal() else cast("Processes", shared),
+        executors or 1,
+    )
     config, as_json = given.config(defaults=EMBEDDED), given.as_json
     log_to_stderr(verbose=given.verbose)
     is_silent = quiet or as_json
@@ -136,16 +141,6 @@ def run(
     _print_summary(view.last, as_json=as_json, quiet=quiet)
     if stop.number is not None and summary.status != "succeeded":
         raise typer.Exit(exit_code_of_signal(stop.number, drained=summary.progress.drained))
-
-
-def _number_of(processes: str | None) -> int:
-    if processes == "auto":
-        return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    if processes is None:
-        return 1
-    if not (processes.isascii() and processes.isdecimal() and int(processes)):
-        raise ConfigError(f"--processes is {processes!r}: give a whole number from 1, or auto")
-    return int(processes)
 
 
 _OF_PROCESSES: Final = (

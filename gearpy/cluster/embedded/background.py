@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient, RunningApplication, StateAt
 from gearpy.cluster.client.looking import look_at
-from gearpy.cluster.embedded.launch import launched
+from gearpy.cluster.embedded.launch import Processes, launched
 from gearpy.cluster.embedded.run import EMBEDDED, RESUMED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.programs.artifacts import stream_here
@@ -51,7 +51,7 @@ def start(
     app: Buildable | Callable[..., Buildable],
     *,
     executors: int = 1,
-    processes: int = 1,
+    processes: Processes = 1,
     config: Config | None = None,
     checkpoint: str | Path | None = None,
 ) -> "BackgroundRun":

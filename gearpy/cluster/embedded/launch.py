@@ -1,9 +1,10 @@
 """Starts an application on a cluster of its own in this process, and takes that away again."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from gearpy.task.api.application import StreamApplication
 _SLOTS: Final = 1_000_000
 
 OnProgress = Callable[[ApplicationSummary], None]
+Processes: TypeAlias = int | Literal["auto"]
 
 
 class EmbeddedRun(Struct, frozen=True, kw_only=True):
@@ -46,7 +48,7 @@ def launched(
     config: Config,
     say: Callable[[str], None],
     checkpoint: str | Path | None = None,
-    processes: int = 1,
+    processes: Processes = 1,
     is_look: bool = False,
 ) -> Iterator[EmbeddedRun]:
     """Start an application; at the end of the context it is cut short if it runs.
@@ -54,7 +56,7 @@ def launched(
     The context may be left by another thread than the one that has entered it. Of a mere look
     nothing is kept.
     """
-    check_processes(processes, executors)
+    processes = number_of(processes, executors)
     show_source_warnings()
     with ExitStack() as stack:
         embedded = embed(application)
@@ -147,14 +149,19 @@ class _Spread:
                 )
 
 
-def check_processes(processes: int, executors: int) -> None:
+def number_of(processes: Processes, executors: int) -> int:
+    """Return how many processes a run has; "auto" has one for each core that this one may use."""
+    if processes == "auto":
+        linux = hasattr(os, "sched_getaffinity")
+        processes = len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
     if type(processes) is not int or processes < 1:
-        raise ConfigError(f"processes is {processes!r}, must be a whole number from 1")
+        raise ConfigError(f'processes is {processes!r}: give a whole number from 1, or "auto"')
     if processes > 1 and executors > 1:
         raise ConfigError(
             f"executors is {executors} and processes {processes}: give one of them, each process "
             "is an executor"
         )
+    return processes
 
 
 def _on_processes(config: Config) -> Config:
@@ -182,10 +189,10 @@ def _on_processes(config: Config) -> Config:
 def _tell_of_few_tasks(
     application: StreamApplication, processes: int, say: Callable[[str], None]
 ) -> None:
-    dag = application.dag
-    most = max(each.parallelism for each in dag.processors.values())
+    specs = application.dag.processors.values()
+    most = max((each.parallelism for each in specs if not each.hosts), default=0)
     if most < processes:
         say(
-            f"of {processes} processes no more than {most} have work: no step has more tasks. More "
+            f"no step has a task for each of the {processes} processes, but at most {most}: more "
             "parts of the source, .key_by(...) or .repartition(n) give it more"
         )

@@ -9,7 +9,7 @@ from typing import Final
 
 from gearpy.clocks import monotonic_ms
 from gearpy.cluster.client.client import RunningApplication
-from gearpy.cluster.embedded.launch import OnProgress, launched
+from gearpy.cluster.embedded.launch import OnProgress, Processes, launched
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.programs.artifacts import stream_here
 from gearpy.config.load import load
@@ -43,7 +43,7 @@ def run(
     app: Buildable | Callable[..., Buildable],
     *,
     executors: int = 1,
-    processes: int = 1,
+    processes: Processes = 1,
     config: Config | None = None,
     checkpoint: str | Path | None = None,
     on_progress: OnProgress | None = None,
@@ -59,8 +59,9 @@ def run(
         app: an application, or a function that makes one (of a list of arguments: it gets
             ``sys.argv[1:]``).
         executors: how many executors share its tasks, all in this process.
-        processes: how many processes share its tasks, each a fork of this one, on Linux. Steps that
-            do not say otherwise have as many tasks. With 1 all is in this process.
+        processes: how many processes share its tasks, each a fork of this one, on Linux; "auto":
+            one for each core. Steps that do not say otherwise have as many tasks. With 1 all is in
+            this process.
         config: the configuration. If not given, what `load_config` gives, with no restarts
             after a failure unless ``application.total-retries`` is set.
         checkpoint: a folder of its own for the run, which then goes on where it was when it is
@@ -100,7 +101,7 @@ def run_until(
     executors: int,
     config: Config,
     say: Callable[[str], None],
-    processes: int = 1,
+    processes: Processes = 1,
     checkpoint: str | Path | None = None,
     on_progress: OnProgress | None = None,
     beside: Sequence[Beside] = (),

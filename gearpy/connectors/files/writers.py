@@ -24,6 +24,8 @@ _to_json: Final = json.JSONEncoder(
 
 
 class FileSink(Sink):
+    one_task = True
+
     def __init__(self, name: str, path: str | Path, lines_of: LinesOf, *, append: bool) -> None:
         self._name = name
         self._path = Path(path).expanduser()

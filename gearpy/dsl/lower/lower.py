@@ -131,6 +131,7 @@ def lower(
     scale: Mapping[str, int] | None = None,
     bounds: Mapping[Operator, ScaleBounds] = _NO_BOUNDS,
     is_spread: bool = False,
+    is_open: bool = False,
 ) -> StreamApplication:
     """Return the application that runs the plan.
 
@@ -142,6 +143,7 @@ def lower(
         scale: the tasks of steps, by id or name, that have others than they say.
         bounds: what autoscale may choose for steps as they were written.
         is_spread: it runs on several processes: what is of the program's own gets tasks there.
+        is_open: the program does not say ``parallelism``, so a sink of one file keeps one task.
 
     Raises:
         ConfigError: it cannot run; all mistakes at once.
@@ -164,7 +166,8 @@ def lower(
         chain_of: dict[Operator, _Chain] = {}
         for step in placed:
             source = chain_of[maker_of(step.inputs[0])] if step.inputs else None
-            counts = _counts(step, wanted[step], source, (parallelism, 1, _MANY))
+            alone = 1 if is_spread and is_open and _is_one_file(step) else None
+            counts = _counts(step, wanted[step] or alone, source, (parallelism, 1, _MANY))
             # One that is scaled begins a chain: else it would come and go in the one before it.
             if (
                 source is not None
@@ -243,6 +246,10 @@ def _joins(step: Operator, wanted: int, source: _Chain, readers: int) -> bool:
     if isinstance(step, WriteOperator) and step.dispatcher != "default":
         return False
     return _key_to_come(step) is None
+
+
+def _is_one_file(step: Operator) -> bool:
+    return isinstance(step, WriteOperator) and step.sink.one_task and step.parallelism is None
 
 
 def _is_of_program(step: Operator) -> bool:

@@ -43,6 +43,7 @@ class SparkSink(Sink):
     transactional = True
     paced = True
     columnar = True
+    of_program = True  # So are its function, and a session that it may be given.
 
     def __init__(
         self,

@@ -518,8 +518,7 @@ class Source(ABC, Generic[T_co]):
     the snapshot are lost. An exception of a source itself is a failure under any
     ``application.on-error``, as the next records are not known.
 
-    The object is built with the graph, in every process: it must not open anything before
-    `open`. Gearpump: `DataSource`.
+    Built with the graph, in every process, it opens nothing before `open`. Gearpump: `DataSource`.
     """
 
     replayable: bool = False  #: A partition opened at a snapshot gives the same records again.
@@ -767,6 +766,7 @@ class Sink(ABC, Generic[T_contra]):
     paced: bool = False  #: Its writers are `PacedWriter`s.
     leaves_open: bool = False  #: A task that dies leaves something that `settle` closes.
     of_program: bool = False  #: Of the program's own process, as `to_list` is: written there.
+    one_task: bool = False  #: One file: it has one task, unless the program says how many.
     waits_for_store: bool = False  #: After an `OSError` the store is away, full, or not writable.
 
     @abstractmethod

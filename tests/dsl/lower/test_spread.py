@@ -37,6 +37,18 @@ def test_tasks_follow_the_processes_where_the_program_leaves_it_open() -> None:
     }
 
 
+def test_a_file_with_a_name_has_one_task_unless_the_program_says_how_many() -> None:
+    def written(sink: gp.Sink, parallelism: int | None = None) -> int:
+        app = gp.StreamApp("written", parallelism=parallelism)
+        numbers = app.read(gp.collection([1, 2], partitions=2))
+        numbers.key_by(abs).count(name="count").write(sink, name="show")
+        return tasks_of(app.build().spread(2))["show"][0]
+
+    assert written(gp.jsonl_folder("numbers")) == 2
+    assert written(gp.jsonl_file("numbers.jsonl")) == 1
+    assert written(gp.jsonl_file("numbers.jsonl"), parallelism=2) == 2
+
+
 def test_one_process_changes_nothing() -> None:
     application = an_app().build()
 
