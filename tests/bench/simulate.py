@@ -311,7 +311,12 @@ def run_seed(
     result.problem = (
         "; ".join(cluster.promises.broken[:1])
         or end_problem(summary, way)
-        or _answer_problem(app, may_retract=may_retract, is_whole=is_whole)
+        or _answer_problem(
+            app,
+            may_retract=may_retract,
+            is_whole=is_whole,
+            is_even=result.status == "terminated",
+        )
         or slots_problem(cluster)
     )
     return result
@@ -351,10 +356,10 @@ def slots_problem(cluster: ClusterSimulation) -> str:
     return f"slots that are still taken, by worker: {taken}" if taken else ""
 
 
-def _answer_problem(app: SimulatedApp, *, may_retract: bool, is_whole: bool = True) -> str:
+def _answer_problem(app: SimulatedApp, *, may_retract: bool, **ends: bool) -> str:
     if app.retracted and not may_retract:
         return f"{app.retracted} records have vanished that were shown"
-    return app.problem(is_whole=is_whole)
+    return app.problem(**ends)
 
 
 def run_task_seed(seed: int) -> SeedResult:

@@ -61,13 +61,6 @@ def test_an_application_that_the_cluster_has_divided_is_changed(seed: int) -> No
     assert not result.problem, result
 
 
-def test_a_change_gives_way_to_a_process_that_starts_again() -> None:
-    result = run_change_seed(605_634, shorter=SHORTER)
-
-    assert not result.problem, result
-    assert result.versions["failed"] == 1
-
-
 def test_a_version_stays_in_preparation_where_an_application_ends_without_its_log() -> None:
     result = run_change_seed(501_288, shorter=SHORTER)
 

@@ -3,11 +3,13 @@
 See `tests.bench.simulate` for more of them, and `test_planted_bugs` for what this would find.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.pace import EpochCut
@@ -15,6 +17,7 @@ from gearpy.errors import OperatorError
 from gearpy.state.keyed import KeyedState
 from gearpy.state.open import heap_state
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
+from gearpy.testing.simulation import SMALL_LIMITS
 from tests.bench.simulate import run_task_seed
 from tests.bench.simulated_app import BRANCHES, SimulatedApp
 
@@ -141,3 +144,36 @@ def test_simulation_raises_what_a_sink_raises() -> None:
 
     with pytest.raises(OperatorError, match="is not there"):
         Simulation(app.build(), cut_every_ms=10).run()
+
+
+class _ByEpoch(MemoryTransactions):
+    """Tells what it has shown when an epoch was complete."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.of_epoch = defaultdict[int, list[Any]](list)
+        self.until = 0
+
+    def prepare(self, run: str, task_index: int, epoch: int, values: list[Any]) -> int:
+        self.of_epoch[epoch] += values
+        return super().prepare(run, task_index, epoch, values)
+
+    @property
+    def values(self) -> list[Any]:
+        return [each for epoch in range(self.until + 1) for each in self.of_epoch[epoch]]
+
+
+@pytest.mark.parametrize("branch", ["windows", "gathered", "totals"])
+def test_an_epoch_shows_a_window_of_all_words_or_of_none(branch: str) -> None:
+    """So a drain, which ends with an epoch, leaves no window that some tasks have closed alone."""
+    few_promises = structs.replace(SMALL_LIMITS, watermark_interval_ms=10_000)
+    uneven = []
+    for seed in range(4):
+        sink = _ByEpoch(branch)
+        app = SimulatedApp(1500, [branch], parallelism=3, sinks={branch: sink})
+        simulation = Simulation(app.build(), seed=seed, cut_every_ms=30, limits=few_promises)
+        simulation.run()
+        for sink.until in range(simulation.complete_epoch):
+            if problem := app.problem(is_whole=False, is_even=True):
+                uneven.append(f"seed {seed}, epoch {sink.until}: {problem}")
+    assert not uneven, "\n".join(uneven)

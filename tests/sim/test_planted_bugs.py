@@ -145,7 +145,7 @@ def test_data_of_stale_sessions_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     def go_back(
         self: LinkAlignment[Any], link: TaskId, message: Any, epoch: int | None
     ) -> Sequence[Any]:
-        newest = self._newest.get(link)
+        newest = self.newest.get(link)
         if epoch is not None and newest is not None:
             epoch = max(epoch, newest)
         return take(self, link, message, epoch)

@@ -52,7 +52,9 @@ def test_links_that_were_idle_ahead_are_counted_behind_those_that_were_not() -> 
     bench.send(source=2, watermark_ms=2, idle=True)
     bench.run()
     before = bench.target.watermark_ms
+    bench.send(source=0, epoch=2)
     bench.send(source=0, epoch=2, watermark_ms=5, idle=True)
+    bench.send(source=2, epoch=2, watermark_ms=2, idle=True)
     bench.send(source=2, epoch=2, watermark_ms=8)
     bench.send(source=1, epoch=2, watermark_ms=50, idle=True)
     bench.run()
@@ -61,3 +63,13 @@ def test_links_that_were_idle_ahead_are_counted_behind_those_that_were_not() -> 
 
     assert before <= 0
     assert bench.target.watermark_ms == 8
+
+
+def test_what_is_promised_with_the_end_of_an_epoch_counts_in_it() -> None:
+    bench = Bench(Totals, upstream=2).open()
+    bench.send(Message(1, 5), source=0)
+    bench.send(source=0, epoch=2, watermark_ms=10)
+    bench.send(source=1, epoch=2, watermark_ms=10)
+    bench.run()
+
+    assert bench.target.epochs == [(1, [1]), (2, [])]

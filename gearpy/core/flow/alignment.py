@@ -42,7 +42,7 @@ class LinkAlignment(Generic[M]):
         self._is_holding_back = is_holding_back
         self._is_enough = False  # Links that are ahead wait, though they need not.
         self.epoch = epoch  #: Messages that are passed on now belong to it.
-        self._newest = dict.fromkeys(links, epoch)
+        self.newest = dict.fromkeys(links, epoch)  #: Of the data of each link.
         #: Links that have ended the epoch; the first message of each has a number.
         self._held: dict[TaskId, deque[tuple[int | None, M]]] = {}
 
@@ -52,7 +52,7 @@ class LinkAlignment(Generic[M]):
 
     def passes(self, link: TaskId, epoch: int | None) -> bool:
         is_of_now = epoch is None or epoch == self.epoch
-        return is_of_now and self._newest.get(link) == self.epoch and link not in self._held
+        return is_of_now and self.newest.get(link) == self.epoch and link not in self._held
 
     def take(self, link: TaskId, message: M, epoch: int | None) -> Sequence[M | EpochEnd]:
         """Take a message; return the messages to process now, in this order.
@@ -60,19 +60,19 @@ class LinkAlignment(Generic[M]):
         Messages without an ``epoch`` only keep their order. Raises `MessageLost` where the link was
         at a later epoch before.
         """
-        newest = self._newest.get(link)
+        newest = self.newest.get(link)
         if newest is None:
             return (message,)
         if epoch is not None:
             if epoch < newest:
                 raise MessageLost(f"from task {link}: epoch {epoch} came after epoch {newest}")
-            self._newest[link] = epoch
+            self.newest[link] = epoch
         if not self._is_holding_back:
             is_ahead = self._is_enough and epoch is not None and epoch > self.epoch
             is_held = is_ahead or link in self._held
             if is_held:
                 self._held.setdefault(link, deque()).append((epoch, message))
-            if min(self._newest.values()) == self.epoch:
+            if min(self.newest.values()) == self.epoch:
                 return () if is_held else (message,)
             return [*self._let_go(), *(() if is_held else (message,))]
         held = self._held.get(link)
@@ -83,7 +83,7 @@ class LinkAlignment(Generic[M]):
             return (message,)
         self._held[link] = deque([(epoch, message)])
         passed: list[M | EpochEnd] = []
-        while len(self._held) == len(self._newest):
+        while len(self._held) == len(self.newest):
             # A link may skip an epoch whose end it was never asked for.
             self.epoch = min(_first_epoch(held) for held in self._held.values())
             passed.append(EpochEnd(self.epoch - 1))
@@ -97,10 +97,10 @@ class LinkAlignment(Generic[M]):
     def _let_go(self) -> Iterator[M | EpochEnd]:
         held, self._held, self._is_enough = self._held, {}, False
         first = {link: _first_epoch(those) for link, those in held.items()}
-        self.epoch = min((self._newest | first).values())
+        self.epoch = min((self.newest | first).values())
         yield EpochEnd(self.epoch - 1)
         yield from (message for those in held.values() for _, message in those)
-        if (reached := min(self._newest.values())) > self.epoch:
+        if (reached := min(self.newest.values())) > self.epoch:
             self.epoch = reached
             yield EpochEnd(reached - 1)
 

@@ -54,7 +54,8 @@ class Inlet:
         self._counts = ReceiverCounts(first_session)
         self._queue: deque[QueuedMessage | EpochEnd | Injected] = deque()
         self._links = list(upstream)
-        self._alignment: LinkAlignment[QueuedMessage] = LinkAlignment(self._links, epoch)
+        #: None stands where a link has ended an epoch.
+        self._alignment: LinkAlignment[QueuedMessage | None] = LinkAlignment(self._links, epoch)
         self.watermarks = WatermarkTracker(self._links)
         self.pace = WorkPace()
         self.records_queued = 0
@@ -89,8 +90,18 @@ class Inlet:
             epoch = None
         if self._alignment.passes(message.source, epoch):
             self._queue.append(message)
-        else:
-            self._queue.extend(self._alignment.take(message.source, message, epoch))
+            return
+        taken: QueuedMessage | None = message
+        if type(message) is DataMessage and not message.batch:
+            before = self._alignment.newest.get(message.source, message.epoch)
+            if before < message.epoch:
+                # With it the link has ended an epoch: what it promises was promised in that one.
+                # So all tasks of a step have closed the same windows when the epoch ends.
+                message.epoch = before
+                if self._alignment.take(message.source, message, before):
+                    self._queue.append(message)
+                taken = None
+        self._queue.extend(filter(None, self._alignment.take(message.source, taken, epoch)))
 
     def inject(self, record: Injected) -> None:
         self._queue.append(record)

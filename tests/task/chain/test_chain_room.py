@@ -141,6 +141,8 @@ class Run:
             is_first = epoch_ends_at is None or at < epoch_ends_at
             epoch = 1 if is_first and not from_portion else 2
             self.bench.send(*records, watermark_ms=(sent - 1) // 2, epoch=epoch)
+            if at + 1 == epoch_ends_at:
+                self.bench.send(epoch=2)
         is_first = epoch_ends_at is None and not from_portion
         self.bench.send(watermark_ms=MAX_MS, epoch=1 if is_first else 2)
         return self

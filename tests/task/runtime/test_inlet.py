@@ -1,7 +1,10 @@
 """The input side of a task."""
 
+from dataclasses import replace
+
 import pytest
 
+from gearpy.core.flow.alignment import EpochEnd
 from gearpy.errors import MessageLost
 from gearpy.ids import MIN_MS, SessionId, TaskId
 from gearpy.messages.data import AckRequest, Batch, DataMessage, InitialAckRequest
@@ -93,3 +96,20 @@ def test_data_of_a_stale_session_is_of_no_epoch() -> None:
     inlet.receive(data(1, 1, session=SessionId(3)))
 
     assert inlet.stale == 1
+
+
+def test_what_a_link_promises_as_it_ends_an_epoch_is_of_that_epoch() -> None:
+    """Else one task of a step would have closed a window by its end, and its neighbour not."""
+    inlet = an_inlet(other := TaskId(0, 1))
+    inlet.receive(InitialAckRequest(SESSION, other, TASK))
+    inlet.next()
+    others = replace(data(1, 0, epoch=2), source=other)
+
+    for message in (data(1, 1), data(2, 0, epoch=2), data(3, 1, epoch=2), others):
+        inlet.receive(message)
+
+    taken = [inlet.next() for _ in range(6)]
+    assert [each.epoch for each in taken if isinstance(each, DataMessage | EpochEnd)] == [
+        1, 1, 1, 1, 2,
+    ]  # fmt: skip
+    assert taken[2:4] == [others, EpochEnd(1)]

@@ -190,10 +190,12 @@ def test_messages_of_one_turn_are_compared_together() -> None:
     task.send(epoch=2)
     task.run()
     (recording,) = recorded(task)
-    assert [each.is_joined for each in recording.entries] == [True, True, True, False]
-    assert recording.entries[-1].outputs == 4
+    *entries, last = recording.entries
+    assert [each.is_joined for each in entries] == [True, True, True, False]
+    assert entries[-1].outputs == 4
+    assert (last.records, last.outputs) == (0, 0), "it has ended the epoch"
     rerun = again([recording])
-    assert (rerun.difference, rerun.compared, rerun.outputs) == (None, 4, 4)
+    assert (rerun.difference, rerun.compared, rerun.outputs) == (None, 5, 4)
 
     class Wrong(Totals):
         def on_next(self, message: Message[int]) -> Iterable[Message[Any]]:
@@ -301,7 +303,7 @@ def test_a_quarantined_record_is_given_again() -> None:
     task.send(epoch=2)
     task.run()
     (recording,) = recorded(task)
-    assert [each.kind for each in recording.entries] == ["link", "injected"]
+    assert [each.kind for each in recording.entries] == ["link", "injected", "link"]
     with pytest.raises(OperatorError, match="13"):
         again([recording])
 
