@@ -475,27 +475,31 @@ def q12(streams: Streams) -> gp.Stream[gp.WindowResult[int, int]]:
 # -- reports of a day ------------------------------------------------------------------------------
 
 
-#: Bids in all, cheap ones, dear ones and those between: True counts 1 in a sum.
-COUNTS: Final = {
-    "bids": gp.agg.count(),
-    "low": gp.agg.sum(lambda bid: bid.price < CHEAP),
-    "middle": gp.agg.sum(lambda bid: CHEAP <= bid.price < DEAR),
-    "high": gp.agg.sum(lambda bid: bid.price >= DEAR),
+#: Which bids are of a rank: functions of a row, or names of columns that `ranked` adds.
+RANKS: Final[Mapping[str, Callable[[Bid], bool]]] = {
+    "low": lambda bid: bid.price < CHEAP,
+    "middle": lambda bid: CHEAP <= bid.price < DEAR,
+    "high": lambda bid: bid.price >= DEAR,
 }
-#: Bidders and auctions of each of them: None is left out.
-DIFFERENT: Final = {
-    "bidder": gp.agg.distinct("bidder"),
-    "low_bidder": gp.agg.distinct(lambda b: b.bidder if b.price < CHEAP else None),
-    "middle_bidder": gp.agg.distinct(lambda b: b.bidder if CHEAP <= b.price < DEAR else None),
-    "high_bidder": gp.agg.distinct(lambda b: b.bidder if b.price >= DEAR else None),
-    "auction": gp.agg.distinct("auction"),
-    "low_auction": gp.agg.distinct(lambda b: b.auction if b.price < CHEAP else None),
-    "middle_auction": gp.agg.distinct(lambda b: b.auction if CHEAP <= b.price < DEAR else None),
-    "high_auction": gp.agg.distinct(lambda b: b.auction if b.price >= DEAR else None),
-}
-#: The same of columns, which `ranked` adds.
-COUNTS_IN_COLUMNS: Final = {name: gp.agg.sum(name) for name in COUNTS} | {"bids": gp.agg.count()}
-DIFFERENT_IN_COLUMNS: Final = {name: gp.agg.distinct(name) for name in DIFFERENT}
+
+
+def counts(form: Form) -> dict[str, gp.Aggregate]:
+    """Return how many bids there are in all, and of each rank."""
+    ranks = {rank: rank if form == "columns" else RANKS[rank] for rank in RANKS}
+    return {"bids": gp.agg.count()} | {rank: gp.agg.count_if(of) for rank, of in ranks.items()}
+
+
+def different(form: Form) -> dict[str, gp.Aggregate]:
+    """Return how many bidders and auctions there are in all, and of each rank."""
+    return {
+        f"{rank} {field}".strip(): gp.agg.distinct(
+            field, where=None if not rank else rank if form == "columns" else RANKS[rank]
+        )
+        for field in ("bidder", "auction")
+        for rank in ("", *RANKS)
+    }
+
+
 PRICES: Final = {
     "least": gp.agg.min("price"),
     "most": gp.agg.max("price"),
@@ -510,13 +514,8 @@ def ranked(streams: Streams) -> gp.Stream[Any]:
     def add_ranks(bids: pa.RecordBatch) -> pa.RecordBatch:
         price = bids.column("price")
         low, high = pc.less(price, CHEAP), pc.greater_equal(price, DEAR)
-        is_in = {"low": low, "middle": pc.invert(pc.or_(low, high)), "high": high}
-        for rank, those in is_in.items():
-            bids = bids.append_column(rank, those.cast(pa.int64()))
-            for field in ("bidder", "auction"):
-                values = pc.if_else(those, bids.column(field), None)
-                bids = bids.append_column(f"{rank}_{field}", values)
-        return bids
+        bids = bids.append_column("low", low).append_column("high", high)
+        return bids.append_column("middle", pc.invert(pc.or_(low, high)))
 
     return streams.bids.map_batches(add_ranks)
 
@@ -526,30 +525,30 @@ def q15(streams: Streams) -> gp.Stream[Any]:
 
     In rows anew with each bid; in columns, here and in the next ones, when the day is over.
     """
+    report = counts(streams.form) | different(streams.form)
     if streams.form == "columns":
-        by_day = ranked(streams).window(gp.tumbling("1d"))
-        return by_day.aggregate(**COUNTS_IN_COLUMNS, **DIFFERENT_IN_COLUMNS)
-    by_day = streams.bids.key_by(lambda bid: bid.time_ms // DAY_MS)
-    return by_day.aggregate(**COUNTS, **DIFFERENT)
+        return ranked(streams).window(gp.tumbling("1d")).aggregate(**report)
+    return streams.bids.key_by(lambda bid: bid.time_ms // DAY_MS).aggregate(**report)
 
 
 def q16(streams: Streams) -> gp.Stream[Any]:
     """Channel statistics: the same for each channel, and when its last bid was."""
-    last = gp.agg.max("time_ms")
+    report = counts(streams.form) | different(streams.form) | {"last": gp.agg.max("time_ms")}
     if streams.form == "columns":
         by_channel = ranked(streams).key_by("channel").window(gp.tumbling("1d"))
-        return by_channel.aggregate(**COUNTS_IN_COLUMNS, **DIFFERENT_IN_COLUMNS, last=last)
+        return by_channel.aggregate(**report)
     by_channel = streams.bids.key_by(lambda bid: (bid.channel, bid.time_ms // DAY_MS))
-    return by_channel.aggregate(**COUNTS, **DIFFERENT, last=last)
+    return by_channel.aggregate(**report)
 
 
 def q17(streams: Streams) -> gp.Stream[Any]:
     """Auction statistics: how many bids each auction has on a day, and their prices."""
+    report = counts(streams.form) | PRICES
     if streams.form == "columns":
         by_auction = ranked(streams).key_by("auction").window(gp.tumbling("1d"))
-        return by_auction.aggregate(**COUNTS_IN_COLUMNS, **PRICES)
+        return by_auction.aggregate(**report)
     by_auction = streams.bids.key_by(lambda bid: (bid.auction, bid.time_ms // DAY_MS))
-    return by_auction.aggregate(**COUNTS, **PRICES)
+    return by_auction.aggregate(**report)
 
 
 # -- the newest and the greatest -------------------------------------------------------------------

@@ -144,13 +144,17 @@ class Asked:
         if self.query not in {"words", "windows"}:
             said = self._ask(_CHECKED, "check")
             self.answer = (said["rows"], said["sum"]) if said and "rows" in said else None
-        tried = _TRIED_IN_FLINK if in_flink else _TRIED
-        short, long = self._ask(_FEW), self._ask(tried)
-        if short and long:
-            cost_s = max((long["cpu"] - short["cpu"]) / (tried - _FEW), 1e-9)
-            wanted = seconds * (_LONGER_IN_FLINK if in_flink else 1) / cost_s
-            most = _MOST.get(self.system, _MOST_OTHERS)
-            self.events = int(min(max(wanted, 2 * tried), most)) // _GROUP * _GROUP
+        seconds *= _LONGER_IN_FLINK if in_flink else 1
+        most = _MOST.get(self.system, _MOST_OTHERS)
+        self.events = _TRIED_IN_FLINK if in_flink else _TRIED
+        if not (short := self._ask(_FEW)):
+            return
+        while long := self._ask(self.events):
+            took_s = max(long["cpu"] - short["cpu"], seconds / 10)
+            if took_s > seconds / 2 or self.events == most:
+                break
+            wanted = int(self.events * seconds / took_s)
+            self.events = min(wanted // _GROUP * _GROUP, most)
 
     def measure(self) -> None:
         if self.events and (long := self._ask(self.events)) and (short := self._ask(_FEW)):

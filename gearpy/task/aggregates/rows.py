@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from keyword import iskeyword
 from operator import length_hint
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gearpy.core.base.copies import ATOMS, own
-from gearpy.core.base.fields import WITH_ATTRIBUTES, FieldGetter, FieldsGetter, value_getter
+from gearpy.core.base.fields import WITH_ATTRIBUTES, Field, FieldGetter, FieldsGetter, value_getter
 from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, one_if_key, one_key
 from gearpy.core.window.accumulators import Aggregate, check_aggregates, itself
 from gearpy.messages.data import Batch
@@ -60,7 +60,7 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "any": ("{s} = {s} or bool({x})",),
     "all": ("{s} = {s} and ({x} is None or bool({x}))",),
     "collect": (),
-    "distinct": ("{y} = {x} if {c} in plain else alike({x})", "hash({y})"),
+    "distinct": ("{y} = {x}", "if {c} not in plain: {y} = alike({x}); hash({y})"),
     "count_if": ("if {x}: {s} += 1",),
 }
 _STEP: Final = ("{s} = {add}({s}, {x})",)
@@ -185,13 +185,30 @@ def _fold(
     )
 
 
+class _Where(NamedTuple):
+    """What an aggregate takes of the records that count for it; each condition is asked once."""
+
+    of: Field
+    where: Field
+
+
+def _read_of(aggregate: Aggregate) -> Any:
+    if aggregate.where is None or aggregate.is_by:
+        return aggregate.value
+    return _Where(aggregate.of, aggregate.where)
+
+
+def _getter_of(of: Any) -> Callable[[Any], Any]:
+    return value_getter(of.of if type(of) is _Where else of)
+
+
 class _Code:
     """Makes the functions that take records into the accumulators of some aggregates."""
 
     def __init__(self, aggregates: list[Aggregate]) -> None:
         self._aggregates = aggregates
         self.is_timed = any(each.is_timed for each in aggregates)
-        self._reads = [each.value for each in aggregates]
+        self._reads = list(map(_read_of, aggregates))
         of_all = [
             of for of, each in zip(self._reads, aggregates, strict=True) if each.kind != "count"
         ]
@@ -206,7 +223,10 @@ class _Code:
             "named": self._named,
             "direct": WITH_ATTRIBUTES,
         }
-        self._names |= {f"f{at}": value_getter(of) for at, of in enumerate(self._of)}
+        self._wheres = list(dict.fromkeys(of.where for of in self._of if type(of) is _Where))
+        self._getters = {f"f{at}": _getter_of(of) for at, of in enumerate(self._of)}
+        self._getters |= {f"g{at}": value_getter(of) for at, of in enumerate(self._wheres)}
+        self._names |= self._getters
         self._names |= {f"add{at}": each.add for at, each in enumerate(aggregates)}
         self._names |= {f"create{at}": each.create for at, each in enumerate(aggregates)}
         self._names |= {f"result{at}": each.result for at, each in enumerate(aggregates)}
@@ -340,16 +360,28 @@ class _Code:
 
         Fields are read without a call: of a dict, and of records that are known to be no mappings.
         """
-        names = {f"x{at}": of for at, of in enumerate(self._of) if isinstance(of, str)}
-        calls = [
-            f"x{at} = r" if of is None else f"x{at} = f{at}(r)"
-            for at, of in enumerate(self._of)
-            if not isinstance(of, str)
-        ]
+        names, calls, first, counted = dict[str, str](), list[str](), list[str](), dict[str, str]()
+        for at, where in enumerate(self._wheres):
+            if isinstance(where, str):
+                names[f"w{at}"] = where
+            else:
+                first.append(f"w{at} = g{at}(r)")
+        for at, of in enumerate(self._of):
+            x = f"x{at}"
+            if type(of) is _Where:
+                counted[x] = f" if w{self._wheres.index(of.where)} else None"
+                of = of.of  # noqa: PLW2901 - the same without its condition
+            if isinstance(of, str):
+                names[x] = of
+            else:
+                read = "r" if of is None else f"f{at}(r)"
+                if of in self._wheres:  # It is asked already, as a condition.
+                    read = f"w{self._wheres.index(of)}"
+                calls.append(f"{x} = {read}{counted.get(x, '')}")
         is_named = isinstance(key, FieldGetter | FieldsGetter)
         if key is not None and not is_named:
             calls.append("k = key(r)")
-        lines = calls
+        lines = [*first, *calls]
         if names or is_named:
             of_key = key.names if isinstance(key, FieldGetter | FieldsGetter) else ()
             used = [*of_key, *names.values()]
@@ -358,7 +390,9 @@ class _Code:
             plain = plain and not any(map(iskeyword, used))
 
             def reads(form: str) -> str:
-                found = [f"{x} = {form.format(name)}" for x, name in names.items()]
+                found = [
+                    f"{x} = {form.format(name)}{counted.get(x, '')}" for x, name in names.items()
+                ]
                 if is_named:
                     fields = ", ".join(map(form.format, of_key))
                     found.append(
@@ -366,8 +400,12 @@ class _Code:
                     )
                 return "; ".join(found)
 
-            asked = [f"{x} = f{x[1:]}(r)" for x in names] + (["k = key(r)"] if is_named else [])
+            asked = [
+                f"{x} = {'f' if x[0] == 'x' else 'g'}{x[1:]}(r){counted.get(x, '')}" for x in names
+            ]
+            asked += ["k = key(r)"] if is_named else []
             lines = [
+                *first,
                 "d = type(r)",
                 f"if d is dict: {reads('r[{!r}]')}",
                 *([f"elif d in direct: {reads('r.{}')}"] if plain else []),
@@ -402,7 +440,7 @@ class _Code:
     def _named(self, error: BaseException, record: Any, *keys: KeyFunction) -> BaseException:
         if type(error) not in {KeyError, AttributeError}:
             return error
-        getters = [*(value_getter(of) for of in self._of), *keys]
+        getters = [*self._getters.values(), *keys]
         try:
             for each in getters:
                 if isinstance(each, FieldGetter | FieldsGetter):
