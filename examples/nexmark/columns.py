@@ -6,7 +6,6 @@ otherwise the two say the same. Tables of people and auctions are made of those 
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -71,8 +70,8 @@ def _others(kind: type[Any], nexmark: Nexmark, groups: Sequence[int]) -> pa.Reco
     share, first = PLACES[kind]
     numbers = (group * GROUP + first + place for group in groups for place in range(share))
     events = [nexmark.event(number) for number in numbers if number < nexmark.events]
-    names = list(kind.__dataclass_fields__)
-    return pa.RecordBatch.from_pydict({name: [*map(attrgetter(name), events)] for name in names})
+    fields = zip(kind._fields, zip(*events, strict=True), strict=True) if events else ()
+    return pa.RecordBatch.from_pydict({name: list(values) for name, values in fields})
 
 
 def _bids(nexmark: Nexmark, groups: Sequence[int]) -> pa.RecordBatch:

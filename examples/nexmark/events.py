@@ -10,7 +10,7 @@ changes as people and auctions come.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, TypeAlias, TypeGuard, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 import gearpy as gp
 
@@ -85,8 +85,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(NamedTuple):
     """Somebody has joined."""
 
     id: int
@@ -97,8 +96,7 @@ class Person:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class Auction:
+class Auction(NamedTuple):
     """A person offers something; bids count until it expires."""
 
     id: int
@@ -111,8 +109,7 @@ class Auction:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class Bid:
+class Bid(NamedTuple):
     """A person offers a price, in cents, in an auction."""
 
     auction: int

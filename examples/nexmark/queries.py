@@ -1,9 +1,8 @@
 """The queries of Nexmark. Each takes the streams of an auction site, and returns one of answers."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -137,8 +136,7 @@ def q1(streams: Streams) -> gp.Stream[Bid]:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(NamedTuple):
     """A bid in one of the auctions that are selected."""
 
     auction: int
@@ -159,8 +157,7 @@ def q2(streams: Streams) -> gp.Stream[Selected]:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class Converted:
+class Converted(NamedTuple):
     """A bid in another currency: at which time of the day, and how often its address has a c."""
 
     auction: int
@@ -196,8 +193,7 @@ def q14(streams: Streams) -> gp.Stream[Converted]:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class OfChannel:
+class OfChannel(NamedTuple):
     """A bid with the number of its channel."""
 
     auction: int
@@ -233,8 +229,7 @@ def q21(streams: Streams) -> gp.Stream[OfChannel]:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """A bid with the parts of its address."""
 
     auction: int
@@ -270,8 +265,7 @@ def q22(streams: Streams) -> gp.Stream[Split]:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class LocalItem:
+class LocalItem(NamedTuple):
     """Something that a person of these states offers."""
 
     name: str
@@ -312,8 +306,7 @@ def q3(streams: Streams) -> gp.Stream[LocalItem]:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class NewSeller:
+class NewSeller(NamedTuple):
     """Somebody who has joined and opened an auction in the same window."""
 
     person: int
@@ -354,8 +347,7 @@ def q13(streams: Streams) -> gp.Stream[Any]:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class Expanded:
+class Expanded(NamedTuple):
     """A bid with what it is for."""
 
     auction: int
@@ -399,8 +391,7 @@ def q9(streams: Streams) -> gp.Stream[Sale]:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class CategoryPrice:
+class CategoryPrice(NamedTuple):
     """What things of a category are sold for on average."""
 
     category: int
@@ -414,8 +405,7 @@ def q4(streams: Streams) -> gp.Stream[CategoryPrice]:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class SellerPrice:
+class SellerPrice(NamedTuple):
     """What a seller gets on average."""
 
     seller: int
@@ -437,8 +427,7 @@ def q6(streams: Streams) -> gp.Stream[SellerPrice]:
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class HotItem:
+class HotItem(NamedTuple):
     """The auction with most bids in a window; of several the first one."""
 
     auction: int

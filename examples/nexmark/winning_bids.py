@@ -1,7 +1,7 @@
 """Who wins an auction: a task that keeps what is open, and says when it is over."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from events import Auction, Bid
 
@@ -11,8 +11,7 @@ __all__ = ["Sale", "WinningBids"]
 
 
 @gp.register_record
-@dataclass(frozen=True, slots=True)
-class Sale:
+class Sale(NamedTuple):
     """What became of an auction that somebody has won."""
 
     auction: int

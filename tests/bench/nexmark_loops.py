@@ -292,7 +292,7 @@ def answer_rows(query: str, answers: Sequence[Any]) -> Rows:
     if query in {"q0", "q1"}:
         return map(_BID, answers)
     if query in {"q4", "q6"}:
-        return [(key, value) for key, value in dict(map(_fields, answers)).items()]
+        return [(key, value) for key, value in dict(answers).items()]
     if query == "q7":
         return [(each.value, each.start, each.end) for each in answers]
     if query == "q11":
@@ -302,7 +302,7 @@ def answer_rows(query: str, answers: Sequence[Any]) -> Rows:
         return [tuple(each[name] for name in names) for each in answers]
     if query in {"q15", "q16", "q17", "q18", "q19"}:
         return _of_keys(query, {(each[0], getattr(each, "start", 0)): each[1] for each in answers})
-    return [each if isinstance(each, tuple) else _fields(each) for each in answers]
+    return answers
 
 
 def _of_keys(query: str, last: dict[tuple[Any, int], Any]) -> Rows:
@@ -319,11 +319,6 @@ def _of_keys(query: str, last: dict[tuple[Any, int], Any]) -> Rows:
         return [(key, getattr(each, "price", each)) for key, top in tops for each in top]
     firsts = ((key[0] if isinstance(key, tuple) else key, v) for (key, _), v in last.items())
     return [(first, *value.values()) for first, value in firsts]
-
-
-def _fields(record: Any) -> tuple[Any, ...]:
-    fields: tuple[Any, ...] = attrgetter(*type(record).__dataclass_fields__)(record)
-    return fields
 
 
 def checksum(rows: Rows) -> dict[str, int]:

@@ -7,7 +7,6 @@ the loops that the benchmark runs, which are compared with the others here, too.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from operator import attrgetter
 from statistics import fmean
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ class Site:
 
 
 def passed_on(site: Site) -> Any:
-    return Counter(map(row_of, site.bids))
+    return Counter(site.bids)
 
 
 def converted(site: Site) -> Any:
@@ -138,21 +137,16 @@ def gathered(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
 
 def all_of(answers: list[Any]) -> Any:
     """Return how often each answer came; of a `WindowResult` the first four fields."""
-    return Counter(row[:4] if row[5:6] == ("on-time",) else row for row in rows_of(answers))
+    return Counter(row[:4] if row[5:6] == ("on-time",) else row for row in answers)
 
 
 def last_of(answers: list[Any]) -> Any:
-    return {
-        key: (len(values), values[-1]) for key, values in gathered(iter(rows_of(answers))).items()
-    }
+    return {key: (len(values), values[-1]) for key, values in gathered(iter(answers)).items()}
 
 
 def sums_of(answers: list[Any]) -> Any:
     return Counter(
-        {
-            key: sum(values)
-            for key, values in gathered((r[0], r[1]) for r in rows_of(answers)).items()
-        }
+        {key: sum(values) for key, values in gathered((r[0], r[1]) for r in answers).items()}
     )
 
 
@@ -183,14 +177,6 @@ ANSWERS: Final[dict[str, tuple[Callable[[Site], Any], Callable[[list[Any]], Any]
         for query in ("q13", "q14", "q15", "q16", "q17", "q18", "q19", "q20", "q21", "q22")
     },
 }
-
-
-def rows_of(answers: list[Any]) -> list[tuple[Any, ...]]:
-    return [answer if isinstance(answer, tuple) else row_of(answer) for answer in answers]
-
-
-def row_of(record: Any) -> tuple[Any, ...]:
-    return attrgetter(*type(record).__dataclass_fields__)(record)
 
 
 def site_of(nexmark: Any) -> Site:
