@@ -54,7 +54,7 @@ def own_each(values: list[Any]) -> list[Any]:
             return list(map(dict.copy, values))
         if _have_atoms(kind, values):
             return values
-    elif kinds <= _FROZEN_SLOTS.keys() and all(
+    elif all(_is_tuple(kind) or kind in _FROZEN_SLOTS for kind in kinds) and all(
         _have_atoms(kind, [value for value in values if type(value) is kind]) for kind in kinds
     ):
         return values
