@@ -7,6 +7,7 @@ least of all on how many are read at a time. So a replay finds the same ones aga
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
+from operator import sub
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
@@ -89,11 +90,15 @@ class LateRecords:
 
     def judge(self, batch: Batch) -> Batch:
         """Return the batch as it goes on, by its own promise; may be empty."""
-        times, (before_ms, after_ms, _, _) = batch.timestamps, batch.promise
+        times, (before_ms, after_ms, bound_ms, _) = batch.timestamps, batch.promise
         if type(times) is Times:
             return self._judged_table(batch, times)
         if times[0] >= before_ms and (type(times) is OrderedTimes or min(times) >= after_ms):
             return batch
+        if bound_ms is not None and after_ms > before_ms:  # How far each is behind the newest.
+            newest = accumulate(times, max, initial=before_ms + bound_ms)
+            if max(map(sub, newest, times)) <= bound_ms:
+                return batch
         promised = promised_before(batch)
         pairs = zip(times, promised, strict=True)
         late = [at for at, (time_ms, least_ms) in enumerate(pairs) if time_ms < least_ms]
