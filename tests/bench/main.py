@@ -400,14 +400,19 @@ def nexmark(
 ) -> None:
     """Nexmark beside others: M events for each CPU second, at best, and in brackets at worst."""
     from tests.bench.nexmark import OTHERS, QUERIES, ask_all
+    from tests.servers.recipes import Unavailable
 
     chosen = QUERIES if queries == "all" else queries.split(",")
     systems = [*(form or ("rows", "columns")), *(beside or ())]
     for given, known in ((chosen, QUERIES), (systems, ("rows", "columns", *OTHERS))):
         if unknown := [each for each in given if each not in known]:
             raise typer.BadParameter(f"no {unknown[0]!r}: there are {', '.join(known)}")
-    for line in ask_all(systems, chosen, turns=turns, seconds=seconds):
-        typer.echo(line)
+    try:
+        for line in ask_all(systems, chosen, turns=turns, seconds=seconds):
+            typer.echo(line)
+    except Unavailable as error:
+        typer.echo(f"nexmark: {error}", err=True)
+        raise typer.Exit(1) from None
 
 
 @app.command()

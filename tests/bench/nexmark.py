@@ -109,12 +109,13 @@ class AskedProcess:
     def ask(self, *words: object) -> dict[str, Any]:
         assert self._process.stdin, "it is a pipe"
         assert self._process.stdout, "it is a pipe"
-        self._process.stdin.write(" ".join(map(str, words)) + "\n")
-        self._process.stdin.flush()
-        if not (line := self._process.stdout.readline()):
-            raise RuntimeError(f"{words}: the process has ended with {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        if self._process.poll() is None:
+            self._process.stdin.write(" ".join(map(str, words)) + "\n")
+            self._process.stdin.flush()
+            if line := self._process.stdout.readline():
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+        return {"error": f"the process has ended with {self._process.wait()}"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -202,8 +203,9 @@ def ask_all(
             for row in asked.values():
                 for each in sorted(row.values(), key=lambda one: one.system, reverse=turn % 2 == 1):
                     each.measure()
-            so_far = "\n".join(table_of(asked, systems))
-            sys.stderr.write(f"turn {turn + 1} of {turns} is over\n{so_far}\n")
+            if turn + 1 < turns:
+                so_far = "\n".join(table_of(asked, systems))
+                sys.stderr.write(f"turn {turn + 1} of {turns} is over\n{so_far}\n")
     yield from table_of(asked, systems)
 
 
