@@ -27,7 +27,7 @@ def measure_spread(folder: Path, *, processes: int, scale: float, runs: int) -> 
     """Yield runs of each program, on one process and on several in turns."""
     programs = {
         "burn": (_burning, int(60_000 * scale)),
-        "words": (_counting, int(400_000 * scale)),
+        "words": (_counting, int(1_000_000 * scale)),
     }
     for name, (make, records) in programs.items():
         for run in range(runs):

@@ -56,11 +56,16 @@ def divide(number):
 app = gp.StreamApp("fails")
 app.read(gp.collection(range(10))).map(divide).write(gp.jsonl_folder("failed"))
 """
-#: It has no file, no guard, functions in functions, and a list that it looks at.
+#: It has no file, no guard, functions in functions, a list that it looks at; a timer, as pytest
+#: may have, and no wish to hear of children.
 NAMELESS: Final = """\
+import faulthandler
 import os
+import signal
 import gearpy as gp
 
+faulthandler.dump_traceback_later(600)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 print("once")
 
 

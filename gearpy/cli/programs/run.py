@@ -115,7 +115,7 @@ def run(
             if config.executor.python_options or config.executor.environment:
                 print_hints([_OF_PROCESSES])
             is_resumable = folder is not None
-            if is_resumable or config.application.retries:
+            if is_resumable or config.application.retries or number > 1:
                 lasts = "" if is_resumable else ", as long as this process lives"
                 print_guarantee([f"{short_guarantee(guarantees_of(application))}{lasts}"])
         with program_arguments(program), stop, view:

@@ -60,7 +60,9 @@ def main(*, is_program_here: bool = False) -> NoReturn:
     """Be an executor, or an app master.
 
     Args:
-        is_program_here: the process is a fork of one that runs the program, and logs as that does.
+        is_program_here: the process is a fork of one that runs the program. It logs as that does,
+            and is not told of long calls: a timer of `faulthandler` that was set there would wait
+            for its thread, which is not here.
     """
     try:
         spec = read_spec(partial(os.read, _STDIN), LaunchSpec)
@@ -70,21 +72,21 @@ def main(*, is_program_here: bool = False) -> NoReturn:
         _end(str(error))
     hold_lifeline()
     try:
-        _end(_run(spec, logs=not is_program_here))
+        _end(_run(spec, is_program_here=is_program_here))
     except (GearpyError, OSError) as error:
         _end(str(error))
 
 
-def _run(spec: LaunchSpec, *, logs: bool) -> str:
+def _run(spec: LaunchSpec, *, is_program_here: bool) -> str:
     config = from_overrides(spec.config)
     faulthandler.enable(all_threads=False)  # That of the crash; others hide it.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
-    if logs:
+    if not is_program_here:
         log_to(logging.StreamHandler(sys.stderr), config.log)
+        tell_if_held(config.cluster.heartbeat_timeout_ms)
     limit_resources(config.executor)
-    tell_if_held(config.cluster.heartbeat_timeout_ms)
     LaunchToken.of_line(spec.token).check(wall_ms())
     launch = spec.launch
     is_app_master = launch.executor_id == MASTER_EXECUTOR

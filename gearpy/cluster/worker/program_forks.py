@@ -6,13 +6,13 @@ is the fork server of its executors; a lost executor is forked from it again.
 """
 
 import gc
-import logging
 import os
 import select
 import signal
 import socket
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -32,8 +32,6 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.messages.client import LogText, ReadLog, Refused
 from gearpy.messages.cluster import LaunchExecutor
-
-_log = logging.getLogger(__name__)
 
 _READY_S: Final = 30.0
 _OUTPUTS: Final = {"stdout": 1, "stderr": 2}
@@ -63,9 +61,8 @@ class ProgramForks:
                 stream.flush()  # Or what waits there would come once more from each fork.
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", DeprecationWarning
-                )  # Of threads, as a notebook has.
+                # Python warns of a fork where there are threads, as in a notebook.
+                warnings.simplefilter("ignore", DeprecationWarning)
                 self._pid = os.fork()
         except OSError as error:
             raise ConfigError(f"there is no process for the executors: {error}") from error
@@ -105,12 +102,13 @@ def _serve_as_fork(lifeline: int, orders: socket.socket) -> NoReturn:
         os.setsid()
         signal.set_wakeup_fd(-1)
         for number in signal.valid_signals():
-            if callable(signal.getsignal(number)):
+            # Ends of children are waited for, whatever the program does about its own.
+            if number == signal.SIGCHLD or callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
         os.dup2(lifeline, 0)
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, 1)
-        for each in (lifeline, nothing):
+        for each in {lifeline, nothing} - {0, 1}:  # The program may have closed these.
             os.close(each)
         serve(orders.detach())
         for name, output in _OUTPUTS.items():  # Those of a notebook are no files.
@@ -120,6 +118,8 @@ def _serve_as_fork(lifeline: int, orders: socket.socket) -> NoReturn:
             setattr(sys, name, own)
         gc.enable()
         main(is_program_here=True)
+    except BaseException:  # noqa: BLE001 - above are the frames of the program
+        traceback.print_exc()
     finally:
         os._exit(1)
 

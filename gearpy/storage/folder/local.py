@@ -247,6 +247,7 @@ class LocalFolder:
     def unlock(self) -> None:
         self._let_go()
         if self._lock is not None:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # A fork may have the open file, too.
             os.close(self._lock)
             self._lock = None
 

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 import pytest
 
-from gearpy.cluster.programs.artifacts import ApplicationLoader, load, stream_of
+import gearpy as gp
+from gearpy.cluster.programs.artifacts import (
+    ApplicationLoader,
+    embed,
+    embedded_here,
+    forget,
+    load,
+    spread,
+    stream_of,
+)
 from gearpy.cluster.programs.isolation import GuestModules, Modules, OwnModules
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import AppId, ExecutorId
@@ -281,3 +290,23 @@ def test_a_name_is_free_again_after_the_end(tmp_path: Path) -> None:
 
     assert second.run_module("main_g").__name__ == name
     second.close()
+
+
+def test_an_object_that_a_run_has_stored_is_that_of_the_process_of_now() -> None:
+    """Its earlier process had it under another key; for how many processes, it still says."""
+    app = gp.StreamApp("kept")
+    app.read(gp.collection([1, 2], partitions=2)).key_by(abs).count(name="count").write(
+        gp.jsonl_folder("out")
+    )
+    submitted = embed(app.build())
+    try:
+        stored = spread(Artifact(kind="memory", location="of an earlier process"), 3)
+        found = stream_of(load(embedded_here(stored, spread(submitted, 2))), "a test")
+    finally:
+        forget(submitted)
+
+    assert [found.dag.processors[pid].parallelism for pid in found.dag.order] == [2, 3]
+    with pytest.raises(ConfigError, match="of an earlier process is not in this process"):
+        load(stored)
+    uploaded = Artifact(kind="stored", location="a" * 64)
+    assert embedded_here(uploaded, submitted) == uploaded

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from uuid import uuid4
@@ -182,16 +183,29 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
         LocalFolder(tmp_path / "file").make()
 
 
+def _open_files(folder: Path) -> list[int]:
+    """Return the open files of this process below a folder."""
+    found = list[int]()
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # That of the listing itself.
+            if str(each.readlink()).startswith(str(folder)):
+                found.append(int(each.name))
+    return found
+
+
 def test_one_has_the_folder(tmp_path: Path) -> None:
     one, other = LocalFolder(tmp_path), LocalFolder(tmp_path)
     one.lock()
 
     with pytest.raises(ConfigError, match=f"in use by process {os.getpid()}"):
         other.lock()
+    of_a_fork = [os.dup(each) for each in _open_files(tmp_path)]
     one.unlock()
     other.lock()
 
     assert other.names() == []
+    for each in of_a_fork:
+        os.close(each)
     memory = MemoryFolder()
     memory.lock()
     with pytest.raises(ConfigError, match="in use by this process"):
