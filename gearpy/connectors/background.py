@@ -214,6 +214,7 @@ class _BackgroundSource(SimpleSource[Any]):
     """Records that a thread gives: ``run(position, waiting)``."""
 
     pause = "10ms"
+    of_program = True  # Its function may take what another thread of the program gives.
 
     def __init__(
         self,

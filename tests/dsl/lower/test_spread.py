@@ -1,5 +1,7 @@
 """Programs that are built for several processes."""
 
+import pytest
+
 import gearpy as gp
 from gearpy.core.app.hosts import PROGRAM_PROCESS
 from gearpy.task.api.application import Graph, Processor, StreamApplication
@@ -56,9 +58,10 @@ def test_one_process_changes_nothing() -> None:
     assert tasks_of(application) == {"numbers": (1, ()), "count": (1, ()), "show": (1, ())}
 
 
-def test_what_is_read_here_has_tasks_here_and_what_follows_has_not() -> None:
+@pytest.mark.parametrize("source", [gp.stdin(), gp.poll(list[str], every="1s")])
+def test_what_is_read_here_has_tasks_here_and_what_follows_has_not(source: gp.Source[str]) -> None:
     app = gp.StreamApp("read")
-    app.read(gp.stdin(), name="numbers").map(str.upper, name="count").write(
+    app.read(source, name="numbers").map(str.upper, name="count").write(
         gp.jsonl_folder("out"), name="show"
     )
 
