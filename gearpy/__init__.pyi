@@ -88,6 +88,7 @@ from gearpy.core.window.windows import SessionWindows as SessionWindows
 from gearpy.core.window.windows import SlidingWindows as SlidingWindows
 from gearpy.core.window.windows import TumblingWindows as TumblingWindows
 from gearpy.core.window.windows import Windows as Windows
+from gearpy.core.window.windows import calendar as calendar
 from gearpy.core.window.windows import count_window as count_window
 from gearpy.core.window.windows import global_window as global_window
 from gearpy.core.window.windows import session as session

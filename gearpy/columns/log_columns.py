@@ -57,10 +57,13 @@ _BEHIND: Final = (
     pa.field("timing", pa.string()),
     pa.field("retracts", pa.bool_()),
 )
-_BEHIND_NAMES: Final = tuple(field.name for field in _BEHIND)
+#: Results of windows with a zone have these, too.
+_LOCAL: Final = (pa.field("local_start", pa.string()), pa.field("local_end", pa.string()))
 _STAMP: Final = (pa.field(EVENT_TIME, _TIME),)
 #: Fields of `WindowResult`; of `JoinResult` and `CoGroup`. The task layer has these classes.
 _WINDOW_RESULT: Final = ("key", "value", "start", "end", "firing", "timing", "retracts")
+_LOCAL_RESULT: Final = (*_WINDOW_RESULT, "local_start", "local_end")
+_RESULTS: Final = frozenset({_WINDOW_RESULT, _LOCAL_RESULT})
 _JOINED: Final = ("key", "left", "right", "start", "end")
 #: Columns of all that a key or a value is, where it has no fields.
 _WHOLE: Final = frozenset({"key", "value", "left", "right"})
@@ -81,7 +84,8 @@ class LogColumns:
     """Makes columns of records, all with one schema, whose types Spark takes as they are.
 
     Results of windows have ``window_start``, ``window_end``, the key, the fields of the value,
-    ``firing``, ``timing`` and ``retracts``; those of joins the window, the key and the fields of
+    ``firing``, ``timing`` and ``retracts``, and with a zone ``local_start`` and ``local_end``;
+    those of joins the window, the key and the fields of
     both sides; other records their fields, and ``event_time``. The key of one part is ``key``, that
     of several ``key_1``, ``key_2`` ...; a value without fields is ``value``. A stream without keys
     has no column for them.
@@ -363,24 +367,25 @@ class LogColumns:
             cells: _Cells = dict(zip(batch.schema.names, batch.columns, strict=True))
             return _stamped(cells, timestamps)
         fields = getattr(values[0], "_fields", None)
-        if fields in {_WINDOW_RESULT, _JOINED}:
+        if fields in _RESULTS or fields == _JOINED:
             if len(set(map(type, values))) > 1:
                 kinds = ", ".join(sorted(kind.__name__ for kind in set(map(type, values))))
                 raise TypeError(f"records of one type are needed, these are {kinds}")
-            return self._of_windows(values) if fields == _WINDOW_RESULT else self._of_joins(values)
+            return self._of_windows(values) if fields in _RESULTS else self._of_joins(values)
         return _stamped(self._fields(values), timestamps)
 
     def _of_windows(self, values: Sequence[Any]) -> tuple[_Cells, "_Around"]:
         key, value, start, end, *behind = map(list, zip(*values, strict=True))
+        added = (*_BEHIND, *_LOCAL)[: len(behind)]
         keys = self._keys(key)
         cells = _merged(
             {WINDOW_START: _Added(start, is_time=True), WINDOW_END: _Added(end, is_time=True)},
             keys,
             self._side("value", value),
-            {name: _Added(each) for name, each in zip(_BEHIND_NAMES, behind, strict=True)},
+            {field.name: _Added(each) for field, each in zip(added, behind, strict=True)},
         )
         identity = (WINDOW_START, WINDOW_END, *keys, "firing", "retracts")
-        return cells, _Around(_BEFORE, _BEHIND, identity)
+        return cells, _Around(_BEFORE, added, identity)
 
     def _of_joins(self, values: Sequence[Any]) -> tuple[_Cells, "_Around"]:
         key, left, right, start, end = map(list, zip(*values, strict=True))

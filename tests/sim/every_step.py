@@ -216,6 +216,7 @@ STEPS: Final[dict[str, _Step]] = {
     "distinct": _distinct,
     "tumbling": _windowed(gp.tumbling("200ms")),
     "sliding": _windowed(gp.sliding("200ms", "100ms")),
+    "local": _windowed(gp.sliding("200ms", "100ms", zone="Europe/Berlin")),
     "session": _windowed(gp.session("55ms")),
     "global": _windowed(gp.global_window()),
     "count": _windowed(gp.count_window(3)),
@@ -279,13 +280,13 @@ class _Passing(gp.Task):
 
 #: How often a step lets each number come out, where that is not once; None: it depends.
 _COPIES: Final[dict[str, int | None]] = {
-    **dict.fromkeys(["sliding", "twice", "join sliding"], 2),
+    **dict.fromkeys(["sliding", "local", "twice", "join sliding"], 2),
     **dict.fromkeys(["reduce", "aggregate", "top_n", "early", "retracting"]),
     **dict.fromkeys(["join session", "diamond", "diamond interval"]),
 }
 #: Steps that may make one of several records with the same number.
 _GATHERING: Final = frozenset(
-    {"distinct", "tumbling", "sliding", "session", "global", "count", "unkeyed", "wall"}
+    {"distinct", "tumbling", "sliding", "local", "session", "global", "count", "unkeyed", "wall"}
     | {"each wall", "each event", "window top", "cogroup"}
 )
 #: Their results come when wall time has passed, but have the time of their newest record: a window

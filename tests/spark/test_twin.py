@@ -214,3 +214,26 @@ def test_what_user_code_raises_is_told(spark: "SparkSession") -> None:
 
 def _itself(time: int) -> int:
     return time
+
+
+def test_local_windows_are_the_same_in_any_time_zone_of_the_session(spark: "SparkSession") -> None:
+    """Over both changes of a year, by the clocks of Berlin; Spark's are those of Los Angeles."""
+    hours = range(1_767_225_600_000, 1_798_761_600_000, 5 * 3_600_000)  # Of 2026.
+    rows: list[Any] = [{"shop": "ab"[at % 2], "at": hour} for at, hour in enumerate(hours)]
+    app = gp.StreamApp("days")
+    sales = app.read(
+        gp.collection(rows, timestamp=lambda row: row["at"], schema={"shop": str, "at": int})
+    )
+    for windows in (
+        gp.tumbling("1d", zone="Europe/Berlin"),
+        gp.sliding("2d", "12h", zone="Europe/Berlin"),
+    ):
+        sales.key_by("shop").window(windows).aggregate(n=gp.agg.count(), last=gp.agg.max("at")).map(
+            lambda result: (*result, result.local_start)
+        ).write(gp.to_list([]))
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    spark.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+    try:
+        assert _agrees(app, spark) == 2 * (365 + 2 * 365 + 3)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)

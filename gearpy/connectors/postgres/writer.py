@@ -39,7 +39,16 @@ EPOCH_COLUMN: Final = "gearpy_epoch"
 _RETRY_S: Final = 1.0
 #: Columns that records of windows have beside their own; written if the table has them.
 _ADDED: Final = frozenset(
-    {"window_start", "window_end", "firing", "timing", "retracts", EVENT_TIME}
+    {
+        "window_start",
+        "window_end",
+        "firing",
+        "timing",
+        "retracts",
+        "local_start",
+        "local_end",
+        EVENT_TIME,
+    }
 )
 _OWNERS: Final = """
 create table if not exists gearpy_owners (

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from gearpy.core.base.in_pieces import emptied
 from gearpy.core.join.changes import CellChange, Kept, RecordLog
 from gearpy.core.join.sides import LEFT, RIGHT, SIDES, Group, Pairing, Rows
-from gearpy.core.window.windows import AlignedWindows, SlidingWindows
+from gearpy.core.window.windows import AlignedWindows, OverlappingWindows
 from gearpy.ids import MAX_MS, MIN_MS
 
 #: Records of a key, on the left and on the right.
@@ -105,14 +105,14 @@ class WindowJoin:
 
     def _piece_of(self, time_ms: int) -> int:
         windows = self._windows
-        if isinstance(windows, SlidingWindows):
+        if isinstance(windows, OverlappingWindows):
             return windows.piece_of(time_ms)
         return windows.starts_of(time_ms)[0]
 
     def _split(
         self, values: list[Any], timestamps: list[int]
     ) -> dict[int, tuple[list[Any], list[int]]]:
-        piece_of, is_whole = self._piece_of, not isinstance(self._windows, SlidingWindows)
+        piece_of, is_whole = self._piece_of, not isinstance(self._windows, OverlappingWindows)
         parts: dict[int, tuple[list[Any], list[int]]] = {}
         piece = end = MIN_MS
         part: tuple[list[Any], list[int]] = ([], [])

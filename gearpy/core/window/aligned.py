@@ -20,7 +20,7 @@ from gearpy.core.window.panes import (
     Phase,
     TimedPanes,
 )
-from gearpy.core.window.windows import AlignedWindows, SlidingWindows
+from gearpy.core.window.windows import AlignedWindows, OverlappingWindows
 from gearpy.ids import MAX_MS
 
 _NOTHING: Final[Sequence[Fired]] = ()
@@ -64,7 +64,7 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
     """
 
     def __init__(self, windows: AlignedWindows, fold: PaneFold) -> None:
-        super().__init__(PaneRules(windows, fold, shares=isinstance(windows, SlidingWindows)))
+        super().__init__(PaneRules(windows, fold, shares=isinstance(windows, OverlappingWindows)))
         self.panes: dict[int, Panes] = {}
         self.touched: defaultdict[int, set[Any]] = defaultdict(set)
         self._windows = windows

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gearpy.core.base.copies import own_each
 from gearpy.core.window.panes import PaneFold
-from gearpy.core.window.windows import SlidingWindows
+from gearpy.core.window.windows import OverlappingWindows
 from gearpy.ids import MAX_MS, MIN_MS
 
 _MISSING: Final = object()
@@ -19,7 +19,7 @@ class SlidingPieces:
     by its start, which is a time in it. Pieces need no order of records: see `Fold.commutes`.
     """
 
-    def __init__(self, windows: SlidingWindows) -> None:
+    def __init__(self, windows: OverlappingWindows) -> None:
         self._windows = windows
 
     def start_of(self, timestamp_ms: int) -> int:
@@ -27,10 +27,7 @@ class SlidingPieces:
 
     def until(self, piece_ms: int) -> int:
         """Return the next boundary of a window, where a piece ends."""
-        windows = self._windows
-        begun = (piece_ms - windows.offset_ms) % windows.every_ms
-        ended = (piece_ms - windows.offset_ms - windows.size_ms) % windows.every_ms
-        return piece_ms + windows.every_ms - max(begun, ended)
+        return self._windows.piece_until(piece_ms)
 
     def end_of(self, piece_ms: int) -> int:
         return self._windows.end_of(self._windows.starts_of(piece_ms)[-1])
@@ -74,9 +71,7 @@ class SlidingPieces:
         """Tell whether a window ends in a step of the watermark; asked at each one."""
         if watermark_ms == MAX_MS or before_ms == MIN_MS:
             return True
-        windows = self._windows
-        since_ms = (watermark_ms - windows.offset_ms - windows.size_ms) % windows.every_ms
-        return watermark_ms - since_ms > before_ms
+        return self._windows.may_close(before_ms, watermark_ms)
 
 
 def _join(joined: dict[Any, Any], piece: dict[Any, Any], fold: PaneFold) -> None:

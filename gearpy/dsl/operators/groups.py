@@ -9,9 +9,8 @@ from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.trigger import phases_of
 from gearpy.core.window.windows import (
     CountWindows,
-    GlobalWindows,
-    SlidingWindows,
-    TumblingWindows,
+    DisjointWindows,
+    OverlappingWindows,
     Windows,
     too_many_windows,
 )
@@ -46,7 +45,7 @@ from gearpy.task.chain.stage import Stage
 from gearpy.task.time.late import LATE, WindowLate
 
 #: Windows over which columns can be aggregated.
-_ColumnarWindows: TypeAlias = TumblingWindows | SlidingWindows | GlobalWindows
+_ColumnarWindows: TypeAlias = DisjointWindows | OverlappingWindows
 #: Aggregates that depend on the order of records with the same time.
 _TIED: Final = frozenset({"first", "last", "collect", "arg_min", "arg_max"})
 
@@ -224,7 +223,7 @@ class AggregateOperator(Grouping):
             and self.key is not None
             and (self.parallelism or placing.parallelism) > 1
             and [each.kind for each in self.aggregates.values()] == ["count"]
-            and isinstance(self.windows, TumblingWindows | GlobalWindows)
+            and isinstance(self.windows, DisjointWindows)
             and self.windows.is_plain
             and self.late == "drop"
             and not isinstance(self.inputs[0], ProcessOperator | SideOperator)
@@ -339,7 +338,7 @@ class PartialCountOperator(_Part):
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         windows, key = self.of.windows, self.of.key
-        assert isinstance(windows, TumblingWindows | GlobalWindows)
+        assert isinstance(windows, DisjointWindows)
         assert key is not None
         limit = context.limits.batch_records
         return [PartialCount(context, self.name, windows, key.function, limit=limit)]

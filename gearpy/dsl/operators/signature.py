@@ -9,8 +9,11 @@ from typing import Final
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.trigger import AfterWatermark
 from gearpy.core.window.windows import (
+    CALENDAR,
     CountWindows,
     GlobalWindows,
+    LocalSlidingWindows,
+    LocalWindows,
     SessionWindows,
     SlidingWindows,
     TumblingWindows,
@@ -49,6 +52,14 @@ def _shape(windows: Windows) -> str:
     match windows:
         case TumblingWindows():
             return f"tumbling {_span(windows.size_ms)}{_offset(windows.offset_ms)}"
+        case LocalWindows():
+            own = windows.size_ms, windows.offset_ms, windows.months
+            unit = next((unit for unit, its in CALENDAR.items() if its == own), "")
+            size = unit or f"tumbling {_span(windows.size_ms)}{_offset(windows.offset_ms)}"
+            return f"{size} in {windows.zone}"
+        case LocalSlidingWindows():
+            every = f"sliding {_span(windows.size_ms)} every {_span(windows.every_ms)}"
+            return f"{every}{_offset(windows.offset_ms)} in {windows.zone}"
         case SlidingWindows():
             every = f"sliding {_span(windows.size_ms)} every {_span(windows.every_ms)}"
             return f"{every}{_offset(windows.offset_ms)}"

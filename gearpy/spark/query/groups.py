@@ -18,13 +18,13 @@ from typing import Any, Final, NamedTuple
 from gearpy.core.base.copies import own
 from gearpy.core.base.one_key import one_key, one_keys
 from gearpy.core.base.stable_hash import stable_hash
-from gearpy.core.window.windows import AlignedWindows, SessionWindows, SlidingWindows
+from gearpy.core.window.windows import AlignedWindows, OverlappingWindows, SessionWindows
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.spark.query.plan import GroupStep
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.window_result import result_of
+from gearpy.task.api.window_result import result_maker
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
 _ENTRIES_MAX: Final = 4096
@@ -84,7 +84,7 @@ class Merger:
     def __init__(self, step: GroupStep) -> None:
         self._name = step.name
         self._fold = step.made_fold()
-        windows = step.windows
+        windows = self._windows = step.windows
         self._merge: _Sessions | _Aligned = (
             _Sessions(self._fold, windows.gap_ms)
             if isinstance(windows, SessionWindows)
@@ -104,7 +104,7 @@ class Merger:
             yield Batch(results, [row.end - 1 for row in results])
 
     def _rows(self) -> Iterator[Any]:
-        result = self._fold.result
+        result, result_of = self._fold.result, result_maker(self._windows)
         try:
             for start, end, key, value in self._merge.windows():
                 shown = value if result is None else result(value)
@@ -124,7 +124,7 @@ def _aligned(windows: object) -> AlignedWindows:
 
 
 def _in_slots(step: GroupStep, fold: Fold) -> bool:
-    return isinstance(step.windows, SlidingWindows) and fold.commutes and fold.merge is not None
+    return isinstance(step.windows, OverlappingWindows) and fold.commutes and fold.merge is not None
 
 
 # -- the half before the exchange ------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _part_of(step: GroupStep) -> "_AlignedPart | _SessionPart | _RecordsPart":
         return _RecordsPart(key)
     windows = _aligned(step.windows)
     slots_of: Callable[[int], Sequence[int]] = windows.starts_of
-    if isinstance(windows, SlidingWindows) and _in_slots(step, fold):
+    if isinstance(windows, OverlappingWindows) and _in_slots(step, fold):
         piece_of = windows.piece_of
         slots_of = lambda time_ms: (piece_of(time_ms),)  # noqa: E731 - of two, and named there
     return _AlignedPart(fold, key, slots_of)

@@ -20,7 +20,15 @@ from msgspec.structs import replace
 from gearpy.columns.row_schema import as_table
 from gearpy.core.base.one_key import one_key, one_keys
 from gearpy.core.window.accumulators import Aggregate
-from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWindows
+from gearpy.core.window.local import LocalSteps
+from gearpy.core.window.windows import (
+    DisjointWindows,
+    LocalSlidingWindows,
+    LocalWindows,
+    OverlappingWindows,
+    SlidingWindows,
+    TumblingWindows,
+)
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
@@ -50,6 +58,8 @@ Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
 #: only those of the key have the names that users gave.
 _RECORDS: Final = "#records"
 _OWN: Final = "#"
+#: So many boundaries of local windows are compared with all times of a table.
+_COMPARED_MAX: Final = 64
 
 
 #: Aggregates that take one value after the other.
@@ -78,10 +88,12 @@ def columnar_mistakes(
         for each in _listed(aggregates)
         if not is_columnar(each)
     ]
-    fitting = TumblingWindows | SlidingWindows | GlobalWindows
+    fitting = DisjointWindows | OverlappingWindows
     if not isinstance(windows, fitting) or not windows.is_plain:
         mistakes.append("the windows are not tumbling or sliding ones that fire once")
-    if isinstance(windows, SlidingWindows) and "collect" in {e.kind for e in _listed(aggregates)}:
+    if isinstance(windows, OverlappingWindows) and "collect" in {
+        e.kind for e in _listed(aggregates)
+    }:
         mistakes.append("collect() over sliding windows needs the order of the records")
     mistakes += [f"a key column is named {name!r}" for name in key if name.startswith(_OWN)]
     return mistakes or ([] if schema is None else _schema_mistakes(key, aggregates, schema))
@@ -129,7 +141,7 @@ class PartialAggregateStage(Stage):
         self,
         context: TaskContext,
         name: str,
-        windows: TumblingWindows | SlidingWindows | GlobalWindows,
+        windows: DisjointWindows | OverlappingWindows,
         key: Sequence[str],
         aggregates: Aggregates,
     ) -> None:
@@ -221,8 +233,9 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
 class _Pieces:
     """Event time in pieces: all times of one are in the same windows."""
 
-    def __init__(self, windows: TumblingWindows | SlidingWindows | GlobalWindows) -> None:
+    def __init__(self, windows: DisjointWindows | OverlappingWindows) -> None:
         self._steps: list[tuple[int, int]] = []  # Boundaries: one every so often, and where.
+        self._local: LocalSteps | None = None
         self.of: Callable[[int], int] = lambda _: MIN_MS
         if isinstance(windows, TumblingWindows):
             self._steps = [(windows.size_ms, windows.offset_ms)]
@@ -231,19 +244,38 @@ class _Pieces:
             begin, every = windows.offset_ms, windows.every_ms
             self._steps = [(every, begin), (every, begin + windows.size_ms)]
             self.of = windows.piece_of
+        elif isinstance(windows, LocalWindows | LocalSlidingWindows):
+            self._local = windows.steps
+            self.of = self._local.start_of
 
     def of_all(self, times: Times) -> pa.Array | None:
         low, high = times.bounds()
         if self.of(low) == self.of(high):
             return None
+        if self._local is not None:
+            return _boundaries_of(self._local, times, low, high)
         try:
             counts = [_boundaries(times.array, low, *step) for step in self._steps]
         except (pa.ArrowException, OverflowError):  # At the ends of time 64 bits do not suffice.
-            number: dict[int, int] = {}
-            pieces = map(self.of, times)
-            return pa.array([number.setdefault(each, len(number)) for each in pieces], pa.int64())
+            return _numbered(map(self.of, times))
         # With each boundary that is passed at least one of them grows.
         return counts[0] if len(counts) == 1 else pc.add(*counts)
+
+
+def _numbered(pieces: Iterable[int]) -> pa.Array:
+    number: dict[int, int] = {}
+    return pa.array([number.setdefault(each, len(number)) for each in pieces], pa.int64())
+
+
+def _boundaries_of(steps: LocalSteps, times: Times, low: int, high: int) -> pa.Array:
+    """Return how many steps of a local clock have begun up to each time."""
+    starts = steps.between(low, high, _COMPARED_MAX)
+    if starts is None:
+        return _numbered(map(steps.start_of, times))
+    counts = pa.repeat(pa.scalar(0, pa.int64()), len(times))
+    for start in starts:
+        counts = pc.add(counts, pc.greater_equal(times.array, start).cast(pa.int64()))
+    return counts
 
 
 def _boundaries(times: pa.Array, low: int, step: int, offset: int) -> pa.Array:
@@ -271,7 +303,7 @@ class MergeAggregateStage(WindowFold):
         self,
         context: TaskContext,
         name: str,
-        windows: TumblingWindows | SlidingWindows | GlobalWindows,
+        windows: DisjointWindows | OverlappingWindows,
         key: Sequence[str],
         aggregates: Aggregates,
     ) -> None:

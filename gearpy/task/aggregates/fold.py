@@ -13,7 +13,7 @@ from gearpy.core.base.copies import ATOMS, own
 from gearpy.core.base.fields import keys_of
 from gearpy.core.base.one_key import are_plain, is_one_key, one_key
 from gearpy.core.window.sliding import SlidingPieces
-from gearpy.core.window.windows import SlidingWindows, WindowAssigner
+from gearpy.core.window.windows import DisjointWindows, OverlappingWindows
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
@@ -23,7 +23,7 @@ from gearpy.state.kinds.changed import ChangedPairs, HeldDict
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.sides import Side
-from gearpy.task.api.window_result import result_of
+from gearpy.task.api.window_result import result_maker
 from gearpy.task.chain.chain import check_no_messages
 from gearpy.task.chain.event_gate import EventGate, Waits, late_times
 from gearpy.task.chain.stage import Stage, step_bulk
@@ -250,15 +250,18 @@ class WindowFold(WindowedStage):
         self,
         context: TaskContext,
         name: str,
-        windows: WindowAssigner | SlidingWindows,
+        windows: DisjointWindows | OverlappingWindows,
         key: KeyFunction | None,
         fold: Fold,
         **others: Unpack[LateArgs],
     ) -> None:
         super().__init__(context, name, key, **others)
         assert fold.loop is not None or not fold.timed, "a timed fold has a loop"
-        self._pieces = SlidingPieces(windows) if isinstance(windows, SlidingWindows) else windows
+        self._pieces = (
+            SlidingPieces(windows) if isinstance(windows, OverlappingWindows) else windows
+        )
         self._fold = fold
+        self._result_of = result_maker(windows)
         self._loop = fold.loop(self._key) if fold.loop is not None else None
         self._kept: BulkState | None = None
         self._open: dict[int, dict[Any, Any]] = {}
@@ -309,7 +312,7 @@ class WindowFold(WindowedStage):
                 given = values.values() if result is None else map(result, values.values())
                 # Most of the fields are the same for all. `zip` ends with the keys.
                 alike = map(repeat, (start, end, 0, "on-time", False))
-                rows = map(result_of, zip(values, given, *alike, strict=False))
+                rows = map(self._result_of, zip(values, given, *alike, strict=False))
                 while results := list(islice(rows, self._limit)):
                     yield Batch(results, [end - 1] * len(results))
             self._end_until(end)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gearpy.core.base.one_key import one_key
 from gearpy.core.window.aggregates import count
-from gearpy.core.window.windows import GlobalWindows, TumblingWindows
+from gearpy.core.window.windows import DisjointWindows
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.late_time import late_places
@@ -41,7 +41,7 @@ class PartialCount(WindowFold):
         self,
         context: TaskContext,
         name: str,
-        windows: TumblingWindows | GlobalWindows,
+        windows: DisjointWindows,
         key: KeyFunction,
         *,
         limit: int,

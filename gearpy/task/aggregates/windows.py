@@ -13,10 +13,9 @@ from gearpy.core.window.sessions import SessionPanes
 from gearpy.core.window.windows import (
     AlignedWindows,
     CountWindows,
-    GlobalWindows,
+    DisjointWindows,
+    OverlappingWindows,
     SessionWindows,
-    SlidingWindows,
-    TumblingWindows,
     Windows,
 )
 from gearpy.errors import ConfigError
@@ -33,7 +32,7 @@ from gearpy.task.aggregates.fold import (
 from gearpy.task.aggregates.pane_stores import AlignedStore, KeyStore
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.window_result import result_of
+from gearpy.task.api.window_result import result_maker
 from gearpy.task.chain.event_gate import marked_late
 from gearpy.task.chain.stage import Stage
 
@@ -48,11 +47,11 @@ def window_stage(
 ) -> Stage:
     """Return the fastest stage that does it; arguments as of `WindowStage`."""
     in_pieces = fold.kind == "count" or (fold.commutes and fold.merge is not None)
-    is_quick = isinstance(windows, TumblingWindows | GlobalWindows) or (
-        isinstance(windows, SlidingWindows) and in_pieces
+    is_quick = isinstance(windows, DisjointWindows) or (
+        isinstance(windows, OverlappingWindows) and in_pieces
     )
     if is_quick and windows.is_plain:
-        assert isinstance(windows, TumblingWindows | GlobalWindows | SlidingWindows)
+        assert isinstance(windows, DisjointWindows | OverlappingWindows)
         return WindowFold(context, name, windows, key, fold, **others)
     return WindowStage(context, name, windows, key, fold, **others)
 
@@ -85,6 +84,7 @@ class WindowStage(WindowedStage):
         self._is_by_event = windows.clock == "event"
         self._lateness_ms = windows.allowed_lateness_ms
         self._panes = _panes_of(windows, fold)
+        self._result_of = result_maker(windows)
         self._may_be_late = bool(self._lateness_ms) or windows.accumulation == "retracting"
         self._store: AlignedStore | KeyStore | None = None
 
@@ -210,7 +210,7 @@ class WindowStage(WindowedStage):
             return Batch([], [])
         rows, times = zip(*fired, strict=True)
         has_late = self._may_be_late and bool(late_places(times))
-        return Batch(list(map(result_of, rows)), list(times), has_late, origin)
+        return Batch(list(map(self._result_of, rows)), list(times), has_late, origin)
 
     def _take_late(
         self, key: Any, record: Any, time_ms: int, now_ms: int

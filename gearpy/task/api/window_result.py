@@ -1,9 +1,11 @@
 """The results of windows and joins."""
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
+from operator import itemgetter
+from typing import Any, Final, Generic, Literal, NamedTuple, Self, TypeAlias
 
+from gearpy.core.window.windows import LocalSlidingWindows, LocalWindows
 from gearpy.messages.type_variables import K_co, L_co, R_co, V_co
 from gearpy.wire.values.records import register_record
 
@@ -15,7 +17,8 @@ class WindowResult(NamedTuple, Generic[K_co, V_co]):
 
     ``key`` is None for a stream without keys. The window over everything has
     ``start = MIN_MS`` and ``end = MAX_MS``. The last three fields tell the results of a window
-    apart that fires more than once.
+    apart that fires more than once. Results of windows with a zone have two fields more, which
+    sinks write, too: `local_start` and `local_end`.
     """
 
     key: K_co
@@ -27,19 +30,84 @@ class WindowResult(NamedTuple, Generic[K_co, V_co]):
     retracts: bool = False  #: This was put out before, and is replaced by the next result.
 
     def __repr__(self) -> str:
-        """Show the fields; the last ones only if they are not the usual ones."""
+        """Show the fields; those of firings only if they are not the usual ones."""
         shown = list(zip(self._fields, self, strict=True))
         plain = (self.firing, self.timing, self.retracts) == (0, "on-time", False)
-        fields = ", ".join(f"{name}={value!r}" for name, value in shown[: 4 if plain else None])
-        return f"WindowResult({fields})"
+        shown[_OF_FIRINGS] = [] if plain else shown[_OF_FIRINGS]
+        return f"WindowResult({', '.join(f'{name}={value!r}' for name, value in shown)})"
+
+    @property
+    def local_start(self) -> str:
+        """The start of the window as the clocks of its zone show it: "2026-03-29T00:00:00+01:00".
+
+        Raises:
+            AttributeError: the windows have no zone.
+        """
+        raise AttributeError(_NO_ZONE)
+
+    @property
+    def local_end(self) -> str:
+        """The end of the window as the clocks of its zone show it.
+
+        Raises:
+            AttributeError: the windows have no zone.
+        """
+        raise AttributeError(_NO_ZONE)
+
+
+_START: Final = 2
+_END: Final = 3
+_TEXTS_KEPT: Final = 1024
+_OF_FIRINGS: Final = slice(4, 7)
+_NO_ZONE: Final = (
+    'these windows have no zone: give them one, as in gp.tumbling("1d", zone="Europe/Berlin")'
+)
+
+
+class LocalWindowResult(WindowResult[K_co, V_co]):
+    """The result of a window with a zone: it has two fields more.
+
+    A subclass, as NamedTuples make none, so that all that takes results of windows takes it.
+    """
+
+    __slots__ = ()
+    _fields = (*WindowResult._fields, "local_start", "local_end")  # type: ignore[assignment]
+    local_start = property(itemgetter(7))
+    local_end = property(itemgetter(8))
+
+    def __new__(cls, *fields: Any) -> Self:
+        """Make it of all its fields, as copies and pickles do."""
+        return tuple.__new__(cls, fields)
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override]
+        return tuple.__new__(cls, iterable)
+
+    def _replace(self, **changes: Any) -> Self:
+        fields = {**self._asdict(), **changes}
+        if len(fields) > len(self):
+            raise ValueError(
+                f"a result of windows has no {', '.join(fields.keys() - self._fields)}"
+            )
+        return tuple.__new__(type(self), fields.values())
 
 
 register_record(WindowResult, "gearpy.WindowResult")
+register_record(LocalWindowResult, "gearpy.LocalWindowResult")
 
 #: Makes a result of a tuple of all its fields, at the speed of a tuple.
 result_of: Final[Callable[[Iterable[Any]], WindowResult[Any, Any]]] = partial(
     tuple.__new__, WindowResult
 )
+
+
+def result_maker(windows: object) -> Callable[[Sequence[Any]], WindowResult[Any, Any]]:
+    """Return what makes results of tuples of the fields that all have, local bounds added."""
+    if not isinstance(windows, LocalWindows | LocalSlidingWindows):
+        return result_of
+    text = lru_cache(_TEXTS_KEPT)(windows.steps.zone.text)
+    new = partial(tuple.__new__, LocalWindowResult)
+    return lambda row: new((*row, text(row[_START]), text(row[_END])))
 
 
 class JoinResult(NamedTuple, Generic[K_co, L_co, R_co]):

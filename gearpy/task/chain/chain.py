@@ -16,7 +16,7 @@ from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.rejects import Midway
 from gearpy.task.api.snapshots import decode_state, state_pieces
-from gearpy.task.api.window_result import WindowResult
+from gearpy.task.api.window_result import LocalWindowResult, WindowResult
 from gearpy.task.chain.stage import Stage
 
 #: Key of snapshots: the states of steps, by id.
@@ -24,7 +24,8 @@ STEPS: Final = "steps"
 
 
 _LOOKED_AT: Final = 16  # Batches begin with one record, so most have all of theirs looked at.
-_MAY_BE_MESSAGES: Final = frozenset({Message, WindowResult})
+_RESULTS: Final = frozenset({WindowResult, LocalWindowResult})
+_MAY_BE_MESSAGES: Final = frozenset({Message, *_RESULTS})
 
 #: What the chain asks of those of its stages that override it.
 _ASKED: Final = (
@@ -348,7 +349,7 @@ def check_no_messages(operator: str, values: Sequence[Any], timestamps: Sequence
     if kinds.isdisjoint(_MAY_BE_MESSAGES):
         return
     for value, time in zip(values[:_LOOKED_AT], timestamps, strict=False):
-        if type(value.value if type(value) is WindowResult else value) is Message:
+        if type(value.value if type(value) in _RESULTS else value) is Message:
             raise OperatorError(
                 operator=operator,
                 cause="it gives a gp.Message, which would be a value within a record: give its "

@@ -20,7 +20,14 @@ from gearpy.core.join.session import SessionJoin
 from gearpy.core.join.sides import LEFT, PAIR, RIGHT, How, Join, Pairing, Row
 from gearpy.core.join.window import WindowJoin
 from gearpy.core.window.trigger import AfterWatermark
-from gearpy.core.window.windows import AlignedWindows, SessionWindows, Windows, too_many_windows
+from gearpy.core.window.windows import (
+    AlignedWindows,
+    LocalSlidingWindows,
+    LocalWindows,
+    SessionWindows,
+    Windows,
+    too_many_windows,
+)
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
@@ -420,6 +427,9 @@ def _text_of(windows: Windows) -> str:
         for name in ("size_ms", "every_ms", "offset_ms")
         if (value := getattr(windows, name, 0))
     ]
+    if isinstance(windows, LocalWindows | LocalSlidingWindows):
+        months = getattr(windows, "months", 0)
+        numbers += [*([f"{months} months"] if months else []), windows.zone]
     return ", ".join([type(windows).__name__, *numbers])
 
 

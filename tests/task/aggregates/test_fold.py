@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.window.windows import GlobalWindows, TumblingWindows, WindowAssigner
+from gearpy.core.window.windows import DisjointWindows, GlobalWindows, TumblingWindows
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
@@ -33,7 +33,7 @@ def by_three(value: int) -> int:
 
 
 def a_window_fold(
-    windows: WindowAssigner,
+    windows: DisjointWindows,
     fold: Fold = COUNT,
     *,
     key: Callable[[Any], Any] | None = by_three,
@@ -68,7 +68,7 @@ STEPS = st.lists(
     st.integers(1, 4),
 )
 def test_window_results_are_those_of_a_dictionary(
-    steps: list[Any], windows: WindowAssigner, name: str, limit: int
+    steps: list[Any], windows: DisjointWindows, name: str, limit: int
 ) -> None:
     """Invariant: one result for each key and closed window; late records are counted, not folded.
 

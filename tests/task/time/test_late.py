@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.window.windows import GlobalWindows, TumblingWindows, WindowAssigner
+from gearpy.core.window.windows import DisjointWindows, GlobalWindows, TumblingWindows
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message, Promise
@@ -142,7 +142,7 @@ COUNT = Fold(kind="count", first=lambda _: 1, add=lambda total, _: total + 1)
 TEN = TumblingWindows(10)
 
 
-def windows(late: WindowLate, assigner: WindowAssigner = TEN) -> Bench:
+def windows(late: WindowLate, assigner: DisjointWindows = TEN) -> Bench:
     def stages(context: TaskContext) -> list[Stage]:
         fold = WindowFold(
             context, "count", assigner, None, COUNT, limit=4, late=late, late_tag="late@0"
@@ -174,7 +174,7 @@ def test_record_whose_window_has_closed(late: WindowLate, values: list[Any]) -> 
 
 
 @pytest.mark.parametrize("assigner", [TEN, GlobalWindows()])
-def test_record_behind_the_end_of_time_has_no_window(assigner: WindowAssigner) -> None:
+def test_record_behind_the_end_of_time_has_no_window(assigner: DisjointWindows) -> None:
     bench = windows("restamp", assigner)
     bench.send(watermark_ms=MAX_MS)
     bench.run()
