@@ -10,11 +10,19 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, inferred_schema, row_schema_of
 from gearpy.columns.workable import note_of
-from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
+from gearpy.connectors.files.column_times import (
+    TimeForm,
+    TimeUnit,
+    check_time_column,
+    column_at,
+    time_form,
+    times_of,
+)
 from gearpy.connectors.files.stamps import OrderedReader
 from gearpy.connectors.files.tables import conformed
 from gearpy.connectors.streams.generator import Pace, check_generator, share_of, takes_part
 from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
@@ -35,6 +43,7 @@ def rows(
     schema: None = None,
     time: str | None = None,
     time_unit: TimeUnit = "ms",
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
     partitions: int = 1,
 ) -> Source[T]: ...
@@ -47,6 +56,7 @@ def rows(
     schema: SchemaLike[Row] | None = None,
     time: str | None = None,
     time_unit: TimeUnit = "ms",
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
     partitions: int = 1,
 ) -> Source[Row]: ...
@@ -58,6 +68,7 @@ def rows(
     schema: object = None,
     time: str | None = None,
     time_unit: TimeUnit = "ms",
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
     partitions: int = 1,
 ) -> Source:
@@ -67,7 +78,9 @@ def rows(
         data: a `pyarrow.Table` or `RecordBatch`, or rows: dicts, dataclasses or NamedTuples.
         schema: of the rows; by default found out.
         time: column of the event time; without it rows have the time 0, the Unix epoch.
-        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        time_unit: what numbers in that column count: "s", "ms", "us" or "ns".
+        zone: name of the time zone of times that tell none, such as "Europe/Berlin"; UTC by
+            default.
         out_of_order: how far back in time a later row of the same partition may be.
         partitions: number of parts, one behind the other, that can be read in parallel.
 
@@ -106,9 +119,11 @@ def rows(
             raise ConfigError("rows: there are no rows that would tell the columns: give schema=")
         known = inferred_schema(listed) if schema is None else row_schema_of(schema)
         batch = known.table(listed)
-    times = _times("rows", batch, time, time_unit)
+    form = time_form("rows", time_unit, zone)
+    times = _times("rows", batch, time, form)
     bound_ms = duration_ms(out_of_order)
     note = note_of(data.schema) if isinstance(data, pa.RecordBatch | pa.Table) else ""
+    note = "; ".join(filter(None, [note, form.note(time, batch.schema)]))
     return TableSource(known, batch, times, parts=partitions, bound_ms=bound_ms, note=note)
 
 
@@ -118,6 +133,7 @@ def generate_tables(
     schema: SchemaLike[Row],
     time: str | None = None,
     time_unit: TimeUnit = "ms",
+    zone: ZoneName | None = None,
     rate: float | None = None,
     limit: int | None = None,
     partitions: int = 1,
@@ -133,7 +149,9 @@ def generate_tables(
             called with the number of the partition.
         schema: of the batches.
         time: column of the event time; without it rows have the time at which they were made.
-        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        time_unit: what numbers in that column count: "s", "ms", "us" or "ns".
+        zone: name of the time zone of times that tell none, such as "Europe/Berlin"; UTC by
+            default.
         rate: rows per second of all partitions together; without it as fast as they are taken.
         limit: number of rows of all partitions together.
         partitions: number of iterators that can be read in parallel.
@@ -157,14 +175,14 @@ def generate_tables(
     name = "generate_tables"
     check_generator(name, make, rate=rate, limit=limit, parts=partitions)
     known = row_schema_of(schema)
-    check_unit(name, time_unit)
+    form = time_form(name, time_unit, zone)
     if time is not None:
         check_time_column(name, time, known.arrow)
     return _MadeTables(
         make,
         known,
         time=time,
-        unit=time_unit,
+        form=form,
         rate=rate,
         limit=limit,
         parts=partitions,
@@ -264,7 +282,7 @@ class _MadeTables(Source):
         schema: RowSchema,
         *,
         time: str | None,
-        unit: TimeUnit,
+        form: TimeForm,
         rate: float | None,
         limit: int | None,
         parts: int,
@@ -277,13 +295,17 @@ class _MadeTables(Source):
         self.schema = schema
         self._arrow = schema.arrow
         self._time = time
-        self._unit: TimeUnit = unit
+        self._form = form
         self._rate = rate
         self._limit = limit
         self._parts = parts
         self._bound_ms = bound_ms
         self.is_by_arrival = time is None
         self._now_ms = now_ms
+
+    @property
+    def note(self) -> str:
+        return self._form.note(self._time, self._arrow)
 
     @property
     def description(self) -> str:
@@ -330,7 +352,7 @@ class _MadeTables(Source):
             yield conformed(batch, self._arrow)
 
     def _stamped(self, batch: pa.RecordBatch) -> Times | None:
-        return None if self._time is None else _times(_MAKE, batch, self._time, self._unit)
+        return None if self._time is None else _times(_MAKE, batch, self._time, self._form)
 
 
 class _MadeReader(OrderedReader[Any]):
@@ -405,12 +427,11 @@ class _MadeReader(OrderedReader[Any]):
         return times
 
 
-def _times(operator: str, batch: pa.RecordBatch, name: str | None, unit: TimeUnit) -> Times:
+def _times(operator: str, batch: pa.RecordBatch, name: str | None, form: TimeForm) -> Times:
     if name is None:
         return Times(pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows))
-    check_unit(operator, unit)
     check_time_column(operator, name, batch.schema)
     try:
-        return Times(times_of(batch.column(name), unit))
+        return Times(times_of(column_at(batch, name), form))
     except (ValueError, ConfigError) as error:
         raise ConfigError(f"{operator}: column {name!r}: {error}") from error

@@ -21,6 +21,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 import gearpy as gp
 from gearpy.columns.row_schema import row_schema_of
+from gearpy.connectors.files.column_times import PLAIN_TIMES
 from gearpy.connectors.files.tables import Fit
 from gearpy.connectors.kafka.reading.decoding import Reading, RecordDecoder
 from gearpy.connectors.kafka.reading.raw import Raw, _joined
@@ -518,7 +519,7 @@ def _table_reader() -> Any:
 
     def reader(data: bytes, time: str | None, on_bad: Any) -> Any:
         query = source.TableQuery(
-            table="t", by=("id",), columns=None, time=time, unit="ms", follows=False,
+            table="t", by=("id",), columns=None, time=time, form=PLAIN_TIMES, follows=False,
             interval_ms=1, bound_ms=0, on_bad=on_bad,
         )  # fmt: skip
         address: Any = None  # It does not connect.

@@ -117,7 +117,6 @@ def test_rate_and_end_of_made_tables() -> None:
         (lambda: gp.rows([]), "no rows that would tell the columns"),
         (lambda: gp.rows(BATCH, partitions=0), "partitions is 0"),
         (lambda: gp.rows(BATCH, time="when"), "there are at, value"),
-        (lambda: gp.rows(BATCH, time="value"), "double has no event times"),
         (lambda: gp.rows([{"t": None}], time="t"), "column 't'"),
         (lambda: gp.rows(BATCH, schema={"value": int}), "rows: column 'value' is double"),
         (lambda: generate_tables(5, schema={}), "generate_tables: 5 is no function"),  # type: ignore[arg-type]

@@ -1,10 +1,11 @@
 """Event times out of a column, all at once.
 
-Timestamps and dates without a zone are taken as UTC. Numbers count from 1970 in a unit; texts are
-ISO 8601, with a zone or without.
+Numbers count from 1970 in a unit; texts are ISO 8601. Timestamps, dates and texts without a zone
+are of the zone that is told, UTC by default.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -12,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from gearpy.core.base.zones import Zone, ZoneName, zone_of
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import in_microseconds
@@ -24,10 +26,83 @@ _MS_PER: Final = {"s": 1000, "ms": 1}
 _PER_MS: Final = {"us": 1000, "ns": 1_000_000}
 _MS_PER_DAY: Final = 86_400_000
 _ERRORS: Final = (pa.ArrowException, ValueError, ArithmeticError)
+#: So many changes of clocks are compared with all times of a batch.
+_SPANS_MAX: Final = 32
 _ZONE: Final = r"(?:[Zz]|[+-]\d\d:?\d\d|[+-]\d\d)$"
 
 
-def times_of(column: pa.Array, unit: TimeUnit = "ms") -> pa.Array:
+@dataclass(frozen=True, slots=True)
+class TimeForm:
+    """How event times are written: the unit of numbers, and the zone of what tells none."""
+
+    unit: TimeUnit = "ms"
+    zone: str = "UTC"
+
+    def note(self, name: str | None, schema: pa.Schema | None) -> str:
+        """Return for people which zone was taken; nothing where all times tell it themselves."""
+        if name is None:
+            return ""
+        kind = None if schema is None else type_at(schema, name)
+        is_plain = kind is not None and (
+            pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or (pa.types.is_timestamp(kind) and kind.tz is not None)
+        )
+        return "" if is_plain else f"times in {name} that tell no zone are of {self.zone}"
+
+
+PLAIN_TIMES: Final = TimeForm()
+
+
+def time_form(operator: str, unit: TimeUnit, zone: ZoneName | None) -> TimeForm:
+    """Return how event times are written.
+
+    Raises:
+        ConfigError: there is no such unit or zone.
+    """
+    if unit not in _UNITS:
+        raise ConfigError(f"{operator}: time_unit is {unit!r}, must be one of {', '.join(_UNITS)}")
+    try:
+        return TimeForm(unit, "UTC" if zone is None else zone_of(zone).name)
+    except ConfigError as error:
+        raise ConfigError(f"{operator}: {error}") from None
+
+
+def type_at(schema: pa.Schema, name: str) -> Any:
+    """Return the type of a column, or of a field in a record in it; None if it is not there."""
+    if name in schema.names:
+        return schema.field(name).type
+    first, *path = name.split(".")
+    kind = schema.field(first).type if first in schema.names else None
+    for part in path:
+        if kind is None or not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+            return None
+        kind = kind.field(part).type
+    return kind
+
+
+def column_at(batch: Any, name: str) -> Any:
+    """Return a column of a batch or table, or a field of the records in it."""
+    if name in batch.schema.names:
+        return batch.column(name)
+    first, *path = name.split(".")
+    return pc.struct_field(batch.column(first), path)
+
+
+def cell_at(row: Any, name: str) -> Any:
+    """Return a field of a row, or one of a record in it.
+
+    Raises:
+        LookupError, TypeError: it is not there.
+    """
+    if name in row or "." not in name:
+        return row[name]
+    for part in name.split("."):
+        row = row[part]
+    return row
+
+
+def times_of(column: pa.Array, form: TimeForm = PLAIN_TIMES) -> pa.Array:
     """Return milliseconds since the epoch as int64; null where there is no time.
 
     Fractions of a millisecond are cut off towards the past.
@@ -35,7 +110,7 @@ def times_of(column: pa.Array, unit: TimeUnit = "ms") -> pa.Array:
     Raises:
         ValueError: a value is no time, or too far away.
     """
-    make = _maker(column.type, unit)
+    make = _maker(column.type, form)
     if make is None:
         raise ValueError(_advice(column.type))
     try:
@@ -50,31 +125,33 @@ def times_of(column: pa.Array, unit: TimeUnit = "ms") -> pa.Array:
 
 
 def check_time_column(operator: str, name: str, schema: pa.Schema) -> None:
-    if name not in schema.names:
+    kind = type_at(schema, name)
+    if kind is None:
         raise ConfigError(
             f"{operator}: time={name!r} is no column: there are {', '.join(schema.names) or 'none'}"
         )
-    kind = schema.field(name).type
-    if _maker(kind, "ms") is None:
+    if _maker(kind, PLAIN_TIMES) is None:
         raise ConfigError(f"{operator}: time={name!r}: {_advice(kind)}")
 
 
-def check_unit(operator: str, unit: str) -> None:
-    if unit not in _UNITS:
-        raise ConfigError(f"{operator}: time_unit is {unit!r}, must be one of {', '.join(_UNITS)}")
-
-
-def _maker(kind: Any, unit: TimeUnit) -> Callable[[pa.Array], pa.Array] | None:
+def _maker(kind: Any, form: TimeForm) -> Callable[[pa.Array], pa.Array] | None:
+    zone = None if form.zone == "UTC" else zone_of(form.zone)
     if pa.types.is_timestamp(kind):
-        return partial(_whole, unit=kind.unit)
+        whole = partial(_whole, unit=kind.unit)
+        return whole if kind.tz is not None else lambda column: _in_utc(whole(column), zone)
     if pa.types.is_integer(kind):
-        return partial(_whole, unit=unit)
+        return partial(_whole, unit=form.unit)
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return partial(_of_fractions, unit=form.unit)
     if pa.types.is_date(kind):
-        return lambda column: pc.multiply_checked(
-            column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), _MS_PER_DAY
+        return lambda column: _in_utc(
+            pc.multiply_checked(
+                column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), _MS_PER_DAY
+            ),
+            zone,
         )
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return lambda column: _whole(times_of_texts(column), "us")
+        return lambda column: _of_texts(column, zone)
     if pa.types.is_null(kind):
         return lambda column: column.cast(pa.int64())
     return None
@@ -82,7 +159,7 @@ def _maker(kind: Any, unit: TimeUnit) -> Callable[[pa.Array], pa.Array] | None:
 
 def _advice(kind: Any) -> str:
     return (
-        f"{kind} has no event times: they are timestamps, dates, whole numbers with time_unit=, or "
+        f"{kind} has no event times: they are timestamps, dates, numbers with time_unit=, or "
         "ISO 8601 texts; or give a function of the row"
     )
 
@@ -99,18 +176,51 @@ def _whole(column: pa.Array, unit: str) -> pa.Array:
     return pc.subtract(quotient, is_above.cast(pa.int64()))
 
 
+def _of_fractions(column: pa.Array, unit: str) -> pa.Array:
+    counts = pc.multiply(column.cast(pa.float64()), _MS_PER.get(unit) or 1 / _PER_MS[unit])
+    # A double has no more digits of a ms today; what is cut off must not be its last one.
+    return pc.floor(pc.round(counts, 2)).cast(pa.int64())
+
+
+def _of_texts(column: pa.Array, zone: Zone | None) -> pa.Array:
+    times = _whole(times_of_texts(column), "us")
+    if zone is None:
+        return times
+    return pc.if_else(_tell_zone(pc.utf8_trim_whitespace(column)), times, _in_utc(times, zone))
+
+
+def _in_utc(local: pa.Array, zone: Zone | None) -> pa.Array:
+    """Return the times that clocks of a zone show; see `Zone.time_ms`."""
+    ends = pc.min_max(local).as_py()
+    if zone is None or ends["min"] is None:
+        return local
+    spans = zone.spans_between(ends["min"], ends["max"])
+    if len(spans) > _SPANS_MAX:
+        times = [None if each is None else zone.time_ms(each) for each in local.to_pylist()]
+        return pa.array(times, pa.int64())
+    offsets = pa.scalar(spans[0][1], pa.int64())
+    for since_ms, offset in spans[1:]:
+        is_since = pc.greater_equal(local, since_ms)
+        offsets = pc.if_else(is_since, pa.scalar(offset, pa.int64()), offsets)
+    return pc.subtract_checked(local, offsets)
+
+
 def times_of_texts(column: pa.Array) -> pa.Array:
     """Return texts as times in UTC, those without a zone, too."""
     texts = pc.utf8_trim_whitespace(column)
-    has_zone = pc.match_substring_regex(texts, _ZONE)
-    # A date alone ends like a zone: 2026-03-01.
-    has_zone = pc.and_(has_zone, pc.greater(pc.utf8_length(texts), 10))
+    has_zone = _tell_zone(texts)
     if pc.all(has_zone).as_py():
         return moments_of(texts, "UTC")
     naive = pc.if_else(has_zone, pa.scalar(None, texts.type), texts)
     zoned = pc.if_else(has_zone, texts, pa.scalar(None, texts.type))
     in_utc = moments_of(naive, None).cast(pa.timestamp("us", "UTC"))
     return pc.coalesce(in_utc, moments_of(zoned, "UTC"))
+
+
+def _tell_zone(texts: pa.Array) -> pa.Array:
+    # A date alone ends like a zone: 2026-03-01.
+    has_end = pc.match_substring_regex(texts, _ZONE)
+    return pc.and_(has_end, pc.greater(pc.utf8_length(texts), 10))
 
 
 def moments_of(texts: pa.Array, zone: str | None) -> pa.Array:

@@ -14,6 +14,7 @@ from gearpy.connectors.files.tables import FileFormat, OnBad
 from gearpy.connectors.locations import StoreOptions
 from gearpy.connectors.shared_options import check_options, takes
 from gearpy.core.base.times import Duration, EventTime
+from gearpy.core.base.zones import ZoneName
 from gearpy.messages.type_variables import Row
 from gearpy.task.api.interfaces import Source
 
@@ -26,8 +27,11 @@ class FileOptions(TypedDict, total=False):
 
     Attributes:
         columns: names of those to read, where no class as schema says them; all by default.
-        time: column of the event time, or a function of the row as a dict.
-        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        time: column of the event time, such as "at", or "meta.ts" where it is in a record; or a
+            function of the row as a dict.
+        time_unit: what numbers in that column count: "s", "ms", "us" or "ns".
+        zone: name of the time zone of times that tell none, such as "Europe/Berlin"; UTC by
+            default.
         out_of_order: how far back in time a later row of the same partition may be.
         on_bad: what becomes of a row that does not fit, and of a file that is none: "fail" ends
             the application and names file and row; "skip" leaves it out, logs and counts it;
@@ -43,6 +47,7 @@ class FileOptions(TypedDict, total=False):
     columns: Sequence[str] | None
     time: Time | None
     time_unit: TimeUnit
+    zone: ZoneName | None
     out_of_order: Duration
     on_bad: OnBad
     partitions: int | None
@@ -199,9 +204,9 @@ def parquet(
     many share the files, by a hash of their names, and each reads its files one after the other, by
     name; ask for it where there are more files than can be open at once.
 
-    Event times are those of a column: timestamps and dates, without a zone in UTC; whole numbers in
-    ``time_unit``; ISO 8601 texts. Without ``time`` a row has the time at which its file was
-    changed.
+    Event times are those of a column: timestamps, dates and ISO 8601 texts, in UTC or ``zone``
+    where they tell none; numbers in ``time_unit``. Without ``time`` a row has the time at which its
+    file was changed.
 
     Columns are those of the schema, or of all files, up to 64 of them, by name. What a file lacks
     is null if that is allowed, and other types are converted if every value fits. What else is in

@@ -12,7 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.columns.workable import note_of
-from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
+from gearpy.connectors.files.column_times import TimeForm, TimeUnit, check_time_column, time_form
 from gearpy.connectors.files.found.sampling import FoundColumns, columns_of_files
 from gearpy.connectors.files.queue import FileQueue, part_of
 from gearpy.connectors.files.stamps import OrderedReader
@@ -37,6 +37,7 @@ from gearpy.connectors.locations import (
     is_touched,
 )
 from gearpy.core.base.times import Duration, EventTime, duration_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import MIN_MS
@@ -59,6 +60,7 @@ class ReadOptions:
     columns: Sequence[str] | None = None
     time: str | Callable[[Any], EventTime] | None = None
     time_unit: TimeUnit = "ms"
+    zone: ZoneName | None = None
     out_of_order: Duration = "0s"
     on_bad: OnBad = "fail"
     partitions: int | None = None
@@ -116,9 +118,11 @@ class RowFiles(Source):
 
     @property
     def note(self) -> str:
+        read, time = None, self._options.time
         if not self._options.rows:
-            self._both_schemas()
-        return "; ".join(filter(None, [self._form.note, self._note]))
+            _, read = self._both_schemas()
+        times = self._time_form.note(time if isinstance(time, str) else None, read)
+        return "; ".join(filter(None, [self._form.note, self._note, times]))
 
     def renewed(self) -> "RowFiles":
         other = copy(self)
@@ -192,7 +196,7 @@ class RowFiles(Source):
     def _fit(self) -> Fit:
         options = self._options
         if options.rows:
-            return Fit(None, options.columns, options.time, options.time_unit)
+            return Fit(None, options.columns, options.time, self._time_form)
         given, read = self._both_schemas()
         names = None if given.arrow.names == read.names else given.arrow.names
         is_found = options.schema is None
@@ -201,12 +205,16 @@ class RowFiles(Source):
             read,
             names,
             options.time,
-            options.time_unit,
+            self._time_form,
             is_found=is_found,
             is_whole=is_found and options.columns is None,
             is_sure=is_sure,
             empty=frozenset() if is_sure else self._columns.empty,
         )
+
+    @property
+    def _time_form(self) -> TimeForm:
+        return time_form(self._form.name, self._options.time_unit, self._options.zone)
 
     def _both_schemas(self) -> tuple[RowSchema, pa.Schema]:
         if self._schemas is None:
@@ -243,8 +251,11 @@ class RowFiles(Source):
         given = RowSchema(pa.schema(fields))
         if callable(options.time):  # It may look at any column.
             return given, whole.arrow
-        if options.time is not None and options.time not in options.columns:
-            fields.append(whole.arrow.field(options.time))
+        if options.time is not None:
+            has_column = options.time in whole.arrow.names
+            column = options.time if has_column else options.time.partition(".")[0]
+            if column not in options.columns:
+                fields.append(whole.arrow.field(column))
         return given, pa.schema(fields)
 
 
@@ -428,7 +439,7 @@ def _field(operator: str, schema: pa.Schema, name: str) -> pa.Field:
 
 
 def _checked(operator: str, options: ReadOptions) -> ReadOptions:
-    check_unit(operator, options.time_unit)
+    time_form(operator, options.time_unit, options.zone)
     options = replace(options, on_bad=known_on_bad(operator, options.on_bad))
     mistakes = []
     if options.rows and options.schema is not None:

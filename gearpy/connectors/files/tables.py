@@ -13,9 +13,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.columns.texts import shortened
 from gearpy.columns.widening import wider_schema
 from gearpy.columns.workable import workable_column, workable_type
-from gearpy.connectors.files.column_times import TimeUnit, times_of
+from gearpy.connectors.files.column_times import PLAIN_TIMES, TimeForm, cell_at, column_at, times_of
 from gearpy.connectors.locations import FoundFile
 from gearpy.core.base.times import EventTime, event_time_ms
+from gearpy.core.base.zones import zone_of
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.table import rows_of
 from gearpy.task.api.sides import BadRecord
@@ -129,7 +130,7 @@ class Fit:
     schema: pa.Schema | None
     columns: Sequence[str] | None
     time: str | Callable[[Any], EventTime] | None
-    unit: TimeUnit = "ms"
+    form: TimeForm = PLAIN_TIMES
     _: KW_ONLY
     is_found: bool = False
     is_whole: bool = False
@@ -156,14 +157,15 @@ class Fit:
             return None
         if callable(self.time):
             rows = values if self.schema is None else rows_of(values)
+            zone = None if self.form.zone == "UTC" else zone_of(self.form.zone)
             try:
-                return pa.array([event_time_ms(self.time(row)) for row in rows], pa.int64())
+                return pa.array([event_time_ms(self.time(row), zone) for row in rows], pa.int64())
             except Exception as error:
                 kind = type(error).__name__
                 raise ValueError(f"the time function raised {kind}: {error}") from error
         if self.schema is None:
             try:
-                cells = [row[self.time] for row in values]
+                cells = [cell_at(row, self.time) for row in values]
             except (LookupError, TypeError) as error:
                 raise ValueError(f"there is no {self.time!r}, which has the event time") from error
             try:
@@ -171,11 +173,11 @@ class Fit:
             except ARROW_ERRORS as error:
                 raise ValueError(f"column {self.time!r} is no event time: {error}") from error
         else:
-            column = values.column(self.time)
+            column = column_at(values, self.time)
         if column.null_count:
             raise ValueError(f"column {self.time!r} has no event time")
         try:
-            return times_of(column, self.unit)
+            return times_of(column, self.form)
         except ARROW_ERRORS as error:
             raise ValueError(f"column {self.time!r}: {error}") from error
 

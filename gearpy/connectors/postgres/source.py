@@ -15,7 +15,13 @@ import pyarrow.csv as arrow_csv  # type: ignore[import-untyped]
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema
-from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
+from gearpy.connectors.files.column_times import (
+    TimeForm,
+    TimeUnit,
+    check_time_column,
+    time_form,
+    times_of,
+)
 from gearpy.connectors.files.dialects.dialect import Dialect
 from gearpy.connectors.files.stamps import OrderedReader
 from gearpy.connectors.files.tables import (
@@ -29,6 +35,7 @@ from gearpy.connectors.files.tables import (
 from gearpy.connectors.postgres.columns import PostgresColumn, columns_of
 from gearpy.connectors.postgres.connection import PostgresAddress
 from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
@@ -67,6 +74,7 @@ def postgres(
     split: tuple[int, int] | None = None,
     time: str | None = None,
     time_unit: TimeUnit = "ms",
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
     on_bad: OnBad = "fail",
 ) -> Source[dict[str, Any]]:
@@ -94,7 +102,9 @@ def postgres(
             all that is less, the last all that is more.
         time: column of the event time; without it rows have the time at which they were read, or,
             without ``follow``, the time 0.
-        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        time_unit: what numbers in that column count: "s", "ms", "us" or "ns".
+        zone: name of the time zone of times that tell none, such as "Europe/Berlin"; UTC by
+            default.
         out_of_order: how far back in time a later row may be.
         on_bad: what becomes of a row with a value that no column here can hold, such as a numeric
             that is NaN, an endless date or one before Christ, or without an event time: "fail"
@@ -111,7 +121,7 @@ def postgres(
     """
     operator = f"postgres({table})"
     order = (by,) if isinstance(by, str) else tuple(by)
-    check_unit(operator, time_unit)
+    times = time_form(operator, time_unit, zone)
     on_bad = known_on_bad(operator, on_bad)
     if not order:
         raise ConfigError(f"{operator}: by= names no column: give the primary key")
@@ -125,7 +135,7 @@ def postgres(
         by=order,
         columns=None if columns is None else tuple(columns),
         time=time,
-        unit=time_unit,
+        form=times,
         follows=follow,
         interval_ms=duration_ms(interval),
         bound_ms=duration_ms(out_of_order),
@@ -146,7 +156,7 @@ class TableQuery:
     by: tuple[str, ...]
     columns: tuple[str, ...] | None
     time: str | None
-    unit: TimeUnit
+    form: TimeForm
     follows: bool
     interval_ms: int
     bound_ms: int
@@ -191,6 +201,10 @@ class PostgresSource(Source[dict[str, Any]]):
     @property
     def description(self) -> str:
         return f"postgres({self._query.table})"
+
+    @property
+    def note(self) -> str:
+        return self._query.form.note(self._query.time, self.schema.arrow)
 
     @cached_property
     def _columns(self) -> list[PostgresColumn]:
@@ -291,7 +305,7 @@ class PostgresReader(OrderedReader[dict[str, Any]]):
                 self._order.on_records([now_ms if self._query.follows else 0])
                 times = Times.of([self.watermark_ms] * rows.num_rows)
             else:
-                times = Times(times_of(rows.column(self._query.time), self._query.unit))
+                times = Times(times_of(rows.column(self._query.time), self._query.form))
                 self._order.on_records([times.bounds()[1]])
             batch = Batch(Table(rows), times)
         self._count += taken

@@ -11,7 +11,13 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
-from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
+from gearpy.connectors.files.column_times import (
+    TimeForm,
+    TimeUnit,
+    check_time_column,
+    time_form,
+    times_of,
+)
 from gearpy.core.base.stable_hash import stable_hash
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.handover.lanes import LanePlace, Lanes
@@ -98,7 +104,7 @@ def window_log(
     """
     if partitions < 1:
         raise ConfigError(f"{_NAME}: partitions is {partitions}, must be 1 or more")
-    check_unit(_NAME, time_unit)
+    time_form(_NAME, time_unit, None)
     return WindowLogSource(
         WindowLog(path, storage_options=storage_options),
         time=time,
@@ -214,7 +220,7 @@ class LogTimes:
     def of(self, table: pa.Table, *, floor_ms: int) -> pa.Array:
         """Return a time for each row; of one without that of the batch before."""
         try:
-            times = times_of(table.column(self._column).combine_chunks(), self._unit)
+            times = times_of(table.column(self._column).combine_chunks(), TimeForm(self._unit))
         except ValueError as error:
             raise ConfigError(f"{_NAME}: column {self._column!r}: {error}") from error
         if self._earlier_ms:

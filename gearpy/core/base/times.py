@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any, Final, SupportsIndex, TypeAlias
 
+from gearpy.core.base.zones import Zone
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 
@@ -69,8 +70,12 @@ def duration_ms(value: Duration) -> int:
     return int(exact)
 
 
-def event_time_ms(value: EventTime) -> int:
+def event_time_ms(value: EventTime, zone: Zone | None = None) -> int:
     """Return an event time in milliseconds since the epoch.
+
+    Args:
+        value: whole milliseconds, or a datetime.
+        zone: of a datetime that knows none.
 
     Raises:
         ConfigError: it is a datetime without a time zone, no time at all, or outside of int64.
@@ -81,10 +86,12 @@ def event_time_ms(value: EventTime) -> int:
     """
     given: Any = value
     if isinstance(given, datetime):
+        if given.utcoffset() is None and zone is not None:
+            return zone.time_ms((given.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND)
         if given.utcoffset() is None:
             raise ConfigError(
                 f"event time {value!r} has no time zone: "
-                "say which, for example time.replace(tzinfo=datetime.UTC)"
+                "say which, for example time.replace(tzinfo=datetime.UTC), or zone= of the source"
             )
         time_ms = (given - _EPOCH) // _MILLISECOND
     elif isinstance(given, SupportsIndex) and not isinstance(given, bool):

@@ -109,6 +109,12 @@ class Zone:
         _, offsets, _, folds = self.changes(local_ms - DAY_MS, local_ms + DAY_MS)
         return local_ms - offsets[bisect_right(folds, local_ms) - 1]
 
+    def spans_between(self, first_ms: int, last_ms: int) -> list[tuple[int, int]]:
+        """Return the local times from which on an offset is taken, and it; the first one holds."""
+        _, offsets, _, folds = self.changes(first_ms - DAY_MS, last_ms + DAY_MS)
+        first, end = bisect_right(folds, first_ms) - 1, bisect_right(folds, last_ms)
+        return list(zip(folds[first:end], offsets[first:end], strict=True))
+
     def text(self, time_ms: int) -> str:
         """Return a time as clocks show it, in ISO form with the offset from UTC."""
         try:

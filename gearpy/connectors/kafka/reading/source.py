@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
-from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
+from gearpy.connectors.files.column_times import TimeUnit, check_time_column, time_form
 from gearpy.connectors.files.found.json_types import check_json
 from gearpy.connectors.files.tables import Fit, OnBad, known_on_bad
 from gearpy.connectors.kafka.cluster import KafkaCluster, cluster_of
@@ -23,6 +23,7 @@ from gearpy.connectors.kafka.reading.discovery import (
 from gearpy.connectors.kafka.reading.positions import OutOfRange, Start, Until, bounds_of, topics_of
 from gearpy.connectors.kafka.values import FormName, ValueForm, form_of
 from gearpy.core.base.times import Duration, EventTime, duration_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.distribution import require
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import Row
@@ -38,6 +39,7 @@ class _KafkaOptions(TypedDict, total=False):
     records: bool
     time: str | Callable[[Any], EventTime] | None
     time_unit: TimeUnit
+    zone: ZoneName | None
     out_of_order: Duration
     start: Start
     until: Until | None
@@ -73,6 +75,7 @@ def kafka(
     schema: object = None,
     time: str | Callable[[Any], EventTime] | None = None,
     time_unit: TimeUnit = "ms",
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
     start: Start = "earliest",
     until: Until | None = None,
@@ -100,9 +103,12 @@ def kafka(
         schema: give tables with these columns: a `pyarrow.Schema`, a dataclass, NamedTuple or
             TypedDict class, or a dict of names and types. The values must be objects: JSON is the
             fastest.
-        time: field of the value with the event time, or a function of the value. By default it is
-            the time that Kafka has of the record.
-        time_unit: what whole numbers in that field count: "s", "ms", "us" or "ns".
+        time: field of the value with the event time, such as "at", or "meta.ts" where it is in a
+            record; or a function of the value. By default it is the time that Kafka has of the
+            record.
+        time_unit: what numbers in that field count: "s", "ms", "us" or "ns".
+        zone: name of the time zone of times that tell none, such as "Europe/Berlin"; UTC by
+            default.
         out_of_order: how far back in time a later record of the same partition may be.
         start: where the first run begins: "earliest", "latest", "committed" by the group; a time,
             from which on records are read, by event time; or offsets such as ``{"orders/0": 15}``.
@@ -132,7 +138,7 @@ def kafka(
     require(operator, "confluent_kafka")
     read = topics_of(operator, topics, pattern)
     on_bad = known_on_bad(operator, on_bad)
-    check_unit(operator, time_unit)
+    times = time_form(operator, time_unit, zone)
     bounds = bounds_of(operator, start, until, out_of_range, group)
     columns = None if schema is None else row_schema_of(schema)
     form = form_of(operator, "value", value)
@@ -142,7 +148,7 @@ def kafka(
         form=form,
         key_form=form_of(operator, "key", key),
         schema=columns,
-        fit=Fit(None if columns is None else columns.arrow, None, time, time_unit),
+        fit=Fit(None if columns is None else columns.arrow, None, time, times),
         has_time=time is not None,
         records=records,
         on_bad=on_bad,
@@ -203,6 +209,11 @@ class KafkaSource(Source[Any]):
     @property
     def description(self) -> str:
         return self._reading.operator
+
+    @property
+    def note(self) -> str:
+        fit = self._reading.records.fit
+        return fit.form.note(fit.time if isinstance(fit.time, str) else None, fit.schema)
 
     @property
     def schema(self) -> RowSchema | None:
