@@ -228,7 +228,7 @@ def table_of(asked: Mapping[str, Mapping[str, Asked]], systems: Sequence[str]) -
         answers = {system: each.answer for system, each in row.items() if each.answer}
         usual = Counter(answers.values()).most_common(1)
         others = [system for system, answer in answers.items() if answer != usual[0][0]]
-        cells += [", ".join(("not", *others)) if others else "yes" if answers else ""]
+        cells += [f"not {', '.join(others)}" if others else "yes" if answers else ""]
         yield f"| {query} | " + " | ".join((*cells, REMARKS.get(query, ""))) + " |"
     for (own, peer), each in ratios.items():
         if each:
