@@ -140,7 +140,7 @@ class Asked:
     problem: str = ""
 
     def prepare(self, seconds: float) -> None:
-        """Check the answer, and find out how many events take so many seconds."""
+        """Check the answer, find out how many events take so many seconds, and measure them."""
         in_flink = self.system in {"flink", "mini"}
         if self.query not in {"words", "windows"}:
             said = self._ask(_CHECKED, "check")
@@ -153,6 +153,7 @@ class Asked:
         while long := self._ask(self.events):
             took_s = max(long["cpu"] - short["cpu"], seconds / 10)
             if took_s > seconds / 2 or self.events == most:
+                self.long_s, self.short_s = [long["cpu"]], [short["cpu"]]
                 break
             wanted = int(self.events * seconds / took_s)
             self.events = min(wanted // _GROUP * _GROUP, most)
@@ -179,65 +180,72 @@ class Asked:
 def ask_all(
     systems: Sequence[str], queries: Sequence[str], *, turns: int, seconds: float
 ) -> Iterator[str]:
-    """Ask each query of each system, in turns; yield lines of a table for people.
+    """Ask each query of each system, in turns; yield lines of a table of Markdown.
 
     Args:
         systems: some of "rows", "columns", "loop", "flink", "mini" and "bytewax".
         seconds: of CPU that a long run of gearpy takes, about.
     """
-    asked: dict[str, dict[str, Asked]] = {query: {} for query in queries}
+    own = [system for system in ("rows", "columns") if system in systems]
+    pairs = [(one, peer) for one in own for peer in systems if peer not in {"rows", "columns"}]
+    titles = [*systems, *(f"{one} ÷ {peer}" for one, peer in pairs), "equal", "remark"]
+    yield "| query | " + " | ".join(titles) + " |"
+    yield "|---" * (len(titles) + 1) + "|"
+    rows: list[Mapping[str, Asked]] = []
     with ExitStack() as stack:
         processes = {
             name: AskedProcess(name, stack)
             for name in dict.fromkeys("flink" if each == "mini" else each for each in systems)
         }
         for query in queries:
-            for system in systems:
-                if system != "mini" or query in _MINI:
-                    process = processes["flink" if system == "mini" else system]
-                    each = Asked(process=process, system=system, query=query)
-                    each.prepare(seconds)
-                    sys.stderr.write(f"{query} {system}: {each.events:,} events {each.problem}\n")
-                    asked[query][system] = each
-        for turn in range(turns):
-            for row in asked.values():
+            row = {
+                name: Asked(
+                    process=processes["flink" if name == "mini" else name], system=name, query=query
+                )
+                for name in systems
+                if name != "mini" or query in _MINI
+            }
+            for each in row.values():
+                each.prepare(seconds)
+            for turn in range(1, turns):
                 for each in sorted(row.values(), key=lambda one: one.system, reverse=turn % 2 == 1):
                     each.measure()
-            if turn + 1 < turns:
-                so_far = "\n".join(table_of(asked, systems))
-                sys.stderr.write(f"turn {turn + 1} of {turns} is over\n{so_far}\n")
-    yield from table_of(asked, systems)
-
-
-def table_of(asked: Mapping[str, Mapping[str, Asked]], systems: Sequence[str]) -> Iterator[str]:
-    """Yield rates, their ratios and geometric means as a table of Markdown."""
-    peers = [(own, peer) for own in ("rows", "columns") for peer in systems if own in systems]
-    pairs = [pair for pair in peers if pair[1] not in {"rows", "columns"}]
-    titles = [*systems, *(f"{own} ÷ {peer}" for own, peer in pairs), "equal", "remark"]
-    yield "| query | " + " | ".join(titles) + " |"
-    yield "|---" * (len(titles) + 1) + "|"
-    ratios: dict[tuple[str, str], list[float]] = {pair: [] for pair in pairs}
-    for query, row in asked.items():
-        best = {system: max(each.rates(), default=0.0) for system, each in row.items()}
-        cells = [_rate_text(row.get(system)) for system in systems]
-        for own, peer in pairs:
-            has_both = best.get(own) and best.get(peer)
-            if has_both:
-                ratios[own, peer].append(best[own] / best[peer])
-            cells.append(f"{best[own] / best[peer]:.2g}" if has_both else "")
-        answers = {system: each.answer for system, each in row.items() if each.answer}
-        usual = Counter(answers.values()).most_common(1)
-        others = [system for system, answer in answers.items() if answer != usual[0][0]]
-        cells += [f"not {', '.join(others)}" if others else "yes" if answers else ""]
-        yield f"| {query} | " + " | ".join((*cells, REMARKS.get(query, ""))) + " |"
-    for (own, peer), each in ratios.items():
-        if each:
-            mean = math.exp(sum(map(math.log, each)) / len(each))
-            least = f"least {min(each):.2g}, {len(each)} queries"
-            yield f"{own} ÷ {peer}: geometric mean {mean:.2f}, {least}"
-    for one in chain.from_iterable(row.values() for row in asked.values()):
+            rows.append(row)
+            yield row_text(row, systems, pairs)
+    yield from means_of(rows, pairs)
+    for one in chain.from_iterable(row.values() for row in rows):
         if one.problem:
             yield f"{one.query} {one.system}: {one.problem}"
+
+
+def row_text(
+    row: Mapping[str, Asked], systems: Sequence[str], pairs: Sequence[tuple[str, str]]
+) -> str:
+    """Return rates of a query, their ratios, and whose answer is another one."""
+    cells = [_rate_text(row.get(system)) for system in systems]
+    cells += [f"{ratio:.2g}" if (ratio := _ratio(row, pair)) else "" for pair in pairs]
+    answers = {system: each.answer for system, each in row.items() if each.answer}
+    usual = Counter(answers.values()).most_common(1)
+    others = [system for system, answer in answers.items() if answer != usual[0][0]]
+    cells.append(f"not {', '.join(others)}" if others else "yes" if answers else "")
+    query = next(iter(row.values())).query
+    return f"| {query} | " + " | ".join((*cells, REMARKS.get(query, ""))) + " |"
+
+
+def means_of(
+    rows: Sequence[Mapping[str, Asked]], pairs: Sequence[tuple[str, str]]
+) -> Iterator[str]:
+    for pair in pairs:
+        if ratios := [ratio for row in rows if (ratio := _ratio(row, pair))]:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            least = f"least {min(ratios):.2g}, {len(ratios)} queries"
+            yield f"{' ÷ '.join(pair)}: geometric mean {mean:.2f}, {least}"
+
+
+def _ratio(row: Mapping[str, Asked], pair: tuple[str, str]) -> float:
+    """Return the ratio of the best rates; 0 if one was not measured."""
+    own, peer = (max(row[each].rates(), default=0.0) if each in row else 0.0 for each in pair)
+    return own / peer if peer else 0.0
 
 
 def _rate_text(asked: Asked | None) -> str:
