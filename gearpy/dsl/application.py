@@ -114,6 +114,7 @@ class StreamApp:
         late: SourceLate = "keep",
         idle_after: Duration | None = None,
         when_idle: WhenIdle = "hold",
+        max_ahead: Duration | None = None,
     ) -> Stream[T]:
         """Return the stream of a source's records.
 
@@ -133,6 +134,9 @@ class StreamApp:
                 silent input. This is for event times of now: results then depend on when records
                 arrive, a replay may find other records late, and older records than that are late
                 when they come.
+            max_ahead: a record whose event time is further ahead of the clock on the wall does not
+                move event time, so that one of the year 9999 does not make all others late. It is
+                left out, or with ``late="side"`` put into `Stream.late`, and counted as ahead.
 
         Raises:
             ConfigError: ``source`` is none, or ``late``, ``idle_after`` or ``when_idle`` is not
@@ -158,6 +162,7 @@ class StreamApp:
             late=late,
             idle_after_ms=duration_of("read: idle_after", idle_after),
             when_idle=when_idle,
+            max_ahead_ms=duration_of("read: max_ahead", max_ahead),
         )
         return self._program.add(step)
 

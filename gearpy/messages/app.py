@@ -230,6 +230,7 @@ class TaskClock(Struct, frozen=True, kw_only=True):
     late_records: int = 0
     skipped_records: int = 0
     quarantined_records: int = 0
+    ahead_records: int = 0
     done: int = 0
     total: int = 0
     newest_ms: int = MIN_MS

@@ -57,8 +57,8 @@ class TaskLoad(Struct, frozen=True, kw_only=True):
     ``queue_records`` came in and wait, ``pending_records`` were sent and are not acknowledged.
     ``bytes_in`` and ``bytes_out`` are as flow control counts them. ``processing`` has seconds per
     record, ``latency`` seconds from the sources to this task. ``restored`` is what its counts were
-    when this start of it began, which has gone on from an epoch: records in and out, late, skipped
-    and quarantined ones; None where that is not known.
+    when this start of it began, which has gone on from an epoch: records in and out, late, skipped,
+    quarantined ones and those ahead; None where that is not known.
     """
 
     task_id: TaskId
@@ -88,6 +88,7 @@ class TaskSample(TaskLoad, frozen=True, kw_only=True):
     late: int = 0
     skipped: int = 0
     quarantined: int = 0
+    ahead: int = 0
     watermark_ms: int | None = None
     clock_ms: int | None = None
     done: int = 0

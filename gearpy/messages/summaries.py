@@ -51,6 +51,7 @@ class ApplicationProgress(Served, frozen=True, kw_only=True):
     late_records: int = 0
     skipped_records: int = 0
     quarantined_records: int = 0
+    ahead_records: int = 0
     restarts: int = 0  # The master adds those under app masters before this one.
     epoch: int = 0  # Newest epoch that a restart would go back to; 0: none yet.
     watermark_ms: int | None = None
@@ -84,7 +85,11 @@ class ApplicationSummary(Served, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         done = self.progress
         why = "" if self.cause is None else f": {self.cause.cause}"
-        losses = {"skipped": done.skipped_records, "quarantined": done.quarantined_records}
+        losses = {
+            "ahead": done.ahead_records,
+            "skipped": done.skipped_records,
+            "quarantined": done.quarantined_records,
+        }
         less = "".join(f", {count:,} {what}" for what, count in losses.items() if count)
         return (
             f"<{self.name!r} {'drained' if done.drained else self.status}: {done.records_in:,} "

@@ -62,7 +62,7 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 #: message without fields here is new itself. To a process of the version before, new fields are
 #: not told, and what it says means their defaults; a new message it refuses by its name.
 ADDED: Final[dict[str, tuple[str, ...]]] = {
-    "ApplicationProgress": ("last_failure",),
+    "ApplicationProgress": ("ahead_records", "last_failure"),
     "EpochList": ("next_to_end",),
     "EpochStored": ("storing_ms",),
     "EpochUnstored": ("damaged",),
@@ -79,7 +79,8 @@ ADDED: Final[dict[str, tuple[str, ...]]] = {
     "RestartApplication": ("checkpoint_folder",),
     "SnapshotsDamaged": ("is_away",),
     "SourceProbe": (),
-    "TaskClock": ("untried", "written_records"),
+    "TaskSample": ("ahead",),
+    "TaskClock": ("ahead_records", "untried", "written_records"),
     "UpdateApplication": ("key",),
     "UpdatePlanned": ("at_event_ms",),
     "WithdrawRequests": (),

@@ -72,6 +72,12 @@ TASK_METRICS: Final[Mapping[MetricInfo, Callable[[TaskSample], float | Histogram
         "Records that were put aside since user code raised on them.",
     ): lambda task: _since_start(task, 4, task.quarantined),
     _of_tasks(
+        "gearpy_ahead_records_total",
+        "counter",
+        "records",
+        "Records that were left out since they were further ahead of the clock than max_ahead.",
+    ): lambda task: _since_start(task, 5, task.ahead),
+    _of_tasks(
         "gearpy_bytes_in_total",
         "counter",
         "bytes",
@@ -285,7 +291,7 @@ def _since_start(task: TaskSample, place: int, count: int) -> float | None:
     """
     if task.restored is None:
         return None
-    return count - (task.restored[place] if task.restored else 0)
+    return count - (task.restored[place] if len(task.restored) > place else 0)
 
 
 def _seconds(time_ms: int | None) -> float | None:

@@ -52,6 +52,7 @@ def sample_of(
         late=clock.late_records,
         skipped=clock.skipped_records,
         quarantined=clock.quarantined_records,
+        ahead=clock.ahead_records,
         watermark_ms=known_ms(clock.watermark_ms),
         clock_ms=known_ms(clock.clock_ms),
         done=clock.done,

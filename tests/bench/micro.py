@@ -135,6 +135,10 @@ CASES: Final[dict[str, tuple[_Steps, int]]] = {
     "map to a record": (lambda s: s.map(lambda t: Trade(t.key, 1, t.at)), 500_000),
     "filter": (lambda s: s.filter(lambda t: t.price > 0), 1_000_000),
     "tumbling count": (lambda s: s.key_by("key").window(_TEN_S).count(), 500_000),
+    "tumbling count, in a zone": (
+        lambda s: s.key_by("key").window(gp.tumbling("10s", zone="Europe/Berlin")).count(),
+        500_000,
+    ),
     "tumbling aggregate of 4": (
         lambda s: s.key_by("key").window(_TEN_S).aggregate(**_of_four()),
         300_000,

@@ -48,6 +48,7 @@ PROGRESS: Final = {
     "late_records": int,
     "skipped_records": int,
     "quarantined_records": int,
+    "ahead_records": int,
     "restarts": int,
     "epoch": int,
     "watermark_ms": int,

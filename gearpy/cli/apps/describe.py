@@ -148,6 +148,7 @@ def _head(summary: ApplicationSummary, now_ms: int, *, of_actors: bool) -> Itera
     else:
         counts = {
             "late": progress.late_records,
+            "ahead": progress.ahead_records,
             "skipped": progress.skipped_records,
             "quarantined": progress.quarantined_records,
         }

@@ -142,6 +142,10 @@ def facts(progress: ApplicationProgress, rate: float) -> list[str]:
 
 
 def left_out(progress: ApplicationProgress) -> list[str]:
-    """Return the counts of skipped and of quarantined records, without zeros."""
-    counts = {"skipped": progress.skipped_records, "quarantined": progress.quarantined_records}
+    """Return the counts of records that were left out, by the reason, without zeros."""
+    counts = {
+        "ahead": progress.ahead_records,
+        "skipped": progress.skipped_records,
+        "quarantined": progress.quarantined_records,
+    }
     return [f"{text.count(count)} {what}" for what, count in counts.items() if count]

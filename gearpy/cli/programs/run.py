@@ -147,6 +147,10 @@ _OF_PROCESSES: Final = (
     "executor.python-options and executor.environment are for the processes of a cluster; this one "
     "has begun: give both to Python or the shell"
 )
+_AHEAD_HINT: Final = (
+    "records ahead of the clock by more than max_ahead= were left out: see them with "
+    'read(..., late="side")'
+)
 _LATE_HINT: Final = (
     "late records were dropped unless the program says otherwise: see them with "
     'read(..., late="side") or window(..., late="side"), take them with a larger out_of_order='
@@ -193,3 +197,5 @@ def _print_summary(summary: ApplicationSummary | None, *, as_json: bool, quiet: 
         print(text.printable(summary_line(summary, wall_ms())), file=sys.stderr)
         if summary.progress.late_records:
             print(_LATE_HINT, file=sys.stderr)
+        if summary.progress.ahead_records:
+            print(_AHEAD_HINT, file=sys.stderr)

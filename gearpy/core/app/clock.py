@@ -313,6 +313,7 @@ def progress_of(
         late_records=sum(report.late_records for report in reports.values()),
         skipped_records=sum(report.skipped_records for report in reports.values()),
         quarantined_records=sum(report.quarantined_records for report in reports.values()),
+        ahead_records=sum(report.ahead_records for report in read),
         watermark_ms=min(active) if is_complete and active else None,
         done=sum(report.done for report in read),
         total=sum(report.total for report in read),

@@ -319,6 +319,7 @@ def _source_task(head: ReadOperator, of: _Chain, ids: Mapping[Operator, str]) ->
             name=head.name,
             idle_after_ms=head.idle_after_ms,
             when_idle=head.when_idle,
+            max_ahead_ms=head.max_ahead_ms,
         )
 
     return source

@@ -299,6 +299,7 @@ class ReadOperator(ActsInside):
     late: SourceLate = "keep"
     idle_after_ms: int | None = None
     when_idle: WhenIdle = "hold"
+    max_ahead_ms: int | None = None
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
         return "rows"

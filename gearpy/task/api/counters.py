@@ -20,6 +20,7 @@ class TaskCounters:
     total: int = 0  #: ... out of this many; 0 when it cannot know.
     newest_ms: int = MIN_MS  #: Newest event time that a source has read ...
     span_ms: int = 0  #: ... and how far that was ahead of its promise at most.
+    ahead_records: int = 0  #: Too far ahead of the wall clock, so that a source left them out.
     held_records: int = 0  #: So many records that a source has read wait behind a cut.
     #: `taken` when the task was started; not kept.
     taken_before: int = field(default=0, compare=False)

@@ -64,6 +64,7 @@ class TaskMeter:
             counters.late_records,
             counters.skipped_records,
             counters.quarantined_records,
+            counters.ahead_records,
         )
         self._records = self._counters.taken  # Those of earlier starts of the task are counted.
         self._send = send

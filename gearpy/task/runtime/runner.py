@@ -347,6 +347,7 @@ class TaskRunner:
             late_records=counters.late_records,
             skipped_records=counters.skipped_records,
             quarantined_records=counters.quarantined_records,
+            ahead_records=counters.ahead_records,
             done=counters.done,
             total=counters.total,
             newest_ms=counters.newest_ms,

@@ -23,12 +23,14 @@ from gearpy.task.api.failure import is_final
 from gearpy.task.api.interfaces import SourceReader, TaskCounters
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.api.sides import BadRecord
+from gearpy.task.sources.unit import UnitCheck
 from gearpy.task.time.late import (
     LateRecords,
     filtered,
     flags_at,
     others,
     part_of,
+    parted_at,
     picked,
     places_of,
     promised_before,
@@ -60,6 +62,7 @@ class SourcePartition:
         idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
         clock_ms: ends reading on behind a small batch; None: nothing is read on.
         sets_bad_aside: whether its reader is asked for bad records.
+        units: looks at its first records.
         advances: whether it then promises that nothing older than ``idle_after_ms`` before the wall
             time will come, and so is not idle, but moves on with the clock.
     """
@@ -78,6 +81,7 @@ class SourcePartition:
         clock_ms: Callable[[], int] | None = None,
         sets_bad_aside: bool = False,
         rejects: Rejects | None = None,
+        units: UnitCheck | None = None,
     ) -> None:
         self.name = name
         self.reader = reader
@@ -100,6 +104,7 @@ class SourcePartition:
         self._rejects = rejects or Rejects()
         self.bad: list[BadRecord] = []  #: Set aside by the last `read`, at `bad_ms` of event time.
         self.bad_ms = 0
+        self._units = units
         self._cut_ms: int | None = None
         self.held_records = 0  #: Records behind the cut that were read.
         self._held: list[Batch] = []
@@ -274,6 +279,10 @@ class SourcePartition:
             )
         if type(times[0]) is not int and type(times) is not Times:
             check_times(times)
+        if self._units is not None:
+            if not self.reader.is_by_arrival:
+                self._units.look(int(times[0]))
+            self._units = None
         return batch
 
     def _judged(self, batch: Batch, before_ms: int, after_ms: int) -> Batch:
@@ -296,6 +305,54 @@ class SourcePartition:
     @property
     def _known_ms(self) -> int:
         return max(self.reader.watermark_ms, self.floor_ms)
+
+
+class LimitedPartition(SourcePartition):
+    """Leaves out records that are too far ahead of the wall clock, so that they promise nothing.
+
+    It promises by itself, as its reader does by all records.
+
+    Args:
+        max_ahead_ms: how far a record may be ahead.
+    """
+
+    def __init__(
+        self, name: str, reader: SourceReader, *, max_ahead_ms: int, **others: Any
+    ) -> None:
+        super().__init__(name, reader, **others)
+        self._max_ahead_ms = max_ahead_ms
+        self._now_ms = 0
+        self.ahead: list[Any] = []  #: Values that the last `read` left out, if they are set aside.
+
+    def read(self, max_records: int, now_ms: int) -> Batch | None:
+        """Read what is not ahead of this time, as the other does."""
+        self.ahead, self._now_ms = [], now_ms
+        return super().read(max_records, now_ms)
+
+    def _next(self, max_records: int) -> Batch | None:
+        batch = super()._next(max_records)
+        if batch is None:
+            return None
+        limit_ms, bound_ms = self._now_ms + self._max_ahead_ms, self.reader.out_of_order_ms
+        if bound_ms is None:
+            raise ConfigError(
+                f"source {self._source} has the times of arrival, or promises event time by "
+                "itself: leave out max_ahead="
+            )
+        if newest_of(batch.timestamps, MIN_MS) > limit_ms:
+            batch, ahead = parted_at(batch, limit_ms)
+            self._counters.ahead_records += len(ahead)
+            self._counters.records_in += len(ahead)
+            if self._late.sets_aside:
+                self.ahead.append(ahead.values)
+            if not batch.values:
+                return None
+        self.floor_ms = max(self.floor_ms, newest_of(batch.timestamps, MIN_MS) - bound_ms)
+        return batch
+
+    @property
+    def _known_ms(self) -> int:
+        return self.floor_ms
 
 
 def _parted(batch: Batch, until: int, cut_ms: int) -> tuple[Batch, Batch, int]:

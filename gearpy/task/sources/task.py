@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
@@ -9,16 +10,22 @@ from gearpy.core.flow.read_size import ReadSize
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Origin
-from gearpy.messages.table import newest_of
+from gearpy.messages.table import Table, newest_of
 from gearpy.task.api.failure import shown
 from gearpy.task.api.interfaces import FINISHED, Discovery, Source, TaskContext
 from gearpy.task.api.sides import Side
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
-from gearpy.task.sources.partition import ROWS_SHARE, TABLE_SHARE, SourcePartition
+from gearpy.task.sources.partition import (
+    ROWS_SHARE,
+    TABLE_SHARE,
+    LimitedPartition,
+    SourcePartition,
+)
 from gearpy.task.sources.place_text import place_text, record_text
 from gearpy.task.sources.probed import ProbedReading
 from gearpy.task.sources.share import partition_number
+from gearpy.task.sources.unit import UnitCheck
 from gearpy.task.time.late import LATE, LateRecords, SourceLate
 
 WhenIdle: TypeAlias = Literal["hold", "advance"]
@@ -109,6 +116,7 @@ class SourceTask(ChainTask):
         when_idle: "hold" leaves event time alone while all partitions are idle; with "advance" an
             idle partition promises that nothing older than ``idle_after_ms`` before the wall time
             will come.
+        max_ahead_ms: records so far ahead of the wall clock are left out, or set aside as late.
     """
 
     def __init__(
@@ -121,6 +129,7 @@ class SourceTask(ChainTask):
         late_tag: str = LATE,
         idle_after_ms: int | None = None,
         when_idle: WhenIdle = "hold",
+        max_ahead_ms: int | None = None,
         bad_tag: str = "",
         name: str = "",
     ) -> None:
@@ -129,6 +138,11 @@ class SourceTask(ChainTask):
         self._late = LateRecords(late, context.counters, late_tag)
         self._idle_after_ms = idle_after_ms
         self._advances = when_idle == "advance"
+        self._max_ahead_ms = max_ahead_ms
+        self._sets_aside = bool(bad_tag) or max_ahead_ms is not None
+        self._late_tag = late_tag
+        # The first task tells for all.
+        self._units = None if context.task_id.task_index else UnitCheck(source.description)
         self._bad_tag = bad_tag
         self._name = name
         self._schema: RowSchema | None = None
@@ -233,14 +247,12 @@ class SourceTask(ChainTask):
                     self._parts[-1].begin_cut(self._cut_ms)
         batch = self._read() if self._probed is None else self._read_probed(self._probed)
         records = 0 if batch is None else len(batch.values)  # Also some that were held.
-        if self._bad_tag:
-            # Send the bad records that were read, at a time that is not late.
+        if self._sets_aside:
+            # Send what was set aside as it was read, at a time that is not late.
             for part in self._parts:
-                if bad := part.bad:
-                    part.bad = []
+                if aside := self._aside_of(part):
                     time_ms = 0 if part.bad_ms == MIN_MS else min(part.bad_ms, self._cut_ms - 1)
                     self._sent_ms = max(self._sent_ms, time_ms)
-                    aside = [Side(self._bad_tag, replace(each, step=self._name)) for each in bad]
                     yield Batch(aside, [time_ms] * len(aside))
         if batch is not None:
             self.context.set_idle(False)
@@ -273,6 +285,19 @@ class SourceTask(ChainTask):
         if not self._parts and not self._finds_more:
             return FINISHED
         return self._pause_ms() if batch is None else 0
+
+    def _aside_of(self, part: SourcePartition) -> list[Side]:
+        bad = part.bad if self._bad_tag else []
+        aside = [Side(self._bad_tag, replace(each, step=self._name)) for each in bad]
+        part.bad = []
+        if isinstance(part, LimitedPartition):
+            for values in part.ahead:
+                rows = values
+                if self._schema is not None and isinstance(values, Table):
+                    rows = self._schema.rows(values.batch)
+                aside += [Side(self._late_tag, row) for row in rows]
+            part.ahead = []
+        return aside
 
     @property
     def epoch_fill(self) -> float:
@@ -342,7 +367,10 @@ class SourceTask(ChainTask):
         return places
 
     def _open(self, name: str, place: Any, waiting: Sequence[Any], origin: Origin) -> None:
-        part = SourcePartition(
+        made: Any = SourcePartition
+        if self._max_ahead_ms is not None:
+            made = partial(LimitedPartition, max_ahead_ms=self._max_ahead_ms)
+        part: SourcePartition = made(
             name,
             (self._discovery or self._source).open(name, place),
             origin=origin,
@@ -354,6 +382,7 @@ class SourceTask(ChainTask):
             clock_ms=self.context.now_ms,
             sets_bad_aside=self._source.sets_bad_aside,
             rejects=self.context.rejects,
+            units=self._units,
         )
         self._parts.append(part)
         part.restore(waiting)

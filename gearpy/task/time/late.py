@@ -167,6 +167,20 @@ def check_late(policy: str, allowed: Sequence[str]) -> None:
         raise ConfigError(f"late={policy!r} is unknown: use one of {names}")
 
 
+def parted_at(batch: Batch, limit_ms: int) -> tuple[Batch, Batch]:
+    """Return the records that are not newer than a time, and the others."""
+    times = batch.timestamps
+    if isinstance(times, Times):
+        import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
+
+        newer = pc.greater(times.array, limit_ms)
+        return filtered(batch, others(newer)), filtered(batch, newer)
+    newer = [at for at, time_ms in enumerate(times) if time_ms > limit_ms]
+    there = set(newer)
+    older = [at for at in range(len(times)) if at not in there]
+    return picked(batch, older), picked(batch, newer)
+
+
 def rows_before(times: Times, cut_ms: int, *, until: int) -> "pa.BooleanArray":
     """Return flags of the first ``until`` rows that are older than a time; later rows are not."""
     import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
