@@ -51,7 +51,7 @@ def tables_of(kind: type[Any], nexmark: Nexmark) -> gp.Source:
         time="time_ms",
         rate=None if nexmark.rate is None else nexmark.rate * share / GROUP,
         partitions=nexmark.partitions,
-        out_of_order=nexmark.out_of_order_ms,
+        out_of_order=f"{nexmark.out_of_order_ms}ms",
     )
 
 

@@ -193,7 +193,7 @@ class Nexmark:
             limit=self.events,
             rate=self.rate,
             partitions=self.partitions,
-            out_of_order=self.out_of_order_ms,
+            out_of_order=f"{self.out_of_order_ms}ms",
         )
 
     def part(self, partition: int) -> Iterator[Event]:

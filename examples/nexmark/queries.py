@@ -297,8 +297,8 @@ def q3(streams: Streams) -> gp.Stream[LocalItem]:
     auctions = of_local_category(streams)
     return auctions.key_by("seller").join_interval(
         people.key_by("id"),
-        before=nexmark.active_ms + nexmark.out_of_order_ms,
-        after=nexmark.out_of_order_ms,
+        before=f"{nexmark.active_ms + nexmark.out_of_order_ms}ms",
+        after=f"{nexmark.out_of_order_ms}ms",
         combine=lambda auction, person: LocalItem(
             person.name, person.city, person.state, auction.id
         ),
@@ -368,8 +368,8 @@ def q20(streams: Streams) -> gp.Stream[Expanded]:
     nexmark = streams.nexmark
     return streams.bids.key_by("auction").join_interval(
         of_local_category(streams).key_by("id"),
-        before=nexmark.longest_ms + 2 * nexmark.out_of_order_ms,
-        after=nexmark.out_of_order_ms,
+        before=f"{nexmark.longest_ms + 2 * nexmark.out_of_order_ms}ms",
+        after=f"{nexmark.out_of_order_ms}ms",
         combine=lambda bid, auction: Expanded(
             *(bid.auction, bid.bidder, bid.price, bid.channel, bid.time_ms),
             *(auction.item, auction.seller, auction.category),

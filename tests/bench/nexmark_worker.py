@@ -106,7 +106,7 @@ class PreparedStreams(queries.Streams):  # type: ignore[misc]
             return app.read(Prepared(values, times, _LATE_MS), name=name)
         tables = self._made.tables(kind, self._count)
         source = gp.generate_tables(
-            lambda: iter(tables), schema=kind, time="time_ms", out_of_order=_LATE_MS
+            lambda: iter(tables), schema=kind, time="time_ms", out_of_order=f"{_LATE_MS}ms"
         )
         return app.read(source, name=name)
 

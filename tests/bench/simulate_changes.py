@@ -214,7 +214,7 @@ def _branch(name: str, keyed: Any) -> Any:
     if name == "numbered":
         return keyed.map_with_state(_number, initial=0, name="number")
     return (
-        keyed.window(gp.tumbling(100))
+        keyed.window(gp.tumbling("100ms"))
         .count(name="count")
         .map(
             lambda result: (result.key.partition("-")[0], result.start, result.value), name="plain"

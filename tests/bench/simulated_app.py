@@ -309,7 +309,7 @@ BRANCHES: Final[dict[str, _Branch]] = {
     "gathered": _Branch(lambda words: words.process(_Gather), _gathered_model, _compare_gathered),
     "windows": _Branch(
         lambda words: (
-            words.window(gp.tumbling(_WINDOW_MS))
+            words.window(gp.tumbling(f"{_WINDOW_MS}ms"))
             .count()
             .map(lambda result: (result.key, result.start, result.value))
         ),

@@ -115,13 +115,13 @@ def _add_rows(
         rate=rate,
         partitions=PARTITIONS,
         timestamp=lambda record: _time_of(record[1]),
-        out_of_order=_OUT_OF_ORDER_MS,
+        out_of_order=f"{_OUT_OF_ORDER_MS}ms",
     )
     rested = app.read(source, parallelism=PARALLELISM).map(step).map_async(_rest)
     rested.map(_named).write(sink(folder / "rested"))
     rows = rested.key_by(_key).map_with_state(_number, initial=0)
     rows.write(sink(folder / "records"))
-    sessions = gp.session(_GAP_MS).retracting().allowed_lateness(_LATENESS_MS)
+    sessions = gp.session(f"{_GAP_MS}ms").retracting().allowed_lateness(f"{_LATENESS_MS}ms")
     early = gp.after_watermark(early=gp.every(count=_EARLY), late=gp.every(count=2))
     bursts = rows.key_by(lambda row: _burst_of(row["n"])).window(sessions.triggering(early))
     bursts.aggregate(records=gp.agg.count(), sum=gp.agg.sum("n")).write(sink(folder / "sessions"))
@@ -130,10 +130,12 @@ def _add_rows(
 
 def _add_prompt(rows: gp.Stream[_Row], folder: Path, sink: Callable[[Path], gp.Sink]) -> None:
     size_ms, every_ms = _SLIDING_MS
-    words = rows.key_by(lambda row: _word_of(row["n"])).window(gp.sliding(size_ms, every_ms))
+    words = rows.key_by(lambda row: _word_of(row["n"])).window(
+        gp.sliding(f"{size_ms}ms", f"{every_ms}ms")
+    )
     words.aggregate(records=gp.agg.count(), sum=gp.agg.sum("n")).write(sink(folder / "sliding"))
 
-    tiers = rows.key_by(lambda row: row["n"] % _TIERS).window(gp.tumbling(_BEST_MS))
+    tiers = rows.key_by(lambda row: row["n"] % _TIERS).window(gp.tumbling(f"{_BEST_MS}ms"))
     tiers.top_n(_BEST, _rank).map(_best_named).write(sink(folder / "best"))
     different = rows.distinct(lambda row: row["n"] // _PER_DIFFERENT, within="2s")
     different.map(lambda row: {"of": row["n"] // _PER_DIFFERENT}).write(sink(folder / "different"))
@@ -146,12 +148,14 @@ def _add_joins(
     before, after = _NEAR_MS
     left = rows.filter(lambda row: _is_near_left(row["n"])).key_by(_near_key)
     right = tables.filter(lambda row: _is_near_right(row["n"])).key_by(_near_key)
-    near = left.join_interval(right, before=before, after=after, how="outer", combine=_pair)
+    near = left.join_interval(
+        right, before=f"{before}ms", after=f"{after}ms", how="outer", combine=_pair
+    )
     near.write(sink(folder / "near"))
 
     ones = rows.filter(lambda row: _is_together_left(row["n"])).key_by(_together_key)
     others = rows.filter(lambda row: _is_together_right(row["n"])).key_by(_together_key)
-    together = ones.join(others, gp.tumbling(_TOGETHER_MS), how="outer")
+    together = ones.join(others, gp.tumbling(f"{_TOGETHER_MS}ms"), how="outer")
     together.map(_pair_in_window).write(sink(folder / "together"))
 
 
@@ -164,11 +168,11 @@ def _add_tables(
         time="at",
         rate=rate,
         partitions=PARTITIONS,
-        out_of_order=_OUT_OF_ORDER_MS,
+        out_of_order=f"{_OUT_OF_ORDER_MS}ms",
     )
     tables = app.read(source, parallelism=PARALLELISM)
     tables.write(gp.parquet_folder(folder / "tables", schema=_SCHEMA))
-    groups = tables.key_by("group").window(gp.tumbling(_COLUMNS_MS))
+    groups = tables.key_by("group").window(gp.tumbling(f"{_COLUMNS_MS}ms"))
     groups.aggregate(records=gp.agg.count(), sum=gp.agg.sum("n"), most=gp.agg.max("n")).write(
         sink(folder / "columns")
     )

@@ -57,9 +57,9 @@ def test_a_reader_resumed_anywhere_goes_on_exactly(
 ) -> None:
     """Property: same values, same times, same watermark as without the restart."""
     source = (
-        collection([Message(time, time) for time in times], partitions=2, out_of_order=5)
+        collection([Message(time, time) for time in times], partitions=2, out_of_order="5ms")
         if as_messages
-        else collection(times, timestamp=lambda n: n, partitions=2, out_of_order=5)
+        else collection(times, timestamp=lambda n: n, partitions=2, out_of_order="5ms")
     )
     reader = source.open("00001", None)
 

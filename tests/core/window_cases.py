@@ -57,14 +57,16 @@ KINDS: Final[dict[str, Windows]] = {
 TRIGGERS: Final[dict[str, Trigger]] = {
     "default": AT_CLOSE,
     "early count": after_watermark(early=every(count=2)),
-    "early event": after_watermark(early=every(event=3)),
-    "early wall": after_watermark(early=every(3)),
+    "early event": after_watermark(early=every(event="3ms")),
+    "early wall": after_watermark(early=every("3ms")),
     "late count": after_watermark(late=every(count=2)),
-    "late event": after_watermark(late=every(event=6)),
-    "late wall": after_watermark(early=every(event=2), late=every(4)),
-    "any": after_watermark(early=any_of(every(count=3), every(event=4)), late=any_of(every(2))),
-    "all": after_watermark(early=all_of(every(count=2), every(event=2), every(2))),
-    "nested": any_of(all_of(every(count=2), every(3)), every(count=4)),
+    "late event": after_watermark(late=every(event="6ms")),
+    "late wall": after_watermark(early=every(event="2ms"), late=every("4ms")),
+    "any": after_watermark(
+        early=any_of(every(count=3), every(event="4ms")), late=any_of(every("2ms"))
+    ),
+    "all": after_watermark(early=all_of(every(count=2), every(event="2ms"), every("2ms"))),
+    "nested": any_of(all_of(every(count=2), every("3ms")), every(count=4)),
     "after count": after_count(2),
     "each": every(count=1),
 }

@@ -27,7 +27,7 @@ def keyed_by(parallelism: Any) -> Any:
 
 
 def windowed(windows: gp.Windows | None = None) -> Any:
-    return keyed().window(windows or gp.tumbling(10))
+    return keyed().window(windows or gp.tumbling("10ms"))
 
 
 async def fetch(_: Any) -> int:
@@ -39,7 +39,7 @@ class Total:
         return number
 
 
-TUMBLING = gp.tumbling(10)
+TUMBLING = gp.tumbling("10ms")
 AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
     "read no source": (
         lambda: StreamApp("app").read([1]),  # type: ignore[arg-type]
@@ -246,8 +246,8 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         "lookup: .*cache is -1, must be 0 or more",
     ),
     "lookup ttl": (
-        lambda: a_stream().lookup(fetch, key="user", ttl=0),
-        "lookup: ttl is 0, must be more than 0",
+        lambda: a_stream().lookup(fetch, key="user", ttl="0s"),
+        "lookup: ttl is '0s', must be more than 0",
     ),
     "key_by nothing": (
         lambda: a_stream().key_by(),  # type: ignore[call-overload]
@@ -346,11 +346,11 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         "fold: merge needs a function of two values, not 3",
     ),
     "fold of sessions": (
-        lambda: windowed(gp.session(10)).fold(0, max),
+        lambda: windowed(gp.session("10ms")).fold(0, max),
         "fold has no merge, and sessions .* are merged: give it a function merge=... of two values",
     ),
     "custom aggregate of sessions": (
-        lambda: windowed(gp.session(10)).aggregate(n=agg.custom(int, max)),
+        lambda: windowed(gp.session("10ms")).aggregate(n=agg.custom(int, max)),
         r"aggregate: n has no merge, .*: give agg.custom\(...\) a function merge=...",
     ),
     "aggregate nothing": (
@@ -393,7 +393,7 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         ),
     ),
     "join of two applications": (
-        lambda: keyed().join_interval(keyed(), after=1),
+        lambda: keyed().join_interval(keyed(), after="1ms"),
         "join_interval takes streams of one application, but one is of 'app' and one of 'app'",
     ),
     "join with a trigger": (
@@ -457,7 +457,7 @@ def test_key_without_step_is_told() -> None:
 def test_windows_that_no_machine_could_hold_are_told(offset: int) -> None:
     for every, is_taken in (("100ms", True), ("99ms", False), ("1ms", False)):
         app = StreamApp("app")
-        windows = gp.sliding("1000s", every=every, offset=offset)
+        windows = gp.sliding("1000s", every=every, offset=f"{offset}ms")
         app.read(gp.collection([1])).window(windows).sum(name="total").write(gp.to_list([]))
         if is_taken:
             app.build()

@@ -204,21 +204,21 @@ STEPS: Final[dict[str, Step]] = {
         Counter((sale["user"], sale["item"]) for sale in SALES).items(),
     ),
     "tumbling": Step(
-        lambda s: s.window(gp.tumbling(20, offset=5)).count(),
+        lambda s: s.window(gp.tumbling("20ms", offset="5ms")).count(),
         [
             gp.WindowResult(None, n, start, start + 20)
             for start, n in ((-15, 5), (5, 20), (25, 20), (45, 15))
         ],
     ),
     "sliding": Step(
-        lambda s: s.window(gp.sliding(40, 20)).count(),
+        lambda s: s.window(gp.sliding("40ms", "20ms")).count(),
         [
             gp.WindowResult(None, n, start, start + 40)
             for start, n in ((-20, 20), (0, 40), (20, 40), (40, 20))
         ],
     ),
     "session": Step(
-        lambda s: values(s.filter(lambda sale: sale["item"] < 2).window(gp.session(2)).count()),
+        lambda s: values(s.filter(lambda sale: sale["item"] < 2).window(gp.session("2ms")).count()),
         [(None, 2)] * 15,
     ),
     "count window": Step(
@@ -267,7 +267,9 @@ STEPS: Final[dict[str, Step]] = {
         ["a", "b", "c"] * 10,
     ),
     "join": Step(
-        joined(lambda left, right: left.join(right, gp.tumbling(4)).map(lambda found: found.key)),
+        joined(
+            lambda left, right: left.join(right, gp.tumbling("4ms")).map(lambda found: found.key)
+        ),
         [
             left["user"]
             for start in range(0, 60, 4)

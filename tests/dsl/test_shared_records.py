@@ -100,7 +100,9 @@ def test_a_running_fold_may_add_in_place() -> None:
 
 
 def test_windows_that_fire_again_keep_what_they_have() -> None:
-    windows = gp.tumbling(10).triggering(gp.after_watermark(early=gp.every(count=1))).accumulating()
+    windows = (
+        gp.tumbling("10ms").triggering(gp.after_watermark(early=gp.every(count=1))).accumulating()
+    )
     found = changed_by_a_later_step(
         lambda rows: rows.key_by("k").window(windows).top_n(5, by="at"),
         lambda result: [row.clear() for row in result.value],
@@ -111,7 +113,7 @@ def test_windows_that_fire_again_keep_what_they_have() -> None:
 
 def test_sliding_windows_do_not_share_records() -> None:
     found = changed_by_a_later_step(
-        lambda rows: rows.key_by("k").window(gp.sliding(10, every=5)).top_n(5, by="at"),
+        lambda rows: rows.key_by("k").window(gp.sliding("10ms", every="5ms")).top_n(5, by="at"),
         lambda result: [row.clear() for row in result.value],
     )
 
@@ -128,7 +130,7 @@ def test_a_join_keeps_what_it_has() -> None:
         return order
 
     orders = app.read(left).key_by("k")
-    orders.join_interval(app.read(right).key_by("k"), after=10, combine=combine).write(
+    orders.join_interval(app.read(right).key_by("k"), after="10ms", combine=combine).write(
         gp.to_list(results)
     )
     flow = FlowDriver(app)

@@ -99,7 +99,7 @@ class _Driven:
             case Idle():
                 self.flow.idle(self.sources[step.source])
             case Tick():
-                self.flow.advance(step.duration_ms)
+                self.flow.advance(f"{step.duration_ms}ms")
             case End():
                 self.flow.end(self.sources[step.source])
         results = list(self.results)

@@ -156,11 +156,13 @@ def joined_stream(program: JoinProgram, left: Stream[Any], right: Stream[Any]) -
             return lefts.cogroup(rights, _join_windows(plan))
         case "interval":
             return lefts.join_interval(
-                rights, before=plan.before_ms, after=plan.after_ms, how=how, **combine
+                rights, before=f"{plan.before_ms}ms", after=f"{plan.after_ms}ms", how=how, **combine
             )
         case "asof":
+            span_ms = plan.tolerance_ms
+            tolerance = None if span_ms is None else f"{span_ms}ms"
             return lefts.join_asof(
-                rights, tolerance=plan.tolerance_ms, direction=plan.direction, how=how, **combine
+                rights, tolerance=tolerance, direction=plan.direction, how=how, **combine
             )
         case "latest":
             return lefts.join_latest(rights, how=how, **combine)
@@ -177,17 +179,19 @@ def windows_of(plan: WindowPlan) -> window.Windows:
     if plan.accumulation != "discarding":
         is_retracting = plan.accumulation == "retracting"
         windows = windows.retracting() if is_retracting else windows.accumulating()
-    return windows.allowed_lateness(plan.lateness_ms) if plan.lateness_ms else windows
+    return windows.allowed_lateness(f"{plan.lateness_ms}ms") if plan.lateness_ms else windows
 
 
 def _kind_of(plan: WindowPlan) -> window.Windows:
     match plan.kind:
         case "tumbling":
-            return window.tumbling(plan.size_ms, plan.offset_ms, clock=plan.clock)
+            return window.tumbling(f"{plan.size_ms}ms", f"{plan.offset_ms}ms", clock=plan.clock)
         case "sliding":
-            return window.sliding(plan.size_ms, plan.every_ms, plan.offset_ms, clock=plan.clock)
+            return window.sliding(
+                f"{plan.size_ms}ms", f"{plan.every_ms}ms", f"{plan.offset_ms}ms", clock=plan.clock
+            )
         case "session":
-            return window.session(plan.gap_ms, clock=plan.clock)
+            return window.session(f"{plan.gap_ms}ms", clock=plan.clock)
         case "count":
             return window.count_window(plan.records)
         case "global":
@@ -197,11 +201,11 @@ def _kind_of(plan: WindowPlan) -> window.Windows:
 def _join_windows(plan: JoinPlan) -> window.Windows:
     match plan.windows:
         case "tumbling":
-            return window.tumbling(plan.size_ms, plan.offset_ms)
+            return window.tumbling(f"{plan.size_ms}ms", f"{plan.offset_ms}ms")
         case "sliding":
-            return window.sliding(plan.size_ms, plan.every_ms, plan.offset_ms)
+            return window.sliding(f"{plan.size_ms}ms", f"{plan.every_ms}ms", f"{plan.offset_ms}ms")
         case "session":
-            return window.session(plan.gap_ms)
+            return window.session(f"{plan.gap_ms}ms")
         case "global":
             return window.global_window()
 

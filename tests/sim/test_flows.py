@@ -35,7 +35,7 @@ def word_count(sources: list[list[gp.Message]], parallelism: int, results: list[
         first.merge(*others)
         .flat_map(lambda word: [word, word.upper()])
         .key_by(str.lower)
-        .window(gp.tumbling(50))
+        .window(gp.tumbling("50ms"))
         .count()
         .write(gp.to_list(results))
     )

@@ -118,7 +118,7 @@ def test_sql_says_what_windows_and_aggregates_say(spark: "SparkSession") -> None
     ]
     for each in windows:
         sales.key_by("shop", "paid").window(each).aggregate(**_SQL).write(gp.to_list([]))
-    sales.window(gp.session(70)).count().write(gp.to_list([]))
+    sales.window(gp.session("70ms")).count().write(gp.to_list([]))
     queries = [twin_frame(spark, plan) for plan in linear_plans(app.name, app.plan)]
 
     same = _agrees(app, spark)
@@ -163,7 +163,7 @@ def test_late_records_are_told_apart(spark: "SparkSession") -> None:
     """The stream leaves them out, the query does not: people see which, and the rest agrees."""
     app = gp.StreamApp("late")
     times = [0, *[25] * 3000, 3]
-    app.read(gp.collection(times, timestamp=_itself)).window(gp.tumbling(10)).count(
+    app.read(gp.collection(times, timestamp=_itself)).window(gp.tumbling("10ms")).count(
         name="counts"
     ).write(gp.to_list([]))
 

@@ -76,7 +76,7 @@ def test_differences_are_shown_and_end_with_1(spark: Any, folder: Path) -> None:
 
 
 def test_late_records_end_with_1_unless_they_are_allowed(spark: Any, folder: Path) -> None:
-    steps = ".window(gp.tumbling(10)).count()"
+    steps = '.window(gp.tumbling("10ms")).count()'
     rows = f"0, *[25] * {_RECORDS}, 3"
 
     strict = _verify(folder, steps=steps, rows=rows)

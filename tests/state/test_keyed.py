@@ -89,7 +89,7 @@ def test_scopes_follow_the_key_and_may_leave_it() -> None:
         (lambda state: state.value("x", coder="pickle"), "no coder is named 'pickle'"),
         (lambda state: state.value("x", ttl=0), "a ttl of 0 keeps nothing"),
         (lambda state: state.value("x", ttl="soon"), "duration 'soon' is not understood"),
-        (lambda state: state.value("x", ttl=1, clock="sun"), "no clock is named 'sun'"),
+        (lambda state: state.value("x", ttl="1ms", clock="sun"), "no clock is named 'sun'"),
         (lambda state: state.keys("x"), "no state 'x' was declared here"),
     ],
     ids=count(),

@@ -83,8 +83,8 @@ class Machine(RuleBasedStateMachine):
         self.set = self.state.set("set")
         self.map = self.state.map("map")
         self.sum = self.state.reducing("sum", lambda kept, value: kept + value, coder="int")
-        self.event = self.state.map("event", ttl=TTL_MS)
-        self.wall = self.state.list("wall", ttl=TTL_MS, clock="processing")
+        self.event = self.state.map("event", ttl=f"{TTL_MS}ms")
+        self.wall = self.state.list("wall", ttl=f"{TTL_MS}ms", clock="processing")
         self.state.key, self.state.namespace = self._at
         self.state.time_ms = self._time_ms
 

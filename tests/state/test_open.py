@@ -23,7 +23,7 @@ def test_state_in_memory_is_opened() -> None:
 def test_state_on_disk_is_opened_when_it_is_needed(tmp_path: Path) -> None:
     settings = StateSettings(backend="disk", folder=str(tmp_path))
     state = open_state(settings, "app/1.0", WallClock(), lambda: 0)
-    total = state.value("total", ttl=10)
+    total = state.value("total", ttl="10ms")
     assert list(tmp_path.iterdir()) == []
 
     total.set(1)
@@ -39,7 +39,7 @@ def test_state_on_disk_needs_a_folder() -> None:
 
 def test_time_goes_on_from_the_watermark() -> None:
     state = open_state(StateSettings(), "app/1.0", WallClock(), lambda: 100)
-    seen = state.value("seen", ttl=10)
+    seen = state.value("seen", ttl="10ms")
     state.time_ms = 50
     seen.set("late")
 

@@ -66,19 +66,21 @@ STAGES: Final[dict[str, Callable[[TaskContext], Any]]] = {
     "early windows of lists": lambda context: with_panes(context, EARLY.retracting(), GROWING),
     "early windows that begin anew": lambda context: with_panes(context, EARLY, GROWING),
     "sliding windows of lists": lambda context: with_panes(
-        context, sliding(40, 20).allowed_lateness(20), GROWING
+        context, sliding("40ms", "20ms").allowed_lateness("20ms"), GROWING
     ),
-    "sessions": lambda context: with_panes(context, session(10), GROWING),
+    "sessions": lambda context: with_panes(context, session("10ms"), GROWING),
     "sessions that fire twice": lambda context: with_panes(
-        context, session(10).allowed_lateness(20).accumulating(), GROWING
+        context, session("10ms").allowed_lateness("20ms").accumulating(), GROWING
     ),
     "count windows": lambda context: with_panes(context, count_window(3), GROWING),
     "window join": lambda context: a_join(context, JoinSpec.over(TumblingWindows(20))),
-    "session join": lambda context: a_join(context, JoinSpec.over(session(10), how="outer")),
+    "session join": lambda context: a_join(context, JoinSpec.over(session("10ms"), how="outer")),
     "interval join": lambda context: a_join(
-        context, JoinSpec.interval(before=5, after=20, how="outer")
+        context, JoinSpec.interval(before="5ms", after="20ms", how="outer")
     ),
-    "as-of join": lambda context: a_join(context, JoinSpec.asof(direction="nearest", tolerance=9)),
+    "as-of join": lambda context: a_join(
+        context, JoinSpec.asof(direction="nearest", tolerance="9ms")
+    ),
     "join with the latest": lambda context: a_join(context, JoinSpec.latest()),
     "waiting records": lambda context: OrderedStage(
         context, RunningFold(context, "fold", key_of, COUNT), key_of

@@ -98,7 +98,7 @@ def test_timers_fire_when_their_time_has_come() -> None:
     task.send("schedule")
     task.send("a")
 
-    task.advance(99)
+    task.advance("99ms")
     before = task.take()
     task.advance("1ms")
 
@@ -181,7 +181,7 @@ def test_source_task_produces_as_time_passes() -> None:
     task = TaskDriver(Counting, is_source=True, config={"pause_ms": 10})
     before = task.take()
 
-    task.advance(35)
+    task.advance("35ms")
 
     assert before == []
     assert [message.value for message in task.take()] == [1, 2, 3, 4]
@@ -190,7 +190,7 @@ def test_source_task_produces_as_time_passes() -> None:
 def test_source_task_without_a_pause_comes_to_a_rest() -> None:
     task = TaskDriver(Counting, is_source=True, config={"pause_ms": 0})
 
-    task.advance(5)
+    task.advance("5ms")
 
     assert 5 < len(task.take()) < 1000
     assert task.now_ms < 20
@@ -210,7 +210,7 @@ def two_sources() -> tuple[FlowDriver, ManualSource, ManualSource, list[Any]]:
     app = gp.StreamApp("app")
     left, right = ManualSource("left"), ManualSource("right")
     results: list[Any] = []
-    app.read(left).merge(app.read(right)).key_by(str).window(gp.tumbling(10)).count().write(
+    app.read(left).merge(app.read(right)).key_by(str).window(gp.tumbling("10ms")).count().write(
         gp.to_list(results)
     )
     return FlowDriver(app), left, right, results

@@ -9,8 +9,8 @@ from gearpy.core.base.zones import Zone
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 
-#: "10s", "1h30m", "2 minutes", a timedelta, or whole milliseconds.
-Duration: TypeAlias = str | timedelta | int
+#: "10s", "1h30m", "2 minutes", or a timedelta.
+Duration: TypeAlias = str | timedelta
 #: Whole milliseconds since the epoch, or a datetime that knows its time zone.
 EventTime: TypeAlias = int | datetime
 
@@ -36,7 +36,7 @@ def duration_ms(value: Duration) -> int:
 
     Args:
         value: numbers with one of the units ms, s, m, h, d, w or their names, such as "10s",
-            "1h30m" or "2 minutes"; a timedelta; or milliseconds.
+            "1h30m" or "2 minutes"; or a timedelta. A number alone does not tell its unit.
 
     Raises:
         ConfigError: it is none of these, negative, or not a whole number of milliseconds.
@@ -54,12 +54,17 @@ def duration_ms(value: Duration) -> int:
         exact = -exact if given.lstrip().startswith("-") else exact
     elif isinstance(given, timedelta):
         exact = Fraction(given // timedelta.resolution, 1000)
-    elif isinstance(given, int) and not isinstance(given, bool):
-        exact = Fraction(given)
+    elif given == 0 and type(given) is int:
+        exact = Fraction(0)
+    elif isinstance(given, int | float) and not isinstance(given, bool):
+        raise ConfigError(
+            f"duration {given!r} has no unit: write '{given}ms' for milliseconds, or '{given}s' "
+            "for seconds"
+        )
     else:
         raise ConfigError(
             f"duration {value!r} is not understood: write numbers and units ({_UNITS}) "
-            "as in '10s' or '1h30m', a timedelta, or an int of ms"
+            "as in '10s' or '1h30m', or a timedelta"
         )
     if exact < 0:
         raise ConfigError(f"duration {value!r} is negative")

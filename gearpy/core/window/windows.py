@@ -375,7 +375,7 @@ class GlobalWindows(DisjointWindows):
 
 def tumbling(
     size: Duration,
-    offset: Duration = 0,
+    offset: Duration = "0s",
     clock: WindowClock = "event",
     *,
     zone: ZoneName | None = None,
@@ -409,7 +409,7 @@ def tumbling(
 def sliding(
     size: Duration,
     every: Duration = "",
-    offset: Duration = 0,
+    offset: Duration = "0s",
     clock: WindowClock = "event",
     *,
     zone: ZoneName | None = None,

@@ -212,7 +212,7 @@ class Joins(Generic[K, T]):
             >>> app, results = gp.StreamApp("gathered"), []
             >>> clicks = app.read(gp.collection(["a1", "a2", "b1"])).key_by(lambda text: text[0])
             >>> views = app.read(gp.collection(["a9"])).key_by(lambda text: text[0])
-            >>> together = clicks.cogroup(views, gp.tumbling(10))
+            >>> together = clicks.cogroup(views, gp.tumbling("10ms"))
             >>> together.map(lambda found: found[:3]).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> sorted(results)
@@ -306,8 +306,8 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[Any, Any],
         *,
-        before: Duration = 0,
-        after: Duration = 0,
+        before: Duration = "0s",
+        after: Duration = "0s",
         how: How = "inner",
         combine: Callable[[Any, Any], Any] | None = None,
         parallelism: int | None = None,
@@ -337,7 +337,7 @@ class Joins(Generic[K, T]):
             ...     return app.read(gp.collection(events)).key_by(lambda text: text[0])
             >>> shown = read(gp.Message("a shown", 0), gp.Message("b shown", 0))
             >>> clicked = read(gp.Message("a clicked", 4), gp.Message("b clicked", 40))
-            >>> near = shown.join_interval(clicked, after=10)
+            >>> near = shown.join_interval(clicked, after="10ms")
             >>> near.map(lambda pair: (pair.left, pair.right)).write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results

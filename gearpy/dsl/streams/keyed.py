@@ -55,7 +55,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             >>> app, results = gp.StreamApp("windows"), []
             >>> events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 7)]
             >>> by_name = app.read(gp.collection(events)).key_by(lambda name: name)
-            >>> by_name.window(gp.tumbling(10)).count().write(gp.to_list(results))
+            >>> by_name.window(gp.tumbling("10ms")).count().write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results  # doctest: +NORMALIZE_WHITESPACE
             [WindowResult(key='a', value=2, start=0, end=10),

@@ -133,7 +133,7 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("all"), []
             >>> events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 12)]
-            >>> app.read(gp.collection(events)).window(gp.tumbling(10)).count().write(
+            >>> app.read(gp.collection(events)).window(gp.tumbling("10ms")).count().write(
             ...     gp.to_list(results)
             ... )
             >>> _ = gp.run(app)

@@ -123,7 +123,7 @@ class WindowedStream(Generic[K, T]):
             >>> import gearpy as gp
             >>> app, results = gp.StreamApp("counted"), []
             >>> events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 12)]
-            >>> windows = app.read(gp.collection(events)).window(gp.tumbling(10))
+            >>> windows = app.read(gp.collection(events)).window(gp.tumbling("10ms"))
             >>> windows.count().write(gp.to_list(results))
             >>> _ = gp.run(app)
             >>> results  # doctest: +NORMALIZE_WHITESPACE

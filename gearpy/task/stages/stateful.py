@@ -60,7 +60,9 @@ class KeyedStage(Stage):
 
     def restore(self, state: Any) -> None:
         self._state = step_state(self._context, "map_with_state", self.place)
-        self._kept = self._state.value("kept", ttl=self._function.ttl_ms)
+        ttl_ms = self._function.ttl_ms
+        ttl = None if ttl_ms is None else f"{ttl_ms}ms"
+        self._kept = self._state.value("kept", ttl=ttl)
 
     def _replace(self, batch: Batch) -> Iterator[Batch]:
         state, function = self._state, self._function.function
@@ -237,4 +239,5 @@ class DistinctStage(Stage):
 
     def restore(self, state: Any) -> None:
         self._state = step_state(self._context, "distinct", self.place)
-        self._passed = self._state.value("passed", ttl=self._ttl_ms)
+        ttl = None if self._ttl_ms is None else f"{self._ttl_ms}ms"
+        self._passed = self._state.value("passed", ttl=ttl)

@@ -46,7 +46,7 @@ def windowed(
     numbers: gp.Stream[int], results: list[Any], *, parallelism: int | None = None
 ) -> None:
     keyed = numbers.key_by(rest, parallelism=parallelism)
-    windows = keyed.window(gp.tumbling(SPAN_MS))
+    windows = keyed.window(gp.tumbling(f"{SPAN_MS}ms"))
     windows.count(name="counts").write(gp.to_list(results), name="out")
 
 
@@ -151,7 +151,7 @@ def test_triggers_go_on_in_another_number_of_tasks() -> None:
     def fired(
         numbers: gp.Stream[int], results: list[Any], *, parallelism: int | None = None
     ) -> None:
-        windows = gp.session(8).triggering(gp.after_count(50))
+        windows = gp.session("8ms").triggering(gp.after_count(50))
         counts = numbers.key_by(rest, parallelism=parallelism).window(windows).count(name="counts")
         counts.write(gp.to_list(results), name="out")
 
@@ -174,7 +174,7 @@ def test_joins_go_on_in_another_number_of_tasks() -> None:
     ) -> None:
         left = numbers.map(int).key_by(rest, parallelism=parallelism)
         right = numbers.key_by(rest)
-        pairs = left.join_interval(right, before=7, how="left", name="pairs")
+        pairs = left.join_interval(right, before="7ms", how="left", name="pairs")
         pairs.write(gp.to_list(results), name="out")
 
     first = scene.run_for_a_while(program(joined, before))

@@ -164,7 +164,7 @@ def test_parts_with_times_merge_to_the_whole(
     left: list[tuple[int, int | None]], right: list[tuple[int, int | None]]
 ) -> None:
     """Property: of equal times the part that came first has the first, the other the last."""
-    for aggregate in (agg.first(), agg.last(), agg.ewma(half_life=4)):
+    for aggregate in (agg.first(), agg.last(), agg.ewma(half_life="4ms")):
         assert aggregate.merge is not None
         merged = aggregate.merge(accumulated(aggregate, left), accumulated(aggregate, right))
         whole = result_of(aggregate, left + right)

@@ -12,7 +12,7 @@ ANEW = FOLDS["anew"]
 def test_early_on_time_and_late() -> None:
     """Each with its number; what comes behind the lateness is refused, and all is freed."""
     windows = TumblingWindows(10).triggering(after_watermark(early=every(count=2)))
-    panes = AlignedPanes(windows.retracting().allowed_lateness(5), ANEW)
+    panes = AlignedPanes(windows.retracting().allowed_lateness("5ms"), ANEW)
 
     assert panes.add("k", "a", 1, 0) == ()
     early = panes.add("k", "b", 2, 0)
@@ -34,7 +34,7 @@ def test_early_on_time_and_late() -> None:
 
 
 def test_wall_time_wakes() -> None:
-    early = AlignedPanes(TumblingWindows(10).triggering(every(7)), ANEW)
+    early = AlignedPanes(TumblingWindows(10).triggering(every("7ms")), ANEW)
     early.add("k", "a", 3, 1000)
     wall = AlignedPanes(TumblingWindows(10, clock="processing"), ANEW)
     wall.add("k", "a", 3, 1004)

@@ -65,7 +65,7 @@ def test_what_becomes_one_is_retracted_with_its_own_bounds() -> None:
 
 def test_session_that_has_closed_goes_on_within_the_lateness() -> None:
     """It closes once more; without such a record it is freed."""
-    panes = SessionPanes(SessionWindows(5).allowed_lateness(10).accumulating(), ANEW)
+    panes = SessionPanes(SessionWindows(5).allowed_lateness("10ms").accumulating(), ANEW)
     panes.add("k", "a", 0, 0)
 
     closed = list(panes.advance(6, 0))

@@ -195,7 +195,7 @@ def test_older_values_count_less(pairs: list[tuple[int, float]]) -> None:
     newest = max(time for time, _ in pairs)
     weights = [0.5 ** ((newest - time) / 10) for time, _ in pairs]
     wanted = math.fsum(w * x for w, (_, x) in zip(weights, pairs, strict=True)) / math.fsum(weights)
-    aggregate = agg.ewma(half_life=10)
+    aggregate = agg.ewma(half_life="10ms")
 
     found = aggregate.result(kept_of(aggregate, pairs))
 

@@ -36,8 +36,8 @@ from gearpy.errors import ConfigError
         (lambda: every("1s", count=3), "not a duration and count"),
         (lambda: every(count=0), "every: count is 0, must be"),
         (lambda: every(count=True), "every: count is True, must be"),
-        (lambda: every(0), "every is 0 ms, must be"),
-        (lambda: every(event=0), "every: event is 0 ms, must be"),
+        (lambda: every("0s"), "every is 0 ms, must be"),
+        (lambda: every(event="0s"), "every: event is 0 ms, must be"),
         (lambda: after_count(-1), "after_count: count is -1"),
         (any_of, "any_of has no triggers"),
         (all_of, "all_of has no triggers"),
@@ -69,14 +69,14 @@ PENDING = Pending(records=3, oldest_ms=100, since_ms=5000, event_ms=110, now_ms=
     [
         (every(count=3), True),
         (every(count=4), False),
-        (every(event=10), True),
-        (every(event=11), False),
-        (every(20), True),
-        (every(21), False),
-        (any_of(every(count=4), every(event=10)), True),
-        (any_of(every(count=4), every(event=11)), False),
-        (all_of(every(count=3), every(event=11)), False),
-        (all_of(every(count=3), any_of(every(21), every(event=10))), True),
+        (every(event="10ms"), True),
+        (every(event="11ms"), False),
+        (every("20ms"), True),
+        (every("21ms"), False),
+        (any_of(every(count=4), every(event="10ms")), True),
+        (any_of(every(count=4), every(event="11ms")), False),
+        (all_of(every(count=3), every(event="11ms")), False),
+        (all_of(every(count=3), any_of(every("21ms"), every(event="10ms"))), True),
     ],
 )
 def test_when_triggers_hold(trigger: Repeat, holds: bool) -> None:  # noqa: FBT001 - a table
@@ -84,7 +84,7 @@ def test_when_triggers_hold(trigger: Repeat, holds: bool) -> None:  # noqa: FBT0
 
 
 def test_windows_over_wall_time_have_no_other_clock() -> None:
-    trigger = any_of(every(event=3), all_of(every(count=1), every(event=5), every(7)))
+    trigger = any_of(every(event="3ms"), all_of(every(count=1), every(event="5ms"), every("7ms")))
 
     assert by_wall_time(trigger) == AnyOf(
         (EveryWall(3), AllOf((EveryCount(1), EveryWall(5), EveryWall(7))))
@@ -93,7 +93,8 @@ def test_windows_over_wall_time_have_no_other_clock() -> None:
 
 def test_delays_after_which_triggers_are_asked() -> None:
     trigger = any_of(
-        every(event=3), all_of(every(count=1), every(event=5), every(event=3), every(7))
+        every(event="3ms"),
+        all_of(every(count=1), every(event="5ms"), every(event="3ms"), every("7ms")),
     )
 
     assert delays_of(trigger, EveryEvent) == [3, 5]
@@ -104,4 +105,4 @@ def test_delays_after_which_triggers_are_asked() -> None:
 def test_triggers_are_values() -> None:
     """Equal ones are one, so that two versions of a program can be compared."""
     assert after_watermark(early=every("1m")) == AfterWatermark(early=EveryWall(60_000))
-    assert hash(any_of(every(3))) == hash(any_of(every(3)))
+    assert hash(any_of(every("3ms"))) == hash(any_of(every("3ms")))

@@ -103,26 +103,26 @@ def test_all_of_a_piece_is_in_the_same_windows(
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: tumbling(0), "window size is 0 ms"),
+        (lambda: tumbling("0s"), "window size is 0 ms"),
         (lambda: TumblingWindows("5s"), "window size is '5s', must be whole ms"),  # type: ignore[arg-type]
         (lambda: TumblingWindows(5, 1.5), "window offset is 1.5"),  # type: ignore[arg-type]
         (lambda: sliding("1s"), r'one begins: add it, as in sliding\("1m", every="10s"\)'),
-        (lambda: sliding("1s", 0), "time between windows is 0 ms"),
+        (lambda: sliding("1s", "0s"), "time between windows is 0 ms"),
         (lambda: sliding("1s", "2s"), "leave out what is between them"),
-        (lambda: session(0), "session gap is 0 ms"),
+        (lambda: session("0s"), "session gap is 0 ms"),
         (lambda: count_window(0), "count window has 0 records"),
         (lambda: count_window(3).allowed_lateness("1s"), "nothing is late for a count window"),
         (lambda: count_window(3).triggering(every(count=1)), "fires once, when it is full"),
         (lambda: CountWindows(3, clock="processing"), "a count window has no clock"),
         (lambda: global_window().allowed_lateness("1s"), "nothing is late for the window over"),
         (
-            lambda: tumbling(5, clock="processing").allowed_lateness(3),
+            lambda: tumbling("5ms", clock="processing").allowed_lateness("3ms"),
             "nothing is late for windows of wall",
         ),
-        (lambda: tumbling(5, clock="wall"), "clock 'wall' of windows is not known"),  # type: ignore[arg-type]
+        (lambda: tumbling("5ms", clock="wall"), "clock 'wall' of windows is not known"),  # type: ignore[arg-type]
         (lambda: TumblingWindows(5, accumulation="all"), "accumulation 'all'"),  # type: ignore[arg-type]
         (lambda: TumblingWindows(5, allowed_lateness_ms=-1), "allowed lateness is -1 ms"),
-        (lambda: tumbling(5).triggering("1s"), "triggering cannot take '1s'"),  # type: ignore[arg-type]
+        (lambda: tumbling("5ms").triggering("1s"), "triggering cannot take '1s'"),  # type: ignore[arg-type]
     ],
 )
 def test_mistakes_say_what_to_change(make: Callable[[], Any], text: str) -> None:
@@ -130,7 +130,9 @@ def test_mistakes_say_what_to_change(make: Callable[[], Any], text: str) -> None
         make()
 
 
-@pytest.mark.parametrize("windows", [tumbling(5), sliding(6, 3), session(4), global_window()])
+@pytest.mark.parametrize(
+    "windows", [tumbling("5ms"), sliding("6ms", "3ms"), session("4ms"), global_window()]
+)
 def test_methods_return_copies(windows: Windows) -> None:
     trigger = after_watermark(early=every("1s"))
 
@@ -151,13 +153,13 @@ def test_lateness_is_any_duration() -> None:
 @pytest.mark.parametrize(
     ("windows", "is_plain"),
     [
-        (tumbling(5), True),
-        (tumbling(5).accumulating(), True),
-        (tumbling(5).triggering(after_watermark(late=every(count=3))), True),
-        (tumbling(5).triggering(after_count(3)), False),
-        (tumbling(5).triggering(every(count=3)), False),
-        (tumbling(5).allowed_lateness(1), False),
-        (tumbling(5, clock="processing"), False),
+        (tumbling("5ms"), True),
+        (tumbling("5ms").accumulating(), True),
+        (tumbling("5ms").triggering(after_watermark(late=every(count=3))), True),
+        (tumbling("5ms").triggering(after_count(3)), False),
+        (tumbling("5ms").triggering(every(count=3)), False),
+        (tumbling("5ms").allowed_lateness("1ms"), False),
+        (tumbling("5ms", clock="processing"), False),
     ],
 )
 def test_plain_windows_fire_once(windows: Windows, is_plain: bool) -> None:  # noqa: FBT001 - a table

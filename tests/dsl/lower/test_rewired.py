@@ -11,7 +11,7 @@ _EVENTS = [gp.Message("a", 0), *[gp.Message("b", 25)] * 3000, gp.Message("late",
 
 def _app() -> tuple[gp.StreamApp, gp.Source]:
     app, source = gp.StreamApp("app"), gp.collection(_EVENTS)
-    counts = app.read(source).window(gp.tumbling(10)).count(name="counts")
+    counts = app.read(source).window(gp.tumbling("10ms")).count(name="counts")
     counts.write(gp.to_list([]), name="counted")
     counts.map(lambda result: result.value).write(gp.to_list([]), name="values")
     app.read(gp.collection([1])).inspect(print)  # Nothing of it comes to a sink.

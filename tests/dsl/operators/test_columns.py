@@ -36,7 +36,7 @@ def last_step(build: Callable[[Stream[Any]], Any], source: gp.Source | None = No
     return app.plan[-1]
 
 
-TUMBLING = gp.tumbling(10)
+TUMBLING = gp.tumbling("10ms")
 THERE = "there are user, item, price"
 
 
@@ -46,7 +46,7 @@ THERE = "there are user, item, price"
         lambda s: s.key_by("user").window(TUMBLING).count(),
         lambda s: s.key_by("user", "item").window(TUMBLING).sum("price"),
         lambda s: s.window(TUMBLING).mean("price"),
-        lambda s: s.key_by("user").window(gp.sliding(10, 5)).max("price"),
+        lambda s: s.key_by("user").window(gp.sliding("10ms", "5ms")).max("price"),
         lambda s: s.key_by("user").window(gp.global_window()).min("price"),
         lambda s: s.key_by("user").window(TUMBLING).aggregate(n=agg.count(), m=agg.sum("price")),
         lambda s: s.key_by("user").window(TUMBLING.accumulating()).count(),
@@ -70,11 +70,11 @@ def test_windows_aggregate_columns(build: Callable[[Stream[Any]], Any]) -> None:
         lambda s: s.key_by("user").window(TUMBLING).top_n(3, "price"),
         lambda s: s.key_by("user").window(TUMBLING).reduce(max),
         lambda s: s.key_by("user").window(TUMBLING).fold(0, lambda n, _: n + 1),
-        lambda s: s.key_by("user").window(gp.session(5)).count(),
+        lambda s: s.key_by("user").window(gp.session("5ms")).count(),
         lambda s: s.key_by("user").window(gp.count_window(5)).count(),
         lambda s: s.key_by("user").window(TUMBLING.triggering(gp.every(count=2))).count(),
-        lambda s: s.key_by("user").window(TUMBLING.allowed_lateness(5)).count(),
-        lambda s: s.key_by("user").window(gp.tumbling(10, clock="processing")).count(),
+        lambda s: s.key_by("user").window(TUMBLING.allowed_lateness("5ms")).count(),
+        lambda s: s.key_by("user").window(gp.tumbling("10ms", clock="processing")).count(),
         lambda s: s.key_by("user").window(TUMBLING, late="side").count(),
         lambda s: s.key_by("user").window(TUMBLING, late="restamp").count(),
         lambda s: s.key_by("user").window(TUMBLING).sum("user"),

@@ -64,11 +64,11 @@ KEYED: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
     "distinct": (lambda s: s.key_by("k").distinct(), ["event time"]),
     "running": (lambda s: s.key_by("k").count(), ["event time"]),
     "arrival": (lambda s: s.key_by("k", ordered=False).count(), ["arrival"]),
-    "window": (lambda s: s.key_by("k").window(gp.tumbling(5)).sum("n"), []),
-    "reduce": (lambda s: s.window(gp.tumbling(5)).reduce(max), ["event time"]),
+    "window": (lambda s: s.key_by("k").window(gp.tumbling("5ms")).sum("n"), []),
+    "reduce": (lambda s: s.window(gp.tumbling("5ms")).reduce(max), ["event time"]),
     "early": (
         lambda s: s.window(
-            gp.tumbling(5).triggering(gp.after_watermark(early=gp.every(count=2)))
+            gp.tumbling("5ms").triggering(gp.after_watermark(early=gp.every(count=2)))
         ).count(),
         ["arrival"],
     ),

@@ -153,9 +153,9 @@ def test_results_of_windows_have_no_order(aggregate: Any) -> None:
     """They have one time, so first and last among them would be chance."""
     text = _refusal(
         lambda s: (
-            s.window(gp.tumbling(10))
+            s.window(gp.tumbling("10ms"))
             .count()
-            .window(gp.tumbling(20))
+            .window(gp.tumbling("20ms"))
             .aggregate("behind", x=aggregate)
         )
     )
@@ -174,7 +174,7 @@ async def _awaited(record: Any) -> Any:
 
 _REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "merge": (lambda s: s.merge(s.map(dict)), "one source"),
-    "join": (lambda s: s.key_by("shop").join(s.key_by("shop"), gp.tumbling(5)), "two streams"),
+    "join": (lambda s: s.key_by("shop").join(s.key_by("shop"), gp.tumbling("5ms")), "two streams"),
     "branch": (lambda s: s.branch(a=bool).a, r"filter\(\.\.\.\)"),
     "distinct": (lambda s: s.distinct("shop"), "order"),
     "map_with_state": (lambda s: s.key_by("shop").map_with_state(lambda a, b: (a, b)), "order"),
@@ -183,12 +183,12 @@ _REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "count": (lambda s: s.key_by("shop").count(), "after every record"),
     "reduce": (lambda s: s.key_by("shop").reduce(lambda a, _: a), "after every record"),
     "count windows": (lambda s: s.window(gp.count_window(5)).count(), "order"),
-    "wall time": (lambda s: s.window(gp.tumbling(5, clock="processing")).count(), "wall time"),
+    "wall time": (lambda s: s.window(gp.tumbling("5ms", clock="processing")).count(), "wall time"),
     "early": (
-        lambda s: s.window(gp.tumbling(5).triggering(gp.after_count(2))).count(),
+        lambda s: s.window(gp.tumbling("5ms").triggering(gp.after_count(2))).count(),
         "before windows close",
     ),
-    "late side": (lambda s: s.window(gp.tumbling(5), late="side").count().late, "side output"),
+    "late side": (lambda s: s.window(gp.tumbling("5ms"), late="side").count().late, "side output"),
 }
 
 

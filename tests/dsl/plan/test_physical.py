@@ -25,7 +25,7 @@ from tests.dsl.chains import chains
 from tests.dsl.operators.test_columns import Trade, to_trade
 from tests.dsl.tables import EVENTS, TableSource
 
-TUMBLING = gp.tumbling(10)
+TUMBLING = gp.tumbling("10ms")
 
 
 def an_app(*, parallelism: int = 1) -> tuple[StreamApp, Stream[Any]]:

@@ -80,7 +80,7 @@ def test_all_of_a_stream_without_end_is_refused() -> None:
 def test_windows_become_columns_with_types() -> None:
     events = [gp.Message("a", 0), gp.Message("b", 5), gp.Message("a", 12)]
     stream = gp.StreamApp("windows").read(gp.collection(events)).key_by(str)
-    table = stream.window(gp.tumbling(10)).count().to_arrow()
+    table = stream.window(gp.tumbling("10ms")).count().to_arrow()
 
     assert table.schema.names[:4] == ["window_start", "window_end", "key", "value"]
     assert sorted(zip(*table.select(["key", "value"]).to_pydict().values(), strict=True)) == [

@@ -54,7 +54,10 @@ def test_what_people_see_of_a_stream_is_how_it_came_to_be() -> None:
 
 def test_windows_over_all_records() -> None:
     results = run(
-        TIMED, lambda numbers: numbers.window(gp.tumbling(20)).count(), partitions=3, parallelism=3
+        TIMED,
+        lambda numbers: numbers.window(gp.tumbling("20ms")).count(),
+        partitions=3,
+        parallelism=3,
     )
 
     assert results == [gp.WindowResult(None, 7, 0, 20), gp.WindowResult(None, 5, 20, 40)]
@@ -65,10 +68,10 @@ def test_windows_of_window_results() -> None:
         TIMED,
         lambda numbers: (
             numbers.key_by(lambda n: n % 2)
-            .window(gp.tumbling(10))
+            .window(gp.tumbling("10ms"))
             .count()
             .key_by(lambda result: result.key)
-            .window(gp.tumbling(20))
+            .window(gp.tumbling("20ms"))
             .sum(lambda result: result.value)
         ),
         partitions=2,
@@ -221,7 +224,7 @@ def test_late_records_never_come_to_a_window(
     app = StreamApp("late")
     results: list[gp.WindowResult[None, int]] = []
     letters = app.read(late_source(batch=batch), late=policy)
-    letters.window(gp.tumbling(10)).count().write(gp.to_list(results))
+    letters.window(gp.tumbling("10ms")).count().write(gp.to_list(results))
 
     Simulation(app).run()
 
@@ -232,7 +235,7 @@ def test_late_records_of_windows_are_a_stream() -> None:
     app = StreamApp("late")
     results: list[Any] = []
     late: list[gp.Message] = []
-    counts = app.read(late_source(batch=1)).window(gp.tumbling(10), late="side").count()
+    counts = app.read(late_source(batch=1)).window(gp.tumbling("10ms"), late="side").count()
     counts.map(lambda result: (result.start, result.value)).write(gp.to_list(results))
     counts.late.write(gp.to_list(late, messages=True))
 
@@ -277,7 +280,7 @@ def test_silent_partition_holds_nothing_back(idle_after: str | None) -> None:
     often = [(at, at) for at in range(5000)]
     source = BoundedSource([], often, ends=False)
     numbers = app.read(source, idle_after=idle_after)
-    numbers.window(gp.tumbling(10)).count().write(gp.to_list(results))
+    numbers.window(gp.tumbling("10ms")).count().write(gp.to_list(results))
 
     Simulation(app).advance(2000)
 
@@ -293,7 +296,7 @@ def test_silent_input_closes_windows_if_it_is_to(
     results: list[Any] = []
     source = BoundedSource([(at, at) for at in range(25)], ends=False)
     numbers = app.read(source, idle_after="100ms", when_idle=when_idle)
-    numbers.window(gp.tumbling(10)).count().write(gp.to_list(results))
+    numbers.window(gp.tumbling("10ms")).count().write(gp.to_list(results))
 
     Simulation(app, cut_every_ms=20, crash_at_ms=crashes).advance(2000)
 
@@ -306,11 +309,13 @@ def test_silent_input_closes_windows_if_it_is_to(
         (lambda app: app.read(gp.collection([1]), late="ignore"), "late='ignore' is unknown"),
         (lambda app: app.read(gp.collection([1]), idle_after="soon"), "duration 'soon'"),
         (
-            lambda app: app.read(gp.collection([1])).window(gp.tumbling(1), late="keep"),
+            lambda app: app.read(gp.collection([1])).window(gp.tumbling("1ms"), late="keep"),
             "late='keep' is unknown",
         ),
         (
-            lambda app: app.read(gp.collection([1])).key_by(str).window(gp.tumbling(1), late=""),
+            lambda app: (
+                app.read(gp.collection([1])).key_by(str).window(gp.tumbling("1ms"), late="")
+            ),
             "late='' is unknown",
         ),
         (lambda app: app.read(gp.collection([1]), name="numbers").late, "'numbers' sets no late"),

@@ -27,9 +27,9 @@ _BUCKETS: Final = 3
 _Record = tuple[Any, int | None, int]
 
 _WINDOWS: Final[dict[str, Windows]] = {
-    "tumbling": gp.tumbling(10, offset=3),
-    "sliding": gp.sliding(10, 3, offset=1),
-    "session": gp.session(5),
+    "tumbling": gp.tumbling("10ms", offset="3ms"),
+    "sliding": gp.sliding("10ms", "3ms", offset="1ms"),
+    "session": gp.session("5ms"),
     "global": gp.global_window(),
 }
 _AGGREGATES: Final[dict[str, Callable[[Any], Any]]] = {
@@ -212,7 +212,7 @@ def test_an_aggregate_that_cannot_merge_gets_the_records_in_order(
 
 
 def test_a_stream_without_keys_has_one_result_for_each_window() -> None:
-    step = _step(gp.tumbling(10), lambda windows: windows.count(), keyed=False)
+    step = _step(gp.tumbling("10ms"), lambda windows: windows.count(), keyed=False)
 
     results = _computed(step, [[("a", 1, 3)], [("b", 2, 4), ("b", 2, 14)]])
 
@@ -238,7 +238,7 @@ def test_what_the_user_raises_names_the_step(windows: str, aggregate: str) -> No
 
 def test_the_result_of_the_user_may_raise_too() -> None:
     broken = gp.agg.custom(int, lambda kept, _: kept, result=lambda _: 1 // 0, merge=max)
-    step = _step(gp.tumbling(10), lambda windows: windows.aggregate(v=broken))
+    step = _step(gp.tumbling("10ms"), lambda windows: windows.aggregate(v=broken))
 
     with pytest.raises(OperatorError, match="ZeroDivisionError"):
         _computed(step, [[("a", 1, 3)]])

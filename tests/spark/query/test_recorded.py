@@ -44,7 +44,7 @@ def _all(source: gp.Source, size: int = 1000) -> list[Message]:
 def test_records_times_and_watermarks_come_again(tmp_path: Path, schema: Any, size: int) -> None:
     sales = [RecordedSale("a", number) for number in range(20)]
     source = gp.collection(
-        sales, timestamp=lambda sale: sale.price, partitions=3, out_of_order=2, schema=schema
+        sales, timestamp=lambda sale: sale.price, partitions=3, out_of_order="2ms", schema=schema
     )
 
     recorded = record(source, tmp_path / "kept")

@@ -42,8 +42,8 @@ def test_by_wall_time_a_value_lives_from_when_it_was_written(make: MakeStore) ->
 
 def test_each_entry_expires_by_itself(make: MakeStore) -> None:
     state = a_state(make())
-    words, pages = state.list("words", ttl=10), state.set("pages", ttl=10)
-    cart = state.map("cart", ttl=10)
+    words, pages = state.list("words", ttl="10ms"), state.set("pages", ttl="10ms")
+    cart = state.map("cart", ttl="10ms")
     for time_ms, name in ((0, "a"), (5, "b"), (9, "a")):
         state.time_ms = time_ms
         words.add(name)
@@ -66,7 +66,7 @@ def test_each_entry_expires_by_itself(make: MakeStore) -> None:
 
 def test_a_set_says_that_an_expired_value_is_new(make: MakeStore) -> None:
     state = a_state(make())
-    seen = state.set("seen", ttl=10)
+    seen = state.set("seen", ttl="10ms")
     answers = []
     for time_ms in (0, 5, 14, 25):
         state.advance(time_ms)
@@ -78,8 +78,8 @@ def test_a_set_says_that_an_expired_value_is_new(make: MakeStore) -> None:
 
 def test_what_records_were_folded_into_expires(make: MakeStore) -> None:
     state = a_state(make(), watermark_ms=0)
-    total = state.reducing("total", lambda kept, value: kept + value, ttl=10)
-    mean = state.combining("mean", create=list, add=lambda kept, value: [*kept, value], ttl=10)
+    total = state.reducing("total", lambda kept, value: kept + value, ttl="10ms")
+    mean = state.combining("mean", create=list, add=lambda kept, value: [*kept, value], ttl="10ms")
     total.add(1)
     mean.add(1)
     state.advance(10)
@@ -92,9 +92,9 @@ def test_what_has_expired_is_freed(make: MakeStore) -> None:
     """And deleted from the checkpoint; otherwise both would grow for ever."""
     state = a_state(make())
     states: list[Any] = [
-        state.value("value", ttl=10),
-        state.list("list", ttl=10),
-        state.map("map", ttl=10),
+        state.value("value", ttl="10ms"),
+        state.list("list", ttl="10ms"),
+        state.map("map", ttl="10ms"),
     ]
     for number in range(50):
         state.key = number
@@ -114,7 +114,7 @@ def test_what_has_expired_is_freed(make: MakeStore) -> None:
 
 def test_freeing_takes_a_little_time_at_once() -> None:
     state = a_state(HeapStore())
-    cart = state.map("cart", ttl=10)
+    cart = state.map("cart", ttl="10ms")
     state.time_ms = 0
     cart.update((number, 1) for number in range(5000))
 
@@ -142,9 +142,9 @@ def test_a_time_to_live_may_be_added_after_a_restart(make: MakeStore) -> None:
     after = a_state(make(), sections=first, watermark_ms=100)
     after.key, after.namespace = "ada", "w"
     states: list[Any] = [
-        after.value("value", ttl=10),
-        after.list("list", ttl=10),
-        after.map("map", ttl=10),
+        after.value("value", ttl="10ms"),
+        after.list("list", ttl="10ms"),
+        after.map("map", ttl="10ms"),
     ]
     states[1].add(3)
 
@@ -156,14 +156,14 @@ def test_a_time_to_live_may_be_added_after_a_restart(make: MakeStore) -> None:
     after.advance(110)
     assert kept() == [None, [], {}]
     later.key, later.namespace = "ada", "w"
-    assert list(later.list("list", ttl=10)) == [1, 2, 3]
+    assert list(later.list("list", ttl="10ms")) == [1, 2, 3]
 
 
 def test_a_time_to_live_may_be_changed_after_a_restart(make: MakeStore) -> None:
     before = a_state(make(), watermark_ms=0)
-    before.map("map", ttl=10)["old"] = 1
+    before.map("map", ttl="10ms")["old"] = 1
     after = a_state(make(), sections=changes_of(before), watermark_ms=0)
-    kept = after.map("map", ttl=100)
+    kept = after.map("map", ttl="100ms")
     kept["new"] = 1
 
     after.advance(10)
@@ -173,7 +173,7 @@ def test_a_time_to_live_may_be_changed_after_a_restart(make: MakeStore) -> None:
 
 def test_the_end_of_the_stream_is_no_time_at_which_state_expires() -> None:
     state = a_state(HeapStore())
-    seen = state.value("seen", ttl=10)
+    seen = state.value("seen", ttl="10ms")
     state.time_ms = 5
     seen.set("it")
 
@@ -184,9 +184,9 @@ def test_the_end_of_the_stream_is_no_time_at_which_state_expires() -> None:
 
 def test_a_very_long_time_is_for_ever() -> None:
     state = a_state(HeapStore(), watermark_ms=MAX_MS - 5)
-    seen = state.value("seen", ttl=MAX_MS)
+    seen = state.value("seen", ttl=f"{MAX_MS}ms")
     seen.set("it")
 
     (section,) = changes_of(state)
 
-    assert a_state(sections=[section]).value("seen", ttl=1).get() == "it"
+    assert a_state(sections=[section]).value("seen", ttl="1ms").get() == "it"

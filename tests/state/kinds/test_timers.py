@@ -129,7 +129,7 @@ def test_a_timer_deleted_by_another_one_does_not_fire(state: KeyedState) -> None
 
 def test_state_expires_by_the_time_of_the_timer(state: KeyedState) -> None:
     """However far the watermark has come in one step; otherwise results would depend on it."""
-    seen = state.value("seen", ttl=10)
+    seen = state.value("seen", ttl="10ms")
     state.time_ms = 0
     seen.set("it")
     state.timers.event_time(9, "before")

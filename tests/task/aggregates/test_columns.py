@@ -101,7 +101,7 @@ AGGREGATES: list[Aggregate] = [
     *(agg.variance(name, ddof=0) for name in NUMBERS),
     *(make(name) for make in (agg.any, agg.all, agg.count_if) for name in TRUTHS),
     *(agg.quantile([0.0, 0.5, 1.0], name) for name in NUMBERS),
-    *(agg.ewma(name, half_life=20) for name in ("small", "x", "price", "ok", "empty")),
+    *(agg.ewma(name, half_life="20ms") for name in ("small", "x", "price", "ok", "empty")),
     *(make(name) for make in (agg.approx_distinct, agg.mode) for name in COMPARED),
     *(agg.arg_min("parts", by=name) for name in COMPARED),
     *(agg.arg_max("x", by=name) for name in COMPARED),
@@ -374,7 +374,7 @@ def test_schema_may_change_between_tables() -> None:
     ("windows", "key", "aggregate", "cause"),
     [
         (session("5s"), (), agg.count(), "not tumbling or sliding ones that fire once"),
-        (TumblingWindows(10).allowed_lateness(5), (), agg.count(), "that fire once"),
+        (TumblingWindows(10).allowed_lateness("5ms"), (), agg.count(), "that fire once"),
         (TumblingWindows(10, clock="processing"), (), agg.count(), "that fire once"),
         (TumblingWindows(10), ("#n",), agg.count(), "key column is named '#n'"),
         (TumblingWindows(10), (), agg.sum(abs), "takes a function or whole records"),

@@ -38,7 +38,7 @@ AGGREGATES: list[Aggregate] = [
     agg.sum("c"), agg.mean("c"), agg.min("c"), agg.max("c"), agg.first("c"), agg.last("c"),
     agg.collect("c"), agg.top(2, "c"), agg.distinct("c"), agg.variance("c"), agg.stddev("c"),
     agg.any("c"), agg.all("c"), agg.count_if("c"), agg.quantile([0, 0.3, 1], "c"),
-    agg.approx_distinct("c"), agg.mode("c"), agg.ewma("c", half_life=4),
+    agg.approx_distinct("c"), agg.mode("c"), agg.ewma("c", half_life="4ms"),
 ]  # fmt: skip
 
 

@@ -63,7 +63,7 @@ EVERY: list[Aggregate] = [
     agg.heavy_hitters(2, "n"),
     agg.arg_min("user", by="price"),
     agg.arg_max(by=doubled),
-    agg.ewma("n", half_life=10),
+    agg.ewma("n", half_life="10ms"),
     agg.sum("price", where="n"),
     agg.collect("price", where=lambda record: doubled(record) is not None),
     agg.arg_max("n", by="price", where="n"),

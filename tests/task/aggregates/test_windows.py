@@ -80,16 +80,16 @@ def flat(portions: Any) -> list[Message]:
 @pytest.mark.parametrize(
     ("windows", "fold", "is_quick"),
     [
-        (tumbling(10), JOIN, True),
+        (tumbling("10ms"), JOIN, True),
         (global_window(), JOIN, True),
-        (sliding(10, 5), TOTAL, True),
-        (sliding(10, 5), Fold(kind="count", first=len, add=max), True),
-        (sliding(10, 5), JOIN, False),
-        (session(10), TOTAL, False),
+        (sliding("10ms", "5ms"), TOTAL, True),
+        (sliding("10ms", "5ms"), Fold(kind="count", first=len, add=max), True),
+        (sliding("10ms", "5ms"), JOIN, False),
+        (session("10ms"), TOTAL, False),
         (count_window(3), TOTAL, False),
-        (tumbling(10).triggering(every(count=3)), TOTAL, False),
-        (tumbling(10).allowed_lateness(1), TOTAL, False),
-        (tumbling(10, clock="processing"), TOTAL, False),
+        (tumbling("10ms").triggering(every(count=3)), TOTAL, False),
+        (tumbling("10ms").allowed_lateness("1ms"), TOTAL, False),
+        (tumbling("10ms", clock="processing"), TOTAL, False),
     ],
 )
 def test_plain_windows_get_the_faster_stage(
@@ -104,7 +104,14 @@ def test_plain_windows_get_the_faster_stage(
 
 @pytest.mark.parametrize("fold", [COUNT, TOTAL])
 @pytest.mark.parametrize(
-    "windows", [tumbling(10), sliding(10, 5), sliding(10, 3, 1), sliding(60, 1), global_window()]
+    "windows",
+    [
+        tumbling("10ms"),
+        sliding("10ms", "5ms"),
+        sliding("10ms", "3ms", "1ms"),
+        sliding("60ms", "1ms"),
+        global_window(),
+    ],
 )
 def test_both_stages_give_the_same_at_the_ends_of_time(windows: Windows, fold: Fold) -> None:
     begin, end = range(MIN_MS, MIN_MS + 30, 4), range(MAX_MS - 30, MAX_MS, 3)
@@ -129,7 +136,13 @@ def test_both_stages_give_the_same_at_the_ends_of_time(windows: Windows, fold: F
 
 
 @pytest.mark.parametrize(
-    "windows", [tumbling(10), sliding(10, 5), tumbling(10).allowed_lateness(1), session(5)]
+    "windows",
+    [
+        tumbling("10ms"),
+        sliding("10ms", "5ms"),
+        tumbling("10ms").allowed_lateness("1ms"),
+        session("5ms"),
+    ],
 )
 def test_result_that_cannot_be_made_fails_the_task(windows: Windows) -> None:
     fold = replace(TOTAL, result=lambda total: 1 // total)
@@ -155,7 +168,9 @@ def test_result_that_cannot_be_made_fails_the_task(windows: Windows) -> None:
         ),
         max_size=15,
     ),
-    st.sampled_from([tumbling(10), sliding(10, 5), sliding(10, 3, 1), global_window()]),
+    st.sampled_from(
+        [tumbling("10ms"), sliding("10ms", "5ms"), sliding("10ms", "3ms", "1ms"), global_window()]
+    ),
     st.sampled_from([COUNT, TOTAL]),
     st.sampled_from(["drop", "restamp"]),
 )
@@ -238,7 +253,7 @@ def played(stage: WindowStage, step: tuple[Any, ...], now_ms: int) -> Any:
 
 def test_late_records_are_counted_and_dropped() -> None:
     context = a_context()
-    stage = a_stage(tumbling(10).allowed_lateness(5), context=context)
+    stage = a_stage(tumbling("10ms").allowed_lateness("5ms"), context=context)
     flat(columns_of(stage.on_watermark(14)))
 
     late = flat(results_of(stage, [("k", 1), ("k", 2)], [3, 3]))
@@ -256,7 +271,7 @@ def test_late_records_go_to_a_side() -> None:
     sent: list[Message] = []
     context = a_context()
     context.output = sent.append
-    stage = a_stage(session(5), context=context, late="side")
+    stage = a_stage(session("5ms"), context=context, late="side")
     flat(columns_of(stage.on_watermark(30)))
 
     flat(results_of(stage, [("k", 1)], [3]))
@@ -265,7 +280,9 @@ def test_late_records_go_to_a_side() -> None:
     assert context.counters.late_records == 1
 
 
-@pytest.mark.parametrize("windows", [tumbling(10).allowed_lateness(1), session(5), count_window(3)])
+@pytest.mark.parametrize(
+    "windows", [tumbling("10ms").allowed_lateness("1ms"), session("5ms"), count_window(3)]
+)
 @pytest.mark.parametrize("bad", [("k", None), ([], 1), (), 7])
 def test_bad_record_is_blamed_and_changes_nothing(windows: Windows, bad: Any) -> None:
     context = a_context()
@@ -279,7 +296,7 @@ def test_bad_record_is_blamed_and_changes_nothing(windows: Windows, bad: Any) ->
 
 
 def test_bad_record_fails_the_task_by_default() -> None:
-    stage = a_stage(session(5), TOTAL)
+    stage = a_stage(session("5ms"), TOTAL)
 
     with pytest.raises(OperatorError) as raised:
         flat(results_of(stage, [("k", 1), ("k", None)], [1, 2]))
@@ -288,7 +305,7 @@ def test_bad_record_fails_the_task_by_default() -> None:
 
 
 def test_many_results_are_given_in_portions() -> None:
-    stage = a_stage(session(5), COUNT, limit=4)
+    stage = a_stage(session("5ms"), COUNT, limit=4)
     flat(results_of(stage, [(key, 0) for key in range(10)], [3] * 10))
 
     portions = columns_of(stage.on_watermark(10))
@@ -302,7 +319,7 @@ def test_many_results_are_given_in_portions() -> None:
 
 
 def test_firings_of_records_are_given_in_portions() -> None:
-    stage = a_stage(tumbling(5).triggering(every(count=1)), COUNT, limit=2)
+    stage = a_stage(tumbling("5ms").triggering(every(count=1)), COUNT, limit=2)
 
     portions = list(results_of(stage, [("k", 0)] * 5, [3] * 5))
 
@@ -312,7 +329,9 @@ def test_firings_of_records_are_given_in_portions() -> None:
 def test_wall_time_is_asked_for() -> None:
     context = a_context()
     context.now_ms = lambda: 1000
-    stage = a_stage(tumbling(10).triggering(after_watermark(early=every(7))), context=context)
+    stage = a_stage(
+        tumbling("10ms").triggering(after_watermark(early=every("7ms"))), context=context
+    )
     before = stage.wake_ms
 
     flat(results_of(stage, [("k", 1)], [3]))
@@ -324,7 +343,9 @@ def test_wall_time_is_asked_for() -> None:
     assert stage.wake_ms is None
 
 
-@pytest.mark.parametrize("windows", [session(5), count_window(2), tumbling(5).allowed_lateness(3)])
+@pytest.mark.parametrize(
+    "windows", [session("5ms"), count_window(2), tumbling("5ms").allowed_lateness("3ms")]
+)
 @pytest.mark.parametrize("epochs", [False, True], ids=["no epochs", "epochs"])
 def test_keys_that_come_and_go_leave_nothing(
     windows: Windows,
@@ -352,7 +373,12 @@ def test_what_is_no_windows_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("windows", "fold"),
-    [(tumbling(10), COUNT), (sliding(10, 5), TOTAL), (session(10), TOTAL), (count_window(3), JOIN)],
+    [
+        (tumbling("10ms"), COUNT),
+        (sliding("10ms", "5ms"), TOTAL),
+        (session("10ms"), TOTAL),
+        (count_window(3), JOIN),
+    ],
     ids=["tumbling", "sliding", "session", "count"],
 )
 def test_what_windows_keep_has_a_size(windows: Windows, fold: Fold) -> None:

@@ -40,9 +40,9 @@ def test_stage_is_called_when_its_time_has_come() -> None:
     driver = TaskDriver(delayed(10, mapped(lambda n: n * 2)))
 
     driver.send(1, timestamp=5)
-    driver.advance(9)
+    driver.advance("9ms")
     assert driver.take() == []
-    driver.advance(1)
+    driver.advance("1ms")
 
     assert driver.take() == [Message(2, 5)]
 
@@ -58,7 +58,7 @@ def test_nothing_is_called_at_the_end_of_the_stream() -> None:
     driver.end()
     assert driver.clock.clock_ms == MAX_MS
     calls = len(made[0].called)
-    driver.advance(50)
+    driver.advance("50ms")
 
     assert len(made[0].called) == calls
 
@@ -88,13 +88,13 @@ def test_timed_and_deferring_stages_go_together(concurrency: int) -> None:
     for value in range(30):
         driver.send(value, timestamp=value)
         driver.watermark(value)
-        driver.advance(1)
-    driver.advance(3000)
+        driver.advance("1ms")
+    driver.advance("3s")
 
     assert values_of(driver) == [n for n in range(30) for _ in range(3)]
     assert driver.clock.watermark_ms == 29
     driver.end()
-    driver.advance(20)
+    driver.advance("20ms")
     assert driver.clock.clock_ms == MAX_MS
 
 

@@ -28,15 +28,15 @@ from tests.task.build import Bench, a_context
 from tests.task.stage_build import columns_of, mapped, results_of
 
 SPECS: dict[str, Callable[[], JoinSpec]] = {
-    "tumbling": lambda: JoinSpec.over(tumbling(10), how="outer"),
-    "sliding": lambda: JoinSpec.over(sliding(10, 5), how="left"),
-    "session": lambda: JoinSpec.over(session(6), how="right"),
+    "tumbling": lambda: JoinSpec.over(tumbling("10ms"), how="outer"),
+    "sliding": lambda: JoinSpec.over(sliding("10ms", "5ms"), how="left"),
+    "session": lambda: JoinSpec.over(session("6ms"), how="right"),
     "global": lambda: JoinSpec.over(global_window()),
-    "cogroup": lambda: JoinSpec.cogroup(tumbling(10)),
-    "interval": lambda: JoinSpec.interval(before=5, after=10, how="outer"),
-    "interval, inner": lambda: JoinSpec.interval(before=5, after=10),
-    "backward": lambda: JoinSpec.asof(tolerance=10),
-    "forward": lambda: JoinSpec.asof(tolerance=10, direction="forward"),
+    "cogroup": lambda: JoinSpec.cogroup(tumbling("10ms")),
+    "interval": lambda: JoinSpec.interval(before="5ms", after="10ms", how="outer"),
+    "interval, inner": lambda: JoinSpec.interval(before="5ms", after="10ms"),
+    "backward": lambda: JoinSpec.asof(tolerance="10ms"),
+    "forward": lambda: JoinSpec.asof(tolerance="10ms", direction="forward"),
     "nearest": lambda: JoinSpec.asof(direction="nearest", how="inner"),
     "latest": JoinSpec.latest,
 }
@@ -162,7 +162,7 @@ def right(word: str, time: int) -> Message:
 
 
 def test_the_input_that_is_behind_decides_when_windows_close() -> None:
-    bench = a_bench(JoinSpec.over(tumbling(10)))
+    bench = a_bench(JoinSpec.over(tumbling("10ms")))
 
     bench.send(left("a1", 1), left("a2", 12), source=0, watermark_ms=20)
     bench.send(right("a3", 2), source=1, watermark_ms=9)
@@ -186,9 +186,9 @@ def test_the_input_that_is_behind_decides_when_windows_close() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        JoinSpec.interval(before=5, after=50, how="left"),
-        JoinSpec.asof(tolerance=50, direction="forward"),
-        JoinSpec.asof(tolerance=50, direction="nearest"),
+        JoinSpec.interval(before="5ms", after="50ms", how="left"),
+        JoinSpec.asof(tolerance="50ms", direction="forward"),
+        JoinSpec.asof(tolerance="50ms", direction="nearest"),
     ],
 )
 def test_records_without_a_partner_are_not_late_behind_the_join(spec: JoinSpec) -> None:
@@ -219,7 +219,7 @@ def test_records_without_a_partner_are_not_late_behind_the_join(spec: JoinSpec) 
 
 
 def test_late_records_are_counted_and_dropped() -> None:
-    bench = a_bench(JoinSpec.interval(before=5, after=5))
+    bench = a_bench(JoinSpec.interval(before="5ms", after="5ms"))
 
     for source in (0, 1):
         bench.send(source=source, watermark_ms=10)
@@ -231,7 +231,7 @@ def test_late_records_are_counted_and_dropped() -> None:
 
 
 def test_cogroup_yields_groups() -> None:
-    bench = a_bench(JoinSpec.cogroup(tumbling(10)))
+    bench = a_bench(JoinSpec.cogroup(tumbling("10ms")))
 
     bench.send(left("a1", 1), right("b1", 1), left("a2", 0), watermark_ms=MAX_MS)
     bench.send(source=1, watermark_ms=MAX_MS)
@@ -253,7 +253,7 @@ def joined(a: str | None, b: str | None) -> str:
 
 @pytest.mark.parametrize("policy", ["skip", "quarantine"])
 def test_a_pair_on_which_combine_raises_is_rejected_alone(policy: Any) -> None:
-    bench = a_bench(JoinSpec.over(tumbling(10), how="left", combine=joined), on_error=policy)
+    bench = a_bench(JoinSpec.over(tumbling("10ms"), how="left", combine=joined), on_error=policy)
 
     bench.send(left("a1", 1), left("b1", 2), right("a2", 3), left("c1", 4), watermark_ms=MAX_MS)
     bench.send(source=1, watermark_ms=MAX_MS)
@@ -273,7 +273,7 @@ def test_a_pair_from_quarantine_is_combined_again() -> None:
             raise ValueError("broken")
         return a + b
 
-    bench = a_bench(JoinSpec.over(tumbling(10), combine=combine), on_error="quarantine")
+    bench = a_bench(JoinSpec.over(tumbling("10ms"), combine=combine), on_error="quarantine")
     bench.send(left("a1", 1), right("a2", 3), watermark_ms=10)
     bench.send(source=1, watermark_ms=10)
     bench.run()
@@ -292,7 +292,7 @@ def test_a_pair_from_quarantine_is_combined_again() -> None:
 
 
 def test_a_pair_that_fails_ends_the_task_where_that_is_the_policy() -> None:
-    bench = a_bench(JoinSpec.interval(before=5, after=5, how="left", combine=joined))
+    bench = a_bench(JoinSpec.interval(before="5ms", after="5ms", how="left", combine=joined))
     bench.send(left("a1", 1), watermark_ms=MAX_MS)
     bench.send(source=1, watermark_ms=MAX_MS)
 
@@ -370,17 +370,26 @@ BOUNDS = {
     [
         (lambda: JoinSpec.over(count_window(3)), "a join has no CountWindows: use tumbling"),
         (lambda: JoinSpec.over("10s"), r"a join takes windows such as .*, not '10s'"),  # type: ignore[arg-type]
-        (lambda: JoinSpec.cogroup(tumbling(5).triggering(every(count=2))), "leave out the trigger"),
-        (lambda: JoinSpec.over(tumbling(5).accumulating()), r"leave out accumulating\(\)"),
         (
-            lambda: JoinSpec.over(session(5).allowed_lateness("1s")),
+            lambda: JoinSpec.cogroup(tumbling("5ms").triggering(every(count=2))),
+            "leave out the trigger",
+        ),
+        (lambda: JoinSpec.over(tumbling("5ms").accumulating()), r"leave out accumulating\(\)"),
+        (
+            lambda: JoinSpec.over(session("5ms").allowed_lateness("1s")),
             r"leave out allowed_lateness\(...\)",
         ),
-        (lambda: JoinSpec.over(tumbling(5, clock="processing")), "leave out clock='processing'"),
-        (lambda: JoinSpec.over(tumbling(5), how="full"), "how='full' is unknown: use one of"),  # type: ignore[arg-type]
-        (lambda: JoinSpec.over(tumbling(5), combine=3), "combine=3 is no function"),  # type: ignore[arg-type]
-        (lambda: JoinSpec.interval(before="x", after=1), "before: duration 'x'"),
-        (lambda: JoinSpec.interval(before=1, after=-1), "after: duration -1 is negative"),
+        (
+            lambda: JoinSpec.over(tumbling("5ms", clock="processing")),
+            "leave out clock='processing'",
+        ),
+        (lambda: JoinSpec.over(tumbling("5ms"), how="full"), "how='full' is unknown: use one of"),  # type: ignore[arg-type]
+        (lambda: JoinSpec.over(tumbling("5ms"), combine=3), "combine=3 is no function"),  # type: ignore[arg-type]
+        (lambda: JoinSpec.interval(before="x", after="1ms"), "before: duration 'x'"),
+        (
+            lambda: JoinSpec.interval(before="1ms", after="-1ms"),
+            "after: duration '-1ms' is negative",
+        ),
         (lambda: JoinSpec.asof(direction="up"), "direction='up' is unknown: use one of 'back"),  # type: ignore[arg-type]
         (lambda: JoinSpec.asof(how="outer"), "how='outer' is unknown: use one of 'left', 'inner'"),  # type: ignore[arg-type]
         (lambda: JoinSpec.asof(tolerance="soon"), "tolerance: duration 'soon'"),
@@ -395,7 +404,7 @@ def test_mistakes_are_found_when_the_join_is_made(make: Callable[[], JoinSpec], 
 def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(ConfigError) as raised:
         JoinSpec.over(
-            tumbling(5).allowed_lateness(1).retracting(),
+            tumbling("5ms").allowed_lateness("1ms").retracting(),
             how="all",  # type: ignore[arg-type]
             combine=1,  # type: ignore[arg-type]
         )
@@ -405,9 +414,9 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 def test_a_snapshot_of_another_join_is_refused() -> None:
     """Its records would be in other windows than they were."""
-    life = Life(JoinSpec.over(tumbling(10)))
+    life = Life(JoinSpec.over(tumbling("10ms")))
     life.end_epoch()
-    life.spec = JoinSpec.over(tumbling(20))
+    life.spec = JoinSpec.over(tumbling("20ms"))
 
     with pytest.raises(
         ConfigError, match="snapshot is of: inner join, TumblingWindows, size 10 ms"

@@ -58,9 +58,9 @@ def test_results_keep_the_order_of_their_records() -> None:
     driver = a_driver()
 
     driver.send_all(*map(Message, [30, 10, 20]))
-    driver.advance(25)
+    driver.advance("25ms")
     assert driver.take() == []
-    driver.advance(10)
+    driver.advance("10ms")
 
     assert values_of(driver) == [30, 10, 20]
 
@@ -69,9 +69,9 @@ def test_results_come_as_they_are_done() -> None:
     driver = a_driver(ordered=False)
 
     driver.send_all(*map(Message, [30, 10, 20]))
-    driver.advance(11)
+    driver.advance("11ms")
     assert values_of(driver) == [10]
-    driver.advance(30)
+    driver.advance("30ms")
 
     assert values_of(driver) == [20, 30]
 
@@ -85,7 +85,7 @@ def test_records_in_flight_hold_the_clock() -> None:
     driver.send(10, timestamp=5)
     driver.watermark(100)
     assert (driver.clock.clock_ms, driver.clock.watermark_ms) == (5, 5)
-    driver.advance(20)
+    driver.advance("20ms")
 
     assert (driver.clock.clock_ms, driver.clock.watermark_ms) == (100, 100)
 
@@ -96,17 +96,17 @@ def test_records_in_flight_hold_the_clock() -> None:
 def test_records_in_flight_are_called_again_after_a_restart() -> None:
     driver = a_driver()
     driver.send(5, timestamp=1)
-    driver.advance(10)
+    driver.advance("10ms")
     driver.send_all(Message(30, 7), Message(10, 8))
     driver.watermark(100)
     resume = driver.cut()
-    driver.advance(50)
+    driver.advance("50ms")
     assert values_of(driver) == [5, 30, 10]
     driver.stop(completed=False)
 
     again = a_driver(resume=resume)
     assert (again.clock.clock_ms, again.clock.watermark_ms) == (7, 7)
-    again.advance(40)
+    again.advance("40ms")
 
     assert again.take() == [Message(30, 7), Message(10, 8)]
     assert again.clock.watermark_ms == 100
@@ -133,7 +133,7 @@ def test_restart_at_the_end_of_the_stream_gives_what_was_in_flight() -> None:
     driver.stop(completed=False)
 
     again = a_driver(resume=resume)
-    again.advance(40)
+    again.advance("40ms")
 
     assert values_of(again) == [30]
     assert again.clock.clock_ms == MAX_MS
@@ -159,10 +159,10 @@ def test_stop_cancels_what_is_in_flight() -> None:
 
     driver = a_driver(hang, timeout_ms=None)
     driver.send_all(*map(Message, range(3)))
-    driver.advance(1)
+    driver.advance("1ms")
 
     driver.stop(completed=False)
-    driver.advance(1)
+    driver.advance("1ms")
 
     assert sorted(cancelled) == [0, 1, 2]
 
@@ -192,7 +192,7 @@ def test_timeout_is_such_an_error() -> None:
     driver.send(1000)
 
     with pytest.raises(OperatorError, match="TimeoutError: no result within 20 ms"):
-        driver.advance(50)
+        driver.advance("50ms")
 
 
 # -- wrong use ---------------------------------------------------------------------------------
@@ -243,9 +243,9 @@ def test_lookup_asks_once_for_a_key() -> None:
 
     driver = a_lookup(lookup_function(name_of, lambda n: n % 2))
     driver.send_all(*map(Message, range(4)))
-    driver.advance(20)
+    driver.advance("20ms")
     driver.send(4)
-    driver.advance(5)
+    driver.advance("5ms")
 
     assert asked == [0, 1]
     assert values_of(driver) == [(n, f"user {n % 2}") for n in range(5)]
@@ -261,7 +261,7 @@ def test_lookup_combines_as_it_is_told() -> None:
     driver = a_lookup(lookup_function(twice, lambda n: n, ttl_ms=50, combine=lambda a, b: a + b))
     for _ in range(3):
         driver.send(1)
-        driver.advance(30)
+        driver.advance("30ms")
 
     assert values_of(driver) == [3, 3, 3]
     assert asked == [1, 1]
@@ -278,7 +278,7 @@ def test_each_task_has_a_cache_of_its_own() -> None:
     for _ in range(2):
         driver = a_lookup(function)
         driver.send(1)
-        driver.advance(5)
+        driver.advance("5ms")
 
     assert asked == [1, 1]
 
