@@ -37,7 +37,7 @@ class Tagging:
 
     def build(self, version: int, *, parallelism: int = 2) -> gp.StreamApp:
         app = gp.StreamApp("tagging", parallelism=parallelism)
-        words = app.read(Words(_RECORDS, 2, by_bound=True, pause="8ms"), name="words").map(upper)
+        words = app.read(Words(_RECORDS, 2, by_bound=True, pause=8), name="words").map(upper)
         words.map(lambda record: (record[1], version), name="tag").write(self.shown, name="show")
         numbered = words.key_by(word_of).map_with_state(_number, initial=0, name="number")
         sink = self.model.sinks.setdefault("numbered", MemoryTransactions("numbered"))

@@ -23,7 +23,7 @@ from gearpy.state.kinds.changed import ChangedPairs, HeldDict
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.sides import Side
-from gearpy.task.api.window_result import result_maker
+from gearpy.task.api.window_result import local_bounds
 from gearpy.task.chain.chain import check_no_messages
 from gearpy.task.chain.event_gate import EventGate, Waits, late_times
 from gearpy.task.chain.stage import Stage, step_bulk
@@ -261,7 +261,7 @@ class WindowFold(WindowedStage):
             SlidingPieces(windows) if isinstance(windows, OverlappingWindows) else windows
         )
         self._fold = fold
-        self._result_of = result_maker(windows)
+        self._result_of, self._bounds_of = local_bounds(windows)
         self._loop = fold.loop(self._key) if fold.loop is not None else None
         self._kept: BulkState | None = None
         self._open: dict[int, dict[Any, Any]] = {}
@@ -311,7 +311,8 @@ class WindowFold(WindowedStage):
                 result = self._fold.result
                 given = values.values() if result is None else map(result, values.values())
                 # Most of the fields are the same for all. `zip` ends with the keys.
-                alike = map(repeat, (start, end, 0, "on-time", False))
+                bounds = () if self._bounds_of is None else self._bounds_of(start, end)
+                alike = map(repeat, (start, end, 0, "on-time", False, *bounds))
                 rows = map(self._result_of, zip(values, given, *alike, strict=False))
                 while results := list(islice(rows, self._limit)):
                     yield Batch(results, [end - 1] * len(results))

@@ -95,19 +95,26 @@ class LocalWindowResult(WindowResult[K_co, V_co]):
 register_record(WindowResult, "gearpy.WindowResult")
 register_record(LocalWindowResult, "gearpy.LocalWindowResult")
 
+_Maker: TypeAlias = Callable[[Iterable[Any]], WindowResult[Any, Any]]
+
 #: Makes a result of a tuple of all its fields, at the speed of a tuple.
-result_of: Final[Callable[[Iterable[Any]], WindowResult[Any, Any]]] = partial(
-    tuple.__new__, WindowResult
-)
+result_of: Final[_Maker] = partial(tuple.__new__, WindowResult)
+
+
+def local_bounds(windows: object) -> tuple[_Maker, Callable[[int, int], tuple[str, ...]] | None]:
+    """Return what makes results of windows, and the fields that those with a zone have behind."""
+    if not isinstance(windows, LocalWindows | LocalSlidingWindows):
+        return result_of, None
+    text = lru_cache(_TEXTS_KEPT)(windows.steps.zone.text)
+    return partial(tuple.__new__, LocalWindowResult), lambda start, end: (text(start), text(end))
 
 
 def result_maker(windows: object) -> Callable[[Sequence[Any]], WindowResult[Any, Any]]:
     """Return what makes results of tuples of the fields that all have, local bounds added."""
-    if not isinstance(windows, LocalWindows | LocalSlidingWindows):
-        return result_of
-    text = lru_cache(_TEXTS_KEPT)(windows.steps.zone.text)
-    new = partial(tuple.__new__, LocalWindowResult)
-    return lambda row: new((*row, text(row[_START]), text(row[_END])))
+    new, bounds_of = local_bounds(windows)
+    if bounds_of is None:
+        return new
+    return lambda row: new((*row, *bounds_of(row[_START], row[_END])))
 
 
 class JoinResult(NamedTuple, Generic[K_co, L_co, R_co]):
