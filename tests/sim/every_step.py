@@ -234,7 +234,8 @@ STEPS: Final[dict[str, _Step]] = {
     "skip": lambda _, stream: stream.skip(0),
     "pairwise": _paired,
     "rolling": lambda context, stream: context.keyed(stream).rolling(3).map(lambda last: last[-1]),
-    "debounce": lambda context, stream: context.keyed(stream).debounce("20ms"),
+    # Each record has a key of its own: those of one key that come close together make one.
+    "debounce": lambda _, stream: stream.key_by(lambda record: tuple(record)).debounce("20ms"),
     "repartition": lambda _, stream: stream.repartition(3),
     "merge back": _merged_back,
     "branch": _branched,
@@ -444,7 +445,9 @@ class Outcome(NamedTuple):
 
     def mistakes(self, names: Sequence[str], records: int) -> list[str]:
         wanted = _expected(names, records)
-        may_be_late = self.late > 0 and any(name in _OF_WALL_TIME for name in names)
+        # What comes too late for the first of its sliding windows alone is not counted as late.
+        is_late = self.late > 0 or any("sliding" in name for name in names)
+        may_be_late = is_late and any(name in _OF_WALL_TIME for name in names)
         return [
             f"{n}: {found} times, not {'some' if times is None else times}"
             for n in sorted({*self.found, *wanted})
