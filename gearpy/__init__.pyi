@@ -36,6 +36,8 @@ from gearpy.connectors.kafka.reading.decoding import KafkaRecord as KafkaRecord
 from gearpy.connectors.kafka.reading.source import kafka as kafka
 from gearpy.connectors.kafka.registry import SchemaRegistry as SchemaRegistry
 from gearpy.connectors.kafka.writing.sink import kafka_sink as kafka_sink
+from gearpy.connectors.line_parsers import logfmt as logfmt
+from gearpy.connectors.line_parsers import regex as regex
 from gearpy.connectors.memory import collection as collection
 from gearpy.connectors.memory import to_list as to_list
 from gearpy.connectors.partitioned.hive import hive_folder as hive_folder

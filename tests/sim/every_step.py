@@ -28,7 +28,7 @@ PACE_MS: Final = 10  #: Event time between two records.
 CALLS: Final = 3  #: Coroutines at the same time.
 
 #: Steps in a simulation before it counts as one that never ends.
-_STEPS_MAX: Final = 200_000
+_STEPS_MAX: Final = 1_000_000
 
 
 @gp.register_record
@@ -235,7 +235,7 @@ STEPS: Final[dict[str, _Step]] = {
     "pairwise": _paired,
     "rolling": lambda context, stream: context.keyed(stream).rolling(3).map(lambda last: last[-1]),
     # Each record has a key of its own: those of one key that come close together make one.
-    "debounce": lambda _, stream: stream.key_by(lambda record: tuple(record)).debounce("20ms"),
+    "debounce": lambda _, stream: stream.key_by(tuple).debounce("20ms"),
     "repartition": lambda _, stream: stream.repartition(3),
     "merge back": _merged_back,
     "branch": _branched,
@@ -288,7 +288,7 @@ _COPIES: Final[dict[str, int | None]] = {
 #: Steps that may make one of several records with the same number.
 _GATHERING: Final = frozenset(
     {"distinct", "tumbling", "sliding", "local", "session", "global", "count", "unkeyed", "wall"}
-    | {"each wall", "each event", "window top", "cogroup"}
+    | {"each wall", "each event", "window top", "cogroup", "debounce"}
 )
 #: Their results come when wall time has passed, but have the time of their newest record: a window
 #: of event time behind them may have closed.

@@ -15,7 +15,7 @@ from gearpy.connectors.files.bytes import GrowingFile, OnLost, PackedFile, Reada
 from gearpy.connectors.files.following import FollowedFile, FollowedFiles
 from gearpy.connectors.files.lines import Decoder, LineBlocks
 from gearpy.connectors.files.rotation import FileMark
-from gearpy.connectors.files.stamps import Fixed, StampedReader, Stamps, stamps_of
+from gearpy.connectors.files.stamps import Fixed, StampedReader, Stamps, stamps_of, that_pass
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
 from gearpy.connectors.locations import no_match, unpacker_of
 from gearpy.core.base.times import Duration, duration_ms
@@ -34,7 +34,8 @@ _NS_PER_MS: Final = 1_000_000
 
 def files(
     *patterns: str | Path,
-    timestamp: Callable[[str], int | datetime] | None = None,
+    parse: Callable[[str], Any] | None = None,
+    timestamp: Callable[[Any], int | datetime] | None = None,
     out_of_order: Duration = "0s",
     follow: bool = False,
     poll: Duration = "1s",
@@ -42,7 +43,7 @@ def files(
     encoding: str = "utf-8",
     errors: str = "strict",
     on_bad: "OnBad" = "fail",
-) -> Source[str]:
+) -> Source[Any]:
     r"""Read the lines of text files; each file is a partition.
 
     A record is a line without its ending (``\n`` or ``\r\n``). The files are looked up once,
@@ -55,7 +56,8 @@ def files(
 
     Args:
         patterns: paths, or patterns with ``*``, ``?``, ``[...]``.
-        timestamp: gives the event time of a line, ms since the epoch or an aware datetime.
+        parse: makes the record of a line, such as `gearpy.regex` and `gearpy.logfmt` give it.
+        timestamp: gives the event time of a record, ms since the epoch or an aware datetime.
         out_of_order: how far back in time a later line of the same file may be.
         follow: wait for lines to be added, and for more files, without end. A last line is kept
             back until its line ending is there. A file that has become shorter or was replaced
@@ -69,9 +71,10 @@ def files(
         encoding: of the files; one that writes ASCII as ASCII.
         errors: what to do with bytes that are no text: "strict", "replace", "ignore".
         on_bad: what becomes of a line that is no text, where ``errors`` is "strict", or on which
-            ``timestamp`` raises: "fail" ends the application and names file and byte; "skip"
-            leaves it out, logs and counts it; "side" gives it to `Stream.errors`, and counts it.
-            With "fail", ``application.on-error`` decides about lines without a time.
+            ``parse`` or ``timestamp`` raises: "fail" ends the application and names file and byte;
+            "skip" leaves it out, logs and counts it; "side" gives it to `Stream.errors`, and counts
+            it. With "fail", ``application.on-error`` decides about what ``parse`` and ``timestamp``
+            raise.
 
     Raises:
         ConfigError: a pattern matches no file, and nothing is followed; raised when the
@@ -89,6 +92,7 @@ def files(
     """
     return FileSource(
         patterns,
+        parse=parse,
         timestamp=timestamp,
         bound_ms=duration_ms(out_of_order),
         follow=follow,
@@ -163,7 +167,7 @@ class FileSource(Source):
         self,
         patterns: Sequence[str | Path],
         *,
-        timestamp: Callable[[str], int | datetime] | None,
+        timestamp: Callable[[Any], int | datetime] | None,
         bound_ms: int,
         follow: bool,
         decoder: Decoder,
@@ -171,7 +175,11 @@ class FileSource(Source):
         on_lost: OnLost = "fail",
         now_ms: Callable[[], int] = wall_ms,
         on_bad: "OnBad" = "fail",
+        parse: Callable[[str], Any] | None = None,
     ) -> None:
+        if parse is not None and not callable(parse):
+            raise ConfigError(f"files: parse is {parse!r:.100}, must be a function of a line")
+        self._parse = parse
         if not patterns:
             raise ConfigError("files() needs at least one path or pattern")
         for pattern in patterns:
@@ -279,6 +287,7 @@ class FileSource(Source):
             offset=place["offset"],
             size=size,
             on_bad=self._on_bad,
+            parse=self._parse,
         )
 
 
@@ -295,8 +304,11 @@ class FileReader(FollowedFile, StampedReader):
         offset: int,
         size: int,
         on_bad: "OnBad" = "fail",
+        parse: Callable[[str], Any] | None = None,
     ) -> None:
         StampedReader.__init__(self, stamps)
+        self._parse = parse
+        self._refused: Sequence[tuple[Any, OperatorError]] = ()
         self._aside = SetAside()
         self._bad: BadRows | None = None
         if on_bad != "fail":
@@ -316,13 +328,13 @@ class FileReader(FollowedFile, StampedReader):
         lines = self._blocks.take(max_records)
         self.finished = self._may_end and self._blocks.exhausted
         self.idle = not lines and not self.finished
-        stamped = Batch(*self._stamps.stamped(lines)) if lines else None
+        batch = self._batch(lines) if lines else None
         if self._bad is not None:
-            for line, error in self._stamps.refused if lines else ():
-                self._bad.take("timestamp", error.cause, line, what="line")
+            for line, error in self._refused if lines else ():
+                self._bad.take(error.operator, error.cause, line, what="line")
             self.skipped_records = self._bad.skipped
-        if stamped is not None:
-            return stamped
+        if batch is not None:
+            return batch
         if self.idle and self._file.has_changed(self._blocks.read_to):
             self.restarts += 1
             _LOG.warning(
@@ -335,9 +347,19 @@ class FileReader(FollowedFile, StampedReader):
             self._blocks.restart()
         return None
 
+    def _batch(self, lines: list[str]) -> Batch:
+        records: list[Any] = lines
+        if self._parse is not None:
+            records, unparsed = that_pass("files(parse)", self._parse, lines)
+        batch = Batch(*self._stamps.stamped(records))
+        self._refused = self._stamps.refused
+        if self._parse is not None and unparsed:
+            self._refused = [*unparsed, *self._refused]
+        return batch
+
     @property
-    def unstamped(self) -> Sequence[tuple[Any, OperatorError]]:
-        return () if self._bad is not None else self._stamps.refused
+    def refused(self) -> Sequence[tuple[Any, OperatorError]]:
+        return () if self._bad is not None else self._refused
 
     def snapshot(self) -> FilePlace:
         offset = self._blocks.offset

@@ -24,7 +24,7 @@ class Stamps(BoundedOutOfOrder, ABC):
     out_of_order_ms: int | None = None
 
     #: The records of the last call of `stamped` that have no event time, and why.
-    refused: Sequence[tuple[Any, OperatorError]] = ()
+    refused: list[tuple[Any, OperatorError]] = []  # noqa: RUF012 - replaced, never changed
 
     @abstractmethod
     def of(self, values: Sequence[Any]) -> list[int]: ...
@@ -63,22 +63,20 @@ class FromRecords(Stamps):
 
     def stamped(self, values: list[Any]) -> tuple[list[Any], list[int]]:
         if self.refused:
-            self.refused = ()
+            self.refused = []
         try:
             return values, self.of(values)
         except OperatorError:
-            return self._looked_through(values)
-
-    def _looked_through(self, values: list[Any]) -> tuple[list[Any], list[int]]:
-        kept, times, refused = list[Any](), list[int](), list[tuple[Any, OperatorError]]()
-        for value in values:
-            try:
-                times += self.of([value])
-                kept.append(value)
-            except OperatorError as error:
-                refused.append((value, error))
-        self.refused = refused
-        return kept, times
+            kept, self.refused = [], []
+            times = list[int]()
+            for value in values:
+                try:
+                    times += self.of([value])
+                except OperatorError as error:
+                    self.refused.append((value, error))
+                else:
+                    kept.append(value)
+            return kept, times
 
 
 class Fixed(Stamps):
@@ -143,7 +141,7 @@ class StampedReader(OrderedReader[Any]):
         self.is_by_arrival = stamps.is_by_arrival
 
     @property
-    def unstamped(self) -> Sequence[tuple[Any, OperatorError]]:
+    def refused(self) -> Sequence[tuple[Any, OperatorError]]:
         return self._stamps.refused
 
 
@@ -165,3 +163,19 @@ def each(
         record = value if records is None else records[len(out)]
         raise operator_error(operator, error, record=record) from error
     return out
+
+
+def that_pass(
+    operator: str, function: Callable[[T], U], values: Sequence[T]
+) -> tuple[list[U], list[tuple[Any, OperatorError]]]:
+    """Return the results of a function, and the values on which it raises, with the error."""
+    try:
+        return each(operator, function, values), []
+    except OperatorError:
+        results, refused = list[U](), list[tuple[Any, OperatorError]]()
+        for value in values:
+            try:
+                results += each(operator, function, [value])
+            except OperatorError as error:
+                refused.append((value, error))
+        return results, refused

@@ -438,8 +438,8 @@ class SourceReader(ABC, Generic[T_co]):
         return ()
 
     @property
-    def unstamped(self) -> Sequence[tuple[Any, OperatorError]]:
-        """What the last `read_batch` has left out, as it has no event time, and why."""
+    def refused(self) -> Sequence[tuple[Any, OperatorError]]:
+        """What the last `read_batch` has left out, as user code raised on it, and why."""
         return ()
 
     @property
