@@ -28,9 +28,6 @@ Waits: TypeAlias = Literal["late", "all"]
 
 _FIELDS: Final = 6  #: Fields of a record that waits.
 _HALF: Final = 1 << 63  #: Whole numbers below it are keys of one length.
-_place: Final = itemgetter(0)
-_time: Final = itemgetter(4)
-_value: Final = itemgetter(5)
 
 
 class EventGate:
@@ -42,7 +39,7 @@ class EventGate:
     Args:
         context: of the task; has the state.
         key: of a record; None: the step has none.
-        side_of: of a record, which kind it is; at one time smaller ones come first.
+        sides_of: of records, which kind each is; at one time smaller ones come first.
     """
 
     def __init__(
@@ -51,13 +48,13 @@ class EventGate:
         key: Callable[[Any], Any] | None,
         *,
         waits: Waits = "late",
-        side_of: Callable[[Any], int] | None = None,
+        sides_of: Callable[[list[Any]], list[int]] | None = None,
     ) -> None:
         self._context = context
         self._key = key
         self._waits_all = waits == "all"
         self._has_one_source = context.sources == 1
-        self._side_of = side_of
+        self._sides_of = sides_of
         self._order = EventOrder(_content_of, _keys_of)
         self._kept: BulkState | None = None
         self._told: dict[Any, Any] = {}
@@ -92,25 +89,23 @@ class EventGate:
 
         With each late record comes how far event time is for it, `MIN_MS` with those in time.
         """
-        due = self._order.due(watermark_ms, is_inclusive=self._is_alone)
-        values: list[Any] = []
-        times = list(map(_time, due))
-        if times == list(map(_place, due)):  # None is late, as a rule. No Python for each of them.
-            if due:
-                yield MIN_MS, Batch(list(map(_value, due)), times)
-            return
-        times = []
-        for held in due:
-            if held.time_ms >= held.place_ms:
-                values.append(held.value)
-                times.append(held.time_ms)
-                continue
+        values, times, places = self._order.due(watermark_ms, is_inclusive=self._is_alone)
+        if times is places or times == places:  # None is late, as a rule.
             if values:
                 yield MIN_MS, Batch(values, times)
-                values, times = [], []
-            yield held.place_ms, Batch([held.value], [held.time_ms])
-        if values:
-            yield MIN_MS, Batch(values, times)
+            return
+        in_time: tuple[list[Any], list[int]] = ([], [])
+        for value, time_ms, place_ms in zip(values, times, places, strict=True):
+            if time_ms >= place_ms:
+                in_time[0].append(value)
+                in_time[1].append(time_ms)
+                continue
+            if in_time[0]:
+                yield MIN_MS, Batch(*in_time)
+                in_time = ([], [])
+            yield place_ms, Batch([value], [time_ms])
+        if in_time[0]:
+            yield MIN_MS, Batch(*in_time)
 
     def restore(self, place: int, operator: str) -> None:
         is_keyed = self._key is not None
@@ -136,14 +131,14 @@ class EventGate:
         self._kept.go_on_with(self._copying, len(waiting) + len(self._told))
 
     def _copied(
-        self, waiting: list[Held], keys: list[Any], values: list[list[Any]], gone: list[Any]
+        self, waiting: list[Any], keys: list[Any], values: list[list[Any]], gone: list[Any]
     ) -> Iterator[None]:
         """Sort the records that wait by key, and find the keys of which none waits any more."""
         place_of: dict[Any, int] = {}
         for at in range(0, len(waiting), PIECE):
             some = waiting[at : at + PIECE]
             for held in some:
-                key = self._key_of(held.value)
+                key = self._key_of(held[5])
                 place = place_of.setdefault(key, len(keys))
                 if place == len(keys):
                     keys.append(key)
@@ -166,7 +161,7 @@ class EventGate:
             places, timestamps = list(timestamps), list(map(int, timestamps))
             for at in late:
                 places[at] = promise_of(places[at])
-        sides = None if self._side_of is None else map(self._side_of, values)
+        sides = None if self._sides_of is None else self._sides_of(values)
         self._order.hold(values, timestamps, places, rank=origin.rank, sides=sides)
 
     def _key_of(self, value: Any) -> Any:
@@ -302,7 +297,7 @@ def _content_of(value: Any) -> bytes:
 def _keys_of(values: list[Any]) -> list[Any]:
     """Return the first parts of values, such as keys of results, in the order of their bytes."""
     while values and all(map(isinstance, values, repeat(tuple))) and all(values):
-        values = list(map(_place, values))
+        values = list(map(itemgetter(0), values))
     kinds = set(map(type, values))
     if kinds == {str} or (kinds == {int} and -_HALF <= min(values) <= max(values) < _HALF):
         return values  # In this order anyway.

@@ -228,7 +228,7 @@ class JoinStage(Stage):
         self._spec = spec
         self._join = spec.start(context.limits.batch_records)
         self._watermark_ms = MIN_MS
-        self._gate = EventGate(context, join_key, waits=waits, side_of=_right_first)
+        self._gate = EventGate(context, join_key, waits=waits, sides_of=_right_first)
         self._keys = KeysOfSides()
 
     def process(self, batch: Batch) -> Iterator[Batch]:
@@ -375,8 +375,8 @@ class JoinStage(Stage):
         self._context.rejects.take(value, time, blamed, place=self.place)
 
 
-def _right_first(value: _Keyed) -> int:
-    return 1 if value[0] == LEFT else 0
+def _right_first(values: list[_Keyed]) -> list[int]:
+    return [RIGHT - value[0] for value in values]
 
 
 def _own_rows(rows: list[Row]) -> list[Row]:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.window.event_order import EventOrder, Held
+from gearpy.core.window.event_order import Due, EventOrder
 from gearpy.ids import MAX_MS
 
 #: Partition, and its records: places in event time.
@@ -16,8 +16,8 @@ def order() -> EventOrder:
     return EventOrder(lambda value: str(value).encode())
 
 
-def values_of(due: list[Held]) -> list[Any]:
-    return [held.value for held in due]
+def values_of(due: Due) -> list[Any]:
+    return due.values
 
 
 def test_records_come_when_event_time_has_passed_them() -> None:
@@ -37,7 +37,7 @@ def test_when_event_time_ends_what_waits_in_order_comes_and_then_nothing() -> No
 
     assert values_of(waiting.due(2)) == ["a"]
     assert values_of(waiting.due(MAX_MS)) == ["b"]
-    assert waiting.due(MAX_MS) == []
+    assert waiting.due(MAX_MS) == ([], [], [])
 
 
 def test_at_one_place_sides_count_then_partitions_then_the_order_of_reading() -> None:
@@ -104,7 +104,7 @@ def test_content_counts_only_where_keys_are_the_same() -> None:
     pairs = [("b", 1), ("a", 2), ("c", 4), ("a", 1)]
     order.hold(pairs, [5] * 4, [5] * 4)
 
-    due = [held.value for held in order.due(6)]
+    due = order.due(6).values
 
     assert due == [("a", 1), ("a", 2), ("b", 1), ("c", 4)]
     assert sorted(described) == [("a", 1), ("a", 2)]
