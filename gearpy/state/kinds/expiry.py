@@ -5,6 +5,7 @@ write and each watermark a little, so that the task never stops for it.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from gearpy.core.base.times import Duration, duration_ms
@@ -29,6 +30,9 @@ _WITH_A_WRITE: Final = 2
 #: Freed with each watermark and each epoch; takes a few ms.
 _AT_ONCE: Final = 1000
 
+#: Makes a value of a pair at the speed of a tuple.
+_stamped: Final = partial(tuple.__new__, Stamped)
+
 #: The entry of a list that has the number of its next element. It does not expire.
 LIST_SIZE: Final = b""
 
@@ -36,7 +40,8 @@ LIST_SIZE: Final = b""
 class Expiry:
     """Finds expired cells by one clock, and frees them.
 
-    Invariant: every cell that expires is in the queue, at the time at which it does or before.
+    Invariant: every cell that expires is in the queue, or is to be put there, at the time at which
+    it does or before.
     """
 
     def __init__(self, store: CellStore, now_ms: Callable[[], int], name: ClockName) -> None:
@@ -44,18 +49,29 @@ class Expiry:
         self._queue = store.time_queue(f"expiry {name}")
         self.add = self._queue.add
         self.now_ms = now_ms
+        self.fresh: list[tuple[int, bytes]] = []  #: To be put into the queue.
 
     def sweep(self, cells: int = _AT_ONCE) -> None:
-        now_ms, store = self.now_ms(), self._store
-        while cells and (first_ms := self._queue.first_ms) is not None and first_ms <= now_ms:
+        now_ms, store, queue = self.now_ms(), self._store, self._queue
+        if self.fresh:
+            for each in self.fresh:
+                self.add(*each)
+            self.fresh.clear()
+        table, is_value = b"", False
+        while cells and (first_ms := queue.first_ms) is not None and first_ms <= now_ms:
             cells -= 1
-            _, cell = self._queue.pop()
-            table, key, entry = split_cell(cell)
+            _, cell = queue.pop()
+            entry: bytes | None = None
+            if is_value and cell.startswith(table):  # As that of the cell before.
+                key = cell[len(table) :]
+            else:
+                table, key, entry = split_cell(cell)
+                is_value = entry is None
             stored = store.get(table, key) if entry is None else store.get_entry(table, key, entry)
             if stored is None:
                 continue
             if (expires_ms := expires_ms_of(stored)) > now_ms:  # It was written again.
-                self._queue.add(expires_ms, cell)
+                queue.add(expires_ms, cell)
             elif entry is None:
                 store.delete(table, key)
             else:
@@ -82,12 +98,23 @@ class Ttl:
         return f"{self.duration_ms} ms of {self.name} time"
 
     def is_over(self, stored: Stored) -> bool:
-        return expires_ms_of(stored) <= self._expiry.now_ms()
+        expires_ms = stored[0] if type(stored) is Stamped else expires_ms_of(stored)
+        is_over: bool = expires_ms <= self._expiry.now_ms()
+        return is_over
 
     def stamped(self, stored: Stored) -> Stamped:
         clock = self._clock
         written_ms = clock.written_ms if self.name == "event" else clock.now_ms()
-        return Stamped(min(written_ms + self.duration_ms, MAX_MS), stored)
+        stamped: Stamped = _stamped((min(written_ms + self.duration_ms, MAX_MS), stored))
+        return stamped
+
+    def note(self, cell: bytes, expires_ms: int) -> None:
+        """Take a new cell; `free` makes room for as many."""
+        self._expiry.fresh.append((expires_ms, cell))
+
+    def free(self) -> None:
+        """Free as many cells as keeps up with those that were noted."""
+        self._expiry.sweep(_WITH_A_WRITE * len(self._expiry.fresh))
 
     def on_write(self, cell: bytes, expires_ms: int, *, is_new: bool) -> None:
         if is_new:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from gearpy.errors import ConfigError
+from gearpy.state.kinds.expiry import Ttl
 from gearpy.state.kinds.handle import MISSING, Binding, State
 from gearpy.state.stores.heap import HeapStore
 from gearpy.state.stores.store import Stored
@@ -55,9 +56,16 @@ class ValueState(_Single, Generic[V]):
         self._default: Stored = None if default is None else self._kept(default)
 
     def get(self) -> V:
-        value: V = self._read(MISSING)
-        if value is not MISSING:
-            return value
+        if self._ttl is None:
+            place = self._place
+            table = self._table if place.part is self._part else self._here()
+            kept = self._store.get(table, place.key)
+            if kept is not None:
+                found: V = self._decode(kept) if type(kept) is bytes else kept
+                return found
+        elif (value := self._read(MISSING)) is not MISSING:
+            living: V = value
+            return living
         # Made anew each time: it may be a list, which the user then changes.
         stored = self._default
         default: V = self._decode(stored) if type(stored) is bytes else stored
@@ -70,7 +78,7 @@ class ValueState(_Single, Generic[V]):
         no other method of the state is called while they are used.
         """
         place, keeps = self._place, self._keeps
-        if self._ttl is not None or not isinstance(self._store, HeapStore):
+        if not isinstance(self._store, HeapStore):
 
             def move_and_read(key: bytes) -> V | None:
                 place.key = key
@@ -86,6 +94,8 @@ class ValueState(_Single, Generic[V]):
 
             return move_and_read, move_and_write
 
+        if self._ttl is not None:
+            return self._accessors_of_living(self._store, self._ttl)
         values, changes = self._store.values_of(self._here())
         decode, atoms, encoded = self._decode, self._atoms, self._encoded
 
@@ -97,6 +107,32 @@ class ValueState(_Single, Generic[V]):
             if value is not None:
                 is_kept = type(value) in atoms or keeps(value)
                 values[key] = changes[key] = value if is_kept else encoded(value)
+            elif values.pop(key, None) is not None:
+                changes[key] = None
+
+        return read, write
+
+    def _accessors_of_living(
+        self, store: HeapStore, ttl: Ttl
+    ) -> tuple[Callable[[bytes], V | None], Callable[[bytes, V | None], None]]:
+        """Return `accessors` of values of which some may have expired."""
+        ttl.free()  # Not meanwhile, as a table that it empties is another one afterwards.
+        table, kept = self._here(), self._kept
+        values, changes = store.values_of(table)
+
+        def read(key: bytes) -> V | None:
+            stored = values.get(key)
+            if stored is None or ttl.is_over(stored):
+                return None
+            found: V | None = self._given(stored)
+            return found
+
+        def write(key: bytes, value: V | None) -> None:
+            if value is not None:
+                stamped = ttl.stamped(kept(value))
+                if key not in values:
+                    ttl.note(table + key, stamped[0])
+                values[key] = changes[key] = stamped
             elif values.pop(key, None) is not None:
                 changes[key] = None
 

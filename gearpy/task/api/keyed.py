@@ -48,7 +48,9 @@ class KeyedTask:
         self._timers: KeyTimers | None = None  # Of the state, when they were asked for.
         self._key_of: Callable[[Any], Any] | None = None
         self._ask: Callable[[Any], Any] | None = None  # The same; gives a key that was read again.
-        self._key: bytes | None = None  # Of the record at hand, if `messages` has read it.
+        self._keys: Iterator[bytes] | None = (
+            None  # Of the records to come, as `messages` read them.
+        )
         self._message: Message | None = None  # The newest record that the task was given.
         self._is_refused = False
         self._reached_ms: int | None = None  # How far event time is, if not by the record.
@@ -119,18 +121,13 @@ class KeyedTask:
 
     def messages(self, batch: Batch) -> Iterable[Message]:
         """Give the records of a batch, one after the other; their keys are read at once."""
-        key_of = self._key_of
-        keys = None
+        key_of, keys = self._key_of, None
         if key_of is not None and self._state is not None:
             if type(batch.values) is Table:  # Else its rows would be made twice.
                 batch = batch.giving(list(batch.values), batch.timestamps)
             keys, self._ask = encoded_keys(key_of, batch.values)
-        return batch.messages() if keys is None else self._with_keys(keys, batch.messages())
-
-    def _with_keys(self, keys: Iterable[bytes], messages: Iterable[Message]) -> Iterator[Message]:
-        for self._key, message in zip(keys, messages, strict=True):
-            yield message
-        self._key = None
+        self._keys = None if keys is None else iter(keys)
+        return batch.messages()
 
     def keyed(
         self, on_next: Callable[[Message], Any], key_of: Callable[[Any], Any] | None
@@ -166,20 +163,19 @@ class KeyedTask:
         self._reach = reach
 
         def at_record(message: Message) -> Any:
-            self._message = message
             if (state := self._state) is None:
+                self._message = message
                 reach(self._place_of(message))
                 return on_next(message)
             if (timers := self._timers) is None:
                 timers = self._timers = state.timers
-            next_ms, place_ms = timers.next_event_ms, self._reached_ms
-            if place_ms is None:
-                place_ms = message.timestamp
-            if next_ms is not None and next_ms <= place_ms:
+            time_ms = message.timestamp
+            place_ms = time_ms if self._reached_ms is None else self._reached_ms
+            if timers.event_from_ms <= place_ms:
                 return timers_first(state, message)
             reach(place_ms)
-            if (key := self._key) is not None:
-                state.enter(key, message.timestamp)
+            if (keys := self._keys) is not None:
+                state.enter(next(keys), time_ms)
             else:
                 self._enter(state, message)
             return on_next(message)
@@ -227,7 +223,8 @@ class KeyedTask:
     def _enter(self, state: KeyedState, message: Message) -> None:
         # The namespace was that of the record before; a restart would forget it.
         if self._ask is not None:
-            key = encode_key(self._ask(message.value)) if self._key is None else self._key
+            keys = self._keys
+            key = encode_key(self._ask(message.value)) if keys is None else next(keys)
             state.enter(key, message.timestamp)
         else:
             state.namespace, state.time_ms = None, message.timestamp
@@ -236,8 +233,7 @@ class KeyedTask:
         """Move event time on: forget state that is over, give the timers that are due, in order."""
         if self._state is None:
             return
-        due_ms = self._state.timers.next_event_ms
-        if due_ms is not None and due_ms <= watermark_ms:
+        if self._state.timers.event_from_ms <= watermark_ms:
             yield from self._reached(self._state.timers.due_event(watermark_ms))
         self._state.advance(watermark_ms)
         # Not at the record that came last: after a restart that would be another one.
@@ -257,8 +253,8 @@ class KeyedTask:
             return None
         if (timers := self._timers) is None:
             timers = self._timers = self._state.timers
-        at_ms = timers.next_processing_ms
-        if at_ms is None or at_ms >= MAX_MS:
+        at_ms = timers.processing_from_ms
+        if at_ms >= MAX_MS:
             return None
         now_ms = self._wall_ms()
         # One that sets itself again lets records through.

@@ -41,7 +41,7 @@ def test_a_deleted_timer_does_not_fire(state: KeyedState) -> None:
     timers.delete_processing_time()
     assert fired(state, 10) == []
     assert list(timers.due_processing(10)) == []
-    assert timers.next_processing_ms is None
+    assert timers.processing_from_ms == MAX_MS
 
     timers.event_time(12)
     timers.delete_event_time()
@@ -77,7 +77,7 @@ def test_timers_come_back_after_a_restart(make: MakeStore) -> None:
 
     again = a_state(make(), sections=[*first, *second])
 
-    assert again.timers.next_processing_ms == 11
+    assert again.timers.processing_from_ms == 11
     assert fired(again, 40) == [("bob", "", 25), ("eve", "", 30)]
     assert [each.at_ms for each in again.timers.due_processing(40)] == [11, 21, 31]
 
@@ -98,7 +98,7 @@ def test_what_a_timer_on_wall_time_sets_fires_at_the_next_call(state: KeyedState
         seen.append(timer.at_ms)
         state.timers.processing_time(10)
     assert seen == [10]
-    assert state.timers.next_processing_ms == 10
+    assert state.timers.processing_from_ms == 10
 
     assert [timer.at_ms for timer in state.timers.due_processing(10)] == [10]
 
@@ -197,7 +197,7 @@ def test_a_timer_may_set_itself_for_a_later_time_up_to_the_watermark(state: Keye
             state.timers.event_time(timer.at_ms + 1, "tick")
 
     assert ticks == 5001
-    assert state.timers.next_event_ms == 5001
+    assert state.timers.event_from_ms == 5001
 
 
 def test_moving_a_timer_with_each_record_does_not_fill_the_queue(make: MakeStore) -> None:
