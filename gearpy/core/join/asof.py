@@ -4,9 +4,11 @@ Records wait until the watermark has passed them, and are then gone through in t
 times. So the results do not depend on how the two streams came.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
+from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -25,6 +27,9 @@ _FIELDS: Final = 5  # Of a left record that was told.
 
 #: Time and value of a right record that a left one may be joined with.
 _Right: TypeAlias = tuple[int, Any]
+#: A record in the order in which they are gone through: time, whether it goes second of equal
+#: times, number, turn, side, key, value. No two have the same turn, so keys are never compared.
+_Ahead: TypeAlias = tuple[int, bool, int, int, int, Any, Any]
 
 
 class _Left(msgspec.Struct):
@@ -80,7 +85,11 @@ class AsOfJoin:
         self._first = RIGHT if self._looks_back else LEFT
         self._log = RecordLog()
         self._turn = count().__next__  # As numbers of restored records may be of several tasks.
-        self._ahead: list[tuple[int, bool, int, int, Any, Kept]] = []  # A heap: what is to come.
+        # What came since the last watermark, most of which the next one passes: it is not in the
+        # log, nor in a heap.
+        self._fresh: list[_Ahead] = []
+        self._fresh_left_ms = MAX_MS  # When the first left one of them is.
+        self._ahead: list[_Ahead] = []  # A heap: what is to come.
         self._ahead_lefts: list[int] = []  # A heap: when the left ones of them are.
         self._spans: list[int] = []  # A heap of those in the log.
         self._newest: dict[Any, _Right] = {}
@@ -95,20 +104,17 @@ class AsOfJoin:
 
     def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
         """Keep the records; results come with the watermark only."""
-        watermark_ms, log = self._watermark_ms, self._log
+        watermark_ms, seq, turn, first = self._watermark_ms, self._log.seq, self._turn, self._first
+        add = self._fresh.append
         for (side, key, value), time in zip(values, timestamps, strict=True):
             if time < watermark_ms:
                 self.late_records += 1
                 continue
-            log.seq += 1
-            kept = Kept(log.seq, side, time, value)
-            span = time // _SPAN_MS
-            fresh = log.fresh.get(span)
-            if fresh is None:
-                heappush(self._spans, span)
-                fresh = self._log.open(span)
-            fresh[key].append(kept)
-            self._await(key, kept)
+            seq += 1
+            add((time, side != first, seq, turn(), side, key, value))
+            if side == LEFT and time < self._fresh_left_ms:
+                self._fresh_left_ms = time
+        self._log.seq = seq
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
@@ -124,40 +130,37 @@ class AsOfJoin:
 
     def _rows(self, watermark_ms: int) -> Iterator[Rows]:
         """Go through the records in the order of time; yield rows, and none for a pause."""
-        ahead, waiting, looks_back, looks_ahead = (
-            self._ahead, self._waiting, self._looks_back, self._looks_ahead
-        )  # fmt: skip
+        waiting, looks_back, looks_ahead = self._waiting, self._looks_back, self._looks_ahead
+        limit, set_newest, decide = self._limit, self._set_newest, self._decide
         newest_of, tolerance_ms, touch = self._newest, self._tolerance_ms, self._newest_cells.touch
         rows: list[Row] = []
         times: list[int] = []
-        looked = 0
-        while ahead and ahead[0][0] < watermark_ms:
-            time, _, _, _, key, kept = heappop(ahead)
-            looked += 1
+        for looked, (time, _, seq, _, side, key, value) in enumerate(self._passed(watermark_ms), 1):
             if looked % LOOKED_AT_ONCE == 0:
                 yield [], []
-            if kept.side == RIGHT:
-                right = time, kept.value
-                if key in waiting:  # None that comes later is nearer to these left ones.
+            if side == RIGHT:
+                right = time, value
+                if (
+                    waiting and key in waiting
+                ):  # None that comes later is nearer to these left ones.
                     self._waiting_cells.remove(key)
                     for left in waiting.pop(key):
                         left.is_waiting = False
                         found = right if time <= self._end_of(left) else left.found
-                        self._decide(key, left.time_ms, left.value, found, rows, times)
-                        if len(rows) >= self._limit:  # Many may have waited for it.
+                        decide(key, left.time_ms, left.value, found, rows, times)
+                        if len(rows) >= limit:  # Many may have waited for it.
                             yield rows, times
                             rows, times = [], []
                 if looks_back:
                     touch(key)
-                    self._set_newest(key, right)
+                    set_newest(key, right)
             else:
-                heappop(self._ahead_lefts)  # Both heaps are in the order of times.
                 newest = newest_of.get(key) if looks_back else None
                 if newest is not None and tolerance_ms is not None:
                     newest = newest if time - newest[0] <= tolerance_ms else None
-                if not (looks_ahead and self._awaits(key, kept, newest)):
-                    self._decide(key, time, kept.value, newest, rows, times)
-            if len(rows) >= self._limit:
+                if not (looks_ahead and self._awaits(key, _Left(seq, time, value, newest))):
+                    decide(key, time, value, newest, rows, times)
+            if len(rows) >= limit:
                 yield rows, times
                 rows, times = [], []
         for each in self._over(watermark_ms):
@@ -165,8 +168,8 @@ class AsOfJoin:
                 yield [], []
                 continue
             key, left, found = each
-            self._decide(key, left.time_ms, left.value, found, rows, times)
-            if len(rows) >= self._limit:
+            decide(key, left.time_ms, left.value, found, rows, times)
+            if len(rows) >= limit:
                 yield rows, times
                 rows, times = [], []
         if rows:
@@ -188,19 +191,20 @@ class AsOfJoin:
             times.append(time)
 
     def changes(self) -> Iterator[CellChange]:
+        self._keep_fresh()
         yield from self._log.changes()
         yield from self._newest_cells.changes()
         yield from self._waiting_cells.changes()
 
     def tell_again(self) -> None:
         """Have all that is kept told once more."""
-        ahead = ((kept.time_ms // _SPAN_MS, key, kept) for *_, key, kept in self._ahead)
-        self._log.tell_again(ahead)
+        self._keep_fresh()
+        self._log.tell_again(map(_kept_of, self._ahead))
         self._newest_cells.tell_again()
         self._waiting_cells.tell_again()
 
     def held(self) -> Iterable[Collection[Any]]:
-        return (self._newest, self._waiting, self._ahead)
+        return (self._newest, self._waiting, self._ahead, self._fresh)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
         for part in (self._log, self._newest_cells, self._waiting_cells):
@@ -223,30 +227,60 @@ class AsOfJoin:
     @property
     def hold_ms(self) -> int:
         lefts, waiting = self._ahead_lefts, self._waiting_times
-        return min(lefts[0] if lefts else MAX_MS, waiting[0][0] if waiting else MAX_MS)
+        ahead_ms = min(lefts[0] if lefts else MAX_MS, self._fresh_left_ms)
+        return min(ahead_ms, waiting[0][0] if waiting else MAX_MS)
 
     # -- what the watermark has not passed ---------------------------------------------------
 
-    def _await(self, key: Any, kept: Kept) -> None:
-        time = kept.time_ms
-        turn = self._turn()
-        heappush(self._ahead, (time, kept.side != self._first, kept.seq, turn, key, kept))
-        if kept.side == LEFT:
-            heappush(self._ahead_lefts, time)
+    def _passed(self, watermark_ms: int) -> list[_Ahead]:
+        """Take out the records that the watermark has passed, in order; keep the others."""
+        fresh, self._fresh, self._fresh_left_ms = self._fresh, [], MAX_MS
+        fresh.sort()
+        end = bisect_left(fresh, watermark_ms, key=itemgetter(0))
+        for record in fresh[end:]:
+            self._keep(record)
+        del fresh[end:]
+        ahead, earlier = self._ahead, list[_Ahead]()
+        while ahead and ahead[0][0] < watermark_ms:
+            record = heappop(ahead)
+            earlier.append(record)
+            if record[4] == LEFT:
+                heappop(self._ahead_lefts)  # Both heaps are in the order of times.
+        return sorted(earlier + fresh) if earlier else fresh
+
+    def _keep_fresh(self) -> None:
+        fresh, self._fresh, self._fresh_left_ms = self._fresh, [], MAX_MS
+        for record in fresh:
+            self._keep(record)
+
+    def _keep(self, record: _Ahead) -> None:
+        span, key, kept = _kept_of(record)
+        fresh = self._log.fresh.get(span)
+        if fresh is None:
+            heappush(self._spans, span)
+            fresh = self._log.open(span)
+        fresh[key].append(kept)
+        self._await(record)
+
+    def _await(self, record: _Ahead) -> None:
+        heappush(self._ahead, record)
+        if record[4] == LEFT:
+            heappush(self._ahead_lefts, record[0])
 
     def _resume_ahead(self, watermark_ms: int) -> None:
         spans = set()
         for span, key, kept in self._log.resume():
             spans.add(span)
             if kept.time_ms >= watermark_ms:  # Else it was gone through.
-                self._await(key, kept)
+                is_second, turn = kept.side != self._first, self._turn()
+                record = (kept.time_ms, is_second, kept.seq, turn, kept.side, key, kept.value)
+                self._await(record)
         self._spans = sorted(spans)
 
     # -- left records that wait ----------------------------------------------------------------
 
-    def _awaits(self, key: Any, kept: Kept, found: _Right | None) -> bool:
+    def _awaits(self, key: Any, left: _Left) -> bool:
         """Let a left record wait if a right one that is still to come may be nearer."""
-        left = _Left(kept.seq, kept.time_ms, kept.value, found)
         if self._end_of(left) < left.time_ms:
             return False
         self._waiting_cells.touch(key)
@@ -331,3 +365,8 @@ class AsOfJoin:
         for left in self._waiting.get(key, ()):
             flat += (left.seq, left.time_ms, left.value, *(left.found or (None, None)))
         return flat or None
+
+
+def _kept_of(record: _Ahead) -> tuple[int, Any, Kept]:
+    time, _, seq, _, side, key, value = record
+    return time // _SPAN_MS, key, Kept(seq, side, time, value)

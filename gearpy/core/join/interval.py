@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from gearpy.core.base.in_pieces import LOOKED_AT_ONCE
 from gearpy.core.join.changes import CellChange, Kept, RecordLog
@@ -17,25 +17,8 @@ _SPANS: Final = 8
 _SPAN_LEAST_MS: Final = 1000
 
 
-class _Sides:
-    """Records of a key, those of each side in the order of their times, and these times."""
-
-    __slots__ = ("records", "times")
-
-    def __init__(self) -> None:
-        self.times: tuple[list[int], list[int]] = ([], [])
-        self.records: tuple[list[Kept], list[Kept]] = ([], [])
-
-    def add(self, kept: Kept) -> None:
-        """Add a record behind the records that are not newer."""
-        times, records = self.times[kept.side], self.records[kept.side]
-        if not times or times[-1] <= kept.time_ms:
-            times.append(kept.time_ms)
-            records.append(kept)
-        else:
-            at = bisect_right(times, kept.time_ms)
-            times.insert(at, kept.time_ms)
-            records.insert(at, kept)
+#: Of a key: the times of its records on the left and on the right, in order, and these records.
+_Sides: TypeAlias = tuple[list[Any], list[Any], list[Any], list[Any]]
 
 
 class IntervalJoin:
@@ -88,14 +71,15 @@ class IntervalJoin:
                 continue
             sides = sides_of.get(key)
             if sides is None:
-                sides = sides_of[key] = _Sides()
-            found = sides.times[1 - side]
-            at = bisect_left(found, time - older_ms[side]) if found else 0
-            has_partner = at < len(found) and found[at] <= time + newer_ms[side]
+                sides = sides_of[key] = ([], [], [], [])
+            found, at, until = sides[1 - side], 0, 0
+            if found:
+                at = bisect_left(found, time - older_ms[side])
+                until = bisect_right(found, time + newer_ms[side], at)
 
             log.seq += 1
-            kept = Kept(log.seq, side, time, value, comes_alone[side] and not has_partner)
-            sides.add(kept)
+            kept = Kept(log.seq, side, time, value, comes_alone[side] and at == until)
+            _add(sides, kept)
             span = time // span_ms[side] * 2 + side  # Even and odd: one for each side.
             fresh = fresh_of.get(span)
             if fresh is None:
@@ -105,14 +89,18 @@ class IntervalJoin:
             if kept.is_waiting:
                 self._await(key, kept)
 
-            if has_partner:
-                until = bisect_right(found, time + newer_ms[side], at)
-                for low in range(at, until, limit):
-                    some = sides.records[1 - side][low : min(low + limit, until)]
-                    self._pair(kept, key, some, rows, times)
-                    if len(rows) >= limit:
-                        yield rows, times
-                        rows, times = [], []
+            for other in sides[3 - side][at:until] if at < until else ():
+                start, newest = other.time_ms, time
+                if start > newest:
+                    start, newest = newest, start
+                left, right = (value, other.value) if side == LEFT else (other.value, value)
+                rows.append((key, left, right, start, newest + 1))
+                times.append(newest)
+                if other.is_waiting:
+                    log.match(self._span_of(other), key, other)
+                if len(rows) >= limit:
+                    yield rows, times
+                    rows, times = [], []
         if rows:
             yield rows, times
 
@@ -145,7 +133,7 @@ class IntervalJoin:
             (self._span_of(kept), key, kept)
             for key, sides in self._sides.items()
             for side in SIDES
-            for kept in sides.records[side]
+            for kept in sides[2 + side]
         )
 
     def held(self) -> Iterable[Collection[Any]]:
@@ -162,9 +150,7 @@ class IntervalJoin:
             if span not in spans:
                 spans.add(span)
                 self._note_span(span)
-            if key not in self._sides:
-                self._sides[key] = _Sides()
-            self._sides[key].add(kept)
+            _add(self._sides.setdefault(key, ([], [], [], [])), kept)
             # One that is older has come out alone; its span is not over yet.
             if kept.is_waiting and not self._is_alone(kept):
                 self._await(key, kept)
@@ -176,23 +162,6 @@ class IntervalJoin:
     def _await(self, key: Any, kept: Kept) -> None:
         turn = self._turn()
         heappush(self._waiting[kept.side], (kept.time_ms, kept.seq, turn, key, kept))
-
-    def _pair(
-        self, kept: Kept, key: Any, others: list[Kept], rows: list[Row], times: list[int]
-    ) -> None:
-        """Add the pairs of a record that has come now."""
-        time, value, is_left = kept.time_ms, kept.value, kept.side == LEFT
-        for other in others:
-            start, newest = other.time_ms, time
-            if start > newest:
-                start, newest = newest, start
-            if is_left:
-                rows.append((key, value, other.value, start, newest + 1))
-            else:
-                rows.append((key, other.value, value, start, newest + 1))
-            times.append(newest)
-            if other.is_waiting:
-                self._log.match(self._span_of(other), key, other)
 
     def _over(self, side: int) -> Iterator[tuple[Any, Kept]]:
         """Yield keys and records of a side that wait no more: they have a partner, or never will.
@@ -231,11 +200,23 @@ class IntervalJoin:
         before_ms, sides_of = (span // 2 + 1) * self._span_ms[side], self._sides
         for number, key in enumerate(self._log.keys(span), 1):
             sides = sides_of.get(key)
-            if sides is not None and (over := bisect_left(sides.times[side], before_ms)):
-                del sides.times[side][:over], sides.records[side][:over]
-                if not (sides.times[LEFT] or sides.times[RIGHT]):
+            if sides is not None and (over := bisect_left(sides[side], before_ms)):
+                del sides[side][:over], sides[2 + side][:over]
+                if not (sides[LEFT] or sides[RIGHT]):
                     del sides_of[key]
             if number % LOOKED_AT_ONCE == 0:
                 yield [], []
         for _ in self._log.drop(span):
             yield [], []
+
+
+def _add(sides: _Sides, kept: Kept) -> None:
+    """Add a record behind the records that are not newer."""
+    times, records = sides[kept.side], sides[2 + kept.side]
+    if not times or times[-1] <= kept.time_ms:
+        times.append(kept.time_ms)
+        records.append(kept)
+    else:
+        at = bisect_right(times, kept.time_ms)
+        times.insert(at, kept.time_ms)
+        records.insert(at, kept)

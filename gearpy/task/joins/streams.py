@@ -44,6 +44,8 @@ Combine: TypeAlias = Callable[[Any, Any], Any]
 JoinKind: TypeAlias = Literal["window", "cogroup", "interval", "asof", "latest"]
 _Keyed: TypeAlias = tuple[int, Any, Any]
 
+_left: Final = itemgetter(1)  # Of a row.
+_right: Final = itemgetter(2)
 _HOWS: Final = ("inner", "left", "right", "outer")
 _HOWS_OF_LEFT: Final = ("left", "inner")
 _DIRECTIONS: Final = ("backward", "forward", "nearest")
@@ -381,11 +383,12 @@ def _right_first(values: list[_Keyed]) -> list[int]:
 
 def _own_rows(rows: list[Row]) -> list[Row]:
     """Return rows with records of their own; these, if no record can change."""
-    keys, lefts, rights, starts, ends = map(list, zip(*rows, strict=True))
+    lefts, rights = list(map(_left, rows)), list(map(_right, rows))
     mine, others = own_each(lefts), own_each(rights)
     if mine is lefts and others is rights:
         return rows
-    return list(zip(keys, mine, others, starts, ends, strict=True))
+    pairs = zip(rows, mine, others, strict=True)
+    return [(key, left, right, start, end) for (key, _, _, start, end), left, right in pairs]
 
 
 def _window_join(windows: Windows, how: How, gathers: bool, limit: int) -> Join:  # noqa: FBT001

@@ -71,5 +71,5 @@ def test_each_side_is_kept_as_long_as_it_is_needed() -> None:
         fed(join, [[Given(LEFT, second, "l", time), Given(RIGHT, second, "r", time)], time])
 
     kept = join._sides.values()  # noqa: SLF001
-    assert sum(len(sides.times[LEFT]) for sides in kept) == 100
-    assert sum(len(sides.times[RIGHT]) for sides in kept) <= 3
+    assert sum(len(sides[LEFT]) for sides in kept) == 100
+    assert sum(len(sides[RIGHT]) for sides in kept) <= 3
