@@ -254,12 +254,12 @@ class AsOfJoin:
             self._keep(record)
 
     def _keep(self, record: _Ahead) -> None:
-        span, key, kept = _kept_of(record)
+        span, _, kept = _kept_of(record)
         fresh = self._log.fresh.get(span)
         if fresh is None:
             heappush(self._spans, span)
             fresh = self._log.open(span)
-        fresh[key].append(kept)
+        fresh.append(kept)
         self._await(record)
 
     def _await(self, record: _Ahead) -> None:
@@ -369,4 +369,4 @@ class AsOfJoin:
 
 def _kept_of(record: _Ahead) -> tuple[int, Any, Kept]:
     time, _, seq, _, side, key, value = record
-    return time // _SPAN_MS, key, Kept(seq, side, time, value)
+    return time // _SPAN_MS, key, Kept(seq, side, time, value, False, key)

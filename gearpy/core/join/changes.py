@@ -4,12 +4,11 @@ A `RecordLog` tells each record once, so that an epoch costs as much as came in 
 records are kept. `KeyCells` tell all that there is for a key when it has changed.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,6 +19,7 @@ from gearpy.errors import ProtocolError
 _RECORDS: Final = "records"
 _MATCHED: Final = "matched"
 _FIELDS: Final = 5  # Of a record that was told.
+_KEY_OF: Final = attrgetter("key")
 _FIELDS_OF: Final = attrgetter("seq", "side", "time_ms", "value", "is_waiting")
 
 
@@ -43,6 +43,7 @@ class Kept(msgspec.Struct, gc=False):
     Attributes:
         seq: its number; greater than those of all that came before.
         is_waiting: it will come out alone, if no partner comes.
+        key: by which it is joined.
     """
 
     seq: int
@@ -50,10 +51,7 @@ class Kept(msgspec.Struct, gc=False):
     time_ms: int
     value: Any
     is_waiting: bool = False
-
-
-#: Records of a span by key that were not told yet.
-Fresh: TypeAlias = defaultdict[Any, list[Kept]]
+    key: Any = None
 
 
 class RecordLog:
@@ -65,45 +63,48 @@ class RecordLog:
 
     def __init__(self) -> None:
         self.seq = 0  #: Number of the newest record; the owner counts.
-        #: Records that were not told, by span. The owner adds to what `open` has returned.
-        self.fresh: dict[int, Fresh] = {}
+        #: Records that were not told, by span. The owner adds to what `open` has returned. They are
+        #: put together by key when an epoch ends: most are dropped before.
+        self.fresh: dict[int, list[Kept]] = {}
         self._told_seq = 0
         self._chunk = 0
         self._told: dict[int, list[tuple[Any, list[Any]]]] = {}
-        self._matched: dict[int, dict[Any, list[int]]] = {}
+        self._matched: dict[int, list[Kept]] = {}
         self._gone: list[tuple[Any, list[Any]]] = []
         self._copies: dict[int, _Told] = {}  # Of the records that are still to be told, by span.
         self._copying: Iterator[object] = iter(())
         self._loaded: list[tuple[int, Any, Kept]] = []
         self._loaded_matches: set[tuple[Any, int]] = set()
 
-    def open(self, span: int) -> Fresh:
-        fresh = self.fresh[span] = defaultdict(list)
+    def open(self, span: int) -> list[Kept]:
+        fresh = self.fresh[span] = []
         return fresh
 
-    def match(self, span: int, key: Any, kept: Kept) -> None:
+    def match(self, span: int, kept: Kept) -> None:
         """Note that a record has found a partner."""
-        if (copy := self._copies.get(span)) is not None:
-            copy.take(key)  # As it was.
         kept.is_waiting = False
         if kept.seq <= self._told_seq:
-            self._matched.setdefault(span, {}).setdefault(key, []).append(kept.seq)
+            self._matched.setdefault(span, []).append(kept)
+            if (copy := self._copies.get(span)) is not None:
+                copy.waited.add(kept.seq)
 
     def keys(self, span: int) -> Iterator[Any]:
         """Yield the keys that have records in a span, some more than once.
 
         Records may be copied meanwhile, but none may be added.
         """
-        left = list(self._copies[span].left) if span in self._copies else []
+        copied = self._copies[span].records if span in self._copies else []
         for _, keys in self._told.get(span, ()):
             yield from keys
-        yield from left
-        yield from self.fresh.get(span, ())
+        for records in (copied, self.fresh.get(span, [])):
+            for at in range(0, len(records), PIECE):
+                yield from dict.fromkeys(map(_KEY_OF, records[at : at + PIECE]))
 
     def drop(self, span: int) -> Iterator[None]:
         self._gone += self._told.pop(span, ())
-        parts: tuple[dict[int, Any], ...] = (self.fresh, self._matched)
-        return chain.from_iterable([emptied(part.pop(span, {})) for part in parts])
+        return chain.from_iterable(
+            [emptied(part.pop(span, [])) for part in (self.fresh, self._matched)]
+        )
 
     def changes(self) -> Iterator[CellChange]:
         """Tell the records that were added, matched and dropped since the last call."""
@@ -119,9 +120,9 @@ class RecordLog:
         self._told_seq = self.seq
         self._copies = {span: self._tell(_RECORDS, span, each) for span, each in fresh.items()}
         told = [*self._copies.values()]
-        told += [self._tell(_MATCHED, span, seqs) for span, seqs in matched.items()]
+        told += [self._tell(_MATCHED, span, each) for span, each in matched.items()]
         self._copying = chain.from_iterable(each.steps for each in told)
-        left = in_steps(self._copying, sum(len(each.left) for each in told))
+        left = in_steps(self._copying, sum(len(each.records) for each in told))
         if left is None:
             self._copies = {}
         for each in told:
@@ -133,11 +134,11 @@ class RecordLog:
         self._told, self._matched, self._gone = {}, {}, []
         for fresh in self.fresh.values():
             fresh.clear()
-        for span, key, kept in sorted(records, key=_seq_of):
-            self.fresh[span][key].append(kept)  # Of a record that is kept the span is open.
+        for span, _, kept in sorted(records, key=_seq_of):
+            self.fresh[span].append(kept)  # Of a record that is kept the span is open.
 
-    def _tell(self, kind: str, span: int, left: dict[Any, Any]) -> "_Told":
-        told = _Told((kind, span, self._chunk), left)
+    def _tell(self, kind: str, span: int, records: list[Kept]) -> "_Told":
+        told = _Told((kind, span, self._chunk), records)
         self._told.setdefault(span, []).append((told.namespace, told.known))
         return told
 
@@ -149,7 +150,7 @@ class RecordLog:
                 self._told.setdefault(span, []).append((namespace, list(pairs)))
                 for key, values in pairs.items():
                     if kind == _RECORDS:
-                        self._loaded += [(span, key, kept) for kept in _records(values)]
+                        self._loaded += [(span, key, kept) for kept in _records(key, values)]
                     else:
                         self._loaded_matches.update((key, seq) for seq in values)
                 return True
@@ -171,23 +172,24 @@ class RecordLog:
 class _Told:
     """Records, or numbers of records, that are told of a span: as they were when an epoch ended."""
 
-    def __init__(self, namespace: tuple[str, int, int], left: dict[Any, Any]) -> None:
+    def __init__(self, namespace: tuple[str, int, int], records: list[Kept]) -> None:
         self.namespace = namespace
-        self.left = left  #: By key: what is not copied yet.
+        self.records = records  #: None any more, when all are copied.
+        self.waited: set[int] = set()  #: Numbers of those that have found a partner since.
         self.keys: list[Any] = []  #: Told, as are ``values``.
         self.values: list[Any] = []
         self.known: list[Any] = []  #: The same keys, to be kept.
-        self.steps = self._steps()  #: Copy the rest, in pieces.
-        self._copied = _flat if namespace[0] == _RECORDS else list
-
-    def take(self, key: Any) -> None:
-        """Copy what a key has, unless that is done."""
-        kept = self.left.pop(key, None)
-        if kept is not None:
-            self._copy([key], [kept])
+        self.steps = self._steps()  #: Copy them, in pieces.
 
     def _steps(self) -> Iterator[None]:
-        left = self.left
+        left: dict[Any, list[Kept]] = {}
+        for at in range(0, len(self.records), PIECE):
+            for record in self.records[at : at + PIECE]:
+                if (of_key := left.get(record.key)) is None:
+                    left[record.key] = [record]
+                else:
+                    of_key.append(record)
+            yield
         while left:
             keys, found, count = [], [], 0
             while left and count < PIECE:
@@ -195,13 +197,14 @@ class _Told:
                 keys.append(key)
                 found.append(kept)
                 count += len(kept)
-            self._copy(keys, found)
+            self.keys += keys
+            self.known += keys
+            if self.namespace[0] == _MATCHED:
+                self.values += [[record.seq for record in each] for each in found]
+            else:
+                self.values += _flat(found, self.waited)
             yield
-
-    def _copy(self, keys: list[Any], found: list[Any]) -> None:
-        self.keys += keys
-        self.known += keys
-        self.values += self._copied(found)
+        self.records = []
 
 
 class KeyCells:
@@ -283,16 +286,26 @@ def _seq_of(record: tuple[int, Any, Kept]) -> int:
     return record[2].seq
 
 
-def _flat(kept: list[list[Kept]]) -> list[list[Any]]:
+def _flat(kept: list[list[Kept]], waited: set[int]) -> list[list[Any]]:
     """Return the records of each key as one list: that is the fewest bytes, and fast to encode.
 
     Nothing is called for each key: most have one record, and the task waits.
+
+    Args:
+        waited: numbers of records that are told as if they still waited for a partner.
     """
-    return list(map(list, map(chain.from_iterable, map(partial(map, _FIELDS_OF), kept))))
+    flat = list(map(list, map(chain.from_iterable, map(partial(map, _FIELDS_OF), kept))))
+    for each in flat if waited else ():
+        for at in range(0, len(each), _FIELDS):
+            if each[at] in waited:
+                each[at + _FIELDS - 1] = True
+    return flat
 
 
-def _records(flat: list[Any]) -> Iterator[Kept]:
+def _records(key: Any, flat: list[Any]) -> Iterator[Kept]:
     if len(flat) % _FIELDS:
         raise ProtocolError(f"malformed records of a join: {len(flat)} fields")
     for at in range(0, len(flat), _FIELDS):
-        yield Kept(*flat[at : at + _FIELDS])
+        kept = Kept(*flat[at : at + _FIELDS])
+        kept.key = key
+        yield kept

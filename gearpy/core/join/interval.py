@@ -78,16 +78,16 @@ class IntervalJoin:
                 until = bisect_right(found, time + newer_ms[side], at)
 
             log.seq += 1
-            kept = Kept(log.seq, side, time, value, comes_alone[side] and at == until)
+            kept = Kept(log.seq, side, time, value, comes_alone[side] and at == until, key)
             _add(sides, kept)
             span = time // span_ms[side] * 2 + side  # Even and odd: one for each side.
             fresh = fresh_of.get(span)
             if fresh is None:
                 self._note_span(span)
                 fresh = log.open(span)
-            fresh[key].append(kept)
+            fresh.append(kept)
             if kept.is_waiting:
-                self._await(key, kept)
+                self._await(kept)
 
             for other in sides[3 - side][at:until] if at < until else ():
                 start, newest = other.time_ms, time
@@ -97,7 +97,7 @@ class IntervalJoin:
                 rows.append((key, left, right, start, newest + 1))
                 times.append(newest)
                 if other.is_waiting:
-                    log.match(self._span_of(other), key, other)
+                    log.match(self._span_of(other), other)
                 if len(rows) >= limit:
                     yield rows, times
                     rows, times = [], []
@@ -110,11 +110,11 @@ class IntervalJoin:
         for side in SIDES:
             rows: list[Row] = []
             times: list[int] = []
-            for looked, (key, kept) in enumerate(self._over(side), 1):
+            for looked, kept in enumerate(self._over(side), 1):
                 if kept.is_waiting:
                     time = kept.time_ms
                     left, right = (kept.value, None) if side == LEFT else (None, kept.value)
-                    rows.append((key, left, right, time, time + 1))
+                    rows.append((kept.key, left, right, time, time + 1))
                     times.append(time)
                 if len(rows) >= self._limit or looked % LOOKED_AT_ONCE == 0:
                     yield rows, times
@@ -153,25 +153,24 @@ class IntervalJoin:
             _add(self._sides.setdefault(key, ([], [], [], [])), kept)
             # One that is older has come out alone; its span is not over yet.
             if kept.is_waiting and not self._is_alone(kept):
-                self._await(key, kept)
+                self._await(kept)
 
     @property
     def hold_ms(self) -> int:
         return min((waiting[0][0] for waiting in self._waiting if waiting), default=MAX_MS)
 
-    def _await(self, key: Any, kept: Kept) -> None:
+    def _await(self, kept: Kept) -> None:
         turn = self._turn()
-        heappush(self._waiting[kept.side], (kept.time_ms, kept.seq, turn, key, kept))
+        heappush(self._waiting[kept.side], (kept.time_ms, kept.seq, turn, kept))
 
-    def _over(self, side: int) -> Iterator[tuple[Any, Kept]]:
-        """Yield keys and records of a side that wait no more: they have a partner, or never will.
+    def _over(self, side: int) -> Iterator[Kept]:
+        """Yield the records of a side that wait no more: they have a partner, or never will.
 
         The first one that is left does wait.
         """
         waiting = self._waiting[side]
         while waiting and (not waiting[0][-1].is_waiting or self._is_alone(waiting[0][-1])):
-            _, _, _, key, kept = heappop(waiting)
-            yield key, kept
+            yield heappop(waiting)[-1]
 
     def _is_alone(self, kept: Kept) -> bool:
         last_ms = kept.time_ms + self._newer_ms[kept.side]

@@ -139,12 +139,12 @@ class WindowJoin:
         seq = log.seq
         for (side, key, value), time in zip(values, timestamps, strict=True):
             seq += 1
-            kept = Kept(seq, side, time, value)
+            kept = Kept(seq, side, time, value, False, key)
             pane = panes.get(key)
             if pane is None:
                 pane = panes[key] = ([], [])
             pane[side].append(kept)
-            fresh[key].append(kept)
+            fresh.append(kept)
         log.seq = seq
 
     def _begin(self, piece: int) -> dict[Any, _Pane]:

@@ -15,9 +15,9 @@ from tests.core.join.join_build import store
 
 def added(log: RecordLog, span: int, key: Any, *, is_waiting: bool = False) -> Kept:
     log.seq += 1
-    kept = Kept(log.seq, LEFT, 100 + log.seq, f"v{log.seq}", is_waiting)
+    kept = Kept(log.seq, LEFT, 100 + log.seq, f"v{log.seq}", is_waiting, key)
     fresh = log.fresh.get(span)
-    (log.open(span) if fresh is None else fresh)[key].append(kept)
+    (log.open(span) if fresh is None else fresh).append(kept)
     return kept
 
 
@@ -41,8 +41,8 @@ def test_what_was_told_is_what_is_there(steps: list[tuple[str, int, int]]) -> No
         if what == "add":
             there.append((number, key, added(log, number, key, is_waiting=True)))
         elif what == "match" and number < len(there):
-            span, of_key, kept = there[number]
-            log.match(span, of_key, kept)
+            span, _, kept = there[number]
+            log.match(span, kept)
         elif what == "drop":
             there = [each for each in there if each[0] != number]
             log.drop(number)
@@ -78,7 +78,7 @@ def test_a_record_that_finds_a_partner_while_it_is_copied_is_told_as_it_was() ->
     kept = added(log, 7, "a", is_waiting=True)
     with patch("gearpy.core.base.key_copy.STEPS_FROM", 1):
         first = list(log.changes())
-    log.match(7, "a", kept)
+    log.match(7, kept)
 
     store(cells, first)
     assert list(cells.values()) == [{"a": [1, LEFT, 101, "v1", True]}]
