@@ -325,7 +325,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             [(1, 5), (2, 8)]
         """
         function = StateFunction(
-            function=lambda last, record: ((record,), [(each, record) for each in last]),
+            function=lambda last, record: ((record,), [(last[0], record)] if last else []),
             is_flat=True,
             initial=(),
         )

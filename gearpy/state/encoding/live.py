@@ -33,14 +33,17 @@ def is_fixed(value: Any) -> bool:
     Bytes are not: what a store has as bytes is what a coder has made. Nor is None, which would look
     as if there were no value.
     """
-    return type(value) not in _ALWAYS_ENCODED and _is_fixed(value, _DEPTH_MAX)
+    return type(value) not in _ALWAYS_ENCODED and _is_fixed(value)
 
 
-def _is_fixed(value: Any, depth: int) -> bool:
+def _is_fixed(value: Any, depth: int = _DEPTH_MAX) -> bool:
     kind = type(value)
     # How the parts of a type are read is found out once.
     read = _parts_by_type.get(kind) or _parts_by_type.setdefault(kind, _parts_of(kind))
-    parts = read(value)
+    try:
+        parts = read(value)
+    except AttributeError:  # One was never set, which encoding refuses.
+        return False
     if parts is None:
         return False
     if _LEAVES.issuperset(map(type, parts)):
@@ -66,22 +69,16 @@ def _parts_of(kind: Any) -> _Parts:
     if not is_frozen or not form.fields:
         return _unknown
     names = set(form.fields)
-    is_one = len(form.fields) == 1
-    get = attrgetter(*form.fields, *(["__class__"] if is_one else []))  # Always gives a tuple.
+    get = attrgetter(*form.fields)
 
     def attributes(value: Any) -> Iterable[Any] | None:
         # Attributes beside the fields would be lost in a restart, which encoding refuses.
         found = value.__dict__
         return found.values() if found.keys() == names else None
 
-    def slots(value: Any) -> Iterable[Any] | None:
-        try:
-            found: tuple[Any, ...] = get(value)
-        except AttributeError:  # One was never set, which encoding refuses.
-            return None
-        return found[:1] if is_one else found
-
-    return attributes if kind.__dictoffset__ else slots
+    if kind.__dictoffset__:
+        return attributes
+    return get if len(names) > 1 else lambda value: (get(value),)
 
 
 def _itself(value: Any) -> Iterable[Any]:

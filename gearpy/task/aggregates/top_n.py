@@ -4,7 +4,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from gearpy.core.base.copies import own
-from gearpy.core.base.fields import Field, value_getter
+from gearpy.core.base.fields import WITH_ATTRIBUTES, Field, value_getter
 from gearpy.core.window.accumulators import (
     TOP_MAX,
     Aggregate,
@@ -36,11 +36,17 @@ def top_records(n: int, by: Field = None) -> Aggregate:
         raise ConfigError(
             f"top_n: n is {n!r}, must be a whole number from 1 to {TOP_MAX}, such as top_n(10)"
         )
-    value_of = value_getter(by)
+    value_of, name = value_getter(by), by if isinstance(by, str) else ""
 
     def add(kept: list[Any], record: Any) -> list[Any]:
         """Return a list with the record in its place, the same list if it is not among them."""
-        if record is None or (value := value_of(record)) is None:
+        is_plain = name and type(record) in WITH_ATTRIBUTES
+        value = (
+            getattr(record, name, None) if is_plain else None
+        )  # Without the calls of `value_of`.
+        if value is None and record is not None:
+            value = value_of(record)
+        if value is None:
             return kept
         if type(value) in _QUICK and value == value:  # noqa: PLR0124 - not NaN
             # One that is kept may be NaN, which is smaller, so it is not `>`.
@@ -58,7 +64,9 @@ def top_records(n: int, by: Field = None) -> Aggregate:
         else:
             low = falling_place(kept, value, _VALUE)
         pair = (value, record, True) if own(record) is record else (value, record)
-        return [*kept[:low], pair, *kept[low : n - 1]]
+        kept = kept.copy() if len(kept) < n else kept[:-1]
+        kept.insert(low, pair)
+        return kept
 
     def merge(kept: list[Any], other: list[Any]) -> list[Any]:
         return sorted([*kept, *other], key=lambda pair: Falling(pair[0]))[:n]

@@ -378,7 +378,7 @@ class JoinStage(Stage):
 
 
 def _right_first(values: list[_Keyed]) -> list[int]:
-    return [RIGHT - value[0] for value in values]
+    return list(map(RIGHT.__sub__, map(itemgetter(0), values)))
 
 
 def _own_rows(rows: list[Row]) -> list[Row]:
