@@ -167,9 +167,16 @@ class KeyTimers:
         self._stands_until_ms: int | None = None
         self._link = 0  # Number in its chain of the timer that fires.
         self._links: dict[tuple[bytes, bytes, bytes], int] = {}
+        self._refusal = ""
 
     def event_time(self, at_ms: EventTime, tag: str = "") -> None:
-        """Set a timer on event time: it fires when no older record will come."""
+        """Set a timer on event time: it fires when no older record will come.
+
+        Raises:
+            ConfigError: the task gets several records at once (`Task.on_batch`).
+        """
+        if self._refusal:
+            raise ConfigError(self._refusal)
         name, place = tag.encode("utf-8", "surrogatepass") if tag else b"", self._place
         at_ms = _time(at_ms)
         self._event.set(place, name, at_ms)
@@ -193,6 +200,10 @@ class KeyTimers:
         self._processing.clear(self._place)
 
     # -- for the runner --------------------------------------------------------------------------
+
+    def refuse_event(self, why: str) -> None:
+        """Let no timer on event time be set any more."""
+        self._refusal = why
 
     def due_event(self, watermark_ms: int) -> Iterator[KeyTimer]:
         """Take out the timers on event time that are due, in order of time, one by one.

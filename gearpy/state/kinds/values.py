@@ -75,7 +75,19 @@ class ValueState(_Single, Generic[V]):
         """Return functions that read and write the value of any key, given as bytes, for a batch.
 
         None stands for no value; the default does not count. The namespace is that at hand, and
-        no other method of the state is called while they are used.
+        no other method of the state is called while they are used. Where the state has a time to
+        live, set ``context.state.time_ms`` to the event time of each record. `TaskContext.keys`
+        gives the keys of a batch.
+
+        Example:
+            >>> from gearpy.state.encoding.keys import encode_keys
+            >>> from gearpy.state.open import heap_state
+            >>> total = heap_state().value("total")
+            >>> read, write = total.accessors()
+            >>> for key, points in zip(encode_keys(["ada", "bob", "ada"]), [3, 1, 4]):
+            ...     write(key, (read(key) or 0) + points)
+            >>> [read(key) for key in encode_keys(["ada", "bob"])]
+            [7, 1]
         """
         place, keeps = self._place, self._keeps
         if not isinstance(self._store, HeapStore):

@@ -119,6 +119,13 @@ class KeyedTask:
         if self._state is not None:
             self._state.close()
 
+    def keys(self, batch: Batch) -> list[bytes]:
+        """Return the key of each record of a batch; see `TaskContext.keys`."""
+        if self._key_of is None:
+            return [encode_key(NO_KEY)] * len(batch)
+        keys, key_of = encoded_keys(self._key_of, batch.values)
+        return [encode_key(key_of(value)) for value in batch.values] if keys is None else keys
+
     def messages(self, batch: Batch) -> Iterable[Message]:
         """Give the records of a batch, one after the other; their keys are read at once."""
         key_of, keys = self._key_of, None

@@ -29,6 +29,11 @@ from gearpy.task.runtime.info import TaskInfo
 #: Work that can be left and taken up again: at a batch to send, or None when enough was put out.
 Job: TypeAlias = Iterator[Batch | None]
 
+_NO_TIMERS: Final = (
+    "a task with keeps_times = True and on_batch gets several records at once, between which no "
+    "timer on event time could fire: set keeps_times = False, or override on_next"
+)
+
 #: Key timers of which a task is told until others may go on, as they need not put anything out.
 _TIMERS_AT_ONCE: Final = 1 << 9
 
@@ -61,6 +66,7 @@ class TaskFeed:
         self._gate: EventGate | None = None  # Where records are to come by event time.
         self._kept = 0  # Output before that of the record at hand.
         self._has_timers_between = False  # The task takes batches, but key timers come between.
+        self._takes_whole = False  # It sets none, so several records may be in such a batch.
         self._counts_taken = not info.edges and not task.counts_output
         self._counters = context.counters
         self._operator = info.operator
@@ -84,6 +90,10 @@ class TaskFeed:
         self._gate.restore(0, info.operator)
         self._has_timers_between = type(task).on_batch is not Task.on_batch
         self._context.state.goes_by_records()
+        # A record to blame must be alone.
+        self._takes_whole = task.keeps_times and not self._context.rejects.may_go_on
+        if self._has_timers_between and task.keeps_times:
+            self._context.state.timers.refuse_event(_NO_TIMERS)
         assert isinstance(self._buffer, OrderedOutput)
         return keyed.in_order(
             task.on_next, task.on_key_timer, info.key, self._buffer.reach, self._begin
@@ -157,10 +167,11 @@ class TaskFeed:
         before = counters.skipped_records + counters.quarantined_records
         if self._has_timers_between:
             assert isinstance(self._buffer, OrderedOutput)
-            for message in batch.messages():
-                yield from self.fire(self._keyed.until(message))
-                self._keyed.enter(message)
-                yield from self._buffer.marked(self._drive(Batch.of(message)))
+            for part in [batch] if self._takes_whole else map(Batch.of, batch.messages()):
+                first = next(part.messages())
+                yield from self.fire(self._keyed.until(first))
+                self._keyed.enter(first)
+                yield from self._buffer.marked(self._drive(part))
         elif self._gate is None and batch.has_late and not self._task.marks_late:
             # Hand over late records one by one, so that what follows from each is late as it is.
             values, times, start = batch.values, batch.timestamps, 0

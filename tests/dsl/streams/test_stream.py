@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any
 
@@ -145,6 +145,45 @@ def test_own_task_has_the_state_of_the_key() -> None:
     results = run(WORDS, lambda words: words.key_by(str).process(Kept, parallelism=2))
 
     assert sorted(results) == [("be", 1), ("be", 2), ("not", 1), ("or", 1), ("to", 1), ("to", 2)]
+
+
+class KeptOfBatches(gp.Task):
+    keeps_times = True
+
+    def on_start(self, start_time_ms: int) -> None:
+        self.count = self.context.state.value("count")
+
+    def on_batch(self, batch: gp.Batch) -> Iterator[gp.Batch]:
+        read, write = self.count.accessors()
+        results: list[Any] = []
+        for key, value in zip(self.context.keys(batch), batch.values, strict=True):
+            write(key, (read(key) or 0) + 1)
+            results.append((value, read(key), len(batch) > 1))
+        yield gp.Batch(results, batch.timestamps)
+
+
+def test_own_task_gets_whole_batches_with_the_state_of_their_keys() -> None:
+    words = [gp.Message(word, 3 * at) for at, word in enumerate(WORDS * 50)]
+
+    results = run(words, lambda words: words.key_by(str).process(KeptOfBatches, parallelism=2))
+
+    counts = Counter[str]()
+    for word, count, _ in results:
+        counts[word] += 1
+        assert count == counts[word]
+    assert counts == Counter(WORDS * 50)
+    assert any(is_whole for _, _, is_whole in results)
+
+
+def test_own_task_of_whole_batches_cannot_set_timers_that_would_fire_in_between() -> None:
+    class Sets(gp.Task):
+        keeps_times = True
+
+        def on_batch(self, batch: gp.Batch) -> None:
+            self.context.state.timers.event_time(5)
+
+    with pytest.raises(OperatorError, match="set keeps_times = False, or override on_next"):
+        run(WORDS, lambda words: words.key_by(str).process(Sets))
 
 
 @pytest.mark.parametrize("seed", range(8))
