@@ -1,5 +1,6 @@
 """State in memory."""
 
+from collections import deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from operator import itemgetter
@@ -21,21 +22,33 @@ _BY_ENTRY: Final = itemgetter(0)
 
 
 class HeapQueue:
+    """See `TimeQueue`. Most cells come in the order of their times: those need no heap."""
+
     def __init__(self) -> None:
-        self._cells: list[tuple[int, bytes]] = []
+        self._row: deque[tuple[int, bytes]] = deque()  # In order.
+        self._heap: list[tuple[int, bytes]] = []  # Those that came too late for the row.
 
     def add(self, time_ms: int, cell: bytes) -> None:
-        heappush(self._cells, (time_ms, cell))
+        row, entry = self._row, (time_ms, cell)
+        if not row or row[-1] <= entry:
+            row.append(entry)
+        else:
+            heappush(self._heap, entry)
 
     @property
     def first_ms(self) -> int | None:
-        return self._cells[0][0] if self._cells else None
+        row, heap = self._row, self._heap
+        if heap and not (row and row[0] <= heap[0]):
+            return heap[0][0]
+        return row[0][0] if row else None
 
     def pop(self) -> tuple[int, bytes]:
-        return heappop(self._cells)
+        row, heap = self._row, self._heap
+        return heappop(heap) if heap and not (row and row[0] <= heap[0]) else row.popleft()
 
     def clear(self) -> None:
-        self._cells = []
+        self._row.clear()
+        self._heap.clear()
 
 
 class HeapStore:

@@ -168,9 +168,12 @@ def _generate(
     operators: Sequence[RowOperator], *, goes_on: bool
 ) -> tuple[str, dict[int, tuple[int, str]]]:
     """Return the source, and for each line with a user's call the operator and its input."""
+    # Of maps each record has one result, with its own time: then times need not be gathered.
+    is_each = not goes_on and all(each.kind == "map" for each in operators)
+    times = "batch.timestamps" if is_each else "[]"
     lines = [
         "def loop(batch):",
-        "    out = []; times = []; emit = out.append; stamp = times.append",
+        f"    out = []; times = {times}; emit = out.append; stamp = times.append",
         "    for v, t in zip(batch.values, batch.timestamps):",
     ]
     if goes_on:
@@ -185,7 +188,7 @@ def _generate(
         if operator.kind == "flat_map":
             depth, in_flat_map = depth + 1, True
     indent = _INDENT * depth
-    lines.append(f"{indent}emit({variable}); stamp(t)")
+    lines.append(f"{indent}emit({variable})" + ("" if is_each else "; stamp(t)"))
     if in_flat_map:
         lines.append(f"{indent}if len(out) >= limit:")
         lines.append(f"{indent}    yield batch.giving(out, times)")
