@@ -42,6 +42,7 @@ class _DomainTimers:
     def __init__(self, store: CellStore, tag: Tag, domain: Domain) -> None:
         self.domain = domain
         self.tag = tag.encode()
+        self._part = self._table = b""  # The namespace that was at hand last, and its table.
         self._store = store
         self.queue = store.time_queue(f"timers {tag.name}")
         self.timers = 0
@@ -73,17 +74,19 @@ class _DomainTimers:
             self.first_ms = at_ms
 
     def set(self, place: Place, name: bytes, at_ms: int) -> None:
-        table = self.tag + place.part
-        stored = self._store.get_entry(table, place.key, name)
-        before_ms = None if stored is None else _time_of(stored)
+        if place.part is not self._part:
+            self._part, self._table = place.part, self.tag + place.part
+        table, key = self._table, place.key
+        stored = self._store.get_entry(table, key, name)
+        before_ms = stored if type(stored) is int or stored is None else _time_of(stored)
         if before_ms == at_ms:
             return
-        self._store.put_entry(table, place.key, name, at_ms)
+        self._store.put_entry(table, key, name, at_ms)
         self.timers += before_ms is None
         # One that is later than before stays where it is: it is put off when its turn comes. So
         # a timer that is moved on with each record does not fill the queue.
         if before_ms is None or at_ms < before_ms:
-            self._enqueue(at_ms, entry_cell(table, place.key, name))
+            self._enqueue(at_ms, entry_cell(table, key, name))
             if self._entries > 2 * self.timers + _SPARE_ENTRIES and self.held is None:
                 self.queue.clear()
                 self._fill()

@@ -10,7 +10,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch, Origin
 from gearpy.state.encoding.keys import encode_key, encoded_keys
-from gearpy.task.aggregates.fold import KeyFunction
+from gearpy.task.aggregates.fold import KeyFunction, without
 from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_state
@@ -72,7 +72,7 @@ class KeyedStage(Stage):
         records, timestamps = batch.values, batch.timestamps
         keys, key_of = encoded_keys(self._key, records)
         out: list[Any] = []
-        times: list[int] = []
+        left_out: list[int] = []
         for key, record, time in zip(keys or records, records, timestamps, strict=True):
             try:
                 if keys is None:
@@ -88,11 +88,11 @@ class KeyedStage(Stage):
                     raise _no_pair(answer) from None
                 write(key, after)
                 out.append(result)
-                times.append(time)
             except USER_ERRORS as error:
+                left_out.append(len(out) + len(left_out))
                 self._reject(error, record, time)
         if out:
-            yield batch.giving(out, times)
+            yield batch.giving(out, without(timestamps, left_out) if left_out else timestamps)
 
     def _expand(self, batch: Batch) -> Iterator[Batch]:
         """Yield all results for each record, in portions."""
