@@ -20,6 +20,8 @@ from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from gearpy.core.base.fields import fields_are
+
 _Copier: TypeAlias = Callable[[Any], Any]
 
 #: Types whose instances never change. Others are added here as they are met.
@@ -34,8 +36,8 @@ _ATOM_BASES: Final = (Enum, PurePath, type)
 #: Packages whose values do not change, but for these.
 _ATOM_PACKAGES: Final = frozenset({"pyarrow", "zoneinfo", "gearpy.messages.table"})
 _COPIERS: dict[type, _Copier] = {}
-#: Read the fields of frozen dataclasses with slots, and the class.
-_FROZEN_SLOTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+#: Of types of frozen dataclasses with slots, and of such structs: whether all fields are atoms.
+_FROZEN_SLOTS: dict[type, Callable[[Any], bool]] = {}
 
 
 def own_each(values: list[Any]) -> list[Any]:
@@ -84,8 +86,8 @@ def _have_atoms(kind: type, values: list[Any]) -> bool:
     if _is_tuple(kind):
         return _are_atoms(chain.from_iterable(values))
     try:
-        slots = _FROZEN_SLOTS.get(kind)
-        return slots is not None and _are_atoms(chain.from_iterable(map(slots, values)))
+        has_atoms = _FROZEN_SLOTS.get(kind)
+        return has_atoms is not None and all(map(has_atoms, values))
     except AttributeError:  # One was never set.
         return False
 
@@ -122,6 +124,7 @@ def _dataclass_copier(kind: Any) -> _Copier:
     is_frozen = kind.__dataclass_params__.frozen
     names = [field.name for field in dataclasses.fields(kind)]
     get = attrgetter(*names, "__class__")  # One name more makes it return a tuple always.
+    has_atoms = fields_are(names, ATOMS)
 
     def own_instance(value: Any) -> Any:
         state = value.__dict__
@@ -136,11 +139,11 @@ def _dataclass_copier(kind: Any) -> _Copier:
 
     def own_slots(value: Any) -> Any:
         try:
+            if is_frozen and has_atoms(value):
+                return value
             items = get(value)[:-1]
         except AttributeError:  # One was never set.
             return _deep(value)
-        if is_frozen and _are_atoms(items):
-            return value
         mine = list(map(_own, items))
         if is_frozen and _are_same(mine, items):
             return value
@@ -152,12 +155,13 @@ def _dataclass_copier(kind: Any) -> _Copier:
     if kind.__dictoffset__:
         return own_instance
     if is_frozen:
-        _FROZEN_SLOTS[kind] = get
+        _FROZEN_SLOTS[kind] = has_atoms
     return own_slots
 
 
 def _frozen_struct_copier(kind: Any) -> _Copier:
-    get = _FROZEN_SLOTS[kind] = attrgetter(*kind.__struct_fields__, "__class__")
+    get = attrgetter(*kind.__struct_fields__, "__class__")
+    _FROZEN_SLOTS[kind] = fields_are(kind.__struct_fields__, ATOMS)
 
     def own_struct(value: Any) -> Any:
         try:

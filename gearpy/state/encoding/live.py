@@ -14,42 +14,44 @@ from uuid import UUID
 
 import msgspec
 
+from gearpy.core.base.fields import fields_are
 from gearpy.wire.values.forms import SerializerForm
 from gearpy.wire.values.records import DEFAULT_REGISTRY
 
 _Parts: TypeAlias = Callable[[Any], Iterable[Any] | None]
 
 #: Types whose values never change, and are given back with the same type.
-_LEAVES: Final = frozenset({NoneType, bool, int, float, str, bytes, Decimal, UUID, timedelta})
-_ALWAYS_ENCODED: Final = frozenset({bytes, NoneType})
+_LEAVES: Final[frozenset[type]] = frozenset(
+    {NoneType, bool, int, float, str, bytes, Decimal, UUID, timedelta}
+)
+_ALWAYS_ENCODED: Final[frozenset[type]] = frozenset({bytes, NoneType})
 _TIMES: Final = frozenset({date, datetime, time})
 #: Deeper values are encoded at once, which says if they are nested too deep.
 _DEPTH_MAX: Final = 8
 
 
-def is_fixed(value: Any) -> bool:
+def is_fixed(value: Any, depth: int = _DEPTH_MAX) -> bool:
     """Tell whether a value is an immutable record, tuple, enum member or time of such parts.
 
     Bytes are not: what a store has as bytes is what a coder has made. Nor is None, which would look
     as if there were no value.
     """
-    return type(value) not in _ALWAYS_ENCODED and _is_fixed(value)
-
-
-def _is_fixed(value: Any, depth: int = _DEPTH_MAX) -> bool:
     kind = type(value)
-    # How the parts of a type are read is found out once.
-    read = _parts_by_type.get(kind) or _parts_by_type.setdefault(kind, _parts_of(kind))
+    has_leaves = _has_leaves.get(kind)
     try:
-        parts = read(value)
+        if has_leaves is not None and has_leaves(value):
+            return True
     except AttributeError:  # One was never set, which encoding refuses.
         return False
+    # How the parts of a type are read is found out once.
+    read = _parts_by_type.get(kind) or _parts_by_type.setdefault(kind, _parts_of(kind))
+    parts = read(value)
     if parts is None:
         return False
     if _LEAVES.issuperset(map(type, parts)):
         return True
     for part in parts:  # No generator: there is one for each record.
-        if type(part) not in _LEAVES and not (depth > 0 and _is_fixed(part, depth - 1)):
+        if type(part) not in _LEAVES and not (depth > 0 and is_fixed(part, depth - 1)):
             return False
     return True
 
@@ -78,6 +80,7 @@ def _parts_of(kind: Any) -> _Parts:
 
     if kind.__dictoffset__:
         return attributes
+    _has_leaves[kind] = fields_are(form.fields, _LEAVES)
     return get if len(names) > 1 else lambda value: (get(value),)
 
 
@@ -98,8 +101,11 @@ def _parts_of_time(value: Any) -> Iterable[Any] | None:
     return () if getattr(value, "tzinfo", None) is None else None
 
 
+#: Of types with slots: whether all fields of a value are leaves, as is the rule.
+_has_leaves: Final[dict[type, Callable[[Any], bool]]] = {}
 _parts_by_type: Final[dict[type, _Parts]] = {
     tuple: _itself,
-    **dict.fromkeys(_LEAVES, _no_parts),
+    **dict.fromkeys(_LEAVES - _ALWAYS_ENCODED, _no_parts),
+    **dict.fromkeys(_ALWAYS_ENCODED, _unknown),  # Within others they are leaves.
     **dict.fromkeys(_TIMES, _parts_of_time),
 }
