@@ -96,9 +96,9 @@ def fields_are(names: Iterable[str], types: Collection[type]) -> Callable[[Any],
     """
     tests = [f"type(value.{name}) in types" for name in names]
     assert all(name.isidentifier() for name in names), "fields are declared in Python"
-    made: Callable[[Any], bool] = eval(  # noqa: S307 - of names of fields only
-        f"lambda value: {' and '.join(tests) or 'True'}", {"types": types}
-    )
+    source = f"lambda value: {' and '.join(tests) or 'True'}"
+    code = compile(source, "<gearpy fields>", "eval")
+    made: Callable[[Any], bool] = eval(code, {"types": types})  # noqa: S307 - of names of fields only
     return made
 
 
