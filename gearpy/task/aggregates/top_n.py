@@ -1,22 +1,21 @@
 """The records that are largest by something: an aggregate for the stages that fold."""
 
-from operator import itemgetter
-from typing import Any, Final
+from bisect import bisect_left
+from typing import Any, Final, TypeAlias
 
 from gearpy.core.base.copies import own
 from gearpy.core.base.fields import WITH_ATTRIBUTES, Field, value_getter
 from gearpy.core.window.accumulators import (
     TOP_MAX,
     Aggregate,
-    Falling,
     falling_place,
     is_before,
 )
 from gearpy.errors import ConfigError
 
-_VALUE: Final = itemgetter(0)
-#: A value, its record, and behind them True if nothing in the record can change.
-_FIXED: Final = 3
+#: Values in ascending order, of equal ones the last first; their records; and whether anything in
+#: these can change.
+_Kept: TypeAlias = tuple[list[Any], list[Any], bool]
 _QUICK: Final = frozenset({int, float, str})
 
 
@@ -38,46 +37,49 @@ def top_records(n: int, by: Field = None) -> Aggregate:
         )
     value_of, name = value_getter(by), by if isinstance(by, str) else ""
 
-    def add(kept: list[Any], record: Any) -> list[Any]:
-        """Return a list with the record in its place, the same list if it is not among them."""
+    def add(kept: _Kept, record: Any) -> _Kept:
+        """Return what is kept with the record in its place, the same if it is not among them."""
         is_plain = name and type(record) in WITH_ATTRIBUTES
         value = (
             getattr(record, name, None) if is_plain else None
         )  # Without the calls of `value_of`.
         if value is None and record is not None:
             value = value_of(record)
-        if value is None:
+        return kept if value is None else put(kept, value, record)
+
+    def put(kept: _Kept, value: Any, record: Any) -> _Kept:
+        values, records, may_change = kept
+        is_quick = type(value) in _QUICK and value == value  # noqa: PLR0124 - not NaN
+        if len(values) == n and (
+            value <= values[0] if is_quick else not is_before(value, values[0])
+        ):
             return kept
-        if type(value) in _QUICK and value == value:  # noqa: PLR0124 - not NaN
-            # One that is kept may be NaN, which is smaller, so it is not `>`.
-            if len(kept) == n and value <= kept[-1][0]:
-                return kept
-            low, high = 0, len(kept)
-            while low < high:
-                middle = (low + high) // 2
-                if value <= kept[middle][0]:
-                    low = middle + 1
-                else:
-                    high = middle
-        elif len(kept) == n and not is_before(value, kept[-1][0]):
-            return kept
+        # One that is kept may be NaN, which is smaller, though Python does not say so.
+        if is_quick and values and values[0] == values[0]:
+            low = bisect_left(values, value)
         else:
-            low = falling_place(kept, value, _VALUE)
-        pair = (value, record, True) if own(record) is record else (value, record)
-        kept = kept.copy() if len(kept) < n else kept[:-1]
-        kept.insert(low, pair)
+            low = len(values) - falling_place(values[::-1], value)
+        start = len(values) == n
+        values, records = values[start:], records[start:]
+        values.insert(low - start, value)
+        records.insert(low - start, record)
+        return values, records, may_change or own(record) is not record
+
+    def merge(kept: _Kept, other: _Kept) -> _Kept:
+        for value, record in zip(other[0][::-1], other[1][::-1], strict=True):
+            kept = put(kept, value, record)
         return kept
 
-    def merge(kept: list[Any], other: list[Any]) -> list[Any]:
-        return sorted([*kept, *other], key=lambda pair: Falling(pair[0]))[:n]
-
     return Aggregate(
-        kind="custom", create=list, add=add, merge=merge, result=_records, gives_own=True
+        kind="custom",
+        create=lambda: ([], [], False),
+        add=add,
+        merge=merge,
+        result=_records,
+        gives_own=True,
     )
 
 
-def _records(kept: list[Any]) -> list[Any]:
-    try:
-        return [record for _, record, _ in kept]
-    except ValueError:  # Some can change.
-        return [pair[1] if len(pair) == _FIXED else own(pair[1]) for pair in kept]
+def _records(kept: _Kept) -> list[Any]:
+    _, records, may_change = kept
+    return list(map(own, records[::-1])) if may_change else records[::-1]

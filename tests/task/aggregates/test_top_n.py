@@ -96,7 +96,7 @@ def test_numbers_are_compared_as_those_of_other_types(values: list[Any], n: int)
     quick, slow = top_records(n), top_records(n, lambda each: None if each is None else Own(each))
     kept, others = quick.create(), slow.create()
     for value in values:
-        before, was = kept, [*kept]
+        before, was = kept, ([*kept[0]], [*kept[1]], kept[2])
         kept, others = quick.add(kept, value), slow.add(others, value)
         assert before == was, "lists that were given do not change"
         assert (kept is before) == (len(kept) == len(was) and repr(kept) == repr(was))
