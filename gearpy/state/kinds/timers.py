@@ -164,7 +164,8 @@ class KeyTimers:
         self._clock = clock
         self._move = move
         store = place.store
-        self._event = _DomainTimers(store, timers_tag(path, "event"), "event")
+        #: Those on event time; its ``first_ms`` is asked before each record.
+        self.event = _DomainTimers(store, timers_tag(path, "event"), "event")
         self._processing = _DomainTimers(store, timers_tag(path, "processing"), "processing")
         #: While timers on event time fire: up to where one that is set comes in a chain.
         self._stands_until_ms: int | None = None
@@ -182,9 +183,9 @@ class KeyTimers:
             raise ConfigError(self._refusal)
         name, place = tag.encode("utf-8", "surrogatepass") if tag else b"", self._place
         at_ms = _time(at_ms)
-        self._event.set(place, name, at_ms)
+        self.event.set(place, name, at_ms)
         if self._stands_until_ms is not None:
-            which = (self._event.tag + place.part, place.key, name)
+            which = (self.event.tag + place.part, place.key, name)
             stands = at_ms <= self._stands_until_ms
             self._links[which] = self._link + 1 if stands else 0
 
@@ -193,13 +194,13 @@ class KeyTimers:
         self._processing.set(self._place, tag.encode("utf-8", "surrogatepass"), _time(at_ms))
 
     def delete_event_time(self, tag: str = "") -> None:
-        self._event.delete(self._place, tag.encode("utf-8", "surrogatepass"))
+        self.event.delete(self._place, tag.encode("utf-8", "surrogatepass"))
 
     def delete_processing_time(self, tag: str = "") -> None:
         self._processing.delete(self._place, tag.encode("utf-8", "surrogatepass"))
 
     def clear(self) -> None:
-        self._event.clear(self._place)
+        self.event.clear(self._place)
         self._processing.clear(self._place)
 
     # -- for the runner --------------------------------------------------------------------------
@@ -219,10 +220,10 @@ class KeyTimers:
                 that is not later than its own.
         """
         try:
-            for at_ms, table, key, name in self._due(self._event, watermark_ms):
+            for at_ms, table, key, name in self._due(self.event, watermark_ms):
                 self._clock.advance(at_ms)
                 self._clock.time_ms = at_ms
-                timer = self._timer(self._event, at_ms, table, key, name)
+                timer = self._timer(self.event, at_ms, table, key, name)
                 self._link = self._links.pop((table, key, name), 0)
                 if self._link >= _CHAIN_MAX:
                     where = f"for {at_ms} ms or earlier, where event time is: set it for a later"
@@ -250,13 +251,8 @@ class KeyTimers:
             self._processing.let_go()
 
     @property
-    def event_from_ms(self) -> int:
-        """The time before which no timer on event time is due; `MAX_MS` if there is none."""
-        return self._event.first_ms
-
-    @property
     def processing_from_ms(self) -> int:
-        """The same on wall time."""
+        """The time before which no timer on wall time is due; `MAX_MS` if there is none."""
         return self._processing.first_ms if self._processing.timers else MAX_MS
 
     def _due(

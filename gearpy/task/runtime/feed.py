@@ -95,9 +95,7 @@ class TaskFeed:
         if self._has_timers_between and task.keeps_times:
             self._context.state.timers.refuse_event(_NO_TIMERS)
         assert isinstance(self._buffer, OrderedOutput)
-        return keyed.in_order(
-            task.on_next, task.on_key_timer, info.key, self._buffer.reach, self._begin
-        )
+        return keyed.in_order(task.on_next, task.on_key_timer, info.key, self._buffer, self._begin)
 
     def _begin(self) -> None:
         self._kept = len(self._buffer)

@@ -197,7 +197,7 @@ def test_a_timer_may_set_itself_for_a_later_time_up_to_the_watermark(state: Keye
             state.timers.event_time(timer.at_ms + 1, "tick")
 
     assert ticks == 5001
-    assert state.timers.event_from_ms == 5001
+    assert state.timers.event.first_ms == 5001
 
 
 def test_moving_a_timer_with_each_record_does_not_fill_the_queue(make: MakeStore) -> None:
@@ -208,7 +208,7 @@ def test_moving_a_timer_with_each_record_does_not_fill_the_queue(make: MakeStore
         timers.delete_event_time("other")
         timers.event_time(10_000 - number, "other")
 
-    assert timers._event._entries <= 1003  # noqa: SLF001 -- what takes memory is not seen outside
+    assert timers.event._entries <= 1003  # noqa: SLF001 -- what takes memory is not seen outside
     assert fired(state, 20_000) == [(NO_KEY, "other", 6001), (NO_KEY, "session", 13_999)]
 
 
