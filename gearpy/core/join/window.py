@@ -15,6 +15,7 @@ from gearpy.core.join.changes import CellChange, Kept, RecordLog
 from gearpy.core.join.sides import LEFT, RIGHT, SIDES, Group, Pairing, Rows
 from gearpy.core.window.windows import AlignedWindows, OverlappingWindows
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.late_time import OrderedTimes, ordered
 
 #: Records of a key, on the left and on the right.
 _Pane: TypeAlias = tuple[list[Kept], list[Kept]]
@@ -114,6 +115,14 @@ class WindowJoin:
     ) -> dict[int, tuple[list[Any], list[int]]]:
         piece_of, is_whole = self._piece_of, not isinstance(self._windows, OverlappingWindows)
         parts: dict[int, tuple[list[Any], list[int]]] = {}
+        if is_whole and type(times := ordered(timestamps)) is OrderedTimes:
+            at = 0
+            while at < len(times):
+                piece = piece_of(times[at])
+                until = bisect_left(times, self._windows.end_of(piece), at)
+                parts[piece] = values[at:until], timestamps[at:until]
+                at = until
+            return parts
         piece = end = MIN_MS
         part: tuple[list[Any], list[int]] = ([], [])
         for value, time in zip(values, timestamps, strict=True):
