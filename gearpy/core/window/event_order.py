@@ -67,6 +67,16 @@ class _Run:
     turn: int
     at: int = 0
 
+    def go_on(self, at: int) -> None:
+        """Forget the records before a place, lest one of the far future keeps them all."""
+        if 2 * at < len(self.places):
+            self.at = at
+            return
+        is_late = self.places is not self.times
+        self.values, self.times = self.values[at:], self.times[at:]
+        self.places = self.places[at:] if is_late else self.times
+        self.turn, self.at = self.turn + at, 0
+
     def records(self, end: int) -> Iterator[_Record]:
         at = self.at
         turns = range(self.turn + at, self.turn + end)
@@ -168,8 +178,8 @@ class EventOrder:
             found = _joined([self._part(*each) for each in sorted(due, key=_by_rank)])
         for run, end in due:
             if end < len(run.places):
-                run.at = end
-                heappush(runs, (run.places[end], run.turn + end, run))
+                run.go_on(end)
+                heappush(runs, (run.places[run.at], run.turn + run.at, run))
         self._count -= len(found.values)
         return found
 

@@ -1,5 +1,6 @@
 """Records in the order of event time, see `gearpy.core.window.event_order`."""
 
+import weakref
 from typing import Any
 
 from hypothesis import given
@@ -47,6 +48,21 @@ def test_at_one_place_sides_count_then_partitions_then_the_order_of_reading() ->
     waiting.hold(["p0 before"], [5], [5], rank=(0, 0, 3), sides=[1])
 
     assert values_of(waiting.due(6)) == ["p1 right", "p0 before", "p0 a", "p0 b", "p1 left"]
+
+
+def test_a_record_of_the_far_future_does_not_keep_those_it_came_with() -> None:
+    class Record:
+        pass
+
+    waiting, records = order(), [Record() for _ in range(4)]
+    waiting.hold([*records], [1, 2, 3, 900], [1, 2, 3, 900], rank=(0, 0, 0))
+    seen = [weakref.ref(each) for each in records]
+    del records
+
+    waiting.due(5)
+
+    assert [each() is None for each in seen] == [True, True, True, False]
+    assert len(waiting.due(MAX_MS).values) == 1
 
 
 def test_without_a_partition_what_records_are_decides() -> None:
