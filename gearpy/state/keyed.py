@@ -6,6 +6,7 @@ from typing import Any, TypeVar, overload
 from gearpy.core.base.times import Duration
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
 from gearpy.messages.type_variables import T
 from gearpy.state.encoding.coders import MSGPACK, CoderLike, coder_named
 from gearpy.state.encoding.keys import decode_key, encode_key
@@ -70,6 +71,8 @@ class KeyedState:
         self._scopes: dict[str, KeyedState] = {}
         self._states: dict[str, Any] = {}
         self._timers: KeyTimers | None = None
+        #: Reads the keys of a batch; set by the task that has the state.
+        self.read_keys: Callable[[Batch], list[bytes]] | None = None
 
     # -- where it is -------------------------------------------------------------------------
 
@@ -106,6 +109,20 @@ class KeyedState:
         self._clock.time_ms = time_ms
         if self._scopes:
             self._move(key, NO_NAMESPACE)
+
+    def keys_of(self, batch: Batch) -> list[bytes]:
+        """Return the key of each record of a batch, encoded, for `ValueState.accessors`.
+
+        For `Task.on_batch`. Behind ``key_by`` that gets its records one by one, as timers on event
+        time may fire between them, unless the task has ``keeps_times`` and a bad record is a
+        failure.
+
+        Raises:
+            ConfigError: a key can be none, or this is not ``context.state`` of a task.
+        """
+        if self.read_keys is None:
+            raise ConfigError("keys_of knows the keys where it is context.state.keys_of of a task")
+        return self.read_keys(batch)
 
     def leave(self, key: Any) -> None:
         """Be at no record, but at this key, in no namespace."""

@@ -76,7 +76,7 @@ class ValueState(_Single, Generic[V]):
 
         None stands for no value; the default does not count. The namespace is that at hand, and
         no other method of the state is called while they are used. Where the state has a time to
-        live, set ``context.state.time_ms`` to the event time of each record. `TaskContext.keys`
+        live, set ``context.state.time_ms`` to the event time of each record. `KeyedState.keys_of`
         gives the keys of a batch.
 
         Example:

@@ -156,32 +156,6 @@ class TaskContext(Generic[Out_co]):
             raise ConfigError("this context has no keyed state: it was made by hand")
         return self.keyed.state
 
-    def keys(self, batch: Batch) -> list[bytes]:
-        """Return the key of each record of a batch, encoded, for `ValueState.accessors`.
-
-        Example:
-            A task that keeps the highest record of each key::
-
-                class Highest(gp.Task):
-                    keeps_times = True
-
-                    def on_start(self, start_time_ms):
-                        self.highest = self.context.state.value("highest")
-
-                    def on_batch(self, batch):
-                        read, write = self.highest.accessors()
-                        for key, record in zip(self.context.keys(batch), batch.values):
-                            before = read(key)
-                            if before is None or record > before:
-                                write(key, record)
-
-        Raises:
-            ConfigError: this context was made by hand, or a key can be none.
-        """
-        if self.keyed is None:
-            raise ConfigError("this context has no keyed state: it was made by hand")
-        return self.keyed.keys(batch)
-
 
 class Task(Generic[In_contra, Out_co]):
     """An operator: gets records of its inputs in order, sends records downstream.
@@ -235,10 +209,7 @@ class Task(Generic[In_contra, Out_co]):
     def on_batch(self, batch: Batch[In_contra]) -> Iterator[Batch[Out_co] | None] | None:
         """Take many messages. Not called for tasks that only have `on_next`.
 
-        Their keys may differ. `TaskContext.keys` gives them, and `ValueState.accessors` reads and
-        writes the values of any key; or set ``context.state.key`` for each of them. Behind
-        ``key_by`` records come one by one, as timers on event time may fire between them, unless
-        ``keeps_times`` is set and a bad record is a failure.
+        Their keys may differ: see `KeyedState.keys_of`, or set ``context.state.key`` for each.
         """
         raise NotImplementedError
 

@@ -76,6 +76,7 @@ class KeyedTask:
             raise ConfigError(_REFUSAL)
         if self._state is None:
             self._state = self._open_state(self._name, self._wall_ms, self._watermark_ms)
+            self._state.read_keys = self._keys_of
             if self._message is not None:  # Used for the first time, at a record.
                 self._enter(self._state, self._message)
         return self._state
@@ -94,6 +95,7 @@ class KeyedTask:
         """Load saved state, in addition to ``state``; called before the state is used."""
         if state is not None:
             state.begin_at(self._watermark_ms())
+            state.read_keys = self._keys_of
             self._state = state
         for section in sections:
             self.state.load(section)
@@ -127,8 +129,7 @@ class KeyedTask:
         if self._state is not None:
             self._state.close()
 
-    def keys(self, batch: Batch) -> list[bytes]:
-        """Return the key of each record of a batch; see `TaskContext.keys`."""
+    def _keys_of(self, batch: Batch) -> list[bytes]:
         if self._key_of is None:
             return [encode_key(NO_KEY)] * len(batch)
         keys, key_of = encoded_keys(self._key_of, batch.values)

@@ -156,7 +156,7 @@ class KeptOfBatches(gp.Task):
     def on_batch(self, batch: gp.Batch) -> Iterator[gp.Batch]:
         read, write = self.count.accessors()
         results: list[Any] = []
-        for key, value in zip(self.context.keys(batch), batch.values, strict=True):
+        for key, value in zip(self.context.state.keys_of(batch), batch.values, strict=True):
             write(key, (read(key) or 0) + 1)
             results.append((value, read(key), len(batch) > 1))
         yield gp.Batch(results, batch.timestamps)
