@@ -487,7 +487,7 @@ def test_what_a_join_keeps_has_a_size(name: str) -> None:
     assert nothing == 0
     assert 0 < few < 1000
     assert 100_000 < many < 2_000_000
-    assert stored == many
+    assert stored == pytest.approx(many, rel=0.1), "others of them may be looked at"
 
 
 def take(life: Life, key: Any, value: str) -> None:
