@@ -114,7 +114,7 @@ public class Nexmark {
     public long eval(String s) { long found = 0; for (int i = 0; i < s.length(); i++) if (s.charAt(i) == 'c') found++; return found; } }
   public static class Side extends ScalarFunction {
     static final String[] ROWS = new String[1000]; static { for (int i = 0; i < 1000; i++) ROWS[i] = "value " + i; }
-    public String eval(int place) { return ROWS[place]; } }
+    public String eval(Integer place) { return ROWS[place]; } }
   static final Map<String, String> Q = new HashMap<>();
   static final String OPEN = "A.id = B.auction AND B.ts >= A.ts AND B.ts < A.expires AND B.price >= A.reserve";
   static final String[] RANKS = {"price < 10000", "price >= 10000 AND price < 100000", "price >= 100000"};

@@ -59,6 +59,7 @@ _TRIED: Final = 25_000
 _TRIED_IN_FLINK: Final = 200_000
 #: A JVM takes longer runs, as what it takes to start varies by tenths of a second.
 _LONGER_IN_FLINK: Final = 3
+_LONGER: Final = 1.1
 _MOST: Final = {"rows": 500_000, "loop": 500_000, "bytewax": 60_000}
 _MOST_OTHERS: Final = 2_000_000
 
@@ -172,9 +173,14 @@ class Asked:
         return said
 
     def rates(self) -> list[float]:
-        """Return M events for each CPU second, by turn, from the least to the greatest."""
-        events = self.events - _FEW
-        return sorted(events / max(each - min(self.short_s), 1e-9) / 1e6 for each in self.long_s)
+        """Return M events for each CPU second, by turn, from the least to the greatest.
+
+        Turns are left out whose long run took hardly longer than a short one: they tell nothing.
+        """
+        least_s, events = min(self.short_s, default=0.0), self.events - _FEW
+        return sorted(
+            events / (each - least_s) / 1e6 for each in self.long_s if each > _LONGER * least_s
+        )
 
 
 def ask_all(
