@@ -67,7 +67,7 @@ class _PostgresSigns(ReadSigns):
         while not self._is_over.wait(_LOOK_S):
             with (
                 suppress(psycopg.Error),
-                psycopg.connect(self._url, autocommit=True, connect_timeout="5ms") as database,
+                psycopg.connect(self._url, autocommit=True, connect_timeout=5) as database,
             ):
                 while not self._is_over.wait(_LOOK_S):
                     self._take(database)

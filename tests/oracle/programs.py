@@ -216,9 +216,9 @@ def _repeat(condition: Condition) -> trigger.Repeat:
         case "count":
             return trigger.every(count=rest[0])
         case "event":
-            return trigger.every(event=rest[0])
+            return trigger.every(event=f"{rest[0]}ms")
         case "wall":
-            return trigger.every(rest[0])
+            return trigger.every(f"{rest[0]}ms")
         case "any":
             return trigger.any_of(*map(_repeat, rest))
         case _:
