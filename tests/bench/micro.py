@@ -151,6 +151,26 @@ CASES: Final[dict[str, tuple[_Steps, int]]] = {
         lambda s: s.key_by("key").window(gp.session("2s")).count(),
         200_000,
     ),
+    "tumbling quantile": (
+        lambda s: s.key_by("key").window(_TEN_S).aggregate(p95=gp.agg.quantile(0.95, "price")),
+        300_000,
+    ),
+    "quantile of all": (
+        lambda s: s.window(_TEN_S).aggregate(p95=gp.agg.quantile(0.95, "price")),
+        300_000,
+    ),
+    "approx_distinct of all": (
+        lambda s: s.window(_TEN_S).aggregate(prices=gp.agg.approx_distinct("price")),
+        300_000,
+    ),
+    "rolling sum, 1m": (
+        lambda s: s.key_by("key").rolling("1m", total=gp.agg.sum("price")),
+        100_000,
+    ),
+    "rolling quantile, 1m": (
+        lambda s: s.key_by("key").rolling("1m", p95=gp.agg.quantile(0.95, "price")),
+        100_000,
+    ),
     "running count": (lambda s: s.key_by("key").count(), 300_000),
     "running aggregate of 4": (lambda s: s.key_by("key").aggregate(**_of_four()), 200_000),
     "running top_n(10)": (lambda s: s.key_by("key").top_n(10, "price"), 100_000),
@@ -194,7 +214,7 @@ def measure_micro(names: Sequence[str] = (), *, scale: float = 1.0) -> Iterator[
         few, many = _inputs(name, _FEW), _inputs(name, _FEW + int(count * scale))
         try:
             _cpu_s(few, steps)  # Modules are imported, and code is compiled.
-        except TypeError:  # A version before this one does not have it.
+        except (TypeError, AttributeError):  # A version before this one does not have it.
             continue
         fixed_s = min(_cpu_s(few, steps) for _ in range(2))
         more = sum(map(len, many)) - sum(map(len, few))

@@ -64,6 +64,10 @@ def _merged(key: int, records: Sequence[Rec]) -> Rec:
     return Rec(key, reduce(or_, (record.bits for record in records), 0))
 
 
+def _of_values(key: int, counts: list[dict[str, int]]) -> Rec:
+    return Rec(key, reduce(or_, (each["value"] for each in counts), 0))
+
+
 def _both(left: Rec, right: Rec | None) -> Rec:
     return left if right is None else Rec(left.key, left.bits | right.bits)
 
@@ -234,6 +238,20 @@ STEPS: Final[dict[str, _Step]] = {
     "skip": lambda _, stream: stream.skip(0),
     "pairwise": _paired,
     "rolling": lambda context, stream: context.keyed(stream).rolling(3).map(lambda last: last[-1]),
+    "rolling time": lambda context, stream: (
+        context.keyed(stream).rolling("50ms").map(lambda last: last[-1])
+    ),
+    "rolling aggregates": lambda context, stream: (
+        context.keyed(stream)
+        .rolling("50ms", last=gp.agg.last(), p95=gp.agg.quantile(0.95, lambda r: r.key))
+        .map(lambda pair: pair[1]["last"])
+    ),
+    "heavy hitters": lambda context, stream: (
+        context.keyed(stream)
+        .window(gp.session("70ms"))
+        .aggregate(of=gp.agg.heavy_hitters(10_000, lambda record: record.bits))
+        .map(lambda result: _of_values(result.key, result.value["of"]))
+    ),
     # Each record has a key of its own: those of one key that come close together make one.
     "debounce": lambda _, stream: stream.key_by(tuple).debounce("20ms"),
     "repartition": lambda _, stream: stream.repartition(3),
@@ -289,6 +307,7 @@ _COPIES: Final[dict[str, int | None]] = {
 _GATHERING: Final = frozenset(
     {"distinct", "tumbling", "sliding", "local", "session", "global", "count", "unkeyed", "wall"}
     | {"each wall", "each event", "window top", "cogroup", "debounce"}
+    | {"heavy hitters"}
 )
 #: Their results come when wall time has passed, but have the time of their newest record: a window
 #: of event time behind them may have closed.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.dsl.operators.operator import (
     ActsInside,
     GivesNewRecords,
+    Operator,
     PassesRecords,
     SeesOrder,
     Sides,
@@ -15,6 +17,8 @@ from gearpy.dsl.operators.operator import (
     operator,
 )
 from gearpy.dsl.operators.signature import by_text
+from gearpy.task.aggregates.rolling import RollingSpan, RollingStage
+from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.event_gate import ordered_stage
 from gearpy.task.chain.stage import Stage
@@ -51,6 +55,31 @@ class StateOperator(_Keyed, GivesNewRecords):
     def _stage(self, context: TaskContext) -> Stage:
         assert self.key is not None
         return KeyedStage(context, self.name, self.key.function, self.function)
+
+
+@operator
+class RollingOperator(_Keyed, GivesNewRecords):
+    """The last records of a key after each one, or some aggregates of them."""
+
+    kind: str = "rolling"
+    span: RollingSpan
+    aggregates: Mapping[str, Aggregate]
+
+    no_twin = "which records are the last depends on the order in which they come"
+
+    @property
+    def keeps(self) -> str:
+        return f"the last records{by_text(self.key)}"
+
+    def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
+        yield from super().named_fields()
+        of = dict.fromkeys(name for each in self.aggregates.values() for name in each.fields)
+        yield self.inputs[0], [name for name in of if isinstance(name, str)]
+
+    def _stage(self, context: TaskContext) -> Stage:
+        assert self.key is not None
+        fold = fold_of(self.aggregates) if self.aggregates else None
+        return RollingStage(context, self.name, self.key.function, self.span, fold)
 
 
 @operator

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.core.window import aggregates as agg
+from gearpy.core.window.accumulators import check_aggregates
 from gearpy.core.window.windows import session
-from gearpy.dsl.operators.keyed import DistinctOperator, StateOperator
+from gearpy.dsl.operators.keyed import DistinctOperator, RollingOperator, StateOperator
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.names import (
     check_count,
@@ -27,6 +28,7 @@ from gearpy.dsl.streams.program import Program
 from gearpy.dsl.streams.table_join import TableJoins
 from gearpy.dsl.streams.windowed import WindowedStream, windowed
 from gearpy.messages.type_variables import K, T, U
+from gearpy.task.aggregates.rolling import RollingSpan
 from gearpy.task.api.rejects import StepOnError
 from gearpy.task.stages.stateful import StateFunction
 
@@ -355,38 +357,63 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         quiet = self.window(session(gap)).aggregate(name, record=agg.last())
         return quiet.map(lambda result: result.value["record"], name=name and f"{name} record")
 
-    def rolling(self, n: int, *, name: str = "") -> Stream[list[T]]:
-        """Give the last ``n`` records of the key after each one, the newest last; fewer at first.
+    @overload
+    def rolling(self, span: int | Duration, /, *, name: str = "") -> Stream[list[T]]: ...
 
-        These records of each key are kept, for good and over restarts. By time instead of
-        number it is a sliding window.
+    @overload
+    def rolling(
+        self, span: int | Duration, /, *, name: str = "", **aggregates: Aggregate
+    ) -> Stream[tuple[K, dict[str, Any]]]: ...
+
+    def rolling(
+        self, span: int | Duration, /, *, name: str = "", **aggregates: Aggregate
+    ) -> Stream[Any]:
+        """Give the last records of the key after each one, or some aggregates of them.
+
+        Without aggregates it is a list, the newest last. With them it is ``(key, dict)``, as of
+        `aggregate`. By time, those records belong to it that are less than this older than the
+        newest. One that comes late counts as if it had come with the newest one before it.
+
+        The records are kept over restarts: so many for good, those of a time until it is over.
 
         Args:
-            n: how many.
+            span: a number of records; or a time, such as "5m" or a timedelta.
             name: for people.
+            aggregates: functions of `gearpy.agg`, by the name in the result.
 
         Raises:
-            ConfigError: ``n`` is no number from 1.
+            ConfigError: ``span`` is no number from 1 and no time, or some aggregate is none.
 
         Example:
             >>> import gearpy as gp
-            >>> app, results = gp.StreamApp("means"), []
-            >>> prices = app.read(gp.collection([3, 5, 10])).key_by(lambda price: "all")
-            >>> prices.rolling(2).map(lambda last: sum(last) / len(last)).write(
-            ...     gp.to_list(results)
-            ... )
+            >>> app, lists, means = gp.StreamApp("means"), [], []
+            >>> prices = [gp.Message(3, 0), gp.Message(5, 30_000), gp.Message(10, 60_000)]
+            >>> keyed = app.read(gp.collection(prices)).key_by(lambda price: "all")
+            >>> keyed.rolling(2).write(gp.to_list(lists))
+            >>> keyed.rolling("1m", mean=gp.agg.mean()).write(gp.to_list(means))
             >>> _ = gp.run(app)
-            >>> results
-            [3.0, 4.0, 7.5]
+            >>> lists
+            [[3], [3, 5], [5, 10]]
+            >>> means
+            [('all', {'mean': 3.0}), ('all', {'mean': 4.0}), ('all', {'mean': 7.5})]
         """
-        check_count("rolling", "n", n, example="rolling(10)")
-
-        def add(last: tuple[T, ...], record: T) -> tuple[tuple[T, ...], list[T]]:
-            now = (*last, record)[-n:]
-            return now, [*now]
-
-        function = StateFunction(function=add, is_flat=False, initial=())
-        return self._by_order("rolling", f"rolling({n})", function, "the last records", name)
+        if isinstance(span, int):
+            check_count("rolling", "n", span, example='rolling(10), or a time: rolling("5m")')
+            of = RollingSpan(records=span)
+        else:
+            of = RollingSpan(time_ms=duration_of("rolling", span) or 0)
+        if aggregates:
+            check_aggregates(aggregates)
+        step = RollingOperator(
+            name=name or f"rolling({span})",
+            given=name,
+            inputs=(self._grouped.step,),
+            parallelism=self._grouped.parallelism,
+            key=self._grouped.key,
+            span=of,
+            aggregates=aggregates,
+        )
+        return self._grouped.add(step)
 
     @overload
     def map_with_state(

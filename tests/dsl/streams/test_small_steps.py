@@ -40,6 +40,12 @@ STEPS: Final[dict[str, tuple[Callable[[gp.Stream[int]], gp.Stream[Any]], list[An
         lambda s: s.key_by(lambda n: n % 25).rolling(2).filter(lambda last: last[-1] % 25 == 1),
         [[1], [1, 26], [26, 51]],
     ),
+    "rolling time": (
+        lambda s: (
+            s.key_by(lambda n: n % 2).rolling("30ms").filter(lambda last: last[-1] in {0, 59})
+        ),
+        [[0], [57, 59]],
+    ),
     "debounce": (
         lambda s: s.key_by(lambda n: n // 10).debounce("1s"),
         [9, 19, 29, 39, 49, 59],
@@ -122,10 +128,13 @@ def test_first_records_as_they_come_wait_for_nothing() -> None:
         (lambda s: s.take(-1), "take: n is -1, must be a whole number from 0, such as 10"),
         (lambda s: s.skip(True), "skip: n is True"),
         (lambda s: s.key_by(str).rolling(0), "rolling: n is 0, must be a whole number from 1"),
+        (lambda s: s.key_by(str).rolling("0s"), "rolling is '0s', must be more than 0"),
+        (lambda s: s.key_by(str).rolling("5x"), "rolling: duration '5x' is not understood"),
+        (lambda s: s.key_by(str).rolling(2, n=3), "n=3.: give an aggregate, such as agg.sum"),
         (lambda s: s.key_by(str).enumerate(-1), "enumerate: start is -1"),
         (lambda s: s.rolling(3), r"write .key_by\(...\).rolling\(...\)"),
     ],
-    ids=["take", "skip", "rolling", "enumerate", "no key"],
+    ids=["take", "skip", "rolling", "no time", "unit", "no aggregate", "enumerate", "no key"],
 )
 def test_mistakes_are_told(build: Callable[[Any], Any], mistake: str) -> None:
     with pytest.raises(ConfigError, match=mistake):
