@@ -68,6 +68,41 @@ def test_the_size_of_batches_decides_nothing(kind: str, form: str) -> None:
     assert min(late for late, _ in found) > 0
 
 
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_sketches_are_the_same(form: str) -> None:
+    """Many more values than are kept as they are; also of what forgets some of them, in order."""
+    chance = Random(3)
+    made = [
+        Event(f"u{n % 2}", chance.choice((n, 7, 8, int(chance.lognormvariate(6, 3)))), n * 10)
+        for n in range(12_000)
+    ]
+    found = set()
+    for batch, parallelism in ((97, 3), (1000, 1), (65_536, 2)):
+        app, out = gp.StreamApp("sketches", parallelism=parallelism), list[Any]()
+        source = gp.collection(
+            made,
+            timestamp=lambda each: each.at,
+            partitions=3,
+            out_of_order="1s",
+            schema=Event if form == "columns" else None,
+        )
+        by_user = app.read(source).key_by("user").window(gp.sliding("120s", every="60s"))
+        frequent = {"frequent": gp.agg.heavy_hitters(5, "amount")} if form == "rows" else {}
+        by_user.aggregate(
+            tail=gp.agg.quantile([0.5, 0.99], "amount"),
+            different=gp.agg.approx_distinct("amount"),
+            usual=gp.agg.mode("amount"),
+            latest=gp.agg.arg_max("amount", by="at"),
+            some=gp.agg.median("amount", where="amount"),
+            **frequent,
+        ).write(gp.to_list(out))
+        gp.run(app, config=config(batch))
+        found.add(tuple(sorted(map(repr, out))))
+
+    assert len(found) == 1
+    assert max(result.value["different"] for result in out) > 1000
+
+
 LATE_WINDOWS: dict[str, Callable[[], Windows]] = {
     "tumbling": lambda: gp.tumbling("5s").allowed_lateness("20s").accumulating(),
     "session": lambda: gp.session("500ms").allowed_lateness("60s").accumulating(),

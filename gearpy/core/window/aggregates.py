@@ -115,6 +115,7 @@ _ELSEWHERE: Final = {
 #: Values are counted, beyond some number of different ones, for so many of them at least.
 _CAPACITY: Final = 1000
 _MEDIAN: Final = 0.5
+_PERCENT: Final = 100
 
 
 def __dir__() -> list[str]:
@@ -220,9 +221,12 @@ def quantile(q: float | Sequence[float], of: Field = None, *, where: Field = Non
     parts: Sequence[Any] = (q,) if is_single else tuple(q)  # type: ignore[arg-type]
     wrong = [each for each in parts if type(each) not in {int, float} or not 0 <= each <= 1]
     if wrong or not parts:
-        given = short_repr(wrong[0] if wrong else q)
+        given: Any = wrong[0] if wrong else q
+        is_percent = type(given) in {int, float} and 1 < given <= _PERCENT
+        such = f"{given / _PERCENT:g}" if is_percent else "0.95"
         raise ConfigError(
-            f"quantile({given}): give a number from 0 to 1, such as 0.95, or a list of them"
+            f"quantile({short_repr(given)}): give a number from 0 to 1 first, such as {such}, or a "
+            "list of them"
         )
 
     def result(kept: Quantiles) -> Any:

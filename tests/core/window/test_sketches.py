@@ -106,8 +106,10 @@ def test_nan_is_greater_than_all_numbers() -> None:
 
 @pytest.mark.parametrize("q", [1.5, -0.1, "0.5", True, math.nan, [], [0.5, 2]])
 def test_what_is_no_part_is_refused(q: Any) -> None:
-    with pytest.raises(ConfigError, match="give a number from 0 to 1, such as"):
+    with pytest.raises(ConfigError, match="give a number from 0 to 1 first, such as"):
         agg.quantile(q)
+    with pytest.raises(ConfigError, match=r"such as 0[.]99, or"):
+        agg.quantile(99, "ms")
 
 
 @pytest.mark.parametrize("different", [EXACT_MAX, EXACT_MAX + 1, 3000, 60_000])
