@@ -92,6 +92,8 @@ def test_the_sdist_has_documentation_and_examples(built: Path) -> None:
 
 
 #: fsspec imports these by the scheme of a URL, and what it needs for that.
+#: Packages without code: `zoneinfo` finds its zones there.
+DATA = {"tzdata"}
 OF_FSSPEC: Final = {"adlfs", "gcsfs", "requests", "s3fs"}
 
 
@@ -103,7 +105,7 @@ def test_extras_have_only_what_code_uses(metadata: Message) -> None:
         extra = re.search(r"extra == .([\w-]+)", text)
         if need.name == distribution.DISTRIBUTION or (extra and extra[1] in DEVELOPERS):
             continue
-        if need.name in OF_FSSPEC:
+        if need.name in OF_FSSPEC or need.name in DATA:
             continue
         module = need.name.replace("-", "_")
         assert re.search(rf"(import|from|find_spec\(.) ?{module}\b|\"{module}\"", code), text

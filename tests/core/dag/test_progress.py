@@ -28,6 +28,7 @@ def a_report(
     idle: bool = False,
     records_in: int = 0,
     records_out: int = 0,
+    written: int = 0,
     late: int = 0,
     skipped: int = 0,
     quarantined: int = 0,
@@ -42,6 +43,7 @@ def a_report(
         idle=idle,
         records_in=records_in,
         records_out=records_out,
+        written_records=written,
         late_records=late,
         skipped_records=skipped,
         quarantined_records=quarantined,
@@ -58,7 +60,7 @@ def test_records_are_counted_at_both_ends() -> None:
     summed = progress(
         a_report(READ, records_in=10, records_out=10, done=3, total=4),
         a_report(WORK, records_in=10, records_out=7),
-        a_report(WRITE, records_in=7, records_out=6),
+        a_report(WRITE, records_in=7, records_out=6, written=6),
         stall="waits for work",
     )
 

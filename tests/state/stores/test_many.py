@@ -82,7 +82,9 @@ def test_all_pairs_are_in_the_sections(
     assert stored == {
         (key_group(key) if is_keyed else TASK_GROUP, TABLE + encode_key(key)): (
             pack_atom(value)
-            if type(key) in {str, int, bytes, type(None)}
+            if {str, int, bytes, type(None)}.issuperset(
+                map(type, key if type(key) is tuple else [key])
+            )
             else WITH_KEY + MSGPACK.encode(key) + pack_atom(value)
         )
         for key, value in pairs.items()

@@ -56,7 +56,7 @@ def test_error_has_operator_cause_line_record_and_time() -> None:
     ("function", "argument", "advice"),
     [
         (gp.csv, "timestamp", ": did you mean time=?"),
-        (gp.tumbling, "zzz", ": it takes size=, offset=, clock="),
+        (gp.tumbling, "zzz", ": it takes size=, offset=, clock=, zone="),
         (gp.StreamApp, "nome", ": did you mean name=?"),
         (gp.Stream.map, "parallelism", ": it takes function=, on_error=, name="),
         (json.JSONDecodeError, "zzz", ""),

@@ -152,8 +152,8 @@ def test_counts_that_were_restored_are_told() -> None:
 
     bench = a_bench(resume=first.snapshot(1), epoch=2)
 
-    assert load_of(first).restored == (0, 0, 0, 0, 0)
-    assert load_of(bench).restored == (3, 3, 0, 0, 0)
+    assert load_of(first).restored == (0, 0, 0, 0, 0, 0)
+    assert load_of(bench).restored == (3, 3, 0, 0, 0, 0)
 
 
 # -- probes ----------------------------------------------------------------------------------
