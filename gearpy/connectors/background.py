@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
-from copy import deepcopy
+from copy import copy, deepcopy
 from datetime import datetime
 from queue import Empty, Full, Queue
 from typing import Any, Final
@@ -92,6 +92,8 @@ def poll(
                 for record in call() or ():
                     waiting.give((record, None))
             if not has_position or asked == before:
+                if waiting.one_round:
+                    return
                 waiting.stopped.wait(pause_s)
 
     return _BackgroundSource(
@@ -193,7 +195,8 @@ class _Failed:
 class _Waiting:
     """Records on their way from a thread to the stream, so many at most."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, one_round: bool) -> None:
+        self.one_round = one_round  #: Nothing is asked for again, once there was nothing more.
         self.queue: Queue[Any] = Queue(_WAITING_MAX)
         self.stopped = threading.Event()  # Nobody reads any more.
 
@@ -231,6 +234,7 @@ class _BackgroundSource(SimpleSource[Any]):
         self.out_of_order = out_of_order  # type: ignore[misc]
         self._timestamp = timestamp
         self._run = run
+        self._one_round = False
         self._text = f"{kind}({getattr(function, '__name__', type(function).__name__)})"
 
     @property
@@ -238,6 +242,11 @@ class _BackgroundSource(SimpleSource[Any]):
         return self._text
 
     reads_by = description
+
+    def up_to_now(self) -> "_BackgroundSource":
+        other = copy(self)
+        other.bounded = other._one_round = True  # noqa: SLF001 - of the same class
+        return other
 
     @property
     def is_by_arrival(self) -> bool:  # type: ignore[override]
@@ -247,7 +256,7 @@ class _BackgroundSource(SimpleSource[Any]):
         return super().timestamp(record) if self._timestamp is None else self._timestamp(record)
 
     def read(self, position: Any) -> Iterator[tuple[Any, Any] | None]:
-        waiting = _Waiting()
+        waiting = _Waiting(one_round=self._one_round)
 
         def work() -> None:
             try:

@@ -53,6 +53,7 @@ class SimpleSource(Source[T_co]):
     out_of_order: ClassVar[Duration] = "0s"
     #: So long nothing is asked for after `read` has yielded None.
     pause: ClassVar[Duration] = "100ms"
+    _up_to_now = False  # It ends where it yields None.
 
     @abstractmethod
     def read(self, position: Any) -> Iterator[tuple[T_co, Any] | None]:
@@ -79,6 +80,12 @@ class SimpleSource(Source[T_co]):
     def open(self, partition: str, resume: SimplePosition | None) -> "SimpleReader":
         """Read from the position of a snapshot on, or from the start."""
         return SimpleReader(self, resume or {"position": None, "watermark_ms": MIN_MS})
+
+    def up_to_now(self) -> "SimpleSource[T_co]":
+        """Read until `read` ends, or yields None for the first time."""
+        other = copy.copy(self)
+        other.bounded = other._up_to_now = True  # noqa: SLF001 - of the same class
+        return other
 
     @property
     def reads_by(self) -> str:
@@ -113,6 +120,7 @@ class SimpleReader(GeneratorReader):
         self._pairs = iter(source.read(copy.deepcopy(place["position"])))
         self._position_behind = place["position"]
         self._pause_ms = duration_ms(source.pause)
+        self._up_to_now = source._up_to_now  # noqa: SLF001 - a class and its one maker
         self._has_ended = False
 
     def _take(self, wanted: int) -> tuple[list[Any], bool]:
@@ -134,7 +142,7 @@ class SimpleReader(GeneratorReader):
     def _until_none(self) -> Iterator[Any]:
         for pair in self._pairs:
             if pair is None:
-                self.pause_ms = self._pause_ms
+                self.pause_ms, self._has_ended = self._pause_ms, self._up_to_now
                 return
             yield pair
         self._has_ended = True

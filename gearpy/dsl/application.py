@@ -19,6 +19,7 @@ from gearpy.dsl.streams.program import Program
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
 from gearpy.messages.cluster import SlotPriority, SlotRelaxation
+from gearpy.messages.summaries import Until
 from gearpy.messages.type_variables import T
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.interfaces import Source
@@ -179,18 +180,19 @@ class StreamApp:
         """
         return self.scaled({})
 
-    def scaled(self, scale: Mapping[str, int]) -> StreamApplication:
+    def scaled(self, scale: Mapping[str, int], *, until: Until = "end") -> StreamApplication:
         """Return the graph that will run, with other numbers of tasks than the program says.
 
         Args:
             scale: the tasks of steps, by id or name.
+            until: "caught-up": it ends when it has read what is there; see `Source.up_to_now`.
 
         Raises:
             ConfigError: it cannot run, or there is no such step; all mistakes at once.
         """
-        return self._planned(scale, 1)
+        return self._planned(scale, until, 1)
 
-    def _planned(self, scale: Mapping[str, int], processes: int) -> StreamApplication:
+    def _planned(self, scale: Mapping[str, int], until: Until, processes: int) -> StreamApplication:
         application = lower(
             self.name,
             self._program.steps,
@@ -200,6 +202,7 @@ class StreamApp:
             mistakes=[*self._program.mistakes, *errors_unread(self._program.steps)],
             scale=scale,
             bounds=self._program.bounds,
+            until=until,
         )
         application.dag = with_hosts(application.dag, self.localities)
         application.wishes = self.wishes
@@ -209,7 +212,7 @@ class StreamApp:
                 "such as .write(gp.console()); or with .inspect(...) of a function that is called "
                 "for what it does"
             )
-        application.plan_spread = partial(self._planned, scale)
+        application.plan_spread = partial(self._planned, scale, until)
         _written[application] = self
         return application
 

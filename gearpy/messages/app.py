@@ -216,7 +216,9 @@ class TaskClock(Struct, frozen=True, kw_only=True):
     ``waits_for`` names something outside of the application, such as a server that is away.
     ``wants_epoch``: the task keeps so much until an epoch ends that one should end now.
     ``halt``: a source was told to halt, and has not been told to go on. ``untried``: no record has
-    come to it since it was started.
+    come to it since it was started. ``caught_up``: a source that ends at what is there has given
+    all of it, or the task is none. ``open_windows`` were so many when the newest epoch ended, in
+    an application that ends so. ``records_before`` had come when the task was started.
     """
 
     task_id: TaskId
@@ -241,6 +243,9 @@ class TaskClock(Struct, frozen=True, kw_only=True):
     halt: SourceHalt | None = None
     untried: bool = False
     written_records: int = 0
+    caught_up: bool = False
+    open_windows: int = 0
+    records_before: int = 0
 
 
 class LongTurn(Struct, frozen=True, kw_only=True):
@@ -270,7 +275,8 @@ class BeginEpoch(Struct, frozen=True, kw_only=True):
     They end it where they are, or, with ``cut_time_ms``, so that records older than that event
     time belong to it, wherever they stand. With ``is_last`` they read nothing more from then on.
     With ``keeps_files`` only what has changed is stored, as another version reads it soon, or
-    somebody waits for it: no file is written anew. Sent again when it was not answered; sources
+    somebody waits for it: no file is written anew. ``caught_up``: all sources had given what was
+    there. Sent again when it was not answered; sources
     that have ended the epoch ignore it.
     """
 
@@ -280,6 +286,7 @@ class BeginEpoch(Struct, frozen=True, kw_only=True):
     cut_time_ms: int | None = None
     is_last: bool = False
     keeps_files: bool = False
+    caught_up: bool = False
 
 
 class HaltSources(Struct, frozen=True, kw_only=True):

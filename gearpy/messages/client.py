@@ -19,6 +19,7 @@ from gearpy.messages.summaries import (
     ApplicationSummary,
     ErrorCard,
     ScaleBounds,
+    Until,
     WorkerSummary,
 )
 
@@ -35,7 +36,8 @@ class Artifact(Served, frozen=True, kw_only=True):
     ``check_requirements``: what a stored program says it needs must be installed where it runs.
     ``runs``: a graph of tasks, or an app master and executors of its own.
     ``scale``: the tasks of steps, by id, that have others than the program says. ``bounds``: the
-    same for what autoscale may choose.
+    same for what autoscale may choose. ``until``: whether it ends with its input, or when it has
+    read what is there.
     """
 
     kind: Literal["file", "memory", "stored"]
@@ -48,6 +50,7 @@ class Artifact(Served, frozen=True, kw_only=True):
     runs: Literal["streams", "actors"] = "streams"
     scale: tuple[tuple[str, int], ...] = ()
     bounds: tuple[tuple[str, ScaleBounds], ...] = ()
+    until: Until = "end"
 
 
 class SubmitApplication(Question["Submitted"], frozen=True, kw_only=True):

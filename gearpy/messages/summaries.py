@@ -8,6 +8,8 @@ from gearpy.ids import AppId, ExecutorId, WorkerId
 from gearpy.messages.served import Served
 
 #: Gearpump: `ApplicationStatus`. The last three are final.
+#: The end of an application: that of its input, or when it has read what was there as it began.
+Until: TypeAlias = Literal["end", "caught-up"]
 ApplicationStatus: TypeAlias = Literal["pending", "active", "succeeded", "failed", "terminated"]
 DeploymentState: TypeAlias = Literal["waiting", "starting", "running", "stopping", "done"]
 
@@ -42,6 +44,9 @@ class ApplicationProgress(Served, frozen=True, kw_only=True):
     ``waits_for`` what a source or sink waits for outside of the application, such as a server
     that is away, or with `STORE` what keeps its epochs from being stored.
     ``drained``: its sources were stopped before their end, and all that they had read is shown.
+    ``caught_up``: it has read all that was there, as ``until`` of its `Artifact` asks for, and can
+    go on; ``open_windows`` have stayed open. ``records_before`` of ``records_in`` were read before
+    its app master was started, such as by an earlier run.
     ``savepoint`` is the name that its last epoch got then. ``last_failure`` tells why tasks are
     being started again, until all run.
     """
@@ -62,6 +67,9 @@ class ApplicationProgress(Served, frozen=True, kw_only=True):
     drained: bool = False
     savepoint: str = ""
     last_failure: str = ""
+    caught_up: bool = False
+    open_windows: int = 0
+    records_before: int = 0
 
 
 class ApplicationSummary(Served, frozen=True, kw_only=True):
@@ -82,6 +90,17 @@ class ApplicationSummary(Served, frozen=True, kw_only=True):
     app_master: str = ""
     worker_id: WorkerId | None = None
 
+    @property
+    def outcome(self) -> str:
+        """Its status for people, who want to know more of some ends."""
+        progress = self.progress
+        return "caught up" if progress.caught_up else "drained" if progress.drained else self.status
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether it keeps what it has stored, so that it goes on from there when started again."""
+        return self.status != "succeeded" or self.progress.caught_up
+
     def __repr__(self) -> str:
         done = self.progress
         why = "" if self.cause is None else f": {self.cause.cause}"
@@ -92,7 +111,7 @@ class ApplicationSummary(Served, frozen=True, kw_only=True):
         }
         less = "".join(f", {count:,} {what}" for what, count in losses.items() if count)
         return (
-            f"<{self.name!r} {'drained' if done.drained else self.status}: {done.records_in:,} "
+            f"<{self.name!r} {self.outcome}: {done.records_in:,} "
             f"records in, {done.records_out:,} out, {done.late_records:,} late{less}{why}>"
         )
 

@@ -62,7 +62,15 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 #: message without fields here is new itself. To a process of the version before, new fields are
 #: not told, and what it says means their defaults; a new message it refuses by its name.
 ADDED: Final[dict[str, tuple[str, ...]]] = {
-    "ApplicationProgress": ("ahead_records", "last_failure"),
+    "ApplicationProgress": (
+        "ahead_records",
+        "last_failure",
+        "caught_up",
+        "open_windows",
+        "records_before",
+    ),
+    "Artifact": ("until",),
+    "BeginEpoch": ("caught_up",),
     "EpochList": ("next_to_end",),
     "EpochStored": ("storing_ms",),
     "EpochUnstored": ("damaged",),
@@ -80,7 +88,14 @@ ADDED: Final[dict[str, tuple[str, ...]]] = {
     "SnapshotsDamaged": ("is_away",),
     "SourceProbe": (),
     "TaskSample": ("ahead",),
-    "TaskClock": ("ahead_records", "untried", "written_records"),
+    "TaskClock": (
+        "ahead_records",
+        "untried",
+        "written_records",
+        "caught_up",
+        "open_windows",
+        "records_before",
+    ),
     "UpdateApplication": ("key",),
     "UpdatePlanned": ("at_event_ms",),
     "WithdrawRequests": (),

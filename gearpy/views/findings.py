@@ -68,6 +68,8 @@ HELD_BACK: Final = 0.5
 _NO_HOT: Final[Mapping[int, HotTask | None]] = MappingProxyType({})
 _ENDED: Final = {
     "succeeded": "it has come to its end",
+    "caught up": "it has caught up with its input",
+    "drained": "it was drained",
     "terminated": "it was stopped",
     "failed": "it has failed",
 }
@@ -136,7 +138,7 @@ def _ending(summary: ApplicationSummary, now_ms: int) -> Headline:
             processor=processor_of(task) if task else None,
         )
     progress = summary.progress
-    what = "it was drained" if progress.drained else _ENDED[summary.status]
+    what = _ENDED[summary.outcome]
     lasted = text.duration(text.duration_ms_of(summary, now_ms))
     counts = (
         f"{text.plural(progress.records_in, 'record')} in, {text.count(progress.records_out)} out"
@@ -144,7 +146,7 @@ def _ending(summary: ApplicationSummary, now_ms: int) -> Headline:
     return Headline(
         level="ok" if summary.status == "succeeded" else "info",
         text=f"{what} after {lasted}: {counts}",
-        advice=_resuming(summary) if summary.status == "terminated" else "",
+        advice=_resuming(summary) if summary.can_go_on else "",
     )
 
 

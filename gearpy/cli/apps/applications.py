@@ -206,7 +206,7 @@ def stop(
         print_json(to_builtins(summary))
         return
     progress, name = summary.progress, text.printable(summary.name)
-    state = "drained" if progress.drained else summary.status if wait else "is being drained"
+    state = summary.outcome if wait else "is being drained"
     print(f"application {summary.app_id} ({name}) {state}")
     if progress.savepoint:
         print(f"savepoint {progress.savepoint} is epoch {progress.epoch}")
@@ -381,6 +381,7 @@ def _table_of_applications(applications: Sequence[ApplicationSummary]) -> None:
             times = text.plural(progress.restarts, "time")
             failed = f"started again {times}: {progress.last_failure}"
         note = each.cause.cause if each.cause else failed or progress.stall or waits
+        note = note or (each.outcome if each.outcome != each.status else "")
         rows.append(
             [
                 str(each.app_id),

@@ -131,7 +131,7 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
 
 
 def _head(summary: ApplicationSummary, now_ms: int, *, of_actors: bool) -> Iterator[str]:
-    yield f"application {summary.app_id} ({summary.name}) {summary.status}"
+    yield f"application {summary.app_id} ({summary.name}) {summary.outcome}"
     progress = summary.progress
     facts = {
         "user": summary.user,

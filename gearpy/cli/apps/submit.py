@@ -11,7 +11,16 @@ import typer
 from msgspec.structs import replace
 
 from gearpy.cli.terminal.connect import connected
-from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Program, option, takes
+from gearpy.cli.terminal.options import (
+    AppArgs,
+    Executors,
+    Given,
+    Override,
+    Program,
+    UntilOption,
+    option,
+    takes,
+)
 from gearpy.cli.terminal.output import print_guarantee, print_hints, print_json
 from gearpy.cluster.app.config import application_overrides
 from gearpy.cluster.processes.trial import tried_here
@@ -21,6 +30,7 @@ from gearpy.config.load import as_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 from gearpy.messages.client import GetCluster
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.stages.guarantees import guarantee_lines
 from gearpy.views.text import printable
 
@@ -71,16 +81,20 @@ def submit(
             help="With --from-checkpoint: leave behind what the program has no place for.",
         ),
     ] = False,
+    until: UntilOption = "end",
 ) -> None:
     """Start an application on a cluster.
 
     The program is packed and loaded here first, to find mistakes at once, and then uploaded. With
-    a file go the modules beside it that it imports; a folder goes as a whole.
+    a file go the modules beside it that it imports; a folder goes as a whole. With --until
+    caught-up it goes on where the last one of its name has ended.
     """
     from gearpy.cluster.checkpoints.resuming import resume_point
 
     config, as_json, args = given.config(), given.as_json, args or []
-    with packed(target, config, args=args, check_requirements=requirements_check) as program:
+    with packed(
+        target, config, args=args, check_requirements=requirements_check, until=until
+    ) as program:
         application = tried_here(program, target, config)
         if from_checkpoint is not None:
             application.check_stream("--from-checkpoint")
@@ -88,7 +102,9 @@ def submit(
         if stream and not as_json:
             print_hints(hints(stream, args, config))
         with connected(config) as client:
-            resume_from = ""
+            full_name, resume_from = f"{name_prefix}{name or application.name}", ""
+            if until == "caught-up" and from_checkpoint is None:
+                from_checkpoint = _last_of(full_name, client.applications())
             if from_checkpoint is not None:
                 resume_from = resume_point(
                     from_checkpoint,
@@ -102,7 +118,7 @@ def submit(
                 _tell_resumed(resume_from, stream, config, as_json=as_json)
             send(client.send, program, on_progress=_on_progress(program, as_json=as_json))
             running = client.submit(
-                f"{name_prefix}{name or application.name}",
+                full_name,
                 replace(program.artifact, runs=application.runs),
                 executors=executors or config.application.executors,
                 config=application_overrides(config),
@@ -114,6 +130,16 @@ def submit(
         if stream:
             print_guarantee(guarantee_lines(stream.paths))
         print(f"application {running.app_id} ({running.name}) submitted")
+
+
+def _last_of(name: str, known: Sequence[ApplicationSummary]) -> str | None:
+    """Return the number of the application that one of this name goes on from; None: there is none.
+
+    That of one which has stored nothing is not left over: the one before it counts then.
+    """
+    stored = [each for each in known if each.name == name and each.progress.epoch]
+    last = max(stored, key=lambda each: each.app_id, default=None)
+    return None if last is None or not last.can_go_on else str(last.app_id)
 
 
 def _tell_resumed(

@@ -12,14 +12,18 @@ from gearpy.cli.terminal.extras import setting_up
 from gearpy.cluster.programs.artifacts import load, split_target, stream_of
 from gearpy.errors import ConfigError
 from gearpy.messages.client import Artifact
+from gearpy.messages.summaries import Until
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.failure import operator_error
 
 
-def load_program(target: str, args: Sequence[str]) -> tuple[Artifact, StreamApplication]:
+def load_program(
+    target: str, args: Sequence[str], *, until: Until = "end"
+) -> tuple[Artifact, StreamApplication]:
     """Return the program as others can find it, and the application in it."""
     path, attr = split_target(target)
-    given, name = Artifact(kind="file", location=str(path), attr=attr, args=tuple(args)), str(path)
+    given, name = Artifact(kind="file", location=str(path), attr=attr, until=until), str(path)
+    given = replace(given, args=tuple(args))
     if not path.is_file() and all(part.isidentifier() for part in name.split(".")):
         if (file := _file_of_module(name)) is not None:
             given = replace(given, location=str(file), module=name)

@@ -23,6 +23,7 @@ from gearpy.cli.terminal.options import (
     Given,
     MetricsPlace,
     Target,
+    UntilOption,
     option,
     takes,
 )
@@ -32,11 +33,11 @@ from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.client.measured import cluster_sample
 from gearpy.cluster.embedded.launch import Processes, number_of
-from gearpy.cluster.embedded.run import EMBEDDED, run_until
+from gearpy.cluster.embedded.run import EMBEDDED, NEEDS_FOLDER, run_until
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.host.metrics_page import metrics_page
-from gearpy.errors import GearpyError
+from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
 from gearpy.views import text
@@ -75,6 +76,7 @@ def run(
             "or the path of a folder for the run.",
         ),
     ] = None,
+    until: UntilOption = "end",
     metrics: MetricsPlace = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
     ui: Annotated[
@@ -88,7 +90,7 @@ def run(
     ] = False,
     no_token: NoToken = False,
 ) -> None:
-    """Run an application in this process until its input ends.
+    """Run an application in this process until its input ends, or it has caught up with it.
 
     What it prints goes to standard output. Progress, summary and errors go to standard error.
     Ctrl-C and SIGTERM stop its sources and let it show what they have read; the second one ends it
@@ -110,7 +112,9 @@ def run(
         replaces=lambda handler: handler is not signal.SIG_IGN,
     )
     try:
-        program, application = load_program(target, args or ())
+        if until != "end" and folder is None:
+            raise ConfigError(NEEDS_FOLDER)
+        program, application = load_program(target, args or (), until=until)
         if not is_silent:
             if config.executor.python_options or config.executor.environment:
                 print_hints([_OF_PROCESSES])
@@ -159,10 +163,16 @@ _LATE_HINT: Final = (
 
 def summary_line(summary: ApplicationSummary, now_ms: int) -> str:
     progress = summary.progress
-    end = "drained" if progress.drained else summary.status
+    counts = (
+        f"{text.count(progress.records_in)} records in, {text.count(progress.records_out)} out, "
+        f"{text.count(progress.late_records)} late"
+    )
+    if progress.caught_up:
+        new = text.plural(progress.records_in - progress.records_before, "record")
+        since = f"; since its first run {counts}" if progress.records_before else f": {counts}"
+        counts = f"{new} read{since}; {text.plural(progress.open_windows, 'window')} open"
     return (
-        f"{summary.name} {end}: {text.count(progress.records_in)} records in, "
-        f"{text.count(progress.records_out)} out, {text.count(progress.late_records)} late, "
+        f"{summary.name} {summary.outcome}: {counts}, "
         f"{''.join(f'{each}, ' for each in left_out(progress))}"
         f"{text.duration(text.duration_ms_of(summary, now_ms))}"
     )

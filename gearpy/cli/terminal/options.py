@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 from msgspec import Struct
@@ -131,6 +131,14 @@ AppRef: TypeAlias = Annotated[
     argument(
         metavar="ID",
         help="Number of the application in 'gear app list', or its name: living, or newest.",
+    ),
+]
+UntilOption: TypeAlias = Annotated[
+    Literal["end", "caught-up"],
+    typer.Option(
+        "--until",
+        help="End with the input, or when what is there now was read: then open windows stay "
+        "open, and the next run goes on from there.",
     ),
 ]
 Executors: TypeAlias = Annotated[

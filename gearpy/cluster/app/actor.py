@@ -595,7 +595,7 @@ class AppMasterActor(Actor[_Message]):
 
     def _end(self, status: ApplicationStatus, cause: ErrorCard | None) -> None:
         self._replays.on_end(self._core)
-        if status == "succeeded":
+        if status == "succeeded" and not (self._core is not None and self._core.has_caught_up):
             if self._config.checkpoint.keep_succeeded:
                 self._checkpoints.end()
             self._store_outcome()

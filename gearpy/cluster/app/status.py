@@ -134,6 +134,8 @@ class AppStatus:
                 restarts=core.restarts,
                 epoch=core.epoch,
                 drained=core.is_drained,
+                caught_up=core.has_caught_up,
+                records_before=core.read_before,
                 savepoint=self.savepoint,
                 last_failure=last_failure,
             )

@@ -480,7 +480,8 @@ class AppVersions:
     def _wanted(self, message: UpdateApplication, dag: Dag) -> tuple[Artifact, str]:
         current = self.current.artifact
         if message.artifact is not None:
-            return message.artifact, message.change or f"update {message.artifact.filename}"
+            artifact = replace(message.artifact, until=current.until)
+            return artifact, message.change or f"update {message.artifact.filename}"
         if message.version is not None:
             numbers = [each.number for each in self.all]
             if message.version not in numbers:

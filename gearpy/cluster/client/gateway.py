@@ -375,8 +375,7 @@ class Gateway:
                 return _answer_of(left, message, _known_ms(left, known))
             return left if has_ended else Refused(reason=why)
         if has_ended and isinstance(message, DrainApplication):
-            state = "drained" if known.progress.drained else known.status
-            return Refused(reason=f"application {app_id} is {state} already")
+            return Refused(reason=f"application {app_id} is {known.outcome} already")
         if has_ended:
             return Refused(reason=f"application {app_id} is {known.status}: it must run for that")
         return Refused(reason=why)

@@ -16,14 +16,14 @@ from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient, RunningApplication, StateAt
 from gearpy.cluster.client.looking import look_at
 from gearpy.cluster.embedded.launch import Processes, launched
-from gearpy.cluster.embedded.run import EMBEDDED, RESUMED, Watch
+from gearpy.cluster.embedded.run import EMBEDDED, NEEDS_FOLDER, RESUMED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.programs.artifacts import stream_here
 from gearpy.config.load import load
 from gearpy.config.schema import Config
-from gearpy.errors import GearpyError, SubmitRefused, ends_at_the_caller
+from gearpy.errors import ConfigError, GearpyError, SubmitRefused, ends_at_the_caller
 from gearpy.ids import AppId
-from gearpy.messages.summaries import ApplicationSummary
+from gearpy.messages.summaries import ApplicationSummary, Until
 from gearpy.task.api.application import Buildable
 from gearpy.views.app import app_view
 from gearpy.views.look import Look, Looks
@@ -54,6 +54,7 @@ def start(
     processes: Processes = 1,
     config: Config | None = None,
     checkpoint: str | Path | None = None,
+    until: Until = "end",
 ) -> "BackgroundRun":
     """Start an application in this process and return at once; the run goes on beside the program.
 
@@ -67,6 +68,7 @@ def start(
         processes: how many processes share its tasks; see `run`.
         config: the configuration; see `run`.
         checkpoint: a folder of its own for the run, which then can be resumed; see `run`.
+        until: where it ends; see `run`.
 
     Raises:
         ConfigError: the application cannot run, or not with this folder.
@@ -81,7 +83,9 @@ def start(
         >>> results
         [1, 4, 9]
     """
-    application = stream_here(app)
+    if until == "caught-up" and checkpoint is None:
+        raise ConfigError(NEEDS_FOLDER)
+    application = stream_here(app, until)
 
     name = application.name
     with _lock:

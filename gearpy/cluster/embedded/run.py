@@ -14,8 +14,8 @@ from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.programs.artifacts import stream_here
 from gearpy.config.load import load
 from gearpy.config.schema import Config
-from gearpy.errors import SubmitRefused, ends_at_the_caller
-from gearpy.messages.summaries import ApplicationSummary
+from gearpy.errors import ConfigError, SubmitRefused, ends_at_the_caller
+from gearpy.messages.summaries import ApplicationSummary, Until
 from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.task.stages.guarantees import cannot_be_resumed
 from gearpy.views.draining import DrainNotice
@@ -31,6 +31,10 @@ _STOPPING: Final = (
     "stopping: nothing more is read, what was read is being shown; once more: at once"
 )
 _AT_ONCE: Final = "Ctrl-C once more ends it at once"
+NEEDS_FOLDER: Final = (
+    "a run that ends when it has caught up goes on the next time, and needs a place for what it "
+    'keeps: give it --resume NAME, or gp.run(app, until="caught-up", checkpoint=FOLDER)'
+)
 #: Said of the end at once, where the run has a checkpoint.
 RESUMED: Final = ", and the next run goes on from the newest epoch"
 
@@ -46,6 +50,7 @@ def run(
     processes: Processes = 1,
     config: Config | None = None,
     checkpoint: str | Path | None = None,
+    until: Until = "end",
     on_progress: OnProgress | None = None,
 ) -> ApplicationSummary:
     """Run an application in this process until its input ends, or until it is stopped.
@@ -67,6 +72,9 @@ def run(
         checkpoint: a folder of its own for the run, which then goes on where it was when it is
             started again with the same folder, however it ended. A run that has finished is not
             started again: its summary is returned at once.
+        until: "end" of the input, or "caught-up": when all that is there now was read. Windows that
+            are open then stay open; with the same ``checkpoint``, which it needs, the next run
+            goes on from there with what has come since.
         on_progress: called several times a second with how it is.
 
     Raises:
@@ -74,7 +82,9 @@ def run(
         OperatorError: user code raised.
         ApplicationFailed: it failed in another way.
     """
-    application = stream_here(app)
+    if until == "caught-up" and checkpoint is None:
+        raise ConfigError(NEEDS_FOLDER)
+    application = stream_here(app, until)
     with StopSignals() as stop:
         summary = run_until(
             application,
@@ -87,7 +97,7 @@ def run(
             say=_say,
         )
     if stop.number is not None and summary.status != "succeeded":
-        _say(f"{summary.name} {'drained' if summary.progress.drained else summary.status}")
+        _say(f"{summary.name} {summary.outcome}")
         if stop.number == signal.SIGINT:
             raise KeyboardInterrupt
         raise SystemExit(0)

@@ -176,7 +176,7 @@ class RunFolder:
         with suppress(OSError):
             if summary.progress.epoch and not self._note.has_stored:
                 self._write(msgspec.structs.replace(self._note, has_stored=True))
-            if summary.status == "succeeded":
+            if not summary.can_go_on and summary.status == "succeeded":
                 self.on_finished()
 
     def on_finished(self) -> None:

@@ -186,7 +186,8 @@ class GroupEpochs:
     def begin(self, message: BeginEpoch) -> None:
         """Let sources end an epoch; on a repeated request, store again after a failure."""
         for ref in self._group.source_refs():
-            ref.tell(CutEpoch(message.epoch, message.cut_time_ms, message.is_last))
+            cut_ms, is_last = message.cut_time_ms, message.is_last
+            ref.tell(CutEpoch(message.epoch, cut_ms, is_last, message.caught_up))
         self._is_failing = False
         self._files.keeps_all = message.keeps_files
         self._store()

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, get_args
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from gearpy.distribution import EXTRAS, not_installed
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.client import Artifact
+from gearpy.messages.summaries import Until
 from gearpy.task.api.actor_app import ActorApp
 from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.task.api.failure import note_place, operator_error
@@ -129,6 +130,7 @@ def application_of(
     *,
     where: str = "application",
     scale: Mapping[str, int] | None = None,
+    until: Until = "end",
 ) -> Program:
     """Build an application: take the given one, or call the given function with arguments.
 
@@ -147,23 +149,30 @@ def application_of(
         raise ConfigError(
             f"{where} returned a {type(found).__name__}, not an application: return the StreamApp"
         )
-    return _built(found, scale or {})
+    return _built(found, scale or {}, until)
 
 
-def _built(found: Any, scale: Mapping[str, int]) -> Program:
-    if not scale:
+def _built(found: Any, scale: Mapping[str, int], until: Until) -> Program:
+    if not scale and until == getattr(found, "until", "end"):
         built = found.build()
     elif isinstance(found, ActorApp):
-        raise ConfigError(f"{found.name} is an application of actors, which have no steps")
+        raise ConfigError(
+            f"{found.name} is an application of actors, which have no steps"
+            if scale
+            else no_stream(found.name, f"until={until!r}")
+        )
     else:  # The stream language plans anew; a graph by hand is scaled as it is.
-        built = (found if hasattr(found, "scaled") else found.build()).scaled(scale)
+        planned = found if hasattr(found, "scaled") else found.build()
+        built = planned.scaled(scale, until=until)
     assert isinstance(built, Program)
     return built
 
 
-def stream_here(app: Any) -> StreamApplication:
+def stream_here(app: Any, until: Until = "end") -> StreamApplication:
+    if until not in get_args(Until):
+        raise ConfigError(f'until is {until!r:.100}, must be "end" or "caught-up"')
     args = [] if _is_application(app) else sys.argv[1:]
-    return stream_of(application_of(app, args), "a run in this process")
+    return stream_of(application_of(app, args, until=until), "a run in this process")
 
 
 @dataclass(slots=True)
@@ -233,9 +242,11 @@ def _load(
         app = _embedded.get(key)
         if app is None:
             raise ConfigError(f"application object {key} is not in this process")
+        until = app.until if isinstance(app, StreamApplication) else artifact.until
         if processes:
-            app = stream_of(_built(app, {}), "a run on processes").spread(int(processes))
-        return _built(app, dict(artifact.scale)), None
+            built = _built(app, {}, until)
+            app = stream_of(built, "a run on processes").spread(int(processes))
+        return _built(app, dict(artifact.scale), until), None
     folder = _checked_folder(artifact, folder)
     modules = modules_in(folder)
     outer = loading.set(shown_program(artifact))
@@ -243,8 +254,9 @@ def _load(
         module = _import(artifact, folder, modules)
         name, found = _find(module, artifact)
         where = f"{shown_program(artifact)}:{name}"
-        scale = dict(artifact.scale)
-        application = application_of(found, artifact.args, where=where, scale=scale)
+        application = application_of(
+            found, artifact.args, where=where, scale=dict(artifact.scale), until=artifact.until
+        )
         application.program = modules.package
         if artifact.kind == "stored" and isinstance(application, StreamApplication):
             application.folder = str(folder)

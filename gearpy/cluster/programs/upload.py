@@ -29,6 +29,7 @@ from gearpy.messages.client import (
     Refused,
     UploadArtifact,
 )
+from gearpy.messages.summaries import Until
 from gearpy.storage.archives import DAMAGED, ArtifactLimits, check_filename, check_listing
 from gearpy.storage.artifacts import PART_BYTES
 from gearpy.storage.packing import files_in, pack
@@ -71,7 +72,12 @@ def upload(
 
 @contextmanager
 def packed(
-    target: str, config: Config, *, args: Sequence[str] = (), check_requirements: bool = True
+    target: str,
+    config: Config,
+    *,
+    args: Sequence[str] = (),
+    check_requirements: bool = True,
+    until: Until = "end",
 ) -> Iterator[Uploadable]:
     limits = ArtifactLimits.of(config.artifact)
     given = split_path(target)
@@ -94,6 +100,7 @@ def packed(
             attr=entry.attr,
             args=tuple(args),
             check_requirements=check_requirements,
+            until=until,
         )
         yield Uploadable(artifact=artifact, path=path, size=size, origin=origin)
 

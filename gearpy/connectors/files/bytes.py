@@ -36,6 +36,11 @@ class ReadableFile(ABC):
         """Return the mark of the file that was read up to here; None if it stays where it is."""
         return None
 
+    @property
+    def size(self) -> int | None:
+        """The bytes that it has now; None where nothing is open."""
+        return None
+
     def close(self) -> None:  # noqa: B027 - most have nothing open
         pass
 
@@ -164,6 +169,10 @@ class GrowingFile(ReadableFile):
         if self._file is not None and offset != self._marked_at:
             self._mark, self._marked_at = mark_of(self._file, offset), offset
         return self._mark
+
+    @property
+    def size(self) -> int | None:
+        return None if self._file is None else os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
         if self._file is not None:

@@ -8,6 +8,8 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, BinaryIO, Final
 
+import msgspec
+
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -43,6 +45,7 @@ from gearpy.connectors.files.line_tables import (
     LineTables,
     block_at,
     lines_of,
+    whole_lines,
 )
 from gearpy.connectors.files.lines import Decoder
 from gearpy.connectors.files.tables import (
@@ -121,6 +124,7 @@ class CsvFormat(FileFormat):
         self._names = None if names is None else list(names)
         self.nulls = list(nulls)
         self.multiline = dialect if dialect.multiline else None
+        self.grows = self.multiline is None
         self._encoding = encoding
 
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
@@ -134,6 +138,9 @@ class CsvFormat(FileFormat):
             yield from _found(
                 self.name, file, opened, types, place=place, places=places, on_bad=on_bad
             )
+
+    def whole(self, file: FoundFile) -> int:
+        return whole_lines(file, lambda _: False)
 
     def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
         """A column of unlike values is text, as all of it is in a file."""
@@ -455,7 +462,11 @@ def _times_as_text(kind: pa.DataType) -> pa.DataType:
 
 class JsonLinesFormat(FileFormat):
     name = "jsonl"
+    grows = True
     multiline: Dialect | None = None
+
+    def whole(self, file: FoundFile) -> int:
+        return whole_lines(file, _is_object)  # Nothing that an object begins with is one.
 
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
         with open_found(self.name, file) as opened:
@@ -472,6 +483,12 @@ class JsonLinesFormat(FileFormat):
         first: LinePlace = {"offset": 0, "row": 0, "line": 1}
         parser = _JsonParser(fit.schema, is_found=fit.is_found, is_whole=fit.is_whole)
         return LineTables(file, opened, parser, fit, bad, place=place or first)
+
+
+def _is_object(line: bytes) -> bool:
+    with suppress(ValueError):
+        return isinstance(msgspec.json.decode(line), dict)
+    return False
 
 
 class _JsonParser(LineParser):

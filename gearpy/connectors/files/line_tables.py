@@ -4,13 +4,17 @@ A place is the byte offset of a block and a number of rows in it. A block is a f
 and its offset, so all readers that begin at a place find the same rows.
 """
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO, Final, TypedDict
 
 from gearpy.connectors.files.dialects.dialect import Dialect
 from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, FilePiece, Fit, fitting_parts
 from gearpy.connectors.locations import DamagedFile, FoundFile
+
+_log = logging.getLogger(__name__)
 
 BLOCK_BYTES: Final = 1 << 21
 _LITTLE_BYTES: Final = 1 << 16  #: A block has no more where only some lines are read.
@@ -181,6 +185,27 @@ def block_at(
                 f"the line at byte {offset} is longer than {_LINE_BYTES_MAX} bytes: is this a file "
                 "of text lines?"
             )
+
+
+def whole_lines(file: FoundFile, is_row: Callable[[bytes], bool]) -> int:
+    """Return the bytes of a file up to the end of its last line; one that may still be written to.
+
+    Args:
+        is_row: whether a last line without its end is whole all the same.
+    """
+    with Path(file.name).open("rb") as opened:
+        begin, tail = file.size, b""
+        while begin and b"\n" not in tail:
+            size = min(begin, max(_LITTLE_BYTES, len(tail)))
+            begin -= size
+            opened.seek(begin)
+            tail = opened.read(size) + tail
+    rest = tail[tail.rfind(b"\n") + 1 :]
+    is_of_returns = len(rest) == file.size and b"\r" in rest  # Which no other line ending has.
+    if not rest or is_of_returns or is_row(rest):
+        return file.size
+    _log.warning("%s ends in the middle of a line, which waits until its end is there", file.name)
+    return file.size - len(rest)
 
 
 def cut_at_line(data: bytes, *, multiline: Dialect | None) -> int:

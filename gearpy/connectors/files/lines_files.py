@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, get_args
@@ -156,6 +157,7 @@ class FilePlace(TypedDict):
     offset: int
     watermark_ms: int
     file: NotRequired[FileMark]  #: If it is followed.
+    whole: NotRequired[bool]  #: It is packed, and all of it was read.
 
 
 class FileSource(Source):
@@ -197,7 +199,9 @@ class FileSource(Source):
             raise ConfigError(f'files: on_lost is {on_lost!r:.100}, must be "fail" or "skip"')
         self._on_lost: OnLost = on_lost
         self.bounded = not follow
-        self.discovers = follow
+        self.discovers = self._follow = follow
+        self._has_dates = timestamp is None and not follow  # Lines have the time of their file.
+        self._up_to_now = False
         self._poll_ms = poll_ms
         self._patterns = [os.path.expanduser(pattern) for pattern in patterns]  # noqa: PTH111
         self._timestamp = timestamp
@@ -210,6 +214,13 @@ class FileSource(Source):
     @property
     def description(self) -> str:
         return f"files({', '.join(self._patterns)})"
+
+    def up_to_now(self) -> "FileSource":
+        """Follow the files, as they may have grown by the next run, up to the last whole line."""
+        other = copy(self)
+        other._follow = other._up_to_now = True  # noqa: SLF001 - of the same class
+        other.bounded = other.discovers = True
+        return other
 
     def partitions(self) -> Sequence[str]:
         """Return the absolute paths. All tasks must see the same files, so it looks only once."""
@@ -234,6 +245,7 @@ class FileSource(Source):
             self.open,
             Share(task_index, parallelism),
             poll_ms=self._poll_ms,
+            up_to_now=self._up_to_now,
             now_ms=self._now_ms,
         )
 
@@ -241,7 +253,7 @@ class FileSource(Source):
         """Return a reader; the file itself is opened when it is read."""
         place: FilePlace = resume or {"offset": 0, "watermark_ms": 0}
         unpack = unpacker_of(partition)
-        if self.bounded:
+        if not self._follow or (unpack is not None and self._up_to_now):
             offset = place["offset"] if unpack is None else 0
             try:
                 info = os.stat(partition)  # noqa: PTH116 - there are many, and Path is slow
@@ -268,9 +280,13 @@ class FileSource(Source):
             mark = place.get("file")
             file = GrowingFile(partition, mark=mark, on_lost=self._on_lost)
             size, changed_ms = 0, 0
+            if self._has_dates:
+                with suppress(FileNotFoundError):
+                    changed_ms = os.stat(partition).st_mtime_ns // _NS_PER_MS  # noqa: PTH116 - as above
         stamps: Stamps
-        if self._timestamp is None and self.bounded:
-            stamps = Fixed(resume["watermark_ms"] if resume else changed_ms)
+        if self._has_dates:
+            begins_ms = resume["watermark_ms"] if resume else changed_ms
+            stamps = Fixed(max(begins_ms, changed_ms) if self._up_to_now else begins_ms)
         else:
             stamps = stamps_of(
                 "files(timestamp)",
@@ -288,6 +304,8 @@ class FileSource(Source):
             size=size,
             on_bad=self._on_bad,
             parse=self._parse,
+            up_to_now=self._up_to_now,
+            is_read=place.get("whole", False),
         )
 
 
@@ -305,6 +323,8 @@ class FileReader(FollowedFile, StampedReader):
         size: int,
         on_bad: "OnBad" = "fail",
         parse: Callable[[str], Any] | None = None,
+        up_to_now: bool = False,
+        is_read: bool = False,
     ) -> None:
         StampedReader.__init__(self, stamps)
         self._parse = parse
@@ -320,6 +340,10 @@ class FileReader(FollowedFile, StampedReader):
         self._file = file
         self._size = size
         self._may_end = not file.grows
+        self._up_to_now = up_to_now and file.grows
+        self._until: int | None = None  # What stands behind that came later.
+        self._is_packed = isinstance(file, PackedFile)
+        self.finished = is_read
         self._blocks = LineBlocks(
             file.read_at, decoder, name=path, offset=offset, keep_tail=file.grows, bad=self._bad
         )
@@ -334,6 +358,9 @@ class FileReader(FollowedFile, StampedReader):
                 self._bad.take(error.operator, error.cause, line, what="line")
             self.skipped_records = self._bad.skipped
         if batch is not None:
+            if self._up_to_now:
+                self._until = self._until or self._file.size
+                self.idle = self.finished = self._has_passed(self._until)
             return batch
         if self.idle and self._file.has_changed(self._blocks.read_to):
             self.restarts += 1
@@ -343,8 +370,10 @@ class FileReader(FollowedFile, StampedReader):
                 self._path,
                 self._blocks.read_to - self._blocks.offset,
             )
-            self._size = 0
+            self._size, self._until = 0, None
             self._blocks.restart()
+        elif self.idle and self._up_to_now:
+            self.finished, self.is_gone = True, self._file.size is None
         return None
 
     def _batch(self, lines: list[str]) -> Batch:
@@ -361,10 +390,18 @@ class FileReader(FollowedFile, StampedReader):
     def refused(self) -> Sequence[tuple[Any, OperatorError]]:
         return () if self._bad is not None else self._refused
 
+    def _has_passed(self, until: int | None) -> bool:
+        blocks = self._blocks
+        if until is None or blocks.read_to <= until or blocks.position < until:
+            return False
+        return blocks.offset >= until
+
     def snapshot(self) -> FilePlace:
         offset = self._blocks.offset
         place: FilePlace = {"offset": offset, "watermark_ms": self.watermark_ms}
         mark = self._file.mark(offset)
+        if self.finished and self._is_packed:
+            place["whole"] = True
         return place if mark is None else {**place, "file": mark}
 
     @property

@@ -1,5 +1,6 @@
 """Files of rows as a source: the partitions, and the reader of one of them."""
 
+import logging
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -13,8 +14,9 @@ from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.columns.workable import note_of
 from gearpy.connectors.files.column_times import TimeForm, TimeUnit, check_time_column, time_form
+from gearpy.connectors.files.following import NewFiles
 from gearpy.connectors.files.found.sampling import FoundColumns, columns_of_files
-from gearpy.connectors.files.queue import FileQueue, part_of
+from gearpy.connectors.files.queue import FileQueue, FilesRead, Unread, part_of
 from gearpy.connectors.files.stamps import OrderedReader
 from gearpy.connectors.files.tables import (
     BadRows,
@@ -45,7 +47,9 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source
 from gearpy.task.api.sides import SetAside
-from gearpy.task.sources.share import numbered_partitions
+from gearpy.task.sources.share import numbered_partitions, partition_number
+
+_log = logging.getLogger(__name__)
 
 _FOLLOWED_PARTS: Final = 4
 _TOUCHED: Final = "it was changed or replaced while it was read, and its rows may be of both"
@@ -104,6 +108,7 @@ class RowFiles(Source):
         self.bounded = not options.follow
         self.sets_bad_aside = options.on_bad == "side"
         self._found: list[FoundFile] = []
+        self._up_to_now = False
         self._schemas: tuple[RowSchema, pa.Schema] | None = None  # Given, and read.
         self._columns = FoundColumns(pa.schema([]), frozenset(), is_sure=True)
         self._note = ""
@@ -129,6 +134,15 @@ class RowFiles(Source):
         other._found = []  # noqa: SLF001 - of the same class
         return other
 
+    def up_to_now(self) -> "RowFiles":
+        other = copy(self)
+        other._up_to_now = other.bounded = True  # noqa: SLF001 - of the same class
+        if self._parts is None:
+            other.discovers = True
+        else:
+            other._options = replace(self._options, follow=True)  # noqa: SLF001 - the same
+        return other
+
     def version(self) -> str:
         return "\n".join(
             f"{file.name} {file.size} {file.changed_ms} {file.version}" for file in self._files()
@@ -138,15 +152,16 @@ class RowFiles(Source):
         return [] if self._options.follow else block_hosts(self._form.name, self._files())
 
     def partitions(self) -> Sequence[str]:
+        if self.discovers:
+            return ()
         if self._parts is None:
             return [file.name for file in self._files()]
-        if self.bounded:
+        if not self._options.follow:
             self._files()  # Says what is not there, before anything runs.
         return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: FilesPlace | None) -> "FilesReader":
         """Return a reader; files are opened when they are read."""
-        fit = self._fit()
         parts = self._parts
         locate = self._locations.look_again if self._options.follow else self._locations.look_up
 
@@ -162,22 +177,83 @@ class RowFiles(Source):
             follows=self._options.follow,
             poll_ms=self._poll_ms,
             settle_ms=self._settle_ms,
+            up_to_now=self._up_to_now,
             now_ms=self._now_ms,
         )
-        bound_ms = None if self._options.time is None else self._bound_ms
         begins_ms = MIN_MS
-        if self._parts is None and bound_ms is None:  # Older files are read first.
+        if self._parts is None and self._options.time is None:  # Older files are read first.
             begins_ms = self._file_at(partition).changed_ms
+        return self._reader(queue, self._file_at, resume, begins_ms=begins_ms)
+
+    def discover(self, task_index: int, parallelism: int, resume: Sequence[Any]) -> NewFiles:
+        def look() -> Sequence[FoundFile]:
+            found = self._locations.look_again()
+            if not found:
+                _log.warning("%s: no file fits %s", self._form.name, self._locations)
+            mine = ((partition_number(file.plain_name), file) for file in found)
+            return [file for number, file in mine if number % parallelism == task_index]
+
+        return NewFiles(
+            FilesRead(
+                b"".join(each["read"] for each in resume),
+                whole=self._form.whole if self._form.grows else None,
+                settle_ms=self._settle_ms,
+            ),
+            look,
+            self._place_of,
+            self._open_new,
+            settle_ms=self._settle_ms,
+            now_ms=self._now_ms,
+        )
+
+    def _place_of(self, unread: Unread) -> FilesPlace:
+        file, begin = unread.file, unread.begin
+        if begin and not _goes_on_at(file, begin):
+            raise GearpyError(
+                f"{self._form.name}: {file.name} is another file than the one of which {begin:,} "
+                "bytes were read before: give it another name, so that all of it is read"
+            )
+        return {
+            "seen": b"",
+            "file": file.name,
+            "size": file.size,
+            "version": content_version(self._form.name, file),
+            "place": {"offset": begin, "row": 0, "line": unread.line} if begin else None,
+            "watermark_ms": MIN_MS if self._options.time is not None else file.changed_ms,
+        }
+
+    def _open_new(
+        self, name: str, place: FilesPlace, done: Callable[[FoundFile, int], object]
+    ) -> "FilesReader":
+        files: list[FoundFile] = []
+        if place["file"]:  # Else all of it was read.
+            file = self._file_at(name)
+            if self._form.grows and file.is_local and file.size > place["size"]:
+                file = replace(file, size=place["size"])
+            files = [file]
+        queue = FileQueue(lambda: files, now_ms=self._now_ms)
+        return self._reader(queue, lambda _: files[0], place, on_done=done)
+
+    def _reader(
+        self,
+        queue: FileQueue,
+        find: Callable[[str], FoundFile],
+        resume: FilesPlace | None,
+        *,
+        begins_ms: int = MIN_MS,
+        on_done: Callable[[FoundFile, int], object] = lambda *_: None,
+    ) -> "FilesReader":
         return FilesReader(
             self._form,
             queue,
-            fit,
-            find=self._file_at,
+            self._fit(),
+            find=find,
             on_bad=self._options.on_bad,
-            bound_ms=bound_ms,
+            bound_ms=None if self._options.time is None else self._bound_ms,
             follows=self._options.follow,
             begins_ms=begins_ms,
             resume=resume,
+            on_done=on_done,
         )
 
     @property
@@ -266,6 +342,7 @@ class FilesReader(OrderedReader[Any]):
         find: looks for a file that was read before.
         bound_ms: how far event times are out of order; None: rows have the time of their file.
         begins_ms: no row is older.
+        on_done: is told of each file that was read to its end, and of the line behind it.
     """
 
     def __init__(
@@ -280,7 +357,9 @@ class FilesReader(OrderedReader[Any]):
         follows: bool = False,
         begins_ms: int = MIN_MS,
         resume: FilesPlace | None = None,
+        on_done: Callable[[FoundFile, int], object] = lambda *_: None,
     ) -> None:
+        self._on_done = on_done
         self._form = form
         self._queue = queue
         self._fit = fit
@@ -318,7 +397,7 @@ class FilesReader(OrderedReader[Any]):
                     return Batch(piece.values, list(times))
                 return Batch(Table(piece.values), times)
         self.finished = self._queue.ended
-        self.idle = not self.finished
+        self.idle = self._follows or not self.finished
         return None
 
     def snapshot(self) -> FilesPlace:
@@ -402,6 +481,8 @@ class FilesReader(OrderedReader[Any]):
         assert self._file is not None
         self._skipped_before = self.skipped_records
         self._queue.done(self._file)
+        place = None if self._tables is None else self._tables.place
+        self._on_done(self._file, place.get("line", 0) if isinstance(place, dict) else 0)
         self.close()
         self._file = self._bad = None
 
@@ -422,6 +503,13 @@ class FilesReader(OrderedReader[Any]):
         times = Times(piece.times)
         self._order.on_records([times.bounds()[1]])
         return times
+
+
+def _goes_on_at(file: FoundFile, begin: int) -> bool:
+    with Path(file.name).open("rb") as opened:
+        opened.seek(begin - 1)
+        before, after = opened.read(1), opened.read(1)
+    return before == b"\n" or after in {b"\r", b"\n"}
 
 
 def _field(operator: str, schema: pa.Schema, name: str) -> pa.Field:

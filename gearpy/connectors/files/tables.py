@@ -93,6 +93,7 @@ class FileFormat(ABC):
 
     name: str
     note = ""  #: The plan says it of how files are read.
+    grows = False  #: Rows may be added to a file that was read.
 
     @abstractmethod
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
@@ -105,6 +106,10 @@ class FileFormat(ABC):
     def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
         """Return columns that keep the values of two, or raise `ValueError`."""
         return wider_schema(one, other)
+
+    def whole(self, file: FoundFile) -> int:
+        """Return how many bytes of a file on this machine are whole rows, where it ``grows``."""
+        return file.size
 
     def check(self, schema: pa.Schema) -> None:  # noqa: B027 - most have all
         """Refuse columns that such a file cannot have."""

@@ -3,7 +3,8 @@
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from itertools import pairwise
@@ -161,6 +162,15 @@ class TableQuery:
     interval_ms: int
     bound_ms: int
     on_bad: OnBad = "fail"
+    up_to_now: bool = False  #: It ends at the last row when it is opened; others come later.
+
+    @property
+    def grows(self) -> bool:
+        return self.follows or self.up_to_now
+
+    @property
+    def ends(self) -> bool:
+        return self.up_to_now or not self.follows
 
 
 class _BadRow(NamedTuple):
@@ -239,6 +249,12 @@ class PostgresSource(Source[dict[str, Any]]):
     def schema(self) -> RowSchema:
         return RowSchema(pa.schema([each.field for each in self._columns]))
 
+    def up_to_now(self) -> "PostgresSource":
+        other = copy(self)
+        other._query = replace(self._query, up_to_now=True)  # noqa: SLF001 - of the same class
+        other.bounded = True
+        return other
+
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(len(self._ranges))
 
@@ -279,7 +295,8 @@ class PostgresReader(OrderedReader[dict[str, Any]]):
         self._aside = SetAside()
         self._bad = BadRows(operator, query.table, query.on_bad, self._aside)
         place: PostgresPlace = resume or {"at": [], "end": None, "watermark_ms": MIN_MS, "count": 0}
-        self._at, self._end, self._count = place["at"], place["end"], place["count"]
+        self._at, self._count = place["at"], place["count"]
+        self._end = None if query.up_to_now else place["end"]
         self._order = BoundedOutOfOrder(0 if query.time is None else query.bound_ms)
         self._order.watermark_ms = place["watermark_ms"]
         self.is_by_arrival = query.follows and query.time is None
@@ -315,7 +332,7 @@ class PostgresReader(OrderedReader[dict[str, Any]]):
     def snapshot(self) -> PostgresPlace:
         return {
             "at": list(self._at),
-            "end": None if self._end is None else list(self._end),
+            "end": None if self._query.up_to_now or self._end is None else list(self._end),
             "watermark_ms": self.watermark_ms,
             "count": self._count,
         }
@@ -348,7 +365,7 @@ class PostgresReader(OrderedReader[dict[str, Any]]):
             return False
         self.waits_for = ""
         if not rows:
-            self.finished = not self._query.follows
+            self.finished = self._query.ends
             self._ask_at_ms = now_ms + self._query.interval_ms
             return False
         self._fetched.extend(rows)
@@ -361,11 +378,15 @@ class PostgresReader(OrderedReader[dict[str, Any]]):
             self._connection = self._address.connect()
             self._connection.execute("set timezone = 'UTC'; set datestyle = 'ISO'")
         connection, table = self._connection, sql.Identifier(*self._query.table.split("."))
-        if self._end is None and not self._query.follows:
+        settled = [sql.SQL(_SETTLED)] if self._query.grows else []
+        if self._end is None and self._query.ends:
             down = [sql.SQL("{} desc").format(sql.Identifier(name)) for name in self._query.by]
             found = connection.execute(
                 sql.SQL("select {} from {} {} order by {} limit 1").format(
-                    self._names(self._query.by), table, self._where([]), sql.SQL(", ").join(down)
+                    self._names(self._query.by),
+                    table,
+                    self._where(settled),
+                    sql.SQL(", ").join(down),
                 )
             ).fetchone()
             self._end = [] if found is None else list(found)
@@ -376,8 +397,7 @@ class PostgresReader(OrderedReader[dict[str, Any]]):
             own.append(self._compared(">", self._at))
         if self._end:
             own.append(self._compared("<=", self._end))
-        if self._query.follows:
-            own.append(sql.SQL(_SETTLED))
+        own += settled
         statement = sql.SQL(
             "copy (select {} from {} {} order by {} limit {}) to stdout (format csv)"
         ).format(

@@ -1,6 +1,7 @@
 """A window log as a source: batches that Spark, or another application, has handed over."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, TypedDict
@@ -159,6 +160,7 @@ class WindowLogSource(Source):
         self._idle_ms = idle_ms
         self._now_ms = now_ms
         self.bounded = not follow
+        self._up_to_now = False
 
     @property
     def description(self) -> str:
@@ -167,6 +169,11 @@ class WindowLogSource(Source):
     @property
     def schema(self) -> RowSchema | None:
         return None if self._rows else self._columns()
+
+    def up_to_now(self) -> "WindowLogSource":
+        other = copy(self)
+        other._up_to_now, other._follow, other.bounded = True, False, True  # noqa: SLF001 - of the same class
+        return other
 
     def partitions(self) -> Sequence[str]:
         self._columns()  # Says what is missing, before anything runs.
@@ -182,6 +189,7 @@ class WindowLogSource(Source):
             is_mine=lambda lane: part_of_lane(lane, self._parts) == part,
             rows=self._rows,
             follow=self._follow,
+            up_to_now=self._up_to_now,
             poll_ms=self._poll_ms,
             idle_ms=self._idle_ms,
             now_ms=self._now_ms,
@@ -252,6 +260,7 @@ class WindowLogReader(SourceReader):
         is_mine: Callable[[str], bool],
         rows: bool,
         follow: bool,
+        up_to_now: bool,
         poll_ms: int,
         idle_ms: int,
         now_ms: Callable[[], int],
@@ -267,7 +276,8 @@ class WindowLogReader(SourceReader):
         self._now_ms = now_ms
         self._looked_ms: int | None = None
         self._view: LogView | None = None
-        self._until = resume["until"] if resume is not None else None
+        self._up_to_now = up_to_now
+        self._until = None if resume is None or up_to_now else resume["until"]
         if not follow and self._until is None:
             self._view = log.view()
             self._until = self._mine(self._view.ends())
@@ -276,6 +286,7 @@ class WindowLogReader(SourceReader):
             watermark_ms=resume["watermark_ms"] if resume is not None else MIN_MS,
             until=None if follow else self._until,
             idle_ms=idle_ms,
+            up_to_now=up_to_now,
         )
         self._open = _OpenFile()
 
@@ -319,7 +330,7 @@ class WindowLogReader(SourceReader):
                 lane: (place.seq, place.row, place.watermark_ms)
                 for lane, place in sorted(self._lanes.places.items())
             },
-            "until": None if self._follow else self._until,
+            "until": None if self._follow or self._up_to_now else self._until,
             "watermark_ms": self.watermark_ms,
         }
 

@@ -40,7 +40,7 @@ from gearpy.messages.app import (
     TaskFailed,
 )
 from gearpy.messages.cluster import Allocation
-from gearpy.messages.summaries import ErrorCard
+from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
 #: So long the master may give out slots of a worker that is lost. What it gives out later is there:
 #: it was only this application that could not reach the worker.
@@ -74,7 +74,18 @@ class ApplicationCore(Recovery):
 
     @property
     def is_drained(self) -> bool:
-        return self.is_ended and any(region.is_drained for region in self.regions)
+        return self._ended_as("terminated")
+
+    @property
+    def has_caught_up(self) -> bool:
+        return self._ended_as("succeeded") and any(each.is_caught_up for each in self.regions)
+
+    @property
+    def read_before(self) -> int:
+        return sum(self.records_before.get(task, 0) for task in self.regions.sources)
+
+    def _ended_as(self, status: ApplicationStatus) -> bool:
+        return self.is_ended and self._ending is not None and self._ending.status == status
 
     def call_of_drain(self) -> str:
         if self._drain is None:
@@ -112,7 +123,7 @@ class ApplicationCore(Recovery):
     def takes_records(self, task: TaskId) -> bool:
         region = self.regions.of_task(task)
         # At the end its last epoch may have ended: what came now would be lost.
-        return region is not None and region.is_running and not region.epochs.is_finished
+        return region is not None and region.is_running and not region.epochs.is_caught_up
 
     # -- executors -------------------------------------------------------------------------
 
@@ -223,7 +234,7 @@ class ApplicationCore(Recovery):
             if (region := self._note_clock(clock, now_ms)) is not None:
                 region.epochs.on_clock(clock)
         is_due = any(
-            region.epochs.is_finished or region.epochs.is_wanted for region in self.regions
+            region.epochs.is_caught_up or region.epochs.is_wanted for region in self.regions
         )
         is_due = is_due or self.succession.halt is not None or self._drain is not None
         return self._settled([], now_ms) if is_due else []

@@ -319,6 +319,7 @@ def progress_of(
         total=sum(report.total for report in read),
         stall=stall,
         waits_for=outside_of(dag, reports),
+        open_windows=sum(report.open_windows for report in reports.values()),
     )
 
 

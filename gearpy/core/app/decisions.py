@@ -124,7 +124,7 @@ class Survived(Struct, frozen=True, kw_only=True):
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """The application is over; as ``terminated`` it was drained."""
+    """The application is over; as ``terminated`` it was drained before it had caught up."""
 
     status: ApplicationStatus
     cause: ErrorCard | None

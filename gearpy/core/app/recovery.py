@@ -123,12 +123,12 @@ class Recovery:
         self._hold_epochs(are_first=is_trial)
         self.clock = self._new_clock(now_ms)
         self.reports: dict[TaskId, TaskClock] = {}
+        self.records_before: dict[TaskId, int] = {}  #: What each had taken when it first began.
         self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
         if after is not None:
             self._take_over(after, now_ms)
         self._away: dict[int, AwayRegion] = {}
-        self._is_active = False
-        self._has_run = has_run
+        self._is_active, self._has_run = False, has_run
         self._is_master_away: bool = after is not None and after._is_master_away  # noqa: SLF001
         self._ending: Ended | None = None
         self._drain: Drain | None = None
@@ -160,6 +160,7 @@ class Recovery:
         if region is None or region.sessions.get(clock.task_id) != clock.session:
             return None
         self.reports[clock.task_id] = clock
+        self.records_before.setdefault(clock.task_id, clock.records_before)
         self.succession.on_sign(region.placement[clock.task_id], now_ms)
         self.succession.halt_orders.on_report(clock)
         self.clock.on_report(
@@ -469,7 +470,7 @@ class Recovery:
                 return [PutInPlace()]
         if not self.regions.are_done:
             return []
-        is_drained = any(region.is_drained for region in self.regions)
+        is_drained = any(each.is_drained and not each.is_caught_up for each in self.regions)
         self.is_ended = True
         good_end: ApplicationStatus = "terminated" if is_drained else "succeeded"
         ended = self._ending or Ended(status=good_end, cause=None)

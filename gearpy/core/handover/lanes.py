@@ -42,6 +42,8 @@ class Lanes:
     Args:
         until: nothing behind this is read; None: there is no end.
         idle_ms: a lane that has had nothing for so long holds no other back.
+        up_to_now: more will follow behind the end, so a lane that has given something holds others
+            back there, too.
     """
 
     def __init__(
@@ -51,11 +53,14 @@ class Lanes:
         watermark_ms: int = MIN_MS,
         until: Position | None = None,
         idle_ms: int = 0,
+        up_to_now: bool = False,
     ) -> None:
         self.places = dict(places)
         self.watermark_ms = watermark_ms
         self._until = until
         self._idle_ms = idle_ms
+        self._up_to_now = up_to_now
+        self._given: set[str] = set()
         self._ends: dict[str, int] = {}
         self._silent_since_ms: dict[str, int] = {}
 
@@ -95,6 +100,7 @@ class Lanes:
 
     def on_batch(self, lane: str, watermark_ms: int, *, now_ms: int) -> None:
         place = self.of(lane)
+        self._given.add(lane)
         self.places[lane] = LanePlace(place.seq + 1, 0, max(place.watermark_ms, watermark_ms))
         self._note_silence(lane, now_ms)
         self._promise(now_ms)
@@ -115,7 +121,7 @@ class Lanes:
         if self._has_more(lane):
             return True
         if self._until is not None:  # It has ended.
-            return False
+            return self._up_to_now and lane in self._given
         return now_ms - self._silent_since_ms.get(lane, now_ms) < self._idle_ms
 
     def _promise(self, now_ms: int) -> None:

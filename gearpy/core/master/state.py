@@ -282,7 +282,7 @@ class MasterState:
             return replace(request, resume_from="") if is_restart else request
         if (program := self.program_again(app_id)) is not None:
             request = replace(request, artifact=program)
-        if OPENED_KEY not in known.values or summary.status == "succeeded":
+        if OPENED_KEY not in known.values or not summary.can_go_on:
             return request
         point = ResumePoint(cluster_id=self.cluster_id, app_id=app_id, is_restart=True)
         return replace(request, resume_from=str(point))

@@ -69,6 +69,10 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
         self.touched: defaultdict[int, set[Any]] = defaultdict(set)
         self._windows = windows
 
+    @property
+    def count(self) -> int:
+        return sum(1 for panes in self.panes.values() for _ in panes)
+
     # -- records -----------------------------------------------------------------------------
 
     def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:

@@ -40,6 +40,10 @@ class CountPanes(ChangedKeys):
         self._rules = PaneRules(windows, fold)
         self._unfired = OldestTime()
 
+    @property
+    def count(self) -> int:
+        return len(self.panes)
+
     def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:
         """Take a record; return its firings."""
         before = self.panes.get(key)

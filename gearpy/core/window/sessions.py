@@ -73,6 +73,10 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         self._is_timed = fold.timed
         self._result = fold.result
 
+    @property
+    def count(self) -> int:
+        return sum(len(sessions) for sessions in self.panes.values()) // _WIDTH
+
     # -- records -----------------------------------------------------------------------------
 
     def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:

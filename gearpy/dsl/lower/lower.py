@@ -43,7 +43,7 @@ from gearpy.dsl.plan.operator_ids import operator_ids, step_ids
 from gearpy.dsl.plan.physical import physical
 from gearpy.errors import ConfigError, GraphError
 from gearpy.messages.data import Message
-from gearpy.messages.summaries import ScaleBounds
+from gearpy.messages.summaries import ScaleBounds, Until
 from gearpy.task.api.application import (
     Graph,
     Processor,
@@ -51,7 +51,7 @@ from gearpy.task.api.application import (
     TaskFactory,
     steps_scaled,
 )
-from gearpy.task.api.interfaces import Task, TaskContext
+from gearpy.task.api.interfaces import Source, Task, TaskContext
 from gearpy.task.api.sides import ERRORS, MAIN, SidePartitioner
 from gearpy.task.chain.chain import ChainTask, StagesOfSteps
 from gearpy.task.chain.fused import fused_stages
@@ -132,6 +132,7 @@ def lower(
     bounds: Mapping[Operator, ScaleBounds] = _NO_BOUNDS,
     is_spread: bool = False,
     is_open: bool = False,
+    until: Until = "end",
 ) -> StreamApplication:
     """Return the application that runs the plan.
 
@@ -144,6 +145,7 @@ def lower(
         bounds: what autoscale may choose for steps as they were written.
         is_spread: it runs on several processes: what is of the program's own gets tasks there.
         is_open: the program does not say ``parallelism``, so a sink of one file keeps one task.
+        until: with "caught-up" sources are read up to what is there.
 
     Raises:
         ConfigError: it cannot run; all mistakes at once.
@@ -163,11 +165,17 @@ def lower(
         own = {step for step in placed if ids[step] in scaled or specs[step].bounds is not None}
         wanted = {step: scaled.get(ids[step]) for step in placed}
         readers = Counter(source for step in placed for source in step.inputs)
+        reads: dict[Operator, Source] = {
+            step: step.source if until == "end" else step.source.up_to_now()
+            for step in placed
+            if isinstance(step, ReadOperator)
+        }
         chain_of: dict[Operator, _Chain] = {}
         for step in placed:
             source = chain_of[maker_of(step.inputs[0])] if step.inputs else None
             alone = 1 if is_spread and is_open and _is_one_file(step) else None
-            counts = _counts(step, wanted[step] or alone, source, (parallelism, 1, _MANY))
+            defaults = (parallelism, 1, _MANY)
+            counts = _counts(step, wanted[step] or alone, source, reads.get(step), defaults)
             # One that is scaled begins a chain: else it would come and go in the one before it.
             if (
                 source is not None
@@ -183,7 +191,8 @@ def lower(
         edges = [edge for chain in chains for edge in _edges(chain, chain_of)]
         graph = Graph()
         for chain in chains:
-            chain.processor = _processor(chain, {step: ids[step] for step in chain.steps})
+            read = reads.get(chain.steps[0])
+            chain.processor = _processor(chain, {step: ids[step] for step in chain.steps}, read)
             chain.processor.steps = [specs[step] for step in chain.steps]
             if is_spread and _is_of_program(chain.steps[0]):
                 chain.processor.hosts = [PROGRAM_PROCESS]
@@ -193,6 +202,7 @@ def lower(
             assert edge.target.processor is not None
             graph.connect(edge.source.processor, edge.target.processor, edge.partitioner)
         application = StreamApplication(name, graph)
+        application.until = until
     except ConfigError as error:
         raise type(error)(*mistakes, *error.mistakes) from None
     if mistakes:
@@ -219,17 +229,21 @@ def _edges(chain: _Chain, chain_of: dict[Operator, _Chain]) -> list[_Edge]:
 
 
 def _counts(
-    step: Operator, scaled: int | None, source: _Chain | None, defaults: tuple[int, ...]
+    step: Operator,
+    scaled: int | None,
+    source: _Chain | None,
+    read: Source | None,
+    defaults: tuple[int, ...],
 ) -> tuple[int, ...]:
     """Return the numbers of tasks of a step, for each default of the application."""
     own = scaled or step.parallelism
     if own is not None:
         return (own,) * len(defaults)
-    if isinstance(step, ReadOperator):
+    if read is not None:
         most = _MANY  # No more tasks than partitions are of use, if those are known.
-        if not step.source.discovers:
+        if not read.discovers:
             with suppress(ConfigError):  # Told with all others, when the application is made.
-                most = max(1, len(step.source.partitions()))
+                most = max(1, len(read.partitions()))
         return tuple(min(default, most) for default in defaults)
     if source is None or (step.key is not None and not isinstance(step, ProcessOperator)):
         return defaults
@@ -266,7 +280,7 @@ def _key_to_come(step: Operator) -> Key | None:
     return step.key
 
 
-def _processor(chain: _Chain, ids: Mapping[Operator, str]) -> Processor:
+def _processor(chain: _Chain, ids: Mapping[Operator, str], read: Source | None) -> Processor:
     head = chain.steps[0]
     if isinstance(head, ProcessOperator):
         return Processor(
@@ -281,10 +295,9 @@ def _processor(chain: _Chain, ids: Mapping[Operator, str]) -> Processor:
     name = " > ".join(step.name for step in chain.steps)
     last = chain.steps[-1]
     sink = last.sink if isinstance(last, WriteOperator) else None
-    if isinstance(head, ReadOperator):
-        return Processor(
-            _source_task(head, chain, ids), chain.parallelism, name, source=head.source, sink=sink
-        )
+    if isinstance(head, ReadOperator) and read is not None:
+        task = _source_task(head, chain, ids, read)
+        return Processor(task, chain.parallelism, name, source=read, sink=sink)
     dispatcher = head.dispatcher if isinstance(head, WriteOperator) else "default"
     return Processor(
         _chain_task(chain, ids), chain.parallelism, name, dispatcher=dispatcher, sink=sink
@@ -301,7 +314,9 @@ def _process_task(head: ProcessOperator, sides: Sides) -> TaskFactory:
     return process
 
 
-def _source_task(head: ReadOperator, of: _Chain, ids: Mapping[Operator, str]) -> TaskFactory:
+def _source_task(
+    head: ReadOperator, of: _Chain, ids: Mapping[Operator, str], read: Source
+) -> TaskFactory:
     make_stages = _stage_maker(of.steps[1:], of.sides, ids)
     sources = len(sources_of(of.steps[-1]))
     tag = of.sides.get((head, LATE))
@@ -311,7 +326,7 @@ def _source_task(head: ReadOperator, of: _Chain, ids: Mapping[Operator, str]) ->
         context.sources = sources
         return SourceTask(
             context,
-            head.source,
+            read,
             make_stages,
             late=late,
             late_tag=tag or LATE,
@@ -320,6 +335,7 @@ def _source_task(head: ReadOperator, of: _Chain, ids: Mapping[Operator, str]) ->
             idle_after_ms=head.idle_after_ms,
             when_idle=head.when_idle,
             max_ahead_ms=head.max_ahead_ms,
+            is_whole=head.source.bounded,
         )
 
     return source

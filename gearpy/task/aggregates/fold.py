@@ -353,6 +353,15 @@ class WindowFold(WindowedStage):
         self._oldest_ms = {start: self._oldest_ms[start] for start in self._open}
 
     @property
+    def open_windows(self) -> int:
+        pieces = self._pieces
+        if not isinstance(pieces, SlidingPieces):
+            return sum(map(len, self._open.values()))
+        open_now = pieces.closing(self._open, self._watermark_ms, MAX_MS)
+        inside = ([self._open[at] for at in self._open if a <= at < b] for b, a in open_now)
+        return sum(len(set().union(*each)) for each in inside)
+
+    @property
     def hold_ms(self) -> int:
         return min(self._gate.first_ms, *self._oldest_ms.values(), MAX_MS)
 

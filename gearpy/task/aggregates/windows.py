@@ -183,6 +183,10 @@ class WindowStage(WindowedStage):
         self._gate.restore(self.place, self.name)
 
     @property
+    def open_windows(self) -> int:
+        return self._panes.count
+
+    @property
     def hold_ms(self) -> int:
         return min(self._panes.hold_ms, self._gate.first_ms)
 

@@ -17,6 +17,7 @@ from gearpy.core.flow.partition import HashPartitioner, Partitioner
 from gearpy.errors import ConfigError, GraphError
 from gearpy.ids import MAX_MS, ProcessorId
 from gearpy.messages.cluster import SlotPriority, SlotRelaxation
+from gearpy.messages.summaries import Until
 from gearpy.task.api.interfaces import Sink, Source, Task, TaskContext
 from gearpy.wire.values.class_names import without_package
 
@@ -193,6 +194,7 @@ class StreamApplication:
         wishes: where and when it wants its slots, by the arguments; see `StreamApp`.
         near: names of machines that have the data it reads; its slots are better there.
         of_no_use: the text for the user, if a run would give nothing; empty otherwise.
+        until: where it ends; with "caught-up" its sources are read up to what is there.
         program: the package of the modules that made it, where several programs share a process.
         folder: where its files are, which never change; empty if it was not uploaded.
         plan_spread: plans it anew for a number of processes; None for a graph by hand.
@@ -214,6 +216,7 @@ class StreamApplication:
         self.wishes = slot_wishes(hosts=hosts, priority=priority, relaxation=relaxation)
         self.near: tuple[str, ...] = ()
         self.of_no_use = ""
+        self.until: Until = "end"
         self.program = self.folder = ""
         self.plan_spread: Callable[[int], StreamApplication] | None = None
         mistakes = name_mistakes(name)
@@ -233,15 +236,24 @@ class StreamApplication:
         """Return the application itself, as it is a `Buildable`, too."""
         return self
 
-    def scaled(self, scale: Mapping[str, int]) -> "StreamApplication":
+    def scaled(self, scale: Mapping[str, int], *, until: Until = "end") -> "StreamApplication":
         """Return the application with other numbers of tasks of steps, by id or name.
+
+        Args:
+            scale: the tasks.
+            until: "caught-up": it ends when it has read what is there; see `Source.up_to_now`.
 
         Raises:
             ConfigError: it cannot run, or there is no such step.
         """
         specs = {pid: self.dag.processors[pid].steps for pid in self.dag.order}
         tasks = steps_scaled(scale, [step for steps in specs.values() for step in steps])
-        return self._copy(
+        if until != self.until and any(each.source for each in self.processors.values()):
+            raise ConfigError(
+                f"{self.name} was built before, so it is too late to say until={until!r}: give the "
+                "StreamApp itself, not what its build() returns"
+            )
+        scaled = self._copy(
             {
                 pid: replace(
                     self.processors[pid],
@@ -253,6 +265,8 @@ class StreamApplication:
                 for pid in self.dag.order
             }
         )
+        scaled.until = until
+        return scaled
 
     def spread(self, processes: int) -> "StreamApplication":
         """Return the application as it runs on so many processes of one machine.
@@ -284,7 +298,7 @@ class StreamApplication:
             graph.connect(copies[source], copies[target], partitioner)
         scaled = StreamApplication(self.name, graph)
         scaled.wishes, scaled.near = self.wishes, self.near
-        scaled.of_no_use = self.of_no_use
+        scaled.of_no_use, scaled.until = self.of_no_use, self.until
         scaled.program, scaled.folder = self.program, self.folder
         return scaled
 

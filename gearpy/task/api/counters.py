@@ -24,6 +24,8 @@ class TaskCounters:
     held_records: int = 0  #: So many records that a source has read wait behind a cut.
     #: `taken` when the task was started; not kept.
     taken_before: int = field(default=0, compare=False)
+    #: When the newest epoch ended, where that is counted; not kept.
+    open_windows: int = field(default=0, compare=False)
 
     @property
     def taken(self) -> int:
@@ -37,7 +39,7 @@ class TaskCounters:
 
     def counted(self) -> dict[str, int]:
         """Return the counts by name, for `restore`."""
-        return {name: getattr(self, name) for name in self.__slots__ if name != "taken_before"}
+        return {name: getattr(self, name) for name in self.__slots__[:-2]}
 
     def restore(self, counted: Mapping[str, int]) -> None:
         """Go on from earlier counts; a name that is not known any more is left out."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
 
 from gearpy.config.schema import SparkConfig
-from gearpy.errors import ConfigError, OperatorError
-from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
+from gearpy.errors import ConfigError
+from gearpy.ids import MAX_MS, AppId, ExecutorId, TaskId
 from gearpy.messages.app import SourceProbe
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.summaries import ConsumerReport
@@ -25,13 +25,13 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.keyed import KeyedTask
+from gearpy.task.api.readers import Discovery, SourceReader
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.api.sides import Side
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
 
 if TYPE_CHECKING:
     from gearpy.columns.row_schema import RowSchema
-    from gearpy.task.api.sides import BadRecord
 
 __all__ = [
     "FINISHED",
@@ -66,6 +66,7 @@ class TaskLimits:
     held_records_max: int = 1_000_000  #: Held back by a source while an epoch ends by event time.
     columnar_batch_records: int = 65_536  #: Rows of a table, also of one read from a source.
     spark: SparkConfig = field(default_factory=SparkConfig)  #: Of a hand-off to Spark.
+    until_caught_up: bool = False  #: Sources end at what is there when they are opened.
 
 
 @dataclass(slots=True)
@@ -110,6 +111,9 @@ class TaskContext(Generic[Out_co]):
     epoch: int = 1
     """The epoch that the records belong to which the task gets; in `Task.snapshot`, the one that
     has ended."""
+    has_caught_up: bool = False
+    """All sources have given what was there when they were opened, and the next epoch to end is the
+    last one of this run."""
     worked_ms: Callable[[], int] = lambda: 0
     """The ms in which the task has worked, or waited for room, since it was started."""
     sources: int = 0
@@ -384,130 +388,14 @@ class Task(Generic[In_contra, Out_co]):
         """The thing outside that this task waits for; see `SourceReader.waits_for`."""
         return ""
 
-
-class SourceReader(ABC, Generic[T_co]):
-    """Reads one partition of a source, from where it was opened.
-
-    Calls come in this order: `read_batch` and the questions after it, over and over, then
-    `close`. All in one thread.
-    """
-
-    #: Nothing will ever come again; `read_batch` is not called any more.
-    finished: bool = False
-    #: Nothing comes at present; the partition holds no clock back until it gives again.
-    idle: bool = False
-
-    #: The thing outside that it waits for before it can give more, such as a server that
-    #: does not answer; for people. Empty while there is nothing of that kind.
-    waits_for: str = ""
-
-    #: The time for which it gives nothing more, known since the last `read_batch`; it need not be
-    #: asked sooner. 0: something may come at once.
-    pause_ms: int = 0
-
-    #: The next `read_batch` may wait for something, so what this one gave goes on before it.
-    may_wait: bool = False
-
-    #: Event times are no more than the time at which records came, or there are none: the order of
-    #: arrival is the only one that records have.
-    is_by_arrival: bool = False
-
-    #: Bad records that it has left out since it was opened, where its source was told to.
-    skipped_records: int = 0
-
-    #: The watermark is the newest event time that was read less this; None: it moves by other
-    #: rules, and a batch should end where it moves.
-    out_of_order_ms: int | None = None
-
-    @abstractmethod
-    def read_batch(self, max_records: int) -> Batch[T_co] | None:
-        """Return up to ``max_records`` records, or None if there are none now. Never waits.
-
-        A reader of a source with a `Source.schema` gives a `Table` and its `Times`.
-        """
-
-    @abstractmethod
-    def snapshot(self) -> Any:
-        """Return where to resume: plain data, given to `Source.open` after a restart.
-
-        A reader that was opened there gives the records, times and watermarks that follow.
-        """
-
-    def take_bad(self) -> "Sequence[BadRecord]":
-        """Return the bad records that the last `read_batch` has set aside and counted; once."""
-        return ()
-
     @property
-    def refused(self) -> Sequence[tuple[Any, OperatorError]]:
-        """What the last `read_batch` has left out, as user code raised on it, and why."""
-        return ()
+    def is_caught_up(self) -> bool:
+        """Whether a task without inputs has given all that was there when it was started.
 
-    @property
-    def watermark_ms(self) -> int:
-        """The watermark: no later record is older. It depends only on the records read so far."""
-        return MIN_MS
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        """The amount that was read, and of how much, in any unit; (0, 0) if unknown."""
-        return (0, 0)
-
-    def read_little(self) -> None:
-        """Take in no more at a time than is asked for, as something in the input ends processes."""
-
-    def step_over(self, *, all_of_file: bool) -> str | None:
-        """Go on behind what cannot be read, without reading it.
-
-        That is the smallest part that can be told apart, or the rest of the file.
-
-        Returns:
-            What was left out, for people; None: nothing has come yet.
-
-        Raises:
-            ConfigError: this reader cannot do so.
+        Asked where the application ends "caught-up": it does so when all have, and
+        goes on from their snapshots when it is started again.
         """
-        raise ConfigError("this source cannot step over it unread: take it out of the input")
-
-    def close(self) -> None:
-        """Release the resources that `Source.open` took."""
-
-
-class Discovery(ABC, Generic[T_co]):
-    """Finds the partitions that one task reads while it runs, and opens them.
-
-    A partition is found by the task that `Source.discover` was called for and by no other. From
-    then on it is in the snapshots of that task, so it is found once. All calls come in one thread,
-    those of its readers included.
-    """
-
-    finished: bool = False  #: Nothing more will be found; `find` is not called any more.
-    has_looked: bool = False
-    """Whether the partitions of the beginning are known. As long as they are not, the task holds
-    event time back."""
-    waits_for: str = ""  #: The thing outside that it waits for; see `SourceReader.waits_for`.
-    forgets: bool = False
-    """A partition that has finished is found again when it comes back, as a new one."""
-
-    @abstractmethod
-    def find(self) -> Mapping[str, Any]:
-        """Return the partitions found since the last call, each with the place where it begins.
-
-        Called again and again. Never waits.
-        """
-
-    @abstractmethod
-    def open(self, partition: str, place: Any) -> SourceReader[T_co]:
-        """Open a partition at the place of `find` or of a snapshot; before it has looked, too."""
-
-    @abstractmethod
-    def snapshot(self) -> Any:
-        """Return the progress of the search, as plain data, for `Source.discover`."""
-
-    def on_commit(self, places: Mapping[str, Any]) -> None:
-        """Learn that records before these places, by partition, will not be read again."""
-
-    def close(self) -> None:
-        """Release everything; its readers are closed."""
+        return False
 
 
 class Source(ABC, Generic[T_co]):
@@ -557,6 +445,24 @@ class Source(ABC, Generic[T_co]):
     def renewed(self) -> "Source":
         """Return a source that looks again for its input, such as new files; for a table."""
         return self
+
+    def up_to_now(self) -> "Source":
+        """Return a source of the same records whose partitions finish at what is there.
+
+        For an application that ends when it has caught up, and is started again for what has come
+        since. A reader finds out what is there when it is opened, and has ``finished`` when it has
+        given that. The next run opens the same partition at its last `SourceReader.snapshot`, so
+        that must not say where to end. By default that is a source that is ``bounded``, as it is.
+
+        Raises:
+            ConfigError: it has no end, and cannot tell what is there now.
+        """
+        if self.bounded:
+            return self
+        raise ConfigError(
+            f"{self.description} cannot tell what is there now, so a run cannot end when it has "
+            f"caught up: let {type(self).__name__} say it with up_to_now(), or give it an end"
+        )
 
     def version(self) -> str | None:
         """Return a text that changes whenever the source's records have changed, at little cost.

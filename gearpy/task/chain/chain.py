@@ -38,6 +38,7 @@ _ASKED: Final = (
     "consumers",
     "waits_for",
     "hold_ms",
+    "open_windows",
 )
 
 
@@ -166,6 +167,9 @@ class ChainTask(Task):
 
     def snapshot(self) -> dict[str, Any]:
         kept = [state_pieces(stage.name, stage.snapshot()) for stage in self._stages]
+        if self.context.limits.until_caught_up:
+            still_open = sum(stage.open_windows for stage in self._with["open_windows"])
+            self.context.counters.open_windows = still_open
         named = zip(self.context.step_ids, kept, strict=True)
         return {STEPS: {name: state for name, state in named if state}}
 

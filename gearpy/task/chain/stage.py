@@ -63,6 +63,11 @@ class Stage:
         """Learn that an epoch, and all before it, are complete: what it has prepared is shown."""
 
     @property
+    def open_windows(self) -> int:
+        """The number of windows, of each key its own, that more records may come for."""
+        return 0
+
+    @property
     def epoch_fill(self) -> float:
         return 0.0
 

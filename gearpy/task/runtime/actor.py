@@ -53,6 +53,7 @@ class CutEpoch(Struct, frozen=True):
     epoch: int
     cut_time_ms: int | None = None
     is_last: bool = False
+    caught_up: bool = False
 
 
 class HaltTask(Struct, frozen=True):
@@ -278,7 +279,8 @@ class TaskActor(BatchActor[TaskMessage]):
             error = self._stop_task(completed=message.completed)
             self._events.on_task_stopped(self._task_id, error)
         elif isinstance(message, CutEpoch):
-            self._runner.cut(message.epoch, message.cut_time_ms, is_last=message.is_last)
+            cut_ms, is_last = message.cut_time_ms, message.is_last
+            self._runner.cut(message.epoch, cut_ms, is_last=is_last, caught_up=message.caught_up)
         elif isinstance(message, HaltTask):
             self._runner.halt(message.time_ms)
         elif isinstance(message, CommitTask):

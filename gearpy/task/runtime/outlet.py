@@ -316,6 +316,11 @@ class Outlet:
         )
 
     @property
+    def is_told(self) -> bool:
+        """Whether all links know the newest watermark."""
+        return not self._dirty
+
+    @property
     def is_settled_and_told(self) -> bool:
         return self.is_settled and not self._dirty
 

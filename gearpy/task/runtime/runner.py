@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, NoReturn
 
+from msgspec.structs import replace
+
 from gearpy.core.flow.alignment import EpochEnd
 from gearpy.errors import CannotTravel, ConfigError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
@@ -131,7 +133,7 @@ class TaskRunner:
         self._meter: TaskMeter | None = None  # Made when it is open.
         self._cut = CutRequest(epoch)
         self._later = LaterOutput(task_limits.held_records_max)
-        self._commits = CommitRequest()
+        self._catches_up, self._commits = task_limits.until_caught_up, CommitRequest()
         self.committed = self._commits.answers  #: Epochs; emptied by the owner.
         self._copying: Iterator[bool] | None = None  # Copies the state of the last epoch, in steps.
         self._unfinished: TaskSnapshot | None = None  # Waits until they have copied all.
@@ -227,13 +229,21 @@ class TaskRunner:
         else:
             self._inlet.receive(message)  # type: ignore[arg-type] # everything but Ack
 
-    def cut(self, epoch: int, cut_time_ms: int | None = None, *, is_last: bool = False) -> None:
+    def cut(
+        self,
+        epoch: int,
+        cut_time_ms: int | None = None,
+        *,
+        is_last: bool = False,
+        caught_up: bool = False,
+    ) -> None:
         """Ask a task without inputs to end an epoch, and those before it, as soon as it can.
 
         With a cut time, when it has sent all records that are older; see `Task.begin_cut`. After
         the last one the task produces nothing more, though its stream has not ended.
         """
         if not self.info.upstream:
+            self.context.has_caught_up = caught_up
             self._cut.ask(self.task, epoch, cut_time_ms, is_last=is_last)
 
     def halt(self, time_ms: int) -> None:
@@ -334,7 +344,7 @@ class TaskRunner:
             reached_ms = MAX_MS - 1
         self._claimed_clock_ms = max(self._claimed_clock_ms, reached_ms)
         counters, task = self.context.counters, self.task
-        return TaskClock(
+        clock = TaskClock(
             task_id=self.info.task_id,
             session=self.info.session,
             clock_ms=self._claimed_clock_ms,
@@ -358,6 +368,15 @@ class TaskRunner:
             or self.context.wants_epoch,
             halt=self._cut.halted(task, self._outlet.watermark_ms),
             untried=counters.untried,
+        )
+        if not self._catches_up:
+            return clock
+        is_done = bool(self.info.upstream) or (task is not None and task.is_caught_up)
+        return replace(
+            clock,
+            caught_up=is_done and self._outlet.is_told,
+            open_windows=counters.open_windows,
+            records_before=counters.taken_before,
         )
 
     def stop(self, *, completed: bool, shows: bool = False) -> None:
@@ -646,7 +665,7 @@ class TaskRunner:
                 delta=delta,
                 offsets=encode_offsets(self.info.operator, self.task.offsets()),
                 has_missed_cut=self._cut.has_missed,
-                has_more=self.task.is_working,
+                has_more=self.task.is_working or (self._catches_up and not self._outlet.is_told),
                 is_whole=is_whole,
             )
         except USER_ERRORS as error:

@@ -3,6 +3,7 @@
 import logging
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from msgspec import Struct, field
 
@@ -90,11 +91,14 @@ class RunnerFactory(Struct, frozen=True, kw_only=True):
             program=application.program,
             is_rerun=self.is_rerun,
         )
+        limits = self.limits
+        if application.until == "caught-up":
+            limits = replace(limits, until_caught_up=True)
         return TaskRunner(
             info,
             processor.task,
             limits=self.output,
-            task_limits=self.limits,
+            task_limits=limits,
             turn_ms=self.turn_ms,
             clock_ms=self.clock_ms,
             wall_ms=self.wall_ms,

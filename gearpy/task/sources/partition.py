@@ -90,6 +90,8 @@ class SourcePartition:
             is_by_arrival=reader.is_by_arrival,
         )
         self.read_records = 0  #: So many have been read; restored by the owner.
+        self.first_record = 0  #: The number of the first one in this run; set by the owner.
+        self._end: list[Any] = []  # The place where it has ended.
         self._source = source
         self._late = late
         self._counters = counters
@@ -203,6 +205,20 @@ class SourcePartition:
             batch.origin = self._origin._replace(offset=offset)
             batch.promise = Promise(before_ms, after_ms, bound_ms, aside)
             self._backlog.append(batch)
+
+    @property
+    def has_given(self) -> bool:
+        return self.read_records > self.first_record
+
+    @property
+    def place(self) -> Any:
+        return self._end[0] if self._end else self.reader.snapshot()
+
+    def end(self) -> Any:
+        """Release it where it is, and return this place."""
+        self._end = [self.reader.snapshot()]
+        self.reader.close()
+        return self.place
 
     def close(self) -> None:
         self.reader.close()

@@ -41,6 +41,8 @@ _WAITING: Final = "waiting"
 _FLOORS: Final = "floors"
 _READ: Final = "read"
 _DISCOVERY: Final = "discovery"
+_UP_TO_NOW: Final = "up_to_now"
+_GIVEN: Final = "given"
 
 _SHOWN_CHARS: Final = 500  #: Of input that was left out unread.
 
@@ -69,6 +71,7 @@ def source_states(
     floors = {name: floor for each in kept for name, floor in each.get(_FLOORS, {}).items()}
     read = {name: count for each in kept for name, count in each.get(_READ, {}).items()}
     finders = [state for each in kept for state in each.get(_DISCOVERY, ())]
+    given = {name for each in kept for name in each.get(_GIVEN, ())}
     names = sorted(partitions)
     shares: list[list[str]] = [[] for _ in range(parallelism)]
     for at, name in enumerate(names):
@@ -86,6 +89,8 @@ def source_states(
             _FLOORS: {name: floors[name] for name in share if name in floors},
             _READ: {name: read[name] for name in share if name in read},
             _DISCOVERY: finders,
+            _UP_TO_NOW: any(each.get(_UP_TO_NOW) for each in kept),
+            _GIVEN: [name for name in share if name in given],
         }
         for at, share in enumerate(shares)
     ]
@@ -108,11 +113,18 @@ class SourceTask(ChainTask):
     where that has promised the time of the cut. Newer ones that are read meanwhile wait for the
     next epoch, and are in the snapshot; if they are too many, the epoch ends where it is.
 
+    Where it ends when it has caught up, a partition that has finished is at what was there when it
+    was opened: its place stays in the snapshot, from which the next run opens it again. It promises
+    nothing behind what it has given, as more will follow there. So the end of what is there is
+    never the end of event time; but one that has given nothing in all of the run, in which it may
+    have been started several times, holds back no other.
+
     Args:
         late: the policy for late records; see `LateRecords`.
         idle_after_ms: a partition that has given nothing for so long is idle until it gives.
         bad_tag: the side output of bad records, where the source sets them aside.
         name: of the step, for them.
+        is_whole: whether it is read to its end, where it need not be read up to now.
         when_idle: "hold" leaves event time alone while all partitions are idle; with "advance" an
             idle partition promises that nothing older than ``idle_after_ms`` before the wall time
             will come.
@@ -132,6 +144,7 @@ class SourceTask(ChainTask):
         max_ahead_ms: int | None = None,
         bad_tag: str = "",
         name: str = "",
+        is_whole: bool = False,
     ) -> None:
         super().__init__(context, make_stages)
         self._source = source
@@ -159,6 +172,11 @@ class SourceTask(ChainTask):
         self._asked_ms = 0  # By wall time, when the readers were asked last, and when one gave.
         self._gave_ms = MIN_MS
         self._probed: ProbedReading | None = None
+        self._up_to_now, self._is_whole = context.limits.until_caught_up, is_whole
+        self._done: list[SourcePartition] = []  # They have given what was there.
+        self._done_ms = MIN_MS  # The newest time that one of them has promised.
+        self._holding: list[SourcePartition] = []  # More will come behind what these have given.
+        self._has_given = False  # In this run, however often it was started.
 
     def on_start(self, start_time_ms: int) -> None:
         super().on_start(start_time_ms)
@@ -169,6 +187,13 @@ class SourceTask(ChainTask):
             self._size = ReadSize(limits.columnar_batch_records, share=TABLE_SHARE)
         kept = self.context.resume or {}
         places: dict[str, Any] = kept.get(_OPEN, {})
+        if kept and self._is_whole and kept.get(_UP_TO_NOW, False) != self._up_to_now:
+            raise ConfigError(
+                f"source {self._source.description} ends, and was read "
+                f"{'to its end' if self._up_to_now else 'up to what was there'} before: what was "
+                'read without until="caught-up" cannot go on with it, nor the other way round; '
+                "take another name for the run, or a source that follows"
+            )
         self._progress = kept.get(_PROGRESS, (0, 0))
         self._watermark_ms = kept.get(_WATERMARK, MIN_MS)
         self._sent_ms = kept.get(_SENT, MIN_MS)
@@ -187,6 +212,8 @@ class SourceTask(ChainTask):
             self._probed = ProbedReading(self.context.probe, self.context)
         waiting: dict[str, Any] = kept.get(_WAITING, {})
         floors: dict[str, int] = kept.get(_FLOORS, {})
+        given = set(kept.get(_GIVEN, ()))
+        self._has_given = bool(given)
         read: dict[str, int] = kept.get(_READ, {})
         for name, origin in mine.items():  # One by one, so that those opened close if one fails.
             if name in set_by_hand:
@@ -196,23 +223,28 @@ class SourceTask(ChainTask):
                 self._parts[-1].floor_ms = floors.get(name, MIN_MS)
             if self._parts and self._parts[-1].name == name:
                 self._parts[-1].read_records = read.get(name, 0)
+                self._parts[-1].first_record = self._parts[-1].read_records - (name in given)
 
     def snapshot(self) -> dict[str, Any]:
-        waiting = {part.name: part.snapshot() for part in self._parts}
-        places = {part.name: part.reader.snapshot() for part in self._parts}
+        parts = [*self._parts, *self._done]
+        waiting = {part.name: part.snapshot() for part in parts}
+        places = {part.name: part.place for part in parts}
+        is_over = self.context.has_caught_up  # Another run goes on from here.
+        given = [part.name for part in parts if part.has_given and not is_over]
         if self._discovery is not None:
             self._unconfirmed[self.context.epoch] = self._ended | places
             self._ended = {}
         return super().snapshot() | {
             _OPEN: places,
             _FINISHED: self._finished,
-            _PROGRESS: self._progress,
+            _PROGRESS: (0, 0) if self._up_to_now else self._progress,
             _WATERMARK: self._watermark_ms,
             _SENT: self._sent_ms,
             _WAITING: {name: kept for name, kept in waiting.items() if kept},
-            _FLOORS: {part.name: part.floor_ms for part in self._parts if part.floor_ms > MIN_MS},
-            _READ: {part.name: part.read_records for part in self._parts},
+            _FLOORS: {part.name: part.floor_ms for part in parts if part.floor_ms > MIN_MS},
+            _READ: {part.name: part.read_records for part in parts},
             _DISCOVERY: [] if self._discovery is None else [self._discovery.snapshot()],
+            **({_UP_TO_NOW: True, _GIVEN: given} if self._up_to_now else {}),
         }
 
     @property
@@ -223,7 +255,8 @@ class SourceTask(ChainTask):
 
     def offsets(self) -> Mapping[str, Any]:
         finished: dict[str, Any] = dict.fromkeys(self._finished)
-        return finished | {part.name: part.reader.snapshot() for part in self._parts}
+        parts = [*self._parts, *self._done]
+        return finished | {part.name: part.place for part in parts}
 
     def on_commit(self, epoch: int) -> None:
         super().on_commit(epoch)
@@ -264,25 +297,19 @@ class SourceTask(ChainTask):
             if batch.values:
                 yield from self.on_batch(batch)
         self._drop_finished()
-        watermark_ms = MIN_MS if self._finds_more else MAX_MS
-        if self._parts:
-            live = [part.promised_ms for part in self._live()]
-            # Where none is live, as if the one that is furthest had become idle last.
-            promised_ms = min(live) if live else max(part.promised_ms for part in self._parts)
-            span_ms = max(promised_ms, self._watermark_ms)
-            if span_ms > MIN_MS:  # Nothing is known of a source that never promises.
-                counters = self.context.counters
-                counters.span_ms = max(counters.span_ms, counters.newest_ms - span_ms)
-            watermark_ms = min(promised_ms, self._cut_ms)
+        watermark_ms = self._reached_ms()
         if watermark_ms > self._watermark_ms:
             self._watermark_ms = watermark_ms
             yield from self.on_watermark(watermark_ms)
             self.context.update_watermark(watermark_ms)
         has_looked = self._discovery is None or self._discovery.has_looked
         is_reading = bool(self._parts or self._finds_more)
-        self.context.set_idle(has_looked and is_reading and not self._live())
+        if self._up_to_now:
+            self.context.set_idle(self.is_caught_up and not self._has_given)
+        else:
+            self.context.set_idle(has_looked and is_reading and not self._live())
         self._size.on_read(records, self.context.worked_ms())
-        if not self._parts and not self._finds_more:
+        if not (self._parts or self._finds_more or self._up_to_now):
             return FINISHED
         return self._pause_ms() if batch is None else 0
 
@@ -298,6 +325,28 @@ class SourceTask(ChainTask):
                 aside += [Side(self._late_tag, row) for row in rows]
             part.ahead = []
         return aside
+
+    def _reached_ms(self) -> int:
+        """Return the watermark, as far as nothing is held back."""
+        live = [part.promised_ms for part in self._live()]
+        if self._up_to_now:
+            live += [part.promised_ms for part in self._holding]
+        if live:
+            promised_ms = min(live)
+        elif self._parts or self._up_to_now:
+            # As if the one that is furthest had become idle last.
+            promised_ms = max([self._done_ms, *(part.promised_ms for part in self._parts)])
+        else:
+            return MIN_MS if self._finds_more else MAX_MS
+        span_ms = max(promised_ms, self._watermark_ms)
+        if span_ms > MIN_MS:  # Nothing is known of a source that never promises.
+            counters = self.context.counters
+            counters.span_ms = max(counters.span_ms, counters.newest_ms - span_ms)
+        return min(promised_ms, self._cut_ms)
+
+    @property
+    def is_caught_up(self) -> bool:
+        return self._up_to_now and not (self._parts or self._finds_more)
 
     @property
     def epoch_fill(self) -> float:
@@ -475,11 +524,17 @@ class SourceTask(ChainTask):
             done, total = done + part_done, total + part_total
             if part.is_finished:
                 self._parts.remove(part)
-                if self._discovery is None or not self._discovery.forgets:
+                self._ended[part.name] = part.end()
+                if self._up_to_now:
+                    self._has_given = self._has_given or part.has_given
+                    if self._discovery is None or self._discovery.keeps(part.name):
+                        self._done.append(part)
+                    self._done_ms = max(self._done_ms, part.promised_ms)
+                    if part.has_given and not (self._is_whole or part.reader.idle):
+                        self._holding.append(part)
+                elif self._discovery is None or not self._discovery.forgets:
                     self._finished.append(part.name)
-                self._ended[part.name] = part.reader.snapshot()
                 self._progress = (self._progress[0] + part_done, self._progress[1] + part_total)
-                part.close()
         counters = self.context.counters
         counters.done, counters.total = done, total
         counters.held_records = sum(part.held_records for part in self._parts)

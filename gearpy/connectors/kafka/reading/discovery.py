@@ -49,6 +49,7 @@ class KafkaReading:
     Attributes:
         group: that offsets are committed to; None: to none.
         idle_ms: so long after its end a partition holds event time back.
+        up_to_now: a partition finishes where it ends when it is opened.
     """
 
     cluster: KafkaCluster
@@ -58,6 +59,7 @@ class KafkaReading:
     poll_ms: int
     idle_ms: int
     records: Reading
+    up_to_now: bool = False
 
     @property
     def operator(self) -> str:
@@ -173,7 +175,7 @@ class KafkaDiscovery(Discovery[Any]):
             if not self.has_looked and not places:
                 _LOG.info("%s: no partition is this task's at present", self._reading.operator)
             self.has_looked = True
-            self.finished = self._reading.bounds.until is not None
+            self.finished = self._reading.up_to_now or self._reading.bounds.until is not None
             return places
         self._next_ms = self._now_ms() + _AGAIN_MS
         error = _kafka_error(answer)
@@ -294,7 +296,7 @@ class KafkaReader(SourceReader[Any]):
         offset = self._offset if ahead is None else ahead.offsets[0]
         return {
             "offset": offset,
-            "end": self._end,
+            "end": None if self._reading.up_to_now else self._end,
             "watermark_ms": self.watermark_ms,
             "topic_id": self._read_id or self._topic_id(topic_of(self._name)[0]) or "",
         }
@@ -387,6 +389,12 @@ class KafkaReader(SourceReader[Any]):
                 return False
             self._step(self._gap(*between, is_other=True))
             self._read_id = known
+        if self._reading.up_to_now and self._end is None:
+            if (between := self._range()) is None:
+                return False
+            self._end = between[1]
+            if self._finishes():
+                return True
         self._is_open = True
         self._feed.add(self._name, self._offset)
         return True
@@ -441,6 +449,8 @@ class KafkaReader(SourceReader[Any]):
 
     def _finishes(self) -> bool:
         is_read = self._end is not None and self._offset >= self._end
+        if self._reading.up_to_now:  # Behind it may be a transaction that has not ended.
+            is_read = is_read or self._ended_ms is not None
         self.finished = is_read and self._ahead is None
         return self.finished
 

@@ -1,6 +1,8 @@
 """Topics of Kafka as a source."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any, Final, TypedDict, Unpack, overload
 
 # Ships no type information.
@@ -221,6 +223,17 @@ class KafkaSource(Source[Any]):
         if records.schema is None or not records.records:
             return records.schema
         return RowSchema(pa.schema([*records.schema.arrow, *RECORD_COLUMNS]))
+
+    def up_to_now(self) -> "KafkaSource":
+        """Read to the offsets where partitions end when they are opened; a given end stays."""
+        bounds = self._reading.bounds
+        if bounds.until not in {None, "now"}:
+            return self
+        other = copy(self)
+        bounds = replace(bounds, until=None)
+        other._reading = replace(self._reading, bounds=bounds, up_to_now=True)  # noqa: SLF001 - of the same class
+        other.bounded = True
+        return other
 
     def partitions(self) -> Sequence[str]:
         return ()

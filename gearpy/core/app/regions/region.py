@@ -52,6 +52,7 @@ class Region:
         self.resume_at_ms = 0
         self.is_completed = False  #: The stop that is under way is the good end.
         self.is_drained = False  #: It is the end of a drain, before the end of the streams.
+        self.is_caught_up = False  #: The same, and all that was there had been read.
         self.is_hurt = False  # It was stopped by a failure, and has not begun again.
         self._version = version
         self._step_timeout_ms = limits.step_timeout_ms
@@ -155,6 +156,7 @@ class Region:
             return []
         self.state, self.is_completed = "stopping", completed
         self.is_drained = completed and self.epochs.is_drained
+        self.is_caught_up = self.is_drained and self.epochs.has_caught_up
         self.epochs.on_over()
         return self._deployment.stop(completed=completed, now_ms=now_ms)
 
@@ -178,7 +180,7 @@ class Region:
             self.state = "waiting"
         if self.state != "waiting":
             self.resume_at_ms = now_ms
-        self.is_completed = self.is_drained = False
+        self.is_completed = self.is_drained = self.is_caught_up = False
         return self.stop(completed=False, now_ms=now_ms)
 
     def abandon(self) -> None:

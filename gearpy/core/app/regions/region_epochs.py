@@ -42,8 +42,9 @@ _ATTEMPTS_MAX: Final = 16
 class RegionEpochs:
     """Ends epochs while the tasks of a region run, and keeps the epochs that a restart needs.
 
-    When all tasks have come to the end of their streams, or the region is drained, one last epoch
-    makes their results complete; the region is closed when it is stored and all sinks know.
+    When all tasks have come to the end of their streams, or all sources have caught up with what
+    was there, or the region is drained, one last epoch makes their results complete; the region is
+    closed when it is stored and all sinks know.
 
     Invariant: the epoch that an attempt goes on from is stored; no sink is told of one that is not.
     No epoch number comes twice. Each stored file is needed, awaits an epoch, or is given out once
@@ -101,6 +102,8 @@ class RegionEpochs:
         self._clocks: dict[TaskId, int] = {}
         self._idle: set[TaskId] = set()
         self._finished: set[TaskId] = set()
+        self._caught_up: set[TaskId] = set()
+        self.has_caught_up = False  #: All that was there was read when the last epoch began to end.
         self.aborted = 0  #: So many epochs were given up.
         self.last_abort = ""  #: It names the last one, and the reason.
 
@@ -122,6 +125,12 @@ class RegionEpochs:
     @property
     def is_finished(self) -> bool:
         return self._coordinator is not None and len(self._finished) == len(self._placement)
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether all sources have given what was there when this attempt opened them."""
+        done = len(self._finished | self._caught_up)
+        return self._coordinator is not None and done == len(self._placement)
 
     @property
     def have_all_reported(self) -> bool:
@@ -165,7 +174,7 @@ class RegionEpochs:
         self._files[attempt] = AttemptFiles(self._base.snapshots if self._base else ())
         for old in sorted(self._files)[:-_ATTEMPTS_MAX]:
             del self._files[old]
-        self._clocks, self._idle, self._finished = {}, set(), set()
+        self._clocks, self._idle, self._finished, self._caught_up = {}, set(), set(), set()
         if self._cut_times is not None:
             self._cut_times.on_restart()
         return self._base
@@ -239,6 +248,8 @@ class RegionEpochs:
             self._idle.discard(clock.task_id)
         if clock.clock_ms == MAX_MS:
             self._finished.add(clock.task_id)
+        if clock.caught_up:
+            self._caught_up.add(clock.task_id)
         self.is_wanted = self.is_wanted or clock.wants_epoch
         if self._cut_times is not None:
             self._cut_times.on_clock(clock)
@@ -260,7 +271,7 @@ class RegionEpochs:
             names = ", ".join(map(str, coordinator.missing))
             reason = f"not stored within {coordinator.timeout_ms} ms by executor {names}"
             commands += self._abort(coordinator, now_ms, reason)
-        is_at_end = self.is_finished or self._is_draining
+        is_at_end = self.is_caught_up or self._is_draining
         if coordinator.is_ending or self.history.unstored is not None or now_ms < self.first_end_ms:
             may_begin = False
         elif is_at_end:
@@ -273,6 +284,7 @@ class RegionEpochs:
             if is_at_end:
                 self._final_epoch, cut_time_ms = coordinator.epoch, self._last_cut_ms
                 self._is_whole = self.is_finished
+                self.has_caught_up = self.is_caught_up and not self._is_whole
             elif self._cut_times is not None:
                 cut_time_ms = self._cut_times.next_ms()
                 if cut_time_ms is not None and cut_time_ms >= self.halt_ms:
@@ -290,8 +302,9 @@ class RegionEpochs:
                     attempt=self._attempt,
                     epoch=cut.epoch,
                     cut_time_ms=cut.cut_time_ms,
-                    is_last=self._is_draining and cut.epoch == self._final_epoch,
+                    is_last=cut.epoch == self._final_epoch and not self._is_whole,
                     keeps_files=self.keeps_files or self._is_draining,
+                    caught_up=cut.epoch == self._final_epoch and self.has_caught_up,
                 )
             )
         return commands + self._tell_committed(now_ms)
