@@ -45,6 +45,7 @@ from gearpy.connectors.postgres.sink import postgres_sink as postgres_sink
 from gearpy.connectors.postgres.source import postgres as postgres
 from gearpy.connectors.simple import SimpleSink as SimpleSink
 from gearpy.connectors.simple import SimpleSource as SimpleSource
+from gearpy.connectors.sql.sink import sql_sink as sql_sink
 from gearpy.connectors.streams.generator import generate as generate
 from gearpy.connectors.streams.stdin import stdin as stdin
 from gearpy.connectors.streams.tcp import tcp_lines as tcp_lines

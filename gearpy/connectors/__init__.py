@@ -7,6 +7,8 @@
 - `delta`: delta tables in which readers see each record once.
 - `kafka`: topics of Kafka.
 - `postgres`: tables of PostgreSQL as a sink and as a source.
+- `sql`: tables of SQLite, DuckDB, MySQL and others as a sink; `table_writer`: what is one for all
+  databases.
 - `window_log`: window logs as a sink and as a source.
 
 Start with `memory`. May be imported by dsl, cluster and above; uses the task layer below.

@@ -4,9 +4,9 @@
 - `recipes`: programs from registries in a cache that all runs share.
 - `process`: a server as a process: started, stopped, killed, frozen, started again.
 - `shared`: one server for all processes of a test run.
-- `kafka`: brokers; `registry`: schemas of their records; `postgres`: a database server; `hdfs`: a
-  name node and a data node; `s3`, `gcs`, `azure`: object stores; `faulty_proxy`: what a bad network
-  makes of them.
+- `kafka`: brokers; `registry`: schemas of their records; `postgres`, `mariadb`: database
+  servers; `hdfs`: a name node and a data node; `s3`, `gcs`, `azure`: object stores;
+  `faulty_proxy`: what a bad network makes of them.
 - `programs`: what tests start by themselves; `checker`: what judges histories.
 - `guard`: ends servers with the test run.
 

@@ -12,6 +12,7 @@ from tests.servers import (
     hdfs,
     kafka,
     kerberos,
+    mariadb,
     postgres,
     programs,
     registry,
@@ -23,7 +24,7 @@ from tests.servers.recipes import Unavailable
 
 def main() -> None:
     """Fetch everything; what cannot be had is named, and its tests will be skipped."""
-    servers = [kafka.fetch, postgres.fetch, hdfs.fetch, s3.fetch, checker.checker]
+    servers = [kafka.fetch, postgres.fetch, mariadb.fetch, hdfs.fetch, s3.fetch, checker.checker]
     if "long" in sys.argv:
         servers += [lambda: kafka.fetch(3), registry.fetch, yarn.fetch, azure.fetch, gcs.fetch]
         servers.append(kerberos.fetch)

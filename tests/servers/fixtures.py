@@ -1,8 +1,8 @@
 """Fixtures of real servers; a test whose server cannot be had here is skipped, and fails in CI.
 
-`kafka`, `schema_registry`, `postgres`, `hdfs`, `s3`, `gcs` and `azure` are shared by all tests of a
-run: they use names of their own, and leave it alive. A test that kills or freezes one asks for its
-own, such as `own_kafka`. What tests start by themselves is a path, such as `chromium`.
+`kafka`, `schema_registry`, `postgres`, `mariadb`, `hdfs`, `s3`, `gcs` and `azure` are shared by all
+tests of a run: they use names of their own, and leave it alive. A test that kills or freezes one
+asks for its own, such as `own_kafka`. What tests start by themselves is a path, such as `chromium`.
 """
 
 import os
@@ -19,6 +19,7 @@ from tests.servers.faulty_proxy import FaultyProxy
 from tests.servers.gcs import Gcs, GcsAddress
 from tests.servers.hdfs import Hdfs, HdfsAddress
 from tests.servers.kafka import Kafka, KafkaAddress
+from tests.servers.mariadb import Mariadb, MariadbAddress
 from tests.servers.postgres import Postgres, PostgresAddress
 from tests.servers.recipes import Unavailable
 from tests.servers.registry import Registry
@@ -82,6 +83,17 @@ def postgres(servers_folder: Path) -> PostgresAddress:
 
     with skipped_if_unavailable():
         return PostgresAddress(**shared(servers_folder, "postgres", start))
+
+
+@pytest.fixture(scope="session")
+def mariadb(servers_folder: Path) -> MariadbAddress:
+    def start(folder: Path) -> dict[str, str]:
+        database = Mariadb(folder)
+        database.server.start()
+        return database.address._asdict()
+
+    with skipped_if_unavailable():
+        return MariadbAddress(**shared(servers_folder, "mariadb", start))
 
 
 @pytest.fixture

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from gearpy.connectors.table_writer import TableColumn
 from gearpy.errors import ConfigError, OperatorError
 
 if TYPE_CHECKING:
@@ -52,19 +53,9 @@ order by a.attnum
 """
 
 
-class PostgresColumn(NamedTuple):
-    """A column of a table: name, type of PostgreSQL, Arrow field, and who fills it."""
-
-    name: str
-    kind: str
-    field: pa.Field
-    is_filled: bool  #: The database fills it, if nobody else does.
-    chars_max: int = 0  #: The most characters of a text; 0: any number.
-
-
 def columns_of(
     operator: str, connection: "Connection[Any]", table: str, wanted: Sequence[str] | None
-) -> list[PostgresColumn]:
+) -> list[TableColumn]:
     """Return the columns of a table, or those wanted; none if there is no such table."""
     rows = connection.execute(_COLUMNS, (table,)).fetchall()
     there = {row[0]: row for row in rows}
@@ -79,7 +70,7 @@ def columns_of(
     return [_column(operator, table, there[name]) for name in names]
 
 
-def _column(operator: str, table: str, row: Sequence[Any]) -> PostgresColumn:
+def _column(operator: str, table: str, row: Sequence[Any]) -> TableColumn:
     name, kind, modifier, is_needed, is_filled = row
     size = modifier - _HEADER_BYTES
     arrow = _ARROW.get(kind)
@@ -93,9 +84,7 @@ def _column(operator: str, table: str, row: Sequence[Any]) -> PostgresColumn:
             is_final=True,
         )
     limit = size if kind in _LIMITED and size >= 0 else 0
-    return PostgresColumn(
-        name, kind, pa.field(name, arrow, nullable=not is_needed), is_filled, limit
-    )
+    return TableColumn(name, kind, pa.field(name, arrow, nullable=not is_needed), is_filled, limit)
 
 
 def type_of(field: pa.Field) -> str:
@@ -115,7 +104,7 @@ def type_of(field: pa.Field) -> str:
     )
 
 
-def check_texts(columns: Iterable[PostgresColumn], rows: pa.RecordBatch) -> None:
+def check_texts(columns: Iterable[TableColumn], rows: pa.RecordBatch) -> None:
     for column in columns:
         if not pa.types.is_string(column.field.type):
             continue
@@ -131,7 +120,7 @@ def check_texts(columns: Iterable[PostgresColumn], rows: pa.RecordBatch) -> None
             _check_parsed(column, parse, cells)
 
 
-def _check_parsed(column: PostgresColumn, parse: Callable[[str], object], cells: pa.Array) -> None:
+def _check_parsed(column: TableColumn, parse: Callable[[str], object], cells: pa.Array) -> None:
     for text in cells.drop_null().to_pylist():
         try:
             parse(text)

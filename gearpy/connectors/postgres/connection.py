@@ -60,7 +60,7 @@ class PostgresAddress:
         if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
             return ""
         text = str(error)
-        if "FATAL" in text and not any(word in text for word in _LATER):
+        if not is_passing(text):
             return ""
         lines = [each for each in text.splitlines() if each.strip() and not _ASIDE.match(each)]
         return f"postgres {self.shown}: {lines[-1] if lines else repr(error)}"
@@ -70,3 +70,8 @@ class PostgresAddress:
         return OperatorError(
             operator=self._operator, cause=f"postgres {self.shown}: {text}", is_final=True
         )
+
+
+def is_passing(text: str) -> bool:
+    """Tell from the text of an operational error whether it may pass by itself."""
+    return "FATAL" not in text or any(word in text for word in _LATER)

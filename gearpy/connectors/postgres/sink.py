@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gearpy.columns.row_schema import SchemaLike, row_schema_of
+from gearpy.columns.row_schema import SchemaLike
 from gearpy.connectors.postgres.connection import PostgresAddress
-from gearpy.connectors.postgres.writer import PostgresTable, PostgresWriter
-from gearpy.errors import ConfigError
+from gearpy.connectors.postgres.writer import PostgresWriter
+from gearpy.connectors.table_writer import TargetTable, target_table
 from gearpy.task.api.interfaces import Sink
 
 
@@ -47,18 +47,14 @@ def postgres_sink(
         >>> sink.description
         'postgres_sink(sales)'
     """
-    names = (upsert,) if isinstance(upsert, str) else tuple(upsert)
-    if not table or len(table.split(".")) > 2:  # noqa: PLR2004 - schema and table
-        raise ConfigError(f"postgres_sink: table is {table!r}: write 'table' or 'schema.table'")
-    if columns is not None and (missing := [each for each in names if each not in columns]):
-        raise ConfigError(f"postgres_sink: upsert={missing[0]!r} is not among columns=")
-    where = PostgresTable(
-        name=table,
-        upsert=names,
-        columns=None if columns is None else tuple(columns),
-        key=(key,) if isinstance(key, str) else tuple(key),
-        schema=None if schema is None else row_schema_of(schema).arrow,
-        creates=create,
+    where = target_table(
+        "postgres_sink",
+        table,
+        upsert=upsert,
+        columns=columns,
+        key=key,
+        schema=schema,
+        create=create,
     )
     return PostgresSink(PostgresAddress(f"postgres_sink({table})", url), where)
 
@@ -70,7 +66,7 @@ class PostgresSink(Sink[Any]):
     columnar = True
     paced = True
 
-    def __init__(self, address: PostgresAddress, table: PostgresTable) -> None:
+    def __init__(self, address: PostgresAddress, table: TargetTable) -> None:
         self._address = address
         self._table = table
 

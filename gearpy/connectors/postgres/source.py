@@ -33,8 +33,9 @@ from gearpy.connectors.files.tables import (
     fitting_parts,
     known_on_bad,
 )
-from gearpy.connectors.postgres.columns import PostgresColumn, columns_of
+from gearpy.connectors.postgres.columns import columns_of
 from gearpy.connectors.postgres.connection import PostgresAddress
+from gearpy.connectors.table_writer import TableColumn
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.base.zones import ZoneName
 from gearpy.core.window.watermark import BoundedOutOfOrder
@@ -217,7 +218,7 @@ class PostgresSource(Source[dict[str, Any]]):
         return self._query.form.note(self._query.time, self.schema.arrow)
 
     @cached_property
-    def _columns(self) -> list[PostgresColumn]:
+    def _columns(self) -> list[TableColumn]:
         """The columns, as the database tells them; asked for once."""
         query, wanted = self._query, None
         if query.columns is not None:
@@ -278,7 +279,7 @@ class PostgresReader(OrderedReader[dict[str, Any]]):
         address: PostgresAddress,
         query: TableQuery,
         *,
-        columns: Sequence[PostgresColumn],
+        columns: Sequence[TableColumn],
         span: tuple[int | None, int | None],
         resume: PostgresPlace | None,
         now_ms: Callable[[], int] = wall_ms,

@@ -1,0 +1,193 @@
+"""Writes records into a table of DuckDB by its own library, which takes Arrow's columns."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.epoch_writer import EpochOwner
+from gearpy.connectors.postgres.columns import check_texts
+from gearpy.connectors.sql.database import Database
+from gearpy.connectors.table_writer import (
+    EPOCH_COLUMN,
+    OWNERS,
+    TableColumn,
+    TableWriter,
+    TargetTable,
+    last_of_each,
+)
+from gearpy.core.handover.ledger import LedgerEntry
+from gearpy.errors import GearpyError, OperatorError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_OWNERS: Final = f"""create table if not exists {OWNERS} (run text, sink text, task integer,
+    incarnation bigint not null, epoch bigint not null, primary key (run, sink, task))"""
+_OF: Final = "where run = ? and sink = ? and task = ?"
+_COLUMNS: Final = """select column_name, data_type, is_nullable, column_default is not null
+from duckdb_columns()
+where table_name = ? and schema_name = ? and database_name = current_database()
+order by column_index"""
+
+
+class DuckdbWriter(TableWriter):
+    """Writes the records of one task; see `TableWriter`.
+
+    One process at a time may have the file: it is closed behind each epoch, so that others get at
+    it, and a process that finds it taken tries again.
+    """
+
+    def __init__(
+        self, operator: str, database: Database, table: TargetTable, task_index: int
+    ) -> None:
+        super().__init__(operator, database.shown, table, task_index)
+        self._database = database
+        self._connection: DuckDBPyConnection | None = None
+
+    def work(self) -> None:
+        with self._lock:
+            if self._due or self._unclaimed or not self._is_known:
+                super().work()
+                self.disconnect()
+
+    def connect(self) -> None:
+        import duckdb  # noqa: PLC0415 - an extra
+
+        if self._connection is None:
+            self._connection = duckdb.connect(self._database.url.database or "")
+            self._connection.execute("set timezone = 'UTC'")
+            self._connection.execute(_OWNERS)
+
+    def disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @property
+    def _connected(self) -> "DuckDBPyConnection":
+        assert self._connection is not None, "connect comes first"
+        return self._connection
+
+    # -- the table ---------------------------------------------------------------------------
+
+    def columns_there(self) -> list[TableColumn]:
+        *above, name = self._table.name.split(".")
+        found = self._connected.execute(_COLUMNS, [name, above[0] if above else "main"])
+        there = {row[0]: row for row in found.fetchall()}
+        if not there:
+            return []
+        wanted = self._table.columns or (*there,)
+        if missing := [each for each in wanted if each not in there]:
+            raise self._mistake(f"has no column {missing[0]!r}: it has {', '.join(there)}")
+        if self._table.columns and EPOCH_COLUMN in there:
+            wanted = (*wanted, EPOCH_COLUMN)
+        empty = self._connected.sql(f"select * from {self._target} limit 0")  # noqa: S608 - quoted
+        arrow = empty.to_arrow_table().schema
+        columns = []
+        for each in wanted:
+            _, text, can_be_null, is_filled = there[each]
+            kind = arrow.field(each).type
+            if pa.types.is_timestamp(kind):
+                kind = pa.timestamp(kind.unit, "UTC" if kind.tz else None)
+            if pa.types.is_dictionary(kind):
+                kind = kind.value_type
+            form = text.lower() if text in {"JSON", "UUID"} else ""
+            field = pa.field(each, kind, nullable=can_be_null)
+            columns.append(TableColumn(each, form, field, is_filled))
+        return columns
+
+    def _mistake(self, text: str) -> GearpyError:
+        cause = f"table {self._table.name} in {self._database.shown} {text}"
+        return OperatorError(operator=self._name, cause=cause, is_final=True)
+
+    def column_for(self, field: pa.Field) -> TableColumn:
+        return TableColumn(field.name, "", field)
+
+    def create(self, fields: Sequence[pa.Field]) -> None:
+        """Let DuckDB find the types: it has one for each of Arrow's."""
+        stage = pa.Table.from_batches([], pa.schema(fields))
+        self._connected.register("gearpy_stage", stage)
+        types = self._connected.execute("describe select * from gearpy_stage").fetchall()
+        self._connected.unregister("gearpy_stage")
+        parts = [
+            f"{_quoted(field.name)} {kind[1]}{'' if field.nullable else ' not null'}"
+            for field, kind in zip(fields, types, strict=True)
+        ]
+        keys = ", ".join(map(_quoted, self._table.upsert))
+        parts.append(f"primary key ({keys})" if keys else f"{EPOCH_COLUMN} text")
+        self._connected.execute(f"create table if not exists {self._target} ({', '.join(parts)})")
+
+    def check(self, columns: Sequence[TableColumn], rows: pa.RecordBatch) -> None:
+        check_texts(columns, rows)
+
+    def trouble(self, error: Exception) -> str:
+        import duckdb  # noqa: PLC0415 - an extra
+
+        text = str(error)
+        is_taken = isinstance(error, duckdb.IOException) and "lock" in text
+        passes = is_taken or isinstance(error, duckdb.TransactionException)
+        return f"{self._database.shown}: {text.splitlines()[0]}" if passes else ""
+
+    # -- transactions ------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connected.begin()
+        try:
+            yield
+        except BaseException:
+            self._connected.rollback()
+            raise
+        self._connected.commit()
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        return self._transaction()
+
+    def entry(self, owner: EpochOwner) -> LedgerEntry:
+        """Return the entry; of two that change it at a time DuckDB lets one fail."""
+        ask = f"select incarnation, epoch from {OWNERS} {_OF}"  # noqa: S608 - names of ours
+        found = self._connected.execute(ask, owner[:3]).fetchall()
+        if not found:
+            self._connected.execute(
+                f"insert into {OWNERS} values (?, ?, ?, 0, 0)",  # noqa: S608 - a name of ours
+                owner[:3],
+            )
+        return LedgerEntry(*found[0]) if found else LedgerEntry()
+
+    def note(self, owner: EpochOwner, entry: LedgerEntry) -> None:
+        self._connected.execute(
+            f"update {OWNERS} set incarnation = ?, epoch = ? {_OF}",  # noqa: S608 - names of ours
+            (*entry, *owner[:3]),
+        )
+
+    def delete_marked(self, first: str, last: str) -> None:
+        where = f"where {EPOCH_COLUMN} between ? and ?"
+        self._connected.execute(f"delete from {self._target} {where}", (first, last))  # noqa: S608
+
+    def put(self, rows: Sequence[pa.RecordBatch]) -> None:
+        keys = self._table.upsert
+        table = last_of_each(pa.Table.from_batches(rows), keys)
+        names = ", ".join(map(_quoted, table.schema.names))
+        others = [_quoted(each) for each in table.schema.names if each not in keys]
+        behind = ""
+        if keys:
+            changes = ", ".join(f"{each} = excluded.{each}" for each in others)
+            what = f"update set {changes}" if others else "nothing"
+            behind = f" on conflict ({', '.join(map(_quoted, keys))}) do {what}"
+        self._connected.register("gearpy_stage", table)
+        self._connected.execute(
+            f"insert into {self._target} ({names}) "  # noqa: S608 - quoted
+            f"select {names} from gearpy_stage{behind}"
+        )
+        self._connected.unregister("gearpy_stage")
+
+    @property
+    def _target(self) -> str:
+        return ".".join(map(_quoted, self._table.name.split(".")))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

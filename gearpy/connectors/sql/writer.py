@@ -1,0 +1,274 @@
+"""Writes records into a table by SQLAlchemy, those of an epoch in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from reprlib import repr as short_repr
+from typing import TYPE_CHECKING, Any, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.epoch_writer import EpochOwner
+from gearpy.connectors.sql.columns import UTC, arrow_of, check_values, sql_type
+from gearpy.connectors.sql.database import Database
+from gearpy.connectors.table_writer import (
+    EPOCH_COLUMN,
+    OWNERS,
+    TableColumn,
+    TableWriter,
+    TargetTable,
+    last_of_each,
+)
+from gearpy.core.handover.ledger import LedgerEntry
+from gearpy.errors import GearpyError, OperatorError
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+#: Two tasks that make one table at a time would fail on PostgreSQL: the one waits for the other.
+_MAKING: Final = "select pg_advisory_xact_lock(hashtext('gearpy'))"
+
+
+class SqlWriter(TableWriter):
+    """Writes the records of one task; see `TableWriter`."""
+
+    def __init__(
+        self, operator: str, database: Database, table: TargetTable, task_index: int
+    ) -> None:
+        super().__init__(operator, database.shown, table, task_index)
+        self._database = database
+        self._connection: sa.Connection | None = None
+
+    def connect(self) -> None:
+        if self._connection is None:
+            self._connection = self._database.connect()
+            self._make(self._owners)
+
+    def disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @property
+    def _connected(self) -> "sa.Connection":
+        assert self._connection is not None, "connect comes first"
+        return self._connection
+
+    # -- the table ---------------------------------------------------------------------------
+
+    def columns_there(self) -> list[TableColumn]:
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        *schema, name = self._table.name.split(".")
+        inspector = sa.inspect(self._connected)
+        with self.transaction():
+            try:
+                rows = inspector.get_columns(name, schema=schema[0] if schema else None)
+            except sa.exc.NoSuchTableError:
+                return []
+            options = inspector.get_table_options(name, schema[0] if schema else None)
+        engine = next((text for key, text in options.items() if key.endswith("_engine")), "InnoDB")
+        if engine != "InnoDB":
+            raise self._mistake(f"is kept by {engine}, which has no transactions: take InnoDB")
+        there = {row["name"]: row for row in rows}
+        wanted = self._table.columns or (*there,)
+        if missing := [each for each in wanted if each not in there]:
+            raise self._mistake(f"has no column {missing[0]!r}: it has {', '.join(there)}")
+        if self._table.columns and EPOCH_COLUMN in there:
+            wanted = (*wanted, EPOCH_COLUMN)
+        return [self._column(there[each]) for each in wanted]
+
+    def _column(self, row: Mapping[str, Any]) -> TableColumn:
+        name, kind = row["name"], row["type"]
+        arrow, form = arrow_of(kind, self._database.dialect, row.get("comment") or "")
+        if arrow is None:
+            raise self._mistake(f"has column {name!r} of type {kind}: leave it out by columns=")
+        is_filled = bool(
+            row.get("default") is not None
+            or row.get("computed")
+            or row.get("identity")
+            or row.get("autoincrement") is True
+        )
+        # SQLite takes texts of any length.
+        longest = 0 if self._database.dialect == "sqlite" else getattr(kind, "length", None) or 0
+        field = pa.field(name, arrow, nullable=row["nullable"])
+        return TableColumn(name, form, field, is_filled, longest)
+
+    def _mistake(self, text: str) -> GearpyError:
+        cause = f"table {self._table.name} in {self._database.shown} {text}"
+        return OperatorError(operator=self._name, cause=cause, is_final=True)
+
+    def column_for(self, field: pa.Field) -> TableColumn:
+        sql_type(field, self._database.dialect, is_key=False)
+        return TableColumn(field.name, "", field)
+
+    def create(self, fields: Sequence[pa.Field]) -> None:
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        dialect, keys = self._database.dialect, self._table.upsert
+        columns = [
+            sa.Column(
+                field.name,
+                sql_type(field, dialect, is_key=field.name in keys),
+                nullable=field.nullable and field.name not in keys,
+                primary_key=field.name in keys,
+                autoincrement=False,
+                comment=UTC if dialect == "mysql" and getattr(field.type, "tz", None) else None,
+            )
+            for field in fields
+        ]
+        if not keys:
+            mark = sql_type(pa.field("", pa.string()), dialect, is_key=True)
+            columns.append(sa.Column(EPOCH_COLUMN, mark))
+        *schema, name = self._table.name.split(".")
+        self._make(
+            sa.Table(
+                name,
+                sa.MetaData(),
+                *columns,
+                schema=schema[0] if schema else None,
+                mysql_charset="utf8mb4",
+                mariadb_charset="utf8mb4",
+            )
+        )
+
+    def _make(self, table: "sa.Table") -> None:
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        with self.transaction():
+            if self._database.dialect == "postgresql":
+                self._connected.exec_driver_sql(_MAKING)
+            self._connected.execute(sa.schema.CreateTable(table, if_not_exists=True))
+
+    def check(self, columns: Sequence[TableColumn], rows: pa.RecordBatch) -> None:
+        check_values(self._database.dialect, columns, rows)
+
+    def trouble(self, error: Exception) -> str:
+        return self._database.trouble(error)
+
+    def failure_of(self, error: Exception) -> GearpyError:
+        return self._database.failure(error)
+
+    # -- transactions ------------------------------------------------------------------------
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        begun: AbstractContextManager[Any] = self._connected.begin()
+        return begun
+
+    @cached_property
+    def _owners(self) -> "sa.Table":
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        text = sql_type(pa.field("", pa.string()), self._database.dialect, is_key=True)
+        return sa.Table(
+            OWNERS,
+            sa.MetaData(),
+            sa.Column("run", text, primary_key=True),
+            sa.Column("sink", text, primary_key=True),
+            sa.Column("task", sa.Integer, primary_key=True, autoincrement=False),
+            sa.Column("incarnation", sa.BigInteger, nullable=False),
+            sa.Column("epoch", sa.BigInteger, nullable=False),
+        )
+
+    def _of(self, owner: EpochOwner) -> "sa.ColumnElement[bool]":
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        named = self._owners.c
+        return sa.and_(named.run == owner.run, named.sink == owner.sink, named.task == owner.task)
+
+    def entry(self, owner: EpochOwner) -> LedgerEntry:
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        named = self._owners.c
+        ask = sa.select(named.incarnation, named.epoch).where(self._of(owner)).with_for_update()
+        if (found := self._connected.execute(ask).one_or_none()) is None:
+            # Without a row two starts that look at a time would both find nothing.
+            first = owner._asdict() | {"incarnation": 0, "epoch": 0}
+            self._connected.execute(self._insert(self._owners, owner._fields[:3]), [first])
+            found = self._connected.execute(ask).one()
+        return LedgerEntry(*found)
+
+    def note(self, owner: EpochOwner, entry: LedgerEntry) -> None:
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        change = sa.update(self._owners).where(self._of(owner))
+        self._connected.execute(change.values(incarnation=entry.owner, epoch=entry.committed))
+
+    def delete_marked(self, first: str, last: str) -> None:
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        target = self._target([EPOCH_COLUMN])
+        mark: Any = target.c[EPOCH_COLUMN]
+        ends: tuple[Any, Any] = (first, last)
+        if self._database.dialect == "postgresql":
+            mark = sa.collate(mark, "C")
+        elif self._database.dialect == "mysql":
+            mark, ends = sa.cast(mark, sa.LargeBinary), (first.encode(), last.encode())
+        self._connected.execute(sa.delete(target).where(mark.between(*ends)))
+
+    def put(self, rows: Sequence[pa.RecordBatch]) -> None:
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        keys = self._table.upsert
+        table = last_of_each(pa.Table.from_batches(rows), keys)
+        records = table.to_pylist()
+        if self._database.dialect == "sqlite":
+            exact = [field.name for field in table.schema if pa.types.is_decimal(field.type)]
+            for name in exact:  # SQLite has none: it keeps the first 15 digits.
+                for record in records:
+                    record[name] = None if record[name] is None else float(record[name])
+        statement = self._insert(self._target(table.schema.names, table.schema), keys)
+        try:
+            with self._connected.begin_nested():
+                self._connected.execute(statement, records)
+        except sa.exc.DBAPIError as error:
+            if self._database.trouble(error):
+                raise
+            for record in records:
+                try:
+                    with self._connected.begin_nested():
+                        self._connected.execute(statement, [record])
+                except sa.exc.DBAPIError as refused:
+                    raise self._mistake(
+                        f"refuses {short_repr(record)}: {refused.orig}"
+                    ) from refused
+            raise
+
+    def _target(self, names: Sequence[str], schema: pa.Schema | None = None) -> "sa.TableClause":
+        """Return the table with columns whose values go to the driver as they are.
+
+        SQLite has no times: SQLAlchemy makes them texts.
+        """
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        columns: list[Any] = []
+        for name in names:
+            kind: Any = sa.types.NullType()
+            if schema is not None and self._database.dialect == "sqlite":
+                arrow = schema.field(name).type
+                if pa.types.is_temporal(arrow):
+                    kind = sa.Date() if pa.types.is_date(arrow) else sa.DateTime()
+            columns.append(sa.column(name, kind))
+        *above, table = self._table.name.split(".")
+        return sa.table(table, *columns, schema=above[0] if above else None)
+
+    def _insert(self, target: "sa.TableClause | sa.Table", keys: Sequence[str]) -> Any:
+        """Return the statement that adds a row, or writes it over the one of its key."""
+        from sqlalchemy.dialects import mysql, postgresql, sqlite  # noqa: PLC0415 - an extra
+
+        dialect = self._database.dialect
+        others = [each.name for each in target.c if each.name not in keys]
+        if dialect == "mysql":
+            added = mysql.insert(target)
+            if not keys:
+                return added
+            shown = others or list(keys)
+            return added.on_duplicate_key_update({each: added.inserted[each] for each in shown})
+        insert: Any = (sqlite if dialect == "sqlite" else postgresql).insert(target)
+        if not keys:
+            return insert
+        if not others:
+            return insert.on_conflict_do_nothing(index_elements=keys)
+        changes = {each: insert.excluded[each] for each in others}
+        return insert.on_conflict_do_update(index_elements=keys, set_=changes)

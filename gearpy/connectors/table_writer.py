@@ -1,0 +1,424 @@
+"""Exactly once into a table of a database: rows are kept until their epoch is complete.
+
+What is one for all databases is here: who owns the rows, which epoch is written, what becomes of
+records that do not fit, and how a database that is away is waited for. A subclass speaks to one.
+"""
+
+import logging
+import threading
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.columns.log_columns import EVENT_TIME, LogColumns
+from gearpy.columns.row_schema import SchemaLike, row_schema_of
+from gearpy.columns.values import cast_column, refuse_unknown
+from gearpy.connectors.epoch_writer import EpochOwner, EpochRecords, EpochWriter
+from gearpy.connectors.files.tables import conformed
+from gearpy.core.handover.ledger import LATEST, LedgerEntry
+from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table
+from gearpy.task.api.interfaces import PacedWriter, SinkContext
+
+_log = logging.getLogger(__name__)
+#: Tells which epoch a row is of, so that it can be taken back; only in tables that have it.
+EPOCH_COLUMN: Final = "gearpy_epoch"
+#: The table that keeps the ledger.
+OWNERS: Final = "gearpy_owners"
+_RETRY_S: Final = 1.0
+#: Columns that records of windows have beside their own; written if the table has them.
+_ADDED: Final = frozenset(
+    {
+        "window_start",
+        "window_end",
+        "firing",
+        "timing",
+        "retracts",
+        "local_start",
+        "local_end",
+        EVENT_TIME,
+    }
+)
+
+
+class TableColumn(NamedTuple):
+    """A column of a table: name, type in the database, Arrow field, and who fills it."""
+
+    name: str
+    kind: str
+    field: pa.Field
+    is_filled: bool = False  #: The database fills it, if nobody else does.
+    chars_max: int = 0  #: The most characters of a text; 0: any number.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTable:
+    """The table of a sink."""
+
+    name: str
+    upsert: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+    key: tuple[str, ...] = ()
+    schema: pa.Schema | None = None
+    creates: bool = False
+
+
+def target_table(
+    function: str,
+    table: str,
+    *,
+    upsert: str | Sequence[str],
+    columns: Sequence[str] | None,
+    key: str | Sequence[str],
+    schema: SchemaLike[Any] | None,
+    create: bool,
+) -> TargetTable:
+    names = (upsert,) if isinstance(upsert, str) else tuple(upsert)
+    if not table or len(table.split(".")) > 2:  # noqa: PLR2004 - schema and table
+        raise ConfigError(f"{function}: table is {table!r}: write 'table' or 'schema.table'")
+    if columns is not None and (missing := [each for each in names if each not in columns]):
+        raise ConfigError(f"{function}: upsert={missing[0]!r} is not among columns=")
+    return TargetTable(
+        name=table,
+        upsert=names,
+        columns=None if columns is None else tuple(columns),
+        key=(key,) if isinstance(key, str) else tuple(key),
+        schema=None if schema is None else row_schema_of(schema).arrow,
+        creates=create,
+    )
+
+
+class TableWriter(EpochWriter[Any], PacedWriter[Any]):
+    """Writes the records of one task.
+
+    What an epoch has brought is in the checkpoint until its transaction has been committed. While
+    the database is away nothing more is taken, and a timer tries again.
+
+    Args:
+        place: the database, as people are told of it.
+
+    Runs on: the task's thread, and that of the timer, one at a time.
+    """
+
+    def __init__(self, operator: str, place: str, table: TargetTable, task_index: int) -> None:
+        super().__init__(operator, task_index)
+        self._place = place
+        self._table = table
+        self._columns: list[TableColumn] = []
+        self._converter = LogColumns(operator, schema=table.schema, key=table.key)
+        self._batches: list[pa.RecordBatch] = []
+        self._first: list[pa.RecordBatch] = []  # They tell the columns of a table.
+        self._lock = threading.RLock()
+        self._timer: threading.Timer | None = None
+        self._trouble = ""
+        self._failure: BaseException | None = None
+        self._is_closed = False
+        self._is_known = False  # The columns were asked for on this connection.
+        self._unclaimed: list[str] = []  # Runs that are to be taken over.
+        self._due: dict[int, EpochRecords] = {}
+        self._wake: Any = lambda: None
+
+    # -- the task ----------------------------------------------------------------------------
+
+    def begin(self, context: SinkContext) -> None:
+        self._wake = context.wake
+        self._converter.keys, self._converter.fields = context.keys, context.fields
+
+    def recover(
+        self, prepared: Mapping[int, EpochRecords | None], *, epoch: int, run: str, incarnation: int
+    ) -> None:
+        """Take over, and write prepared records, as soon as the database is there."""
+        with self._lock:
+            self._claim(prepared, epoch=epoch, run=run, incarnation=incarnation)
+            self._unclaimed = [*self._claims]
+            self._due = {number: records for number, records in prepared.items() if records}
+        self.work()
+
+    def write_batch(self, batch: Batch[Any]) -> None:
+        if not len(batch.values):
+            return
+        if self._kept_rows + len(batch) > self.epoch_records_max:
+            raise GearpyError(
+                f"{self._name}: more than {self.epoch_records_max} records came before their epoch "
+                "could end: raise its parallelism"
+            )
+        if self._columns:
+            self._batches.append(self._rows(batch))
+        else:
+            try:
+                made = self._converter.batch_of(batch.values)
+                settled = self._converter.settled_schema()
+                self.check(list(map(self.column_for, settled)), conformed(made, settled))
+            except (ValueError, pa.ArrowException) as error:
+                raise OperatorError(operator=self._name, cause=str(error)) from error
+            self._first.append(made)
+
+    @property
+    def epoch_fill(self) -> float:
+        return self._kept_rows / self.epoch_records_max
+
+    def prepare(self, epoch: int) -> EpochRecords | None:
+        first, self._first = self._first, []
+        if first:
+            self._converter.settle()
+            fitted = list(map(self._converter.fitted, first))
+            self._make_table(self._converter.schema)
+            self._batches += map(self._fitting, fitted)
+        batches, self._batches = self._batches, []
+        if not batches:
+            return None
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+            writer.write_table(pa.Table.from_batches(batches).combine_chunks())
+        return {"run": self._run, "values": [sink.getvalue().to_pybytes()], "timestamps": []}
+
+    def commit(self, epoch: int, prepared: EpochRecords | None) -> None:
+        """Write the records of the epoch, or keep them until the database is back."""
+        if prepared is not None:
+            with self._lock:
+                self._due[epoch] = prepared
+        self.work()
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self, *, completed: bool) -> None:
+        with self._lock:
+            self._is_closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            self.disconnect()
+
+    @property
+    def has_room(self) -> bool:
+        return not self._trouble
+
+    @property
+    def is_delivered(self) -> bool:
+        return not (self._due or self._unclaimed)
+
+    @property
+    def failure(self) -> BaseException | None:
+        return self._failure
+
+    @property
+    def waits_for(self) -> str:
+        return self._trouble
+
+    # -- rows --------------------------------------------------------------------------------
+
+    @property
+    def _kept_rows(self) -> int:
+        return sum(map(len, [*self._first, *self._batches]))
+
+    def _rows(self, batch: Batch[Any]) -> pa.RecordBatch:
+        values = batch.values
+        is_stamped = any(each.name == EVENT_TIME for each in self._columns)
+        made = self._converter.batch_of(values, batch.timestamps if is_stamped else ())
+        try:
+            return self._fitting(made)
+        except (ValueError, TypeError, pa.ArrowException) as error:
+            if len(values) == 1 or type(values) is Table:
+                raise OperatorError(operator=self._name, cause=str(error)) from error
+            for value, time in zip(values, batch.timestamps, strict=True):
+                self._rows(Batch([value], [time]))  # Raises for the first that does not fit.
+            raise OperatorError(operator=self._name, cause=str(error)) from error
+
+    def _fitting(self, made: pa.RecordBatch) -> pa.RecordBatch:
+        own = [each for each in self._columns if each.name != EPOCH_COLUMN]
+        refuse_unknown(set(made.schema.names) - _ADDED, [each.name for each in own])
+        arrays = []
+        for column in own:
+            if column.name in made.schema.names:
+                array = cast_column(made.column(column.name), column.field.type)
+            else:
+                array = pa.nulls(made.num_rows, column.field.type)
+            if array.null_count and not column.field.nullable:
+                raise ValueError(f"column {column.name!r} of {self._table.name} must not be null")
+            arrays.append(array)
+        rows = pa.RecordBatch.from_arrays(arrays, names=[each.name for each in own])
+        self.check(own, rows)
+        return rows
+
+    # -- the database, in a subclass ---------------------------------------------------------
+
+    @abstractmethod
+    def connect(self) -> None:
+        """Connect, unless that is done; make the ledger if it is not there."""
+
+    @abstractmethod
+    def disconnect(self) -> None: ...
+
+    @abstractmethod
+    def columns_there(self) -> list[TableColumn]:
+        """Return the columns of the table, or the wanted ones; none if it is not there."""
+
+    @abstractmethod
+    def column_for(self, field: pa.Field) -> TableColumn:
+        """Return a column to make for an Arrow field, or raise `ConfigError` if there is none."""
+
+    @abstractmethod
+    def create(self, fields: Sequence[pa.Field]) -> None:
+        """Make the table of these and the key, or with `EPOCH_COLUMN`, if it is not there."""
+
+    @abstractmethod
+    def check(self, columns: Sequence[TableColumn], rows: pa.RecordBatch) -> None:
+        """Raise `ValueError` for a value that the database would refuse or change."""
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[Any]: ...
+
+    @abstractmethod
+    def entry(self, owner: EpochOwner) -> LedgerEntry:
+        """Return the entry of the ledger, which nobody else changes in this transaction."""
+
+    @abstractmethod
+    def note(self, owner: EpochOwner, entry: LedgerEntry) -> None: ...
+
+    @abstractmethod
+    def delete_marked(self, first: str, last: str) -> None:
+        """Delete the rows with an `EPOCH_COLUMN` from the first to the last, byte by byte."""
+
+    @abstractmethod
+    def put(self, rows: Sequence[pa.RecordBatch]) -> None:
+        """Add rows, or write the last one of each key over the row that is there."""
+
+    @abstractmethod
+    def trouble(self, error: Exception) -> str:
+        """Return what to wait for, if the error may pass by itself; empty if not."""
+
+    def failure_of(self, error: Exception) -> GearpyError:
+        return OperatorError(
+            operator=self._name, cause=f"{self._place}: {str(error).strip()}", is_final=True
+        )
+
+    # -- the work ----------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """Do what there is to do; if the database is away, soon again."""
+        with self._lock:
+            if self._is_closed or self._failure is not None:
+                return
+            try:
+                self.connect()
+                self._look_at_table()
+                while self._unclaimed:
+                    run = self._unclaimed[0]
+                    self.take_over(self._owner_of(run), self._claims[run].since)
+                    del self._unclaimed[0]
+                for epoch in sorted(self._due):
+                    records = self._due[epoch]
+                    batch: Batch[Any] = Batch(records["values"], records["timestamps"])
+                    self.write_epoch(self._owner_of(records["run"]), epoch, batch)
+                    del self._due[epoch]
+                self._trouble = ""
+            except Exception as error:  # noqa: BLE001 - it ends the task
+                self.disconnect()
+                self._is_known = False
+                if trouble := self.trouble(error):
+                    _log.warning("%s waits for %s", self._name, trouble)
+                    self._trouble = trouble
+                    self._timer = threading.Timer(_RETRY_S, self._try_again)
+                    self._timer.daemon = True
+                    self._timer.start()
+                else:
+                    is_own = isinstance(error, GearpyError)
+                    self._failure = error if is_own else self.failure_of(error)
+
+    def _try_again(self) -> None:
+        self.work()
+        if not self._trouble:
+            self._wake()
+
+    def _look_at_table(self) -> None:
+        if self._is_known:
+            return
+        table = self._table
+        columns = self.columns_there()
+        if columns != self._columns:
+            self._use(columns)
+        if not columns and not table.creates:
+            raise OperatorError(
+                operator=self._name,
+                cause=f"there is no table {table.name} in {self._place}: make it, or say "
+                "create=True",
+                is_final=True,
+            )
+        if not columns and table.schema is not None:
+            self._make_table(table.schema)
+        self._is_known = True
+
+    def _use(self, columns: Sequence[TableColumn]) -> None:
+        """Write to these columns; what the database fills is written only if that was asked for."""
+        self._columns = [
+            each for each in columns if self._table.columns is not None or not each.is_filled
+        ]
+        own = [each.field for each in self._columns if each.name not in {*_ADDED, EPOCH_COLUMN}]
+        if own:
+            self._converter = LogColumns(self._name, schema=pa.schema(own), key=self._table.key)
+
+    def _make_table(self, schema: pa.Schema | None) -> None:
+        """Make the table if it is not there; columns that records of windows have, too."""
+        assert schema is not None, "records come first"
+        table = self._table
+        self.connect()
+        self.create([each for each in schema if not table.columns or each.name in table.columns])
+        self._use(self.columns_there())
+
+    # -- transactions ------------------------------------------------------------------------
+
+    def take_over(self, owner: EpochOwner, epoch: int) -> None:
+        with self.transaction():
+            found = self.entry(owner)
+            step = self._claims[owner.run].step(found)
+            if step is None:
+                return
+            if found.committed > epoch and not self._table.upsert:
+                if not self._is_marked:
+                    raise OperatorError(
+                        operator=self._name,
+                        cause=f"the application goes back to epoch {epoch}, and table "
+                        f"{self._table.name} has rows of later ones, which nothing tells from "
+                        f"others: give such a table a column {EPOCH_COLUMN} text, or upsert= a key",
+                        is_final=True,
+                    )
+                self.delete_marked(_mark(owner, epoch + 1), _mark(owner, LATEST))
+            self.note(owner, step.entry)
+
+    def write_epoch(self, owner: EpochOwner, epoch: int, batch: Batch[Any]) -> None:
+        with self.transaction():
+            entry = self._claims[owner.run].commit(self.entry(owner), epoch)
+            if entry is None:
+                return
+            rows = [rows for data in batch.values for rows in pa.ipc.open_stream(data)]
+            if self._is_marked and not self._table.upsert:
+                mark = pa.scalar(_mark(owner, epoch))
+                rows = [
+                    each.append_column(EPOCH_COLUMN, pa.repeat(mark, each.num_rows))
+                    for each in rows
+                ]
+            self.put(rows)
+            self.note(owner, entry)
+
+    @property
+    def _is_marked(self) -> bool:
+        return any(each.name == EPOCH_COLUMN for each in self._columns)
+
+
+def _mark(owner: EpochOwner, epoch: int) -> str:
+    """Return the mark of a task's rows of an epoch; later epochs have greater ones."""
+    return f"{owner.run}/{owner.sink}/{owner.task}/{epoch:020d}"
+
+
+def last_of_each(table: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return the last row of each key, in order; all rows if there are no keys."""
+    if not keys:
+        return table
+    columns = [table.column(key).to_pylist() for key in keys]
+    last = {cells: place for place, cells in enumerate(zip(*columns, strict=True))}
+    return table if len(last) == table.num_rows else table.take(sorted(last.values()))
