@@ -1,6 +1,7 @@
 """Loads the application that an artifact describes."""
 
 import inspect
+import secrets
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
@@ -35,6 +36,8 @@ P = TypeVar("P", StreamApplication, ActorApp)
 #: Applications given as objects, for clusters in this process.
 _embedded: dict[str, Buildable | ActorApp] = {}
 _keys: Final = count(1)
+#: Begins all keys of this process and its forks: a stored one of another process is of none here.
+_PROCESS: Final = secrets.token_hex(4)
 #: The program that is being loaded in this context; empty while none is.
 loading: Final = ContextVar("loading", default="")
 _SPREAD: Final = " on "  # Behind the key of an embedded application.
@@ -51,7 +54,7 @@ def embed(app: Buildable | ActorApp) -> Artifact:
 
     Undo with `forget`.
     """
-    key = str(next(_keys))
+    key = f"{_PROCESS}-{next(_keys)}"
     _embedded[key] = app
     return of_kind(Artifact(kind="memory", location=key), app)
 
@@ -69,11 +72,11 @@ def of_kind(artifact: Artifact, app: object) -> Artifact:
 
 def embedded_here(stored: Artifact, submitted: Artifact) -> Artifact:
     """Return an artifact that a run has stored, for the object that it has in this process."""
-    if stored.kind != "memory":
+    key, on, processes = stored.location.partition(_SPREAD)
+    here = submitted.location.partition(_SPREAD)[0]
+    if stored.kind != "memory" or key in _embedded or here not in _embedded:
         return stored
-    key = submitted.location.partition(_SPREAD)[0]
-    _, on, processes = stored.location.partition(_SPREAD)
-    return replace(stored, location=f"{key}{on}{processes}")
+    return replace(stored, location=f"{here}{on}{processes}")
 
 
 def loaded_as(kind: type[P], program: Program) -> P:
