@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -297,15 +298,47 @@ def test_a_run_that_has_finished_is_not_run_again(
     assert "short has finished, there is nothing to resume" in capsys.readouterr().err
 
 
-def test_another_program_is_refused(tmp_path: Path) -> None:
-    """Its steps would get what others have kept."""
-    stopped(endless(tmp_path / "out"), 100, checkpoint=tmp_path / "run")
-    other, renamed = gp.StreamApp("endless"), gp.StreamApp("other")
-    for app in (other, renamed):
-        app.read(gp.generate(itertools.count)).write(gp.to_list([]))
+def test_another_program_goes_on_with_what_it_has_a_place_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def counting(*, keyed: bool, name: str = "endless", extra: bool = False) -> gp.StreamApp:
+        app = gp.StreamApp(name)
+        numbers = app.read(gp.generate(itertools.count, rate=500), name="numbers")
+        numbers = numbers.filter(lambda _: True) if extra else numbers
+        counts = numbers.key_by(lambda n: n % 3).count(name="count") if keyed else numbers
+        counts.write(gp.jsonl_folder(tmp_path / "out"), name="out")
+        return app
 
-    with pytest.raises(ConfigError, match=r"a run of another program than this one \(.*\): take"):
-        stopped(other, 1, checkpoint=tmp_path / "run")
+    stopped(counting(keyed=True), 100, checkpoint=tmp_path / "run")
+    capsys.readouterr()
+    with pytest.raises(
+        ConfigError,
+        match=re.escape(
+            "run has a run of another program, and this one has no place for what these steps "
+            "keep: dropped count [count]: count() by a function (3 values): give steps the names "
+            "that they had, leave their state behind with --allow-drop (allow_drop=True in "
+            "Python), or take another name for the run"
+        ),
+    ):
+        stopped(counting(keyed=False), 1, checkpoint=tmp_path / "run")
+    stopped(counting(keyed=True, extra=True), 300, checkpoint=tmp_path / "run")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "the program is another one than that of the run so far:",
+        "  kept numbers [numbers]: places in GeneratorSource",
+    ]
+    assert lines[2].startswith("  new filter(lambda) [filter-")
+    assert lines[3:6] == [
+        "  kept count [count]: count() by a function",
+        "  kept out [out]: what FolderSink has written",
+        "  no state is dropped",
+    ]
+    found = shown(tmp_path / "out")
+    assert sorted(found) == sorted([n % 3, n // 3 + 1] for n in range(len(found)))
+
+    stopped(counting(keyed=False), 400, checkpoint=tmp_path / "run", allow_drop=True)
+    assert "  the state of 1 step is dropped" in capsys.readouterr().out.splitlines()
+    renamed = counting(keyed=True, name="other")
     with pytest.raises(ConfigError, match="has a run of endless, not of other: take another name"):
         stopped(renamed, 1, checkpoint=tmp_path / "run")
 

@@ -15,7 +15,7 @@ from tests.eventually import DEADLINE_S, eventually
 
 PROGRAM: Final = """\
 import itertools
-import sys
+import os
 
 import gearpy as gp
 
@@ -27,6 +27,8 @@ def added(total, number):
 def main(args):
     app = gp.StreamApp("numbers")
     numbers = app.read(gp.generate(itertools.count, rate=800))
+    if os.environ.get("EXTRA"):
+        numbers = numbers.filter(lambda number: number >= 0)
     sums = numbers.key_by(lambda _: "all").map_with_state(added, initial=0)
     sums.write(gp.jsonl_folder("out"))
     return app
@@ -68,6 +70,41 @@ def test_each_number_is_shown_once_over_runs_that_are_killed(
     assert found == [[number, number * (number + 1) // 2] for number in range(len(found))]
     assert not [*(folder / "out" / "_pending").iterdir()]
     assert not [*(folder / "temporary").glob("gearpy-local-*")]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "seed"), [(2, 3), pytest.param(20, 4, marks=pytest.mark.long, id="many")]
+)
+def test_another_program_goes_on_from_the_state_of_one_that_was_killed(
+    folder: Path, rounds: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one more step, and without it again, each number is shown once."""
+    rng = Random(seed)
+    for number in range(rounds):
+        monkeypatch.setenv("EXTRA", "1" if number % 2 else "")
+        before = len(_shown(folder))
+        with subprocess.Popen([*RUN, "numbers_app.py"], stderr=subprocess.PIPE) as killed:
+            if rng.random() < 0.7:
+                _wait_for_more(folder, before)
+                time.sleep(rng.uniform(0, 1.5))
+            else:
+                time.sleep(rng.uniform(0, 3))
+            assert killed.poll() is None, killed.communicate()[1]
+            killed.kill()
+    with subprocess.Popen([*RUN, "numbers_app.py"], stderr=subprocess.PIPE) as last:
+        _wait_for_more(folder, len(_shown(folder)))
+        checkpoints = folder / "run" / "checkpoints"
+        eventually(
+            lambda: len([*checkpoints.iterdir()]) == 1,
+            "what earlier programs have stored is removed",
+            within_s=DEADLINE_S,
+        )
+        last.send_signal(signal.SIGTERM)
+        said = last.communicate(timeout=DEADLINE_S)[1]
+
+    found = _shown(folder)
+    assert (last.returncode, said) == (0, b"")
+    assert found == [[number, number * (number + 1) // 2] for number in range(len(found))]
 
 
 def test_the_next_run_clears_away_what_a_killed_one_had_prepared(folder: Path) -> None:

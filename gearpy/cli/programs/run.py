@@ -77,6 +77,13 @@ def run(
         ),
     ] = None,
     until: UntilOption = "end",
+    allow_drop: Annotated[
+        bool,
+        typer.Option(
+            "--allow-drop",
+            help="With --resume: leave behind what another program has no place for.",
+        ),
+    ] = False,
     metrics: MetricsPlace = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")] = False,
     ui: Annotated[
@@ -130,6 +137,7 @@ def run(
                 processes=number,
                 config=config,
                 checkpoint=folder,
+                allow_drop=allow_drop,
                 on_progress=view.on_progress,
                 say=(lambda _: None) if is_silent else _say,
                 beside=[

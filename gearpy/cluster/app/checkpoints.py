@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gearpy.cluster.app.config import inherited, of_submission
+from gearpy.cluster.app.quarantine import moved as moved_record
 from gearpy.cluster.checkpoints.changing import drop_expired
 from gearpy.cluster.checkpoints.migration import check_moves, migrate
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
@@ -508,6 +509,10 @@ class AppCheckpoints:
             for manifest in adopted
             for each in overrides[manifest.region]
         ]
+        if self.keep_quarantine:
+            kept, here = KeptQuarantine(other).read(), KeptQuarantine(log.state)
+            now = [moved_record(each, graph.layout or {}, layout_of(dag)) for each in kept]
+            drafts += [here.write(each.record, is_wanted=each.is_wanted) for each in now]
         log.append(drafts)
 
     def _chosen(

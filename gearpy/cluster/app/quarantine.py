@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
@@ -10,12 +11,16 @@ from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.regions.region import Region
 from gearpy.core.app.replays import GivenBack
 from gearpy.core.coordinator.quarantine import KeptRecord
+from gearpy.core.dag.state_moves import Layout
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.ids import AppId, ExecutorId, TaskId
+from gearpy.errors import ProtocolError
+from gearpy.ids import AppId, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import InjectRecord, RecordInjected, RecordQuarantined
 from gearpy.messages.client import QuarantinedRecord, ReplayQuarantined
 from gearpy.messages.cluster import Quarantine
 from gearpy.messages.summaries import ErrorCard
+from gearpy.task.api.rejects import OUTPUT, Midway
+from gearpy.wire.values.payload import decode_value
 
 #: A record that was put aside: its task, its value, and why; its time may be that of its arrival.
 _Key: TypeAlias = tuple[str, bytes, str]
@@ -227,6 +232,40 @@ class AppReplays:
             event_time_ms=record.event_time_ms,
         )
         self._tell(region.placement[task], inject)
+
+
+def moved(kept: KeptRecord, old: Layout, new: Layout) -> KeptRecord:
+    """Return a record of one graph with the task that takes it in another one.
+
+    That is the one that begins with the same step; of a record that had come further, all steps
+    before it and the one behind have to be the same. If there is none, the record stays without a
+    task, and cannot be given back.
+    """
+    record = kept.record
+    task = task_of(record.error.task)
+    before = _steps_of(old, ProcessorId(task.processor))
+    heads = {place.processor: each for each, place in new.items() if place.place == 0}
+    now = next((pid for pid, head in heads.items() if before[:1] == [head]), ProcessorId(-1))
+    after, place = _steps_of(new, now), OUTPUT  # Where it cannot be told: all are the same.
+    with suppress(ProtocolError):
+        value = decode_value(record.value)
+        place = value.place if isinstance(value, Midway) else 0
+    length = len(before) + 1 if place == OUTPUT else place + 2 if place else 1
+    tasks = next((p.parallelism for p in old.values() if p.processor == task.processor), 0)
+    tasks_now = next((p.parallelism for p in new.values() if p.processor == now), 0)
+    is_taken = bool(after) and before[:length] == after[:length] and tasks_now in {1, tasks}
+    text = str(TaskId(now, task.task_index if tasks_now == tasks else 0)) if is_taken else ""
+    error = replace(record.error, task=text)
+    record = replace(record, processor_id=now, error=error)
+    return replace(kept, record=record, is_wanted=kept.is_wanted and is_taken)
+
+
+def _steps_of(layout: Layout, processor: ProcessorId) -> list[str]:
+    """Return the ids of the steps of a processor, in order."""
+    places = sorted(
+        (place.place, step) for step, place in layout.items() if place.processor == processor
+    )
+    return [step for _, step in places]
 
 
 def task_of(text: str) -> TaskId:

@@ -181,6 +181,7 @@ class LocalCluster:
         checkpoints: str = "",
         launches: int = 0,
         artifact: Artifact | None = None,
+        resume_from: str = "",
     ) -> Iterator[RunningApplication]:
         """Start an application of this process; it can be found as long as the context lasts.
 
@@ -206,6 +207,7 @@ class LocalCluster:
                 config=overrides,
                 checkpoints=checkpoints,
                 launches=launches,
+                resume_from=resume_from,
             )
         finally:
             if own is not None:

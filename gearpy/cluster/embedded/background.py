@@ -55,6 +55,7 @@ def start(
     config: Config | None = None,
     checkpoint: str | Path | None = None,
     until: Until = "end",
+    allow_drop: bool = False,
 ) -> "BackgroundRun":
     """Start an application in this process and return at once; the run goes on beside the program.
 
@@ -69,6 +70,7 @@ def start(
         config: the configuration; see `run`.
         checkpoint: a folder of its own for the run, which then can be resumed; see `run`.
         until: where it ends; see `run`.
+        allow_drop: leave behind what another program has no place for; see `run`.
 
     Raises:
         ConfigError: the application cannot run, or not with this folder.
@@ -106,6 +108,7 @@ def start(
                 config=config,
                 say=_say,
                 checkpoint=checkpoint,
+                allow_drop=allow_drop,
             )
         )
         undo.pop_all()

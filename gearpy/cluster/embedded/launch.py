@@ -49,6 +49,7 @@ def launched(
     say: Callable[[str], None],
     checkpoint: str | Path | None = None,
     processes: Processes = 1,
+    allow_drop: bool = False,
     is_look: bool = False,
 ) -> Iterator[EmbeddedRun]:
     """Start an application; at the end of the context it is cut short if it runs.
@@ -68,7 +69,9 @@ def launched(
             forks = stack.enter_context(ProgramForks()).server  # Before there are threads.
         begins_on, launches, run = processes, 0, new_run()
         if checkpoint is not None:
-            folder = stack.enter_context(RunFolder(checkpoint, application, processes))
+            folder = stack.enter_context(
+                RunFolder(checkpoint, application, processes, allows_drop=allow_drop, say=say)
+            )
             if (finished := folder.finished) is not None:
                 say(
                     f"{finished.name} has finished, there is nothing to resume; to run it once "
@@ -90,6 +93,7 @@ def launched(
                 executors=executors,
                 checkpoints=run,
                 launches=launches,
+                resume_from="" if folder is None else folder.resume_from,
                 artifact=spread(embedded, begins_on),
             )
         )

@@ -51,6 +51,7 @@ def run(
     config: Config | None = None,
     checkpoint: str | Path | None = None,
     until: Until = "end",
+    allow_drop: bool = False,
     on_progress: OnProgress | None = None,
 ) -> ApplicationSummary:
     """Run an application in this process until its input ends, or until it is stopped.
@@ -71,10 +72,12 @@ def run(
             after a failure unless ``application.total-retries`` is set.
         checkpoint: a folder of its own for the run, which then goes on where it was when it is
             started again with the same folder, however it ended. A run that has finished is not
-            started again: its summary is returned at once.
+            started again: its summary is returned at once. Another program goes on from what its
+            steps have kept, by their ids; what becomes of it is told on standard error.
         until: "end" of the input, or "caught-up": when all that is there now was read. Windows that
             are open then stay open; with the same ``checkpoint``, which it needs, the next run
             goes on from there with what has come since.
+        allow_drop: leave behind what another program has no place for.
         on_progress: called several times a second with how it is.
 
     Raises:
@@ -93,6 +96,7 @@ def run(
             processes=processes,
             config=config or load(defaults=EMBEDDED),
             checkpoint=checkpoint,
+            allow_drop=allow_drop,
             on_progress=on_progress,
             say=_say,
         )
@@ -113,6 +117,7 @@ def run_until(
     say: Callable[[str], None],
     processes: Processes = 1,
     checkpoint: str | Path | None = None,
+    allow_drop: bool = False,
     on_progress: OnProgress | None = None,
     beside: Sequence[Beside] = (),
 ) -> ApplicationSummary:
@@ -129,6 +134,7 @@ def run_until(
                 config=config,
                 say=say,
                 checkpoint=checkpoint,
+                allow_drop=allow_drop,
             )
         )
         if run.running is None:

@@ -1,7 +1,8 @@
 """The folder of a run that can be resumed."""
 
 import os
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from random import SystemRandom
@@ -11,12 +12,13 @@ import msgspec
 
 from gearpy.clocks import wall_ms
 from gearpy.cluster.app.checkpoints import dag_version, is_same_program
+from gearpy.cluster.checkpoints.changing import check_unused
 from gearpy.core.coordinator.quarantine import KeptQuarantine
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
-from gearpy.core.coordinator.views import DagVersion, DagVersions
-from gearpy.core.dag.difference import graph_difference
-from gearpy.core.master.checkpoint_names import new_cluster_id, prefix_of
-from gearpy.errors import ConfigError, StoreAway
+from gearpy.core.coordinator.views import DagVersion, DagVersions, EpochManifests
+from gearpy.core.dag.state_moves import Layout, layout_of, lost, state_moves
+from gearpy.core.master.checkpoint_names import ResumePoint, new_cluster_id, prefix_of
+from gearpy.errors import ConfigError, GearpyError, StoreAway
 from gearpy.ids import AppId
 from gearpy.messages.client import QuarantinedRecord
 from gearpy.messages.summaries import ApplicationSummary
@@ -25,6 +27,7 @@ from gearpy.storage.coordinator_log import newest_launch, read_log
 from gearpy.storage.folder.api import TEMPORARY, Folder
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.application import StreamApplication
+from gearpy.views import text
 
 #: The files of a run in its folder.
 NOTE: Final = "run.json"
@@ -40,7 +43,8 @@ class _Note(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of a run that are known before its checkpoints are read.
 
     ``has_stored``: an epoch of it was complete, so there must be checkpoints. ``processes``: on how
-    many it has run, each number once; the graph depends on it.
+    many it has run, each number once; the graph depends on it. ``origins``: below which names is
+    what other programs have stored; it goes on from the last of them at first.
     """
 
     version: int
@@ -49,6 +53,7 @@ class _Note(msgspec.Struct, frozen=True, kw_only=True):
     has_stored: bool = False
     finished_ms: int = 0
     processes: tuple[int, ...] = (1,)
+    origins: tuple[str, ...] = ()
 
 
 def new_run() -> str:
@@ -96,10 +101,18 @@ class RunFolder:
     Args:
         application: as it runs on one process.
         processes: on how many it is to run.
+        allows_drop: another program may leave behind what it has no place for.
+        say: is told what becomes of the state, of another program.
     """
 
     def __init__(
-        self, path: Path | str, application: StreamApplication, processes: int = 1
+        self,
+        path: Path | str,
+        application: StreamApplication,
+        processes: int = 1,
+        *,
+        allows_drop: bool = False,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         if "://" in str(path):
             raise ConfigError(
@@ -108,6 +121,9 @@ class RunFolder:
         self.path = Path(path).expanduser().resolve()
         self._application = application
         self._processes = processes
+        self._allows_drop = allows_drop
+        self._say = say
+        self._looked_at = 0  # The epoch that may need what programs of before have stored.
         self._note: _Note
         self.begins_on = processes  #: What it goes on from is of a graph for so many processes.
 
@@ -140,6 +156,15 @@ class RunFolder:
     @property
     def prefix(self) -> str:
         return self._note.prefix
+
+    @property
+    def resume_from(self) -> str:
+        """The epoch of another program with which it begins, if it has none of its own."""
+        if not self._note.origins:
+            return ""
+        cluster_id, _, app = self._note.origins[-1].partition("/app")
+        point = ResumePoint(cluster_id=cluster_id, app_id=AppId(int(app)), allows_drop=True)
+        return str(point)
 
     @property
     def checkpoints(self) -> Checkpoints:
@@ -176,6 +201,9 @@ class RunFolder:
         with suppress(OSError):
             if summary.progress.epoch and not self._note.has_stored:
                 self._write(msgspec.structs.replace(self._note, has_stored=True))
+            if self._note.origins and summary.progress.epoch > self._looked_at:
+                self._looked_at = summary.progress.epoch
+                self._drop_origins()
             if not summary.can_go_on and summary.status == "succeeded":
                 self.on_finished()
 
@@ -220,34 +248,96 @@ class RunFolder:
         if note.finished_ms:
             return
         self._store = checkpoints_at(self.path / STORE)
-        if note.has_stored and not self.launches:
+        basis, state = self.prefix, read_log(self._store, self.prefix).state
+        if note.origins and not EpochManifests(state).regions():
+            basis = note.origins[-1]
+            state = read_log(self._store, basis).state
+        if note.has_stored and not newest_launch(self._store, basis):
             raise ConfigError(
                 f"{self.path / STORE} is empty, but the run had stored something there: is it "
                 "mounted? To begin anew, remove the folder, or take another name"
             )
-        state = read_log(self._store, self.prefix).state
-        if known := DagVersions(state).read():
-            self.begins_on = self._processes_of(known[-1], Versions(state).current)
         if self._processes not in note.processes:
             self._write(msgspec.structs.replace(note, processes=(*note.processes, self._processes)))
+        if not (known := DagVersions(state).read()):
+            return
+        begins_on = self._processes_of(known[-1], Versions(state).current)
+        if begins_on is not None:
+            self.begins_on = begins_on
+        elif not EpochManifests(state).regions():  # There is nothing to go on from.
+            self._put(msgspec.structs.replace(self._note, prefix=new_run()))
+        elif known[-1].layout is None:
+            raise ConfigError(
+                f"{self.path} was stored before steps had ids, and this program has others: take "
+                "another name for it, or remove the folder to begin anew"
+            )
+        else:
+            self._adapt(basis, known[-1].layout)
 
-    def _processes_of(self, stored: DagVersion, version: ProgramVersion | None) -> int:
-        """Return for how many processes the graph was that was stored; it may have been scaled."""
+    def _processes_of(self, stored: DagVersion, version: ProgramVersion | None) -> int | None:
+        """Return for how many processes the graph was that was stored; it may have been scaled.
+
+        None: it was another program.
+        """
         scale = {} if version is None else dict(version.artifact.scale)
-        planned: dict[int, DagVersion] = {}
         for processes in (self._processes, *self._note.processes):
             with suppress(ConfigError):  # It has no such steps any more.
                 application = self._application.spread(processes)
                 scaled = application.scaled(scale) if scale else application
-                planned[processes] = dag_version(scaled.dag)
-                if is_same_program(stored, planned[processes]):
+                if is_same_program(stored, dag_version(scaled.dag)):
                     return processes
-        now = planned.get(self._processes) or dag_version(self._application.dag)
-        difference = graph_difference(stored.description, now.description)
-        raise ConfigError(
-            f"{self.path} has a run of another program than this one ({difference}): take "
-            "another name for it, or remove the folder to begin anew"
-        )
+        return None
+
+    def _adapt(self, basis: str, before: Layout) -> None:
+        """Let another program go on from the state of the one before, as if it were submitted so.
+
+        It is another run for its sinks, which take over what the one before has prepared. That one
+        stays until the new one has stored an epoch.
+        """
+        moves = state_moves(before, layout_of(self._application.spread(self._processes).dag))
+        gone = lost(moves)
+        if gone and not self._allows_drop:
+            sizes = _sizes_of(self._store, basis)
+            told = "; ".join(f"{each}{sizes.get(each.id, '')}" for each in gone)
+            raise ConfigError(
+                f"{self.path} has a run of another program, and this one has no place for what "
+                f"these steps keep: {told}: give steps the names that they had, leave their state "
+                "behind with --allow-drop (allow_drop=True in Python), or take another name for "
+                "the run"
+            )
+        self._say("the program is another one than that of the run so far:")
+        for move in moves:
+            self._say(f"  {move}")
+        dropped = f"the state of {text.plural(len(gone), 'step')} is dropped"
+        self._say(f"  {dropped if gone else 'no state is dropped'}")
+        if basis == self.prefix:
+            origins = (*self._note.origins, basis)
+            self._put(msgspec.structs.replace(self._note, prefix=new_run(), origins=origins))
+
+    def _drop_origins(self) -> None:
+        """Remove what programs of before have stored, unless it has a name, or is needed."""
+        needed = []
+        for origin in self._note.origins:
+            try:
+                check_unused(self._store, origin)
+                self._store.drop_all(origin)
+            except ConfigError:
+                needed.append(origin)
+        if needed != [*self._note.origins]:
+            self._write(msgspec.structs.replace(self._note, origins=tuple(needed)))
+
+
+def _sizes_of(store: Checkpoints, prefix: str) -> dict[str, str]:
+    """Return how much steps keep by key, in words; nothing where it cannot be told."""
+    sizes: dict[str, str] = {}
+    with suppress(GearpyError, ImportError):
+        from gearpy.cluster.states.stored import StoredStates  # noqa: PLC0415 - it needs pyarrow
+
+        cells: Counter[str] = Counter()
+        for each in StoredStates(store, prefix).summaries():
+            cells[each.step] += each.cells
+        sizes = {step: f" ({text.plural(n, 'value')})" for step, n in cells.items()}
+    return sizes
 
 
 class _RunCheckpoints(RunCheckpoints):

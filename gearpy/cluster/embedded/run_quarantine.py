@@ -92,12 +92,12 @@ class StoredQuarantine:
         self._disk.lock()
         try:
             chosen = [each.record for each in self.chosen(numbers)]
-            whole = [each for each in chosen if each.value]
-            lost = [each.number for each in chosen if not each.value]
+            whole = [each for each in chosen if each.value and each.error.task]
+            lost = [each.number for each in chosen if each not in whole]
             if lost and (numbers or not whole):
                 raise SubmitRefused(
                     f"{_listed(lost)} cannot be given back: so large a record is kept as text "
-                    "alone; read it once more at its source"
+                    "alone, or the program has its step no more; read it once more at its source"
                 )
             store, prefix = checkpoints_at(self._path / STORE), self._note.prefix
             log = CoordinatorLog(

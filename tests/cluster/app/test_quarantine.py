@@ -7,15 +7,22 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import gearpy as gp
-from gearpy.cluster.app.quarantine import AppQuarantine, AppReplays
+from gearpy.cluster.app.quarantine import AppQuarantine, AppReplays, moved
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
-from gearpy.ids import AppId, ExecutorId, TaskId
+from gearpy.core.coordinator.quarantine import KeptRecord
+from gearpy.core.dag.graph import StepSpec
+from gearpy.core.dag.state_moves import Layout, StepPlace
+from gearpy.ids import AppId, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import BeginEpoch, RecordQuarantined
 from gearpy.messages.client import ListQuarantined, QuarantinedRecord
 from gearpy.messages.summaries import ErrorCard
+from gearpy.task.api.rejects import OUTPUT, Midway
+from gearpy.wire.values.payload import encode_value
 from tests.core.manager_bench import Bench
 from tests.eventually import eventually
 
@@ -137,3 +144,55 @@ def test_nothing_is_given_to_a_task_at_its_end() -> None:
 
     assert replays.give(bench.manager, records) == (records[1],)
     assert [inject.task_id for _, inject in told] == [TaskId(2, 0)]
+
+
+def layout(*processors: tuple[int, list[str]]) -> Layout:
+    """Return the steps of processors, given as their tasks and the ids of their steps."""
+    return {
+        name: StepPlace(
+            ProcessorId(pid), tasks, at, StepSpec(id=name, name=name, kind="map", keeps="")
+        )
+        for pid, (tasks, names) in enumerate(processors)
+        for at, name in enumerate(names)
+    }
+
+
+def kept(task: str, value: Any) -> KeptRecord:
+    record = QuarantinedRecord(
+        number=1,
+        processor_id=0,
+        value=encode_value(value),
+        event_time_ms=0,
+        error=ErrorCard(cause="ValueError", task=task),
+        at_ms=1,
+    )
+    return KeptRecord(record=record, is_wanted=True)
+
+
+OLD = layout((1, ["read", "parse"]), (2, ["count", "show", "out"]))
+
+
+@pytest.mark.parametrize(
+    ("task", "value", "new", "expected"),
+    [
+        ("1.1", "x", OLD, "1.1"),
+        ("1.1", "x", layout((1, ["new"]), (1, ["read"]), (2, ["count", "other"])), "2.1"),
+        ("1.1", "x", layout((1, ["read"]), (4, ["count"])), ""),  # Its key may be another task's.
+        ("1.1", "x", layout((1, ["read"]), (1, ["count"])), "1.0"),
+        ("1.1", "x", layout((1, ["read", "count"])), ""),
+        ("0.0", "x", layout((1, ["read", "filter", "parse"])), "0.0"),
+        ("1.0", Midway(1, "x"), layout((1, ["read"]), (2, ["count", "show", "out", "new"])), "1.0"),
+        ("1.0", Midway(1, "x"), layout((1, ["read"]), (2, ["count", "new", "show", "out"])), ""),
+        ("1.0", Midway(OUTPUT, "x"), OLD, "1.0"),
+        ("1.0", Midway(OUTPUT, "x"), layout((1, ["r"]), (2, ["count", "show", "out", "new"])), ""),
+        ("", "x", OLD, ""),
+    ],
+)
+def test_a_record_goes_to_the_task_that_takes_it_in_another_program(
+    task: str, value: Any, new: Layout, expected: str
+) -> None:
+    now = moved(kept(task, value), OLD, new)
+
+    assert now.record.error.task == expected
+    assert now.is_wanted == bool(expected)
+    assert now.record.value == encode_value(value)
