@@ -4,7 +4,9 @@ import atexit
 import gc
 import logging
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -117,6 +119,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = group  # noqa: SLF001 - its own groups are the marks of an older pytest.
     return scheduler
+
+
+_RUNTIME: Final = f"{tempfile.gettempdir()}/gearpy-tests-{os.getpid()}"
+
+
+atexit.register(shutil.rmtree, _RUNTIME, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def own_runs() -> None:
+    """Let commands find no runs of other tests, nor of the user."""
+    os.environ["XDG_RUNTIME_DIR"] = f"{_RUNTIME}/{os.getpid()}"
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gearpy.cli.main import app
-from gearpy.cli.terminal.exits import FAILED, INTERRUPTED, NO_CLUSTER, NO_READER, SUCCESS, WRONG_USE
+from gearpy.cli.terminal.exits import FAILED, INTERRUPTED, NO_CLUSTER, SUCCESS, WRONG_USE
+from gearpy.cluster.embedded.output import NO_READER
 from tests.eventually import DEADLINE_S, eventually
 
 Process: TypeAlias = subprocess.Popen[str]

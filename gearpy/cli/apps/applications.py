@@ -13,10 +13,13 @@ from msgspec import to_builtins
 from gearpy.cli.apps.describe import describe_application
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
-from gearpy.cli.terminal.options import AppRef, Given, argument, asking, option
+from gearpy.cli.terminal.options import AppRef, Given, MaybeRef, argument, asking, option
 from gearpy.cli.terminal.output import hint_if_cut_off, print_hints, print_json, table
+from gearpy.cli.terminal.runs import left_report
 from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.client.report import Report
+from gearpy.cluster.client.runs import RunClient
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
@@ -58,9 +61,12 @@ def info(
     given: Given,
     ref: Annotated[str | None, argument(metavar="[ID]", help="Only this application.")] = None,
 ) -> None:
-    """List the applications and workers of a cluster, or describe one application."""
-    with given.client() as client:
-        if ref is not None:
+    """List the applications and workers of a cluster, or describe one application or run."""
+    if (left := left_report(given.config(), given.master, ref)) is not None:
+        _print_left(left, as_json=given.as_json)
+        return
+    with given.client(ref) as client:
+        if ref is not None or isinstance(client, RunClient):
             describe_application(client, ref, as_json=given.as_json, verbose=given.verbose)
             return
         cluster, applications, workers = (
@@ -76,6 +82,22 @@ def info(
         _table_of_applications(applications)
         print()
         _table_of_workers(workers)
+
+
+def _print_left(report: Report, *, as_json: bool) -> None:
+    """Print what a run that has ended has left."""
+    view = report.answers[f"appmaster/{report.app_id}/view"]
+    if as_json:
+        print_json(view)
+        return
+    totals, headline = view["totals"], view["headline"]
+    print(f"run {text.printable(report.name)} {view['status']}")
+    print(f"  ended    {text.moment(report.at_ms)}")
+    counts = [text.count(totals[each]) for each in ("records_in", "records_out")]
+    print(f"  records  {counts[0]} in, {counts[1]} out")
+    if headline["text"]:
+        print(text.printable(f"  {headline['text']}"))
+    print(f"'gear report {text.printable(report.name)}' writes all that is known of it")
 
 
 @commands.command("list", epilog=HELP)
@@ -111,9 +133,9 @@ def list_workers(given: Given) -> None:
 
 @commands.command(epilog=HELP)
 @asking
-def describe(given: Given, ref: AppRef) -> None:
+def describe(given: Given, ref: MaybeRef = None) -> None:
     """Show all there is to know of an application: executors, processors, failures."""
-    with given.client() as client:
+    with given.client(ref) as client:
         describe_application(client, ref, as_json=given.as_json, verbose=given.verbose)
 
 
@@ -121,7 +143,7 @@ def describe(given: Given, ref: AppRef) -> None:
 @asking
 def kill(given: Given, ref: AppRef) -> None:
     """Stop an application; it becomes 'terminated'."""
-    with given.client() as client:
+    with given.client(ref) as client:
         app_id = client.find(ref)
         client.shutdown(app_id)
         summary = client.ask(GetApplication(app_id=app_id))
@@ -149,7 +171,7 @@ def ask(
     known, asked = ShownClasses(DEFAULT_REGISTRY), question
     with suppress(ValueError):
         asked = json.loads(question)
-    with given.client() as client:
+    with given.client(ref) as client:
         app_id = client.find(ref)
         answer = client.ask_application(app_id, asked, timeout, classes=known)
     if isinstance(answer, str) and not given.as_json:
@@ -183,7 +205,7 @@ def stop(
     """
     if not (drain or savepoint):
         raise ConfigError("choose --drain or --savepoint NAME; 'gear kill' ends it at once")
-    with given.client() as client:
+    with given.client(ref) as client:
         running = client.running(ref)
         running.drain(savepoint=savepoint)
         if wait:
@@ -225,7 +247,7 @@ def savepoint(
 
     'gear app submit --from-checkpoint NAME' begins with it; 'gear savepoint' lists and drops them.
     """
-    with given.client() as client:
+    with given.client(ref) as client:
         app_id = client.find(ref)
         epochs = client.savepoint(app_id, name)
     if given.as_json:
@@ -265,7 +287,7 @@ def restart(
     place = checkpoint_folder
     if place and "://" not in place:
         place = str(Path(place).expanduser().absolute())
-    with given.client() as client:
+    with given.client(ref) as client:
         app_id = client.find(ref)
         running = client.restart(app_id, from_beginning=from_beginning, checkpoint_folder=place)
     if given.as_json:
@@ -280,7 +302,7 @@ def restart(
 @asking
 def restart_tasks(given: Given, ref: AppRef) -> None:
     """Restart the tasks of an application from its newest epoch; it keeps its ID."""
-    with given.client() as client:
+    with given.client(ref) as client:
         app_id = client.find(ref)
         epoch = client.replay(app_id)
     if given.as_json:
@@ -294,7 +316,7 @@ def restart_tasks(given: Given, ref: AppRef) -> None:
 @asking
 def logs(
     given: Given,
-    ref: AppRef,
+    ref: MaybeRef = None,
     *,
     executor: Annotated[
         int | None, option("--executor", min=0, metavar="N", help="Of this one.")
@@ -311,7 +333,7 @@ def logs(
     if appmaster and executor is not None:
         raise typer.BadParameter("choose one of --executor and --appmaster")
     executor_id = MASTER_EXECUTOR if executor is None else ExecutorId(executor)
-    with given.client() as client:
+    with given.client(ref) as client:
         app_id = client.find(ref)
         shown = client.ask(ReadLog(app_id=app_id, executor_id=executor_id, lines=lines))
         if given.as_json:

@@ -67,7 +67,7 @@ def debug(
     the same came of it as then; if not, it ends with 1.
     """
     wanted = Wanted(task=_task(task, record), epoch=epoch, until=until, record=record)
-    with given.client() as client:
+    with given.client(ref) as client:
         again = TaskAgain(client, client.find(ref), wanted, configured=given.config)
         with again.program() as application:
             outcome = again.run(application)

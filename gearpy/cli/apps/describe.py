@@ -76,7 +76,9 @@ _CONSUMER: Final[_Columns] = {
 }
 
 
-def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verbose: bool) -> None:
+def describe_application(
+    client: ClusterClient, ref: str | None, *, as_json: bool, verbose: bool
+) -> None:
     summary = client.ask(GetApplication(app_id=client.find(ref)))
     detail, note = detail_of(client, summary)
     if as_json:

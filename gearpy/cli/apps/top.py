@@ -16,6 +16,7 @@ from rich.text import Text
 from gearpy.cli.apps.screen import ORDERS, application_screen, overview_screen
 from gearpy.cli.terminal.options import Given, argument, asking
 from gearpy.cluster.client.looking import ClusterWatch
+from gearpy.cluster.client.runs import RunClient
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, ConnectionLost
 from gearpy.views import text
@@ -34,7 +35,9 @@ def top(
     ref: Annotated[
         str | None,
         argument(
-            metavar="ID", help="Number or name of an application; the whole cluster if not given."
+            metavar="ID",
+            help="Number or name of an application, or name of a run; if not given the whole "
+            "cluster, or the only run.",
         ),
     ] = None,
     *,
@@ -44,10 +47,10 @@ def top(
     ] = 2.0,
 ) -> None:
     """Show how a cluster, or one application, is doing, again and again."""
-    with given.client() as client:
+    with given.client(ref) as client:
         watch = ClusterWatch(client)
         look: Callable[[], _View] = watch.overview
-        if ref is not None:
+        if ref is not None or isinstance(client, RunClient):
             look = partial(watch.application, client.find(ref))
         if given.as_json:
             sys.stdout.write(msgspec.json.encode(_twice(look)).decode() + "\n")

@@ -116,7 +116,7 @@ def update(
 @asking
 def call_off(given: Given, ref: AppRef) -> None:
     """Give up a change that waits for its event time, or is being prepared; what runs goes on."""
-    with given.client() as client:
+    with given.client(ref) as client:
         app_id = client.find(ref)
         number = client.call_off(app_id)
     if given.as_json:
@@ -159,7 +159,7 @@ def scale(
     named = [step for step, _ in (*wanted, *bounds)]
     if twice := sorted({step for step in named if named.count(step) > 1}):
         raise ConfigError(*(f"step {step!r} is given twice: say it once" for step in twice))
-    with given.client() as client:
+    with given.client(ref) as client:
         message = UpdateApplication(
             app_id=client.find(ref),
             scale=tuple(wanted),
@@ -188,7 +188,7 @@ def rollback(
 
     With --at it waits for an event time; 'gear app call-off' gives it up.
     """
-    with given.client() as client:
+    with given.client(ref) as client:
         message = UpdateApplication(
             app_id=client.find(ref),
             version=version,
@@ -202,7 +202,7 @@ def rollback(
 @asking
 def history(given: Given, ref: AppRef) -> None:
     """List the versions of an application's program, the oldest first."""
-    with given.client() as client:
+    with given.client(ref) as client:
         app_id = client.find(ref)
         versions = [
             replace(each, args=shown_args(each.args))

@@ -2,7 +2,7 @@
 
 from msgspec import to_builtins
 
-from gearpy.cli.terminal.options import AppRef, Given, asking
+from gearpy.cli.terminal.options import Given, MaybeRef, asking
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cluster.client.looking import look_at
 from gearpy.core.app.consumers import stalled
@@ -13,9 +13,9 @@ from gearpy.views.findings import clock_finding_of, sentence, stuck_finding
 
 
 @asking
-def why(given: Given, ref: AppRef) -> None:
+def why(given: Given, ref: MaybeRef = None) -> None:
     """Tell what is wrong with an application, who holds its clock back, and what to do."""
-    with given.client() as client:
+    with given.client(ref) as client:
         app_id = client.find(ref)
         look = look_at(client, app_id)
         summary, detail = look.summary, look.detail

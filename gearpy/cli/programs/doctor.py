@@ -14,6 +14,7 @@ import typer
 from msgspec import Struct, to_builtins
 
 from gearpy import __version__
+from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import FAILED
 from gearpy.cli.terminal.options import Given, takes
 from gearpy.cli.terminal.output import print_json, table
@@ -115,7 +116,7 @@ def _configured(given: Given) -> Iterator[Diagnosis]:
             yield Diagnosis(key, "ok", found)
     address = config.cluster.masters[0]
     try:
-        with given.client() as client:
+        with connected(config) as client:
             cluster = client.ask(GetCluster()).cluster_id
         yield Diagnosis("cluster", "ok", f"{cluster} at {address}")
     except GearpyError as error:

@@ -1,6 +1,7 @@
 """``gear run``: one application in this process, until its input ends."""
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -110,6 +111,8 @@ def run(
     )
     config, as_json = given.config(defaults=EMBEDDED), given.as_json
     log_to_stderr(verbose=given.verbose)
+    if quiet and not given.verbose:
+        logging.getLogger("gearpy.app").setLevel(logging.ERROR)
     is_silent = quiet or as_json
     view: View = Silence() if is_silent else Bar() if sys.stderr.isatty() else Lines()
     folder = run_folder_of(resume, config.checkpoint.runs_folder) if resume else None

@@ -11,7 +11,9 @@ from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, argument, asking, option
 from gearpy.cli.terminal.output import card_lines, print_json, print_lines, table
+from gearpy.cli.terminal.runs import run_called
 from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.client.runs import RunClient
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.run_quarantine import StoredQuarantine
 from gearpy.errors import ConfigError
@@ -76,15 +78,20 @@ class _Asked(Struct, frozen=True):
 
 @contextmanager
 def _asked(given: Given, ref: str | None, run: str | None) -> Iterator[_Asked]:
+    entry = None if run is None else run_called(run)
+    if entry is not None:
+        yield _Asked(_RUN, f"run {run}", RunClient(entry))
+        return
     if run is not None:
         path = run_folder_of(run, given.config().checkpoint.runs_folder)
         yield _Asked(_RUN, f"run {run}", StoredQuarantine(path, run))
         return
-    if ref is None:
-        raise ConfigError("whose records: name an application, or a run with --run NAME")
-    with given.client() as client:
+    with given.client(ref) as client:
         app_id = client.find(ref)
-        yield _Asked(app_id, f"application {app_id}", client)
+        whose = f"application {app_id}"
+        if isinstance(client, RunClient):
+            whose = f"run {client.entry}"
+        yield _Asked(app_id, whose, client)
 
 
 def _split(words: list[str] | None, run: str | None) -> tuple[str | None, list[int]]:

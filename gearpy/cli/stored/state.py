@@ -173,7 +173,8 @@ def _states(given: Given, app: str, stack: ExitStack, *, at: "StateAt" = "epoch"
             raise ConfigError("--now asks a cluster, and --checkpoints none: leave out one of them")
         stored = find_stored(given, app)
         return StoredStates(stored.checkpoints, stored.prefix)
-    return stack.enter_context(given.client()).states(app, at=at)
+    client = stack.enter_context(given.client(app))
+    return client.states(client.find(app), at=at)
 
 
 def _write(shown: pa.Table, moment: StateMoment, form: Format, output: Path | None) -> None:

@@ -3,6 +3,7 @@
 import signal
 from typing import Final
 
+from gearpy.cluster.embedded.output import NO_READER
 from gearpy.errors import (
     AskTimeout,
     ConfigError,
@@ -17,7 +18,6 @@ FAILED: Final = 1
 WRONG_USE: Final = 2
 NO_CLUSTER: Final = 3
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it.
-NO_READER: Final = 141  # 128 + SIGPIPE.
 TERMINATED: Final = 143  # 128 + SIGTERM.
 
 #: Shown below the help of the program.

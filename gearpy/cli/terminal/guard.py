@@ -5,19 +5,19 @@ in this process, `gearpy.cluster.embedded.signals` takes both.
 """
 
 import os
-import select
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
-from typing import Final, TextIO
+from typing import Final
 
 import typer
 
-from gearpy.cli.terminal.exits import INTERRUPTED, NO_READER, exit_code_of, exit_code_of_signal
-from gearpy.errors import GearpyError, OperatorError
+from gearpy.cli.terminal.exits import INTERRUPTED, exit_code_of, exit_code_of_signal
+from gearpy.cluster.embedded.output import NO_READER, give_up_output, is_of_no_reader
+from gearpy.errors import GearpyError
 
 
 @contextmanager
@@ -35,42 +35,20 @@ def guarded(*, as_json: bool = False, verbose: bool = False) -> Iterator[None]:
                 raise
             sys.stdout.flush()
     except BrokenPipeError:
-        _give_up_output()
+        give_up_output()
         raise typer.Exit(NO_READER) from None
     except StoppedBySignal as stopped:
         raise typer.Exit(exit_code_of_signal(stopped.number)) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except GearpyError as error:
-        is_about_a_pipe = isinstance(error, OperatorError) and error.cause.startswith(
-            BrokenPipeError.__name__
-        )
-        if is_about_a_pipe and (_has_no_reader(sys.stdout) or _has_no_reader(sys.stderr)):
-            _give_up_output()
+        if is_of_no_reader(error):
+            give_up_output()
             raise typer.Exit(NO_READER) from None
         from gearpy.cli.terminal.output import print_error
 
         print_error(error, as_json=as_json, verbose=verbose)
         raise typer.Exit(exit_code_of(error)) from None
-
-
-def _has_no_reader(stream: TextIO) -> bool:
-    poll = select.poll()
-    try:
-        poll.register(stream.fileno(), 0)  # Errors and hang-ups are reported unasked.
-    except (OSError, ValueError):
-        return False
-    return bool(poll.poll(0))
-
-
-def _give_up_output() -> None:
-    """Let the interpreter's last flush succeed, which else would complain."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        if _has_no_reader(stream):
-            with suppress(OSError, ValueError):
-                os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
 
 
 # -- signals ---------------------------------------------------------------------------------

@@ -48,11 +48,13 @@ class Given(Struct, frozen=True, kw_only=True):
             self.conf, [*(self.set_ or ()), *assignments], master=chosen, defaults=defaults
         )
 
-    def client(self) -> "AbstractContextManager[ClusterClient]":
-        """Connect to the master of the cluster."""
-        from gearpy.cli.terminal.connect import connected
+    def client(self, ref: str | None = None) -> "AbstractContextManager[ClusterClient]":
+        """Connect to the run that ``ref`` names, or the only one; or to the cluster."""
+        from gearpy.cli.terminal.connect import connected, found
+        from gearpy.cli.terminal.runs import is_named
 
-        return connected(self.config())
+        config = self.config()
+        return connected(config) if is_named(self.master) else found(config, ref)
 
 
 def takes(*names: str, **instead: Any) -> Callable[[_Command], _Command]:
@@ -139,6 +141,14 @@ UntilOption: TypeAlias = Annotated[
         "--until",
         help="End with the input, or when what is there now was read: then open windows stay "
         "open, and the next run goes on from there.",
+    ),
+]
+MaybeRef: TypeAlias = Annotated[
+    str | None,
+    argument(
+        metavar="[ID]",
+        help="Number of the application in 'gear app list', or its name, or that of a run on this "
+        "machine; not needed where there is only one.",
     ),
 ]
 Executors: TypeAlias = Annotated[

@@ -242,7 +242,10 @@ class LocalCluster:
         launcher = self._launchers[0]
         if isinstance(launcher, ProcessLauncher):
             return launcher.read_log(question)
-        return Refused(reason="this cluster runs applications in its own process; they print there")
+        return Refused(
+            reason="this runs in the process that has started it: what it prints is there, and "
+            "with --verbose its log"
+        )
 
     def _make_launchers(
         self, workers: int, executors: Literal["thread", "process"]

@@ -62,17 +62,24 @@ class ClusterQuestions:
             applications += found.applications
         return applications
 
-    def find(self, text: str) -> AppId:
+    def find(self, text: str | None = None) -> AppId:
         """Return the id that ``text`` is, or that of the application of this name.
 
-        Of several with that name, the one that lives, or else the newest.
+        Of several with that name, the one that lives, or else the newest; without a name the only
+        one that lives.
 
         Raises:
             SubmitRefused: there is none.
         """
-        if text.isascii() and text.isdigit():
+        if text is not None and text.isascii() and text.isdigit():
             return AppId(int(text))
         known = self.applications()
+        if text is None:
+            living = [each for each in known if each.status not in TERMINAL]
+            if len(living) == 1:
+                return living[0].app_id
+            names = ", ".join(f"{each.name} ({each.app_id})" for each in living[-_NAMES_SHOWN_MAX:])
+            raise SubmitRefused(f"which application: there are {names or 'none'}")
         named = [each for each in known if each.name == text]
         living = [each for each in named if each.status not in TERMINAL]
         if named:

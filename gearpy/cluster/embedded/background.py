@@ -116,7 +116,7 @@ def start(
         assert given.finished is not None, "it runs, or it has finished"
         stack.close()
         return BackgroundRun(application.name, None, given.finished)
-    run = BackgroundRun(application.name, given.running, given.running.summary())
+    run = BackgroundRun(application.name, given.running, given.running.summary(), checkpoint)
     with _lock:
         _runs[application.name] = run
     run._follow(  # noqa: SLF001 - a class and its one maker
@@ -139,13 +139,19 @@ class BackgroundRun:
         name: of the application.
         running: the application; None if it has finished before.
         summary: how it is.
+        checkpoint: the folder from which it can be resumed, if it has one.
     """
 
     def __init__(
-        self, name: str, running: RunningApplication | None, summary: ApplicationSummary
+        self,
+        name: str,
+        running: RunningApplication | None,
+        summary: ApplicationSummary,
+        checkpoint: str | Path | None = None,
     ) -> None:
         self.name = name
         self._running = running
+        self._checkpoint = checkpoint
         self._summary = summary
         self._looks = Looks()
         self._error: GearpyError | None = None
@@ -199,7 +205,16 @@ class BackgroundRun:
             self._look()
         newest = self._looks.newest or Look(at_ms=wall_ms(), summary=self._summary)
         if self._ended.is_set():
-            return app_view(replace(newest, summary=self._summary))
+            ended = replace(self._summary, app_master="/")  # Its cluster has ended with it.
+            view = app_view(replace(newest, summary=ended))
+            if ended.status == "succeeded":
+                return view
+            advice = "the next one begins anew; with checkpoint=FOLDER it goes on"
+            if self._checkpoint is not None:
+                advice = (
+                    f"gp.start with the same checkpoint= goes on from epoch {ended.progress.epoch}"
+                )
+            return replace(view, headline=replace(view.headline, advice=advice))
         return app_view(newest, self._looks.before)
 
     def state(

@@ -11,12 +11,14 @@ from msgspec.structs import replace
 
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.client import RunningApplication
+from gearpy.cluster.embedded.registry import registered
 from gearpy.cluster.embedded.run_folder import RunFolder, new_run
 from gearpy.cluster.embedded.run_quarantine import OwnQuarantine, tell_quarantine
 from gearpy.cluster.embedded.source_warnings import show_source_warnings
 from gearpy.cluster.programs.artifacts import embed, forget, spread
 from gearpy.cluster.worker.program_forks import ProgramForks
 from gearpy.config.schema import ApplicationConfig, Config
+from gearpy.connectors.folders.writer import PartSink
 from gearpy.errors import ConfigError, SubmitRefused
 from gearpy.messages.client import Artifact, UpdateApplication
 from gearpy.messages.summaries import ApplicationSummary
@@ -73,10 +75,7 @@ def launched(
                 RunFolder(checkpoint, application, processes, allows_drop=allow_drop, say=say)
             )
             if (finished := folder.finished) is not None:
-                say(
-                    f"{finished.name} has finished, there is nothing to resume; to run it once "
-                    f"more take another name, or remove {folder.path}"
-                )
+                say(_nothing_to_resume(folder))
                 yield EmbeddedRun(finished=finished)
                 return
             begins_on, launches, run = folder.begins_on, folder.launches, folder.prefix
@@ -85,6 +84,9 @@ def launched(
             LocalCluster(config, slots=_SLOTS, checkpoints=stored, forks=forks)
         )
         begins = application.spread(begins_on)
+        resume_from = "" if folder is None else folder.resume_from
+        if not (is_look or launches or resume_from):
+            _tell_of_earlier_output(begins, say)
         if folder is None:
             cluster.note_pending(run, begins)
         running = stack.enter_context(
@@ -93,14 +95,17 @@ def launched(
                 executors=executors,
                 checkpoints=run,
                 launches=launches,
-                resume_from="" if folder is None else folder.resume_from,
+                resume_from=resume_from,
                 artifact=spread(embedded, begins_on),
             )
         )
         if is_look:
             yield EmbeddedRun(running=running)
-        elif folder is not None:
-            stack.callback(tell_quarantine, folder.path, config.checkpoint.runs_folder, say)
+            return
+        path, runs = None if folder is None else folder.path, config.checkpoint.runs_folder
+        stack.enter_context(registered(running, cluster.ask, path, runs))
+        if folder is not None:
+            stack.callback(tell_quarantine, folder.path, runs, say)
             spreads = None
             if begins_on != processes:
                 spreads = _Spread(running, spread(embedded, processes), processes, say)
@@ -112,7 +117,7 @@ def launched(
 
             yield EmbeddedRun(running=running, on_progress=on_progress)
         else:
-            aside = OwnQuarantine(running, config.checkpoint.runs_folder)
+            aside = OwnQuarantine(running, runs)
             stack.callback(aside.end, say)
             yield EmbeddedRun(running=running, on_progress=aside.on_progress)
 
@@ -188,6 +193,24 @@ def _on_processes(config: Config) -> Config:
         hostname="127.0.0.1",
         listen_host="",
     )
+
+
+def _nothing_to_resume(folder: RunFolder) -> str:
+    """Return the reason for which a run is not started, and what starts it once more."""
+    return (
+        f"{folder.name} has finished, there is nothing to resume; to run it once more take "
+        f"another name, or remove {folder.path}"
+    )
+
+
+def _tell_of_earlier_output(application: StreamApplication, say: Callable[[str], None]) -> None:
+    sinks = [each.sink for each in application.processors.values()]
+    folders = [each.earlier_output for each in sinks if isinstance(each, PartSink)]
+    for place in dict.fromkeys(filter(None, folders)):
+        say(
+            f"{place} has results of an earlier run, and this one adds its own: overwrite=True "
+            "removes those first, --resume NAME goes on with a run"
+        )
 
 
 def _tell_of_few_tasks(

@@ -10,11 +10,12 @@ from typing import Final
 from gearpy.clocks import monotonic_ms
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.launch import OnProgress, Processes, launched
+from gearpy.cluster.embedded.output import NO_READER, give_up_output, is_of_no_reader
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.programs.artifacts import stream_here
 from gearpy.config.load import load
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError, SubmitRefused, ends_at_the_caller
+from gearpy.errors import ConfigError, OperatorError, SubmitRefused, ends_at_the_caller
 from gearpy.messages.summaries import ApplicationSummary, Until
 from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.task.stages.guarantees import cannot_be_resumed
@@ -59,7 +60,8 @@ def run(
     The first Ctrl-C or SIGTERM drains it: sources stop, and sinks show what was read. Then
     `KeyboardInterrupt` is raised after Ctrl-C, and after SIGTERM the program ends with exit code 0.
     The second one ends it at once. So it is in the main thread, where a program has no handlers
-    of its own.
+    of its own. When nobody reads its output any more, as behind ``| head``, the program ends with
+    exit code 141.
 
     Args:
         app: an application, or a function that makes one (of a list of arguments: it gets
@@ -88,18 +90,24 @@ def run(
     if until == "caught-up" and checkpoint is None:
         raise ConfigError(NEEDS_FOLDER)
     application = stream_here(app, until)
-    with StopSignals() as stop:
-        summary = run_until(
-            application,
-            stop,
-            executors=executors,
-            processes=processes,
-            config=config or load(defaults=EMBEDDED),
-            checkpoint=checkpoint,
-            allow_drop=allow_drop,
-            on_progress=on_progress,
-            say=_say,
-        )
+    try:
+        with StopSignals() as stop:
+            summary = run_until(
+                application,
+                stop,
+                executors=executors,
+                processes=processes,
+                config=config or load(defaults=EMBEDDED),
+                checkpoint=checkpoint,
+                allow_drop=allow_drop,
+                on_progress=on_progress,
+                say=_say,
+            )
+    except OperatorError as error:
+        if not is_of_no_reader(error):
+            raise
+        give_up_output()
+        raise SystemExit(NO_READER) from None
     if stop.number is not None and summary.status != "succeeded":
         _say(f"{summary.name} {summary.outcome}")
         if stop.number == signal.SIGINT:

@@ -154,6 +154,10 @@ class RunFolder:
     # -- questions -------------------------------------------------------------------------
 
     @property
+    def name(self) -> str:
+        return self._note.application
+
+    @property
     def prefix(self) -> str:
         return self._note.prefix
 

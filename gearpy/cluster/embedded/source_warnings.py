@@ -1,4 +1,4 @@
-"""Shows warnings of sources and sinks, such as a bad row that was left out, on standard error."""
+"""Shows warnings of sources and sinks, and what programs log, on standard error."""
 
 import logging
 import sys
@@ -8,13 +8,15 @@ from gearpy.views.text import printable
 
 _OF_ALL: Final = logging.getLogger("gearpy")
 _OF_CONNECTORS: Final = logging.getLogger("gearpy.connectors")
+_OF_PROGRAMS: Final = logging.getLogger("gearpy.app")
 
 
 class _SourceWarnings(logging.Handler):
     """Writes warnings as the command line writes errors; to the standard error of the moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(printable(f"warning: {record.getMessage()}") + "\n")
+        level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        sys.stderr.write(printable(f"{level}{record.getMessage()}") + "\n")
 
     def filter(self, record: logging.LogRecord) -> bool:
         handlers = (*_OF_ALL.handlers, *logging.getLogger().handlers)
@@ -23,7 +25,12 @@ class _SourceWarnings(logging.Handler):
 
 
 _HANDLER: Final = _SourceWarnings(logging.WARNING)
+_LINES: Final = _SourceWarnings(logging.INFO)
 
 
 def show_source_warnings() -> None:
+    """Show them where nobody has set up logging; lines of programs from "info" on."""
     _OF_CONNECTORS.addHandler(_HANDLER)
+    _OF_PROGRAMS.addHandler(_LINES)
+    if _OF_PROGRAMS.level == logging.NOTSET:
+        _OF_PROGRAMS.setLevel(logging.INFO)

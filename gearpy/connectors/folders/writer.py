@@ -4,6 +4,7 @@ A file is pending until its epoch is complete, and is then shown: by a rename, w
 one, else by a copy within the store, which is seen when it is whole.
 """
 
+import glob
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -99,6 +100,14 @@ class PartSink(Sink):
         folder = without_password(self._path)
         files = folder if self._prefix == PREFIX else f"{folder.rstrip('/')}/{self._pattern}"
         return f"{self.name}({files})"
+
+    @property
+    def earlier_output(self) -> str:
+        """The folder to which it adds what it writes, if there is output of others in it."""
+        if self._is_url or self._overwrite:
+            return ""
+        is_there = any(Path(self._path).glob(f"{glob.escape(self._prefix)}-*"))
+        return str(self._path) if is_there else ""
 
     @property
     def pending_folders(self) -> Sequence[Path]:

@@ -16,7 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from gearpy.cli.main import app
-from gearpy.cli.terminal.exits import NO_READER, WRONG_USE
+from gearpy.cli.terminal.exits import WRONG_USE
+from gearpy.cluster.embedded.output import NO_READER
 from gearpy.state.keyed import KeyedState
 from gearpy.storage.checkpoints import checkpoints_at
 from tests.cli.test_commands_page import EXAMPLES_OF_STATE, PAGE, plain

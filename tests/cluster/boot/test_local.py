@@ -155,7 +155,7 @@ def test_there_is_no_log_where_applications_run_in_this_process(
     with LocalCluster(configured(log__folder=tmp_path)) as cluster:
         running = cluster.client.submit("short", embed(an_app("short")))
         running.wait()
-        with pytest.raises(SubmitRefused, match="in its own process; they print there"):
+        with pytest.raises(SubmitRefused, match="what it prints is there, and"):
             cluster.client.ask(ReadLog(app_id=running.app_id, executor_id=ExecutorId(0), lines=100))
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Page, Route, expect
 
 import gearpy as gp
-from gearpy.cli.apps.report import report_html, report_of
+from gearpy.cli.apps.report import report_html
+from gearpy.cluster.client.report import report_of
 from gearpy.cluster.master.last_answers import LastAnswers
 from gearpy.ids import AppId
 from gearpy.messages.client import Artifact, DescribeApplication, GetApplication
@@ -183,7 +185,7 @@ def test_an_executor_that_is_killed_is_told_and_comes_back(shown: Shown, app_id:
 def test_a_report_is_the_page_in_a_file(shown: Shown, app_id: int, theme: str) -> None:
     path = shown.folder / f"report-{theme}.html"
     made = report_of(shown.cluster.client, AppId(app_id))
-    text = report_html(made._replace(name="</title><script>alert(1)</script>"))
+    text = report_html(replace(made, name="</title><script>alert(1)</script>"))
     path.write_text(text, encoding="utf-8")
     tab = shown.tab(offline=True, color_scheme=theme)
     asked: list[str] = []

@@ -5,9 +5,10 @@ from typing import Any
 
 import httpx
 
-from gearpy.cli.apps import report
+from gearpy.cli.apps.report import report_html
 from gearpy.cluster.app.config import application_overrides
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.report import report_of
 from gearpy.ids import AppId
 from gearpy.messages.client import GetApplication, GetSubmission
 from gearpy.services.server import Services
@@ -66,7 +67,7 @@ def test_secrets_are_hidden(tmp_path: Path) -> None:
             assert ask("appmaster/1/versions", scope)["versions"][0]["args"] == hidden
         (known,) = ask("appmaster/1/versions", TokenScope.ADMIN)["versions"]
         assert known["args"][:3] == ["--password=HUSH", "--token", "HUSH"]
-        assert "HUSH" not in report.report_html(report.report_of(cluster.client, AppId(1)))
+        assert "HUSH" not in report_html(report_of(cluster.client, AppId(1)))
         cluster.client.shutdown(AppId(1))
 
 

@@ -1,0 +1,150 @@
+"""The runs of this user on this machine, as others find and ask them.
+
+A run listens at a socket in a folder that its user alone may enter, so it asks for no token.
+"""
+
+import os
+import re
+import socket
+import stat
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any, Final, Self
+
+import msgspec
+from msgspec import Struct
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.client.report import Report
+from gearpy.errors import AskTimeout, ConnectionLost
+from gearpy.ids import AppId
+from gearpy.transport.security.secret import make_private_folders
+from gearpy.wire.codec import decode_control, encode_control
+
+LAST: Final = "last"  #: The folder of the last reports, in that of the runs.
+_ANSWER_S: Final = 30.0
+_SIZE: Final = struct.Struct(">?I")  # Whether it is an answer and no error, and how long it is.
+
+
+class RunEntry(Struct, frozen=True, kw_only=True):
+    """A run that goes on: its names, its process, its folder if it has one, and its socket."""
+
+    name: str
+    application: str
+    pid: int
+    folder: str
+    socket: str
+    began_ms: int
+
+    def is_called(self, name: str) -> bool:
+        return name in {self.name, self.application, self.folder, str(self.pid)}
+
+    def __str__(self) -> str:
+        return f"{self.name} (process {self.pid})"
+
+
+class RunClient(ClusterClient):
+    """A client of one run: whatever it is asked about is its only application."""
+
+    def __init__(self, entry: RunEntry) -> None:
+        super().__init__(lambda message: _asked(entry, message))
+        self.entry = entry  #: The run.
+
+    def find(self, text: str | None = None) -> AppId:
+        return AppId(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def runtime_folder() -> Path | None:
+    """Return the folder of the runs of this user; None if it cannot be theirs alone."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    name = "gearpy" if base else f"gearpy-{os.getuid()}"
+    folder = Path(base or tempfile.gettempdir()) / name
+    try:
+        make_private_folders(folder / LAST)
+        info = folder.lstat()
+    except OSError:
+        return None
+    is_ours = stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid()
+    return folder if is_ours and not info.st_mode & 0o077 else None
+
+
+def live_runs() -> list[RunEntry]:
+    """Return the runs that go on, the oldest first; what dead processes have left is removed."""
+    found: list[RunEntry] = []
+    folder = runtime_folder()
+    for path in folder.glob("*.json") if folder is not None else ():
+        try:
+            entry = msgspec.json.decode(path.read_bytes(), type=RunEntry)
+            os.kill(entry.pid, 0)
+            with _connected(entry):
+                found.append(entry)
+        except (OSError, msgspec.DecodeError):
+            path.unlink(missing_ok=True)
+            path.with_suffix(".sock").unlink(missing_ok=True)
+    return sorted(found, key=lambda each: each.began_ms)
+
+
+def last_report(name: str) -> Report | None:
+    """Return the report that the last run of this name has left; None if there is none."""
+    folder = runtime_folder()
+    path = None if folder is None else folder / LAST / f"{safe_name(name)}.json"
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Report) if path else None
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def safe_name(name: str) -> str:
+    return re.sub(r"[^\w.-]", "_", name)[-100:]
+
+
+def _asked(entry: RunEntry, message: Any) -> Any:
+    question = encode_control(message)
+    try:
+        with _connected(entry) as asker:
+            asker.settimeout(_ANSWER_S)
+            asker.sendall(framed(question))
+            is_answer, reply = received(asker)
+    except TimeoutError as error:
+        raise AskTimeout(f"run {entry} has not answered for {_ANSWER_S:g} s") from error
+    except (OSError, EOFError) as error:
+        raise ConnectionLost(f"run {entry} has ended") from error
+    if not is_answer:
+        raise AskTimeout(reply.decode())
+    return decode_control(reply)
+
+
+def _connected(entry: RunEntry) -> socket.socket:
+    asker = socket.socket(socket.AF_UNIX)
+    try:
+        asker.connect(entry.socket)
+    except OSError:
+        asker.close()
+        raise
+    return asker
+
+
+def received(peer: socket.socket) -> tuple[bool, bytes]:
+    is_answer, size = _SIZE.unpack(_exactly(peer, _SIZE.size))
+    return is_answer, _exactly(peer, size)
+
+
+def _exactly(peer: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = peer.recv(min(1 << 20, size - len(parts)))
+        if not part:
+            raise EOFError
+        parts += part
+    return bytes(parts)
+
+
+def framed(data: bytes, *, is_answer: bool = True) -> bytes:
+    return _SIZE.pack(is_answer, len(data)) + data

@@ -1,0 +1,140 @@
+"""Runs of this user on this machine are found by others, as long as they go on."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import gearpy as gp
+from gearpy.cli.main import app as commands
+from gearpy.cluster.client.runs import RunClient, last_report, live_runs, runtime_folder
+from gearpy.cluster.embedded.background import BackgroundRun
+from gearpy.errors import ConnectionLost
+from gearpy.ids import AppId
+from gearpy.messages.client import GetApplication
+from tests.eventually import eventually
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("GEARPY_CLUSTER_MASTERS", "")
+    monkeypatch.delenv("GEARPY_CLUSTER_MASTERS")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def started(name: str, folder: Path | None = None) -> BackgroundRun:
+    app = gp.StreamApp(name)
+    numbers = app.read(gp.generate(itertools.count, rate=200))
+    numbers.key_by(lambda n: n % 3).count(name="count").write(gp.to_list([]))
+    run = gp.start(app, checkpoint=folder)
+    eventually(lambda: run.summary.progress.epoch > 1, within_s=30)
+    return run
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[BackgroundRun]:
+    run = started("shop", tmp_path / "first")
+    yield run
+    run.kill()
+
+
+def gear(*words: str) -> tuple[int, str]:
+    # A port that nobody listens at, so that there is no cluster.
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(
+        commands, [*words, "--set", "cluster.masters=127.0.0.1:9"]
+    )
+    return result.exit_code, result.output
+
+
+def test_a_run_is_found_while_it_goes_on_and_leaves_a_report(tmp_path: Path) -> None:
+    run = started("shop", tmp_path / "first")
+    (entry,) = live_runs()
+    assert (entry.application, entry.folder, entry.pid) == (
+        "shop",
+        str(tmp_path / "first"),
+        os.getpid(),
+    )
+    client = RunClient(entry)
+    assert client.ask(GetApplication(app_id=client.find("any"))).name == "shop"
+    run.stop()
+
+    assert live_runs() == []
+    with pytest.raises(ConnectionLost, match="has ended"):
+        client.ask(GetApplication(app_id=AppId(1)))
+    report = last_report("shop")
+    assert report is not None
+    assert report.answers["appmaster/1/view"]["status"] == "terminated"
+    assert last_report("other") is None
+
+
+def test_what_dead_processes_have_left_is_removed(shop: BackgroundRun) -> None:
+    folder = runtime_folder()
+    assert folder is not None
+    (path,) = folder.glob("*.json")
+    left = path.with_name("999999999-0.json")
+    left.write_bytes(path.read_bytes().replace(b"%d" % os.getpid(), b"999999999"))
+    (folder / "odd.json").write_text("{")
+
+    assert len(live_runs()) == 1
+    assert [each.name for each in folder.glob("*.json")] == [path.name]
+
+
+def test_a_folder_that_others_may_enter_is_not_used(own_folder: Path) -> None:
+    (own_folder / "gearpy").mkdir()
+    (own_folder / "gearpy").chmod(0o755)
+
+    assert runtime_folder() is None
+    assert live_runs() == []
+
+
+def test_commands_find_the_only_run(shop: BackgroundRun, tmp_path: Path) -> None:
+    place = str(tmp_path / "first")
+    for names in ([], ["shop"], [place], ["1"], [str(os.getpid())]):
+        code, said = gear("why", *names)
+        assert (code, "what holds the clock of application 1 (shop)" in said) == (0, True), said
+    assert gear("top", "--once")[1].startswith("shop  active  application 1")
+    assert gear("info")[1].startswith("application 1 (shop) active")
+    assert "running of count, epoch" in gear("state", "query", "shop", "count")[1]
+    assert gear("report")[1].startswith("wrote shop-1.html")
+    assert "what it prints is there, and with --verbose its log" in gear("app", "logs")[1]
+    named = f"{place} (process {os.getpid()})"
+    assert gear("quarantine", "list")[1] == f"run {named} has no record in quarantine\n"
+    none = f"error: no run is called 'other', and there is no cluster; runs: {named}\n"
+    assert gear("why", "other") == (2, none)
+
+
+def test_of_several_runs_one_has_to_be_named(shop: BackgroundRun, tmp_path: Path) -> None:
+    other = started("other")
+    both = f"{tmp_path / 'first'} (process {os.getpid()}), other (process {os.getpid()})"
+    assert gear("why") == (2, f"error: 2 runs go on here: name one of {both}\n")
+    assert "(other)" in gear("why", "other")[1]
+    other.stop()
+
+    code, said = gear("info", "other")
+    assert code == 0
+    assert said.startswith("run other terminated\n  ended    ")
+    assert said.endswith("'gear report other' writes all that is known of it\n")
+    assert gear("report", "other")[1].startswith("wrote other-1.html")
+
+
+def test_what_an_ended_run_advises_works_there(tmp_path: Path) -> None:
+    kept, other = started("kept", tmp_path / "kept"), started("other")
+    for run in (kept, other):
+        run.stop()
+
+    epoch = kept.summary.progress.epoch
+    assert kept.metrics().headline.advice == (
+        f"gp.start with the same checkpoint= goes on from epoch {epoch}"
+    )
+    assert (
+        other.metrics().headline.advice
+        == "the next one begins anew; with checkpoint=FOLDER it goes on"
+    )
+    report = last_report("other")
+    assert report is not None
+    assert "gear app restart" not in str(report.answers)
