@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -193,15 +194,16 @@ class RowFiles(Source):
             mine = ((partition_number(file.plain_name), file) for file in found)
             return [file for number, file in mine if number % parallelism == task_index]
 
+        read = FilesRead(
+            b"".join(each["read"] for each in resume),
+            whole=self._form.whole if self._form.grows else None,
+            settle_ms=self._settle_ms,
+        )
         return NewFiles(
-            FilesRead(
-                b"".join(each["read"] for each in resume),
-                whole=self._form.whole if self._form.grows else None,
-                settle_ms=self._settle_ms,
-            ),
+            read,
             look,
             self._place_of,
-            self._open_new,
+            partial(self._open_new, read),
             settle_ms=self._settle_ms,
             now_ms=self._now_ms,
         )
@@ -223,14 +225,27 @@ class RowFiles(Source):
         }
 
     def _open_new(
-        self, name: str, place: FilesPlace, done: Callable[[FoundFile, int], object]
+        self,
+        read: FilesRead,
+        name: str,
+        place: FilesPlace,
+        done: Callable[[FoundFile, int], object],
     ) -> "FilesReader":
+        """Open a new file, or one that was open when the run before was killed.
+
+        That one may have grown since, also if all that there was had been read.
+        """
         files: list[FoundFile] = []
-        if place["file"]:  # Else all of it was read.
-            file = self._file_at(name)
-            if self._form.grows and file.is_local and file.size > place["size"]:
-                file = replace(file, size=place["size"])
+        if place["file"]:
+            file, known = self._file_at(name), place["size"]
+            if self._form.grows and file.is_local and not file.is_packed and file.size > known:
+                grown, file = replace(file, size=self._form.whole(file)), replace(file, size=known)
+                if content_version(self._form.name, file) == place["version"]:
+                    version = content_version(self._form.name, grown)
+                    file, place = grown, {**place, "size": grown.size, "version": version}
             files = [file]
+        elif Path(name).is_file() and (rest := read.rest_of(self._file_at(name))) is not None:
+            files, place = [rest.file], self._place_of(rest)
         queue = FileQueue(lambda: files, now_ms=self._now_ms)
         return self._reader(queue, lambda _: files[0], place, on_done=done)
 

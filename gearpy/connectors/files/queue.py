@@ -205,6 +205,14 @@ class FilesRead:
                 self.done(file, line)
         return unread
 
+    def rest_of(self, file: FoundFile) -> Unread | None:
+        """Return what was added to a file that was read, and can be read now."""
+        if self._whole is None or not file.is_local or file.is_packed:
+            return None
+        before, line = self._ends.get(digest_of(file.name), (file.size, 0))
+        file = replace(file, size=self._whole(file))
+        return Unread(file, before, line) if file.size > before else None
+
     def done(self, file: FoundFile, line: int) -> None:
         self._ends[digest_of(file.name)] = (file.size, line)
 
