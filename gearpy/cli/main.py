@@ -20,7 +20,10 @@ from gearpy.distribution import other_project
 #: Commands and groups of commands, in the order of ``gear --help``: where each is, and its help.
 COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "Programs": {
-        "run": ("programs.run:run", "Run an application in this process until its input ends."),
+        "run": (
+            "programs.run:run",
+            "Run an application in this process until its input ends, or it has caught up with it.",
+        ),
         "plan": (
             "programs.plan:plan",
             "Print how a program will run: steps, edges, rows or columns, state, guarantees.",
@@ -49,7 +52,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         ),
         "info": (
             "apps.applications:info",
-            "List the applications and workers of a cluster, or describe one application.",
+            "List the applications and workers of a cluster, or describe one application or run.",
         ),
         "top": (
             "apps.top:top",

@@ -59,6 +59,9 @@ PROGRESS: Final = {
     "drained": bool,
     "savepoint": str,
     "last_failure": str,
+    "caught_up": bool,
+    "open_windows": int,
+    "records_before": int,
 }
 APPLICATION: Final = {
     "app_id": int,

@@ -54,7 +54,7 @@ def test_mistakes_in_a_pattern_are_told_at_once() -> None:
     with pytest.raises(ConfigError, match="there is no group 'statsu': there are ip, status"):
         gp.regex(r"(?P<ip>\S+) (?P<status>\d+)", statsu=int)
     with pytest.raises(ConfigError, match="parse is 5, must be a function of a line"):
-        gp.files("*.log", parse=5)  # type: ignore[arg-type]
+        gp.files("*.log", parse=5)  # type: ignore[call-overload]
 
 
 ACCESS = gp.regex(r"(?P<ip>\S+) (?P<at>\d+) (?P<path>\S+)", at=int)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from copy import copy
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, Unpack, get_args, overload
 
 from gearpy.clocks import wall_ms
 from gearpy.connectors.files.bytes import GrowingFile, OnLost, PackedFile, ReadableFile, RegularFile
@@ -22,6 +22,7 @@ from gearpy.connectors.locations import no_match, unpacker_of
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.ids import MIN_MS
+from gearpy.messages.type_variables import T
 from gearpy.task.api.interfaces import Batch, Sink, Source
 from gearpy.task.api.sides import SetAside
 from gearpy.task.sources.share import Share
@@ -29,8 +30,39 @@ from gearpy.task.sources.share import Share
 if TYPE_CHECKING:
     from gearpy.connectors.files.tables import BadRows, OnBad
 
+
+class LineOptions(TypedDict, total=False):
+    """Options of `files`, as it explains them."""
+
+    out_of_order: Duration
+    follow: bool
+    poll: Duration
+    on_lost: OnLost
+    encoding: str
+    errors: str
+    on_bad: "OnBad"
+
+
 _LOG: Final = logging.getLogger(__name__)
 _NS_PER_MS: Final = 1_000_000
+
+
+@overload
+def files(
+    *patterns: str | Path,
+    parse: None = None,
+    timestamp: Callable[[str], int | datetime] | None = None,
+    **options: Unpack[LineOptions],
+) -> Source[str]: ...
+
+
+@overload
+def files(
+    *patterns: str | Path,
+    parse: Callable[[str], T],
+    timestamp: Callable[[T], int | datetime] | None = None,
+    **options: Unpack[LineOptions],
+) -> Source[T]: ...
 
 
 def files(

@@ -43,7 +43,7 @@ read = app.read(Numbers(), name="numbers")
 keyed = read.key_by(lambda number: number % 5, parallelism=2, ordered=False)
 keyed.map_with_state(count, initial=0, name=NAME).write(gp.to_list([]), name="show")
 """
-SETTINGS: Final = {"checkpoint.interval-ms": "100", "application.record-input-bytes": "100000"}
+SETTINGS: Final = {"checkpoint.interval-ms": "300", "application.record-input-bytes": "100000"}
 
 
 def program(

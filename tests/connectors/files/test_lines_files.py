@@ -102,7 +102,7 @@ def test_wrong_arguments_are_refused_when_they_are_written() -> None:
     with pytest.raises(ConfigError, match="at least one"):
         files()
     with pytest.raises(ConfigError, match=r"write files\(\*paths\)"):
-        files(["a.txt"])  # type: ignore[arg-type]
+        files(["a.txt"])  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match="soon"):
         files("a.txt", out_of_order="soon")
 
