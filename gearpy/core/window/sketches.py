@@ -2,7 +2,7 @@
 
 All are plain data, and exact while a group is small. Nothing in them is random. The first two
 follow from the values alone, not from their order, nor from how parts were merged; frequent values
-follow from the order, too, as soon as some were forgotten. See `docs/adr/0123-sketches.md`.
+follow from the order, too, as soon as some were forgotten. See `docs/adr/0125-sketches.md`.
 
 Quantiles are a sorted list of numbers first; then a histogram, whose buckets are the first bits of
 the numbers as floats. Buckets are whole numbers, so that Python and Arrow find the same ones.
