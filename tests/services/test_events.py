@@ -68,4 +68,4 @@ def test_a_log_that_cannot_be_read_is_trouble(served: Served) -> None:
         events = {event: data for event, data, _ in (next(got), next(got), next(got))}
 
     assert events.keys() >= {"view", "trouble"}
-    assert "runs applications in its own process" in events["trouble"]["error"]
+    assert "runs in the process that has started it" in events["trouble"]["error"]

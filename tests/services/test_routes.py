@@ -87,7 +87,7 @@ def test_prometheus_reads_the_whole_cluster(served: Served) -> None:
         (f"{_APP}/state/nobody", 400, "no step 'nobody' that keeps something"),
         (f"{_APP}/state/count?epoch=999999", 400, "no epoch 999999"),
         (f"{_APP}/quarantine?number=999999", 409, "no record 999999"),
-        (f"{_APP}/executor/0/log", 409, "runs applications in its own process"),
+        (f"{_APP}/executor/0/log", 409, "runs in the process that has started it"),
         ("nowhere", 404, "there is nothing at /api/v1.0/nowhere"),
         ("appmaster/x", 422, "app_id"),
         ("appmaster/-1", 422, "app_id"),
