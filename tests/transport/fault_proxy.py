@@ -341,7 +341,8 @@ class _Carried:
             case Fault.DUPLICATE:
                 return [_Item(unit), _Item(unit)]
             case Fault.REPEAT:
-                return [_Item(unit), _Item(start or unit)]
+                # A whole frame that comes twice may be done without; some bytes of it may not.
+                return [_Item(unit), _Item(start or unit[:1])]
             case Fault.SWAP:
                 self._swapped[way] = unit
                 return []
