@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 
 import gearpy as gp
 from gearpy.errors import ConfigError, OperatorError
+from gearpy.task.api.counters import TaskCounters
+from gearpy.task.api.rejects import Rejects
+from gearpy.task.sources.partition import SourcePartition
+from gearpy.task.time.late import LateRecords
 from gearpy.testing import Simulation
 
 KEYS = st.text(st.characters(exclude_characters='="', exclude_categories=["Z", "C"]), min_size=1)
@@ -101,3 +105,23 @@ def test_bad_lines_follow_their_file_or_the_application(
 
     assert len(good) == 28
     assert len(simulation.quarantined) == (2 if (on_bad, policy) == ("fail", "quarantine") else 0)
+
+
+def test_a_bad_line_counts_once_however_often_a_followed_file_is_asked(tmp_path: Path) -> None:
+    path = an_access_log(tmp_path / "access.log")
+    source = gp.files(
+        path, parse=ACCESS, timestamp=lambda hit: 1 // (hit["at"] - 5000), follow=True
+    )
+    counters = TaskCounters()
+    rejects = Rejects("skip", counters)
+    reader = source.open(str(path), None)
+    late = LateRecords("keep", counters)
+    partition = SourcePartition(
+        "p", reader, source="files", late=late, counters=counters, rejects=rejects
+    )
+
+    read = [partition.read(100, now_ms) for now_ms in range(5)]
+    partition.close()
+
+    assert [batch is None for batch in read] == [False, True, True, True, True]
+    assert counters.skipped_records == 3

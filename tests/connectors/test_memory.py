@@ -87,7 +87,7 @@ def test_a_value_without_a_time_is_named() -> None:
 
     assert reader.read_batch(1) == Batch([], [])
 
-    [(value, error)] = reader.refused
+    [(value, error)] = reader.take_refused()
     assert (value, error.operator) == ("x", "collection(timestamp)")
 
 

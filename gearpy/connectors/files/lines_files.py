@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, Unpack, get_args, overload
 
@@ -16,7 +17,14 @@ from gearpy.connectors.files.bytes import GrowingFile, OnLost, PackedFile, Reada
 from gearpy.connectors.files.following import FollowedFile, FollowedFiles
 from gearpy.connectors.files.lines import Decoder, LineBlocks
 from gearpy.connectors.files.rotation import FileMark
-from gearpy.connectors.files.stamps import Fixed, StampedReader, Stamps, stamps_of, that_pass
+from gearpy.connectors.files.stamps import (
+    Fixed,
+    StampedReader,
+    Stamps,
+    each,
+    stamps_of,
+    that_pass,
+)
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
 from gearpy.connectors.locations import no_match, unpacker_of
 from gearpy.core.base.times import Duration, duration_ms
@@ -360,7 +368,7 @@ class FileReader(FollowedFile, StampedReader):
     ) -> None:
         StampedReader.__init__(self, stamps)
         self._parse = parse
-        self._refused: Sequence[tuple[Any, OperatorError]] = ()
+        self._unparsed: Sequence[tuple[str, OperatorError]] = ()
         self._aside = SetAside()
         self._bad: BadRows | None = None
         if on_bad != "fail":
@@ -384,9 +392,13 @@ class FileReader(FollowedFile, StampedReader):
         lines = self._blocks.take(max_records)
         self.finished = self._may_end and self._blocks.exhausted
         self.idle = not lines and not self.finished
-        batch = self._batch(lines) if lines else None
+        records: list[Any] = lines
+        if self._parse is not None and lines:
+            parse = partial(each, "files(parse)", self._parse)
+            _, records, self._unparsed = that_pass(parse, lines)
+        batch = Batch(*self._stamps.stamped(records)) if lines else None
         if self._bad is not None:
-            for line, error in self._refused if lines else ():
+            for line, error in self.take_refused():
                 self._bad.take(error.operator, error.cause, line, what="line")
             self.skipped_records = self._bad.skipped
         if batch is not None:
@@ -408,19 +420,9 @@ class FileReader(FollowedFile, StampedReader):
             self.finished, self.is_gone = True, self._file.size is None
         return None
 
-    def _batch(self, lines: list[str]) -> Batch:
-        records: list[Any] = lines
-        if self._parse is not None:
-            records, unparsed = that_pass("files(parse)", self._parse, lines)
-        batch = Batch(*self._stamps.stamped(records))
-        self._refused = self._stamps.refused
-        if self._parse is not None and unparsed:
-            self._refused = [*unparsed, *self._refused]
-        return batch
-
-    @property
-    def refused(self) -> Sequence[tuple[Any, OperatorError]]:
-        return () if self._bad is not None else self._refused
+    def take_refused(self) -> Sequence[tuple[Any, OperatorError]]:
+        unparsed, self._unparsed = self._unparsed, ()
+        return [*unparsed, *super().take_refused()] if unparsed else super().take_refused()
 
     def _has_passed(self, until: int | None) -> bool:
         blocks = self._blocks

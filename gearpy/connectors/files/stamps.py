@@ -24,7 +24,7 @@ class Stamps(BoundedOutOfOrder, ABC):
     out_of_order_ms: int | None = None
 
     #: The records of the last call of `stamped` that have no event time, and why.
-    refused: list[tuple[Any, OperatorError]] = []  # noqa: RUF012 - replaced, never changed
+    refused: Sequence[tuple[Any, OperatorError]] = ()
 
     @abstractmethod
     def of(self, values: Sequence[Any]) -> list[int]: ...
@@ -62,21 +62,8 @@ class FromRecords(Stamps):
         return times
 
     def stamped(self, values: list[Any]) -> tuple[list[Any], list[int]]:
-        if self.refused:
-            self.refused = []
-        try:
-            return values, self.of(values)
-        except OperatorError:
-            kept, self.refused = [], []
-            times = list[int]()
-            for value in values:
-                try:
-                    times += self.of([value])
-                except OperatorError as error:
-                    self.refused.append((value, error))
-                else:
-                    kept.append(value)
-            return kept, times
+        kept, times, self.refused = that_pass(self.of, values)
+        return kept, times
 
 
 class Fixed(Stamps):
@@ -140,9 +127,11 @@ class StampedReader(OrderedReader[Any]):
         self.out_of_order_ms = stamps.out_of_order_ms
         self.is_by_arrival = stamps.is_by_arrival
 
-    @property
-    def refused(self) -> Sequence[tuple[Any, OperatorError]]:
-        return self._stamps.refused
+    def take_refused(self) -> Sequence[tuple[Any, OperatorError]]:
+        refused = self._stamps.refused
+        if refused:
+            self._stamps.refused = ()
+        return refused
 
 
 def each(
@@ -166,16 +155,22 @@ def each(
 
 
 def that_pass(
-    operator: str, function: Callable[[T], U], values: Sequence[T]
-) -> tuple[list[U], list[tuple[Any, OperatorError]]]:
-    """Return the results of a function, and the values on which it raises, with the error."""
+    work: Callable[[Sequence[T]], list[U]], values: list[T]
+) -> tuple[list[T], list[U], Sequence[tuple[T, OperatorError]]]:
+    """Return the values that work can be done on, its results, and the others with their errors.
+
+    Args:
+        work: gives a result for each value; see `each`.
+    """
     try:
-        return each(operator, function, values), []
+        return values, work(values), ()
     except OperatorError:
-        results, refused = list[U](), list[tuple[Any, OperatorError]]()
+        passed, results, refused = list[T](), list[U](), list[tuple[T, OperatorError]]()
         for value in values:
             try:
-                results += each(operator, function, [value])
+                results += work([value])
             except OperatorError as error:
                 refused.append((value, error))
-        return results, refused
+            else:
+                passed.append(value)
+        return passed, results, refused

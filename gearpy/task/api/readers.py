@@ -65,9 +65,8 @@ class SourceReader(ABC, Generic[T_co]):
         """Return the bad records that the last `read_batch` has set aside and counted; once."""
         return ()
 
-    @property
-    def refused(self) -> Sequence[tuple[Any, OperatorError]]:
-        """What the last `read_batch` has left out, as user code raised on it, and why."""
+    def take_refused(self) -> Sequence[tuple[Any, OperatorError]]:
+        """Return the records that were left out, as user code raised on them, and why; once."""
         return ()
 
     @property

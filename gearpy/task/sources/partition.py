@@ -276,7 +276,7 @@ class SourcePartition:
         if skipped != self._skipped:
             self._counters.skipped_records += skipped - self._skipped
             self._skipped = skipped
-        for _, error in self.reader.refused:
+        for _, error in self.reader.take_refused():
             # It has no time at which it could be given back.
             self._rejects.take_encoded(b"", MIN_MS, error)
         if self._sets_bad_aside:

@@ -134,7 +134,7 @@ def test_a_line_without_a_time_is_named(tmp_path: Path) -> None:
 
     assert reader.read_batch(10) == Batch(["5", "6"], [5, 6])
 
-    [(line, error)] = reader.refused
+    [(line, error)] = reader.take_refused()
     assert (line, error.operator, error.record) == ("five", "files(timestamp)", "'five'")
 
 
