@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 from gearpy.columns.row_schema import RowSchema
-from gearpy.errors import ContractBroken
+from gearpy.errors import ContractBroken, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
@@ -184,6 +184,9 @@ class WatchedReader(SourceReader):
 
     def take_bad(self) -> Sequence[BadRecord]:
         return self._reader.take_bad()
+
+    def take_refused(self) -> Sequence[tuple[Any, OperatorError]]:
+        return self._reader.take_refused()
 
     def snapshot(self) -> WatchedPlace:
         """Return where the reader is, as it comes back from a checkpoint."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.errors import ContractBroken
+from gearpy.errors import ContractBroken, OperatorError
 from gearpy.testing import check_source, contract
 from gearpy.testing.watched import SourcePatience, WatchedSource
 
@@ -186,6 +186,11 @@ def test_a_source_that_keeps_its_promises_passes() -> None:
     check_source(Numbers)
     check_source(lambda: Numbers(bounded=False), records=33, seeds=2)
     check_source(lambda: Numbers(replayable=False, reader=lambda _: NumbersReader(0)), seeds=2)
+
+
+def test_a_timestamp_that_raises_is_told() -> None:
+    with pytest.raises(OperatorError, match="ZeroDivisionError"):
+        check_source(lambda: gp.collection([1, 2, 7, 8], timestamp=lambda n: 9 // (n - 7)), seeds=1)
 
 
 def test_a_source_is_alike_in_every_process() -> None:
