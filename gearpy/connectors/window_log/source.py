@@ -16,6 +16,7 @@ from gearpy.connectors.files.column_times import (
     TimeForm,
     TimeUnit,
     check_time_column,
+    column_at,
     time_form,
     times_of,
 )
@@ -76,8 +77,8 @@ def window_log(
 
     Args:
         path: the folder of the log, or its URL.
-        time: column of the event time.
-        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        time: column of the event time, such as "at", or "meta.ts" where it is in a record.
+        time_unit: what numbers in that column count: "s", "ms", "us" or "ns".
         out_of_order: how far back in time a later batch of the same lane may go.
         schema: of the rows, as of `csv`; needed where the log is not there yet.
         rows: give dicts, and no tables.
@@ -228,7 +229,8 @@ class LogTimes:
     def of(self, table: pa.Table, *, floor_ms: int) -> pa.Array:
         """Return a time for each row; of one without that of the batch before."""
         try:
-            times = times_of(table.column(self._column).combine_chunks(), TimeForm(self._unit))
+            column = column_at(table, self._column).combine_chunks()
+            times = times_of(column, TimeForm(self._unit))
         except ValueError as error:
             raise ConfigError(f"{_NAME}: column {self._column!r}: {error}") from error
         if self._earlier_ms:

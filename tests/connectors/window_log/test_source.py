@@ -351,3 +351,18 @@ def test_an_application_reads_it(tmp_path: Path) -> None:
     assert sorted((row["key"], row["value"]) for row in found) == everything(
         dict.fromkeys(LANES, 3)
     )
+
+
+def test_event_times_may_be_those_of_a_record_in_a_column(tmp_path: Path) -> None:
+    app, found = gp.StreamApp("make"), list[Any]()
+    app.read(gp.rows([{"meta": {"ts": 5}}, {"meta": {"ts": 7}}])).write(
+        gp.window_log_folder(tmp_path / "log")
+    )
+    gp.run(app)
+    app = gp.StreamApp("read")
+
+    log = window_log(tmp_path / "log", time="meta.ts", partitions=1)
+    app.read(log).write(gp.to_list(found, messages=True))
+    gp.run(app)
+
+    assert sorted(each.timestamp for each in found) == [5, 7]
