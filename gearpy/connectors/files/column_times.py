@@ -191,8 +191,7 @@ def _of_texts(column: pa.Array, zone: Zone | None) -> pa.Array:
 
 def _in_utc(local: pa.Array, zone: Zone | None) -> pa.Array:
     """Return the times that clocks of a zone show; see `Zone.time_ms`."""
-    ends = pc.min_max(local).as_py()
-    if zone is None or ends["min"] is None:
+    if zone is None or (ends := pc.min_max(local).as_py())["min"] is None:
         return local
     spans = zone.spans_between(ends["min"], ends["max"])
     if len(spans) > _SPANS_MAX:
