@@ -10,9 +10,11 @@ from typer.testing import CliRunner
 
 import gearpy as gp
 from gearpy.cli.main import app as commands
+from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.runs import RunClient, last_report, live_runs, runtime_folder
 from gearpy.cluster.embedded.background import BackgroundRun
-from gearpy.errors import ConnectionLost
+from gearpy.cluster.embedded.registry import registered
+from gearpy.errors import ConnectionLost, GearpyError, StoreAway
 from gearpy.ids import AppId
 from gearpy.messages.client import GetApplication
 from tests.eventually import eventually
@@ -70,6 +72,28 @@ def test_a_run_is_found_while_it_goes_on_and_leaves_a_report(tmp_path: Path) -> 
     assert report is not None
     assert report.answers["appmaster/1/view"]["status"] == "terminated"
     assert last_report("other") is None
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (StoreAway("the disk is full"), StoreAway, "^the disk is full$"),
+        (KeyError("odd"), GearpyError, "^KeyError: 'odd'$"),
+    ],
+)
+def test_an_error_arrives_as_what_it_is(
+    error: Exception, kind: type[GearpyError], text: str
+) -> None:
+    def ask(_: object) -> object:
+        raise error
+
+    running = RunningApplication(ClusterClient(ask), AppId(1), "odd")
+    with registered(running, ask, None, "runs"):
+        (entry,) = live_runs()
+        with pytest.raises(kind, match=text) as raised:
+            RunClient(entry).ask(GetApplication(app_id=AppId(1)))
+
+    assert type(raised.value) is kind
 
 
 def test_what_dead_processes_have_left_is_removed(shop: BackgroundRun) -> None:

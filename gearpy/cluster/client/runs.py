@@ -7,7 +7,6 @@ import os
 import re
 import socket
 import stat
-import struct
 import tempfile
 from pathlib import Path
 from typing import Any, Final, Self
@@ -17,14 +16,14 @@ from msgspec import Struct
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.report import Report
-from gearpy.errors import AskTimeout, ConnectionLost
+from gearpy.cluster.processes.framed import framed, read_framed
+from gearpy.errors import AskTimeout, ConnectionLost, GearpyError
 from gearpy.ids import AppId
 from gearpy.transport.security.secret import make_private_folders
-from gearpy.wire.codec import decode_control, encode_control
+from gearpy.wire.codec import decode_answer, encode_control
 
 LAST: Final = "last"  #: The folder of the last reports, in that of the runs.
 _ANSWER_S: Final = 30.0
-_SIZE: Final = struct.Struct(">?I")  # Whether it is an answer and no error, and how long it is.
 
 
 class RunEntry(Struct, frozen=True, kw_only=True):
@@ -106,19 +105,20 @@ def safe_name(name: str) -> str:
 
 
 def _asked(entry: RunEntry, message: Any) -> Any:
-    question = encode_control(message)
+    question = framed(encode_control(message))
     try:
         with _connected(entry) as asker:
             asker.settimeout(_ANSWER_S)
-            asker.sendall(framed(question))
-            is_answer, reply = received(asker)
+            asker.sendall(question)
+            reply = read_framed(asker.recv)
     except TimeoutError as error:
         raise AskTimeout(f"run {entry} has not answered for {_ANSWER_S:g} s") from error
     except (OSError, EOFError) as error:
         raise ConnectionLost(f"run {entry} has ended") from error
-    if not is_answer:
-        raise AskTimeout(reply.decode())
-    return decode_control(reply)
+    answer = decode_answer(reply)
+    if isinstance(answer, GearpyError):
+        raise answer
+    return answer
 
 
 def _connected(entry: RunEntry) -> socket.socket:
@@ -129,22 +129,3 @@ def _connected(entry: RunEntry) -> socket.socket:
         asker.close()
         raise
     return asker
-
-
-def received(peer: socket.socket) -> tuple[bool, bytes]:
-    is_answer, size = _SIZE.unpack(_exactly(peer, _SIZE.size))
-    return is_answer, _exactly(peer, size)
-
-
-def _exactly(peer: socket.socket, size: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        part = peer.recv(min(1 << 20, size - len(parts)))
-        if not part:
-            raise EOFError
-        parts += part
-    return bytes(parts)
-
-
-def framed(data: bytes, *, is_answer: bool = True) -> bytes:
-    return _SIZE.pack(is_answer, len(data)) + data

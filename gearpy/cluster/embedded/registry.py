@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.client.report import Report, report_of
-from gearpy.cluster.client.runs import LAST, RunEntry, framed, received, runtime_folder, safe_name
+from gearpy.cluster.client.runs import LAST, RunEntry, runtime_folder, safe_name
 from gearpy.cluster.embedded.run_folder import run_name_of
+from gearpy.cluster.processes.framed import framed, read_framed
 from gearpy.errors import GearpyError
 from gearpy.transport.security.secret import write_private
-from gearpy.wire.codec import decode_control, encode_control
+from gearpy.wire.codec import decode_control, encode_answer
 
 _REPORTED_MS: Final = 1000  # A shorter run leaves no report.
 _REPORT_S: Final = 3.0
@@ -119,10 +120,9 @@ def _serve(listener: socket.socket, ask: Callable[[Any], Any]) -> None:
 
 def _answer(asker: socket.socket, ask: Callable[[Any], Any]) -> None:
     with asker, suppress(OSError, EOFError):
-        while True:
-            _, question = received(asker)
-            try:
-                is_answer, reply = True, encode_control(ask(decode_control(question)))
-            except GearpyError as error:
-                is_answer, reply = False, str(error).encode()
-            asker.sendall(framed(reply, is_answer=is_answer))
+        question = read_framed(asker.recv)
+        try:
+            reply = encode_answer(ask(decode_control(question)))
+        except Exception as error:  # noqa: BLE001 - else the asker would think that the run ended
+            reply = encode_answer(error)
+        asker.sendall(framed(reply))

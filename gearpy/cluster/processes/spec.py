@@ -1,44 +1,29 @@
 """The instructions to a process that is started: one value on its standard input."""
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from gearpy.cluster.processes.framed import framed, read_framed
 from gearpy.errors import ProtocolError
 from gearpy.messages.cluster import LaunchExecutor
 
 T = TypeVar("T")
 
-_LENGTH: Final = struct.Struct(">I")
 _BYTES_MAX: Final = 8 << 20  # A launch message fits a control frame, which is smaller.
 
 
 def encoded_spec(spec: Any) -> bytes:
-    body = msgspec.msgpack.encode(spec)
-    return _LENGTH.pack(len(body)) + body
+    return framed(msgspec.msgpack.encode(spec))
 
 
 def read_spec(read: Callable[[int], bytes], kind: type[T]) -> T:
-    (length,) = _LENGTH.unpack(_read_all(read, _LENGTH.size))
-    if length > _BYTES_MAX:
-        raise ProtocolError(f"launch spec of {length} bytes, at most {_BYTES_MAX}")
     try:
-        return msgspec.msgpack.decode(_read_all(read, length), type=kind)
+        return msgspec.msgpack.decode(read_framed(read, _BYTES_MAX), type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ProtocolError("standard input holds no launch spec") from error
-
-
-def _read_all(read: Callable[[int], bytes], length: int) -> bytes:
-    data = b""
-    while len(data) < length:
-        more = read(length - len(data))
-        if not more:
-            raise EOFError
-        data += more
-    return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
