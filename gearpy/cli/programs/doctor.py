@@ -2,11 +2,9 @@
 
 import os
 import shutil
-import socket
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -18,10 +16,10 @@ from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import FAILED
 from gearpy.cli.terminal.options import Given, takes
 from gearpy.cli.terminal.output import print_json, table
+from gearpy.cli.terminal.runs import is_there
 from gearpy.distribution import EXTRAS, is_clone, other_project, pip_install, require
 from gearpy.errors import ConfigError, GearpyError, NotInstalled
 from gearpy.messages.client import GetCluster
-from gearpy.transport.api import split_address
 from gearpy.views import text
 
 State: TypeAlias = Literal["ok", "missing", "wrong"]
@@ -120,8 +118,7 @@ def _configured(given: Given) -> Iterator[Diagnosis]:
             cluster = client.ask(GetCluster()).cluster_id
         yield Diagnosis("cluster", "ok", f"{cluster} at {address}")
     except GearpyError as error:
-        host, port = split_address(address)
-        if _answers(host, port):
+        if is_there(address):
             yield Diagnosis(
                 "cluster", "wrong", str(error), "transport.secret-file, or another --master"
             )
@@ -130,14 +127,8 @@ def _configured(given: Given) -> Iterator[Diagnosis]:
     port = config.services.port
     if port == 0:
         said = "any port that is free"
-    elif _answers("127.0.0.1", port):
+    elif is_there(f"127.0.0.1:{port}"):
         said = f"{port} is in use, as by the page of a cluster"
     else:
         said = f"{port} is free"
     yield Diagnosis("services.port", "ok", said)
-
-
-def _answers(host: str, port: int) -> bool:
-    with suppress(OSError), socket.create_connection((host, port), timeout=1):
-        return True
-    return False

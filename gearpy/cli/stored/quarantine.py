@@ -13,7 +13,7 @@ from gearpy.cli.terminal.options import Given, argument, asking, option
 from gearpy.cli.terminal.output import card_lines, print_json, print_lines, table
 from gearpy.cli.terminal.runs import run_called
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.client.runs import RunClient
+from gearpy.cluster.client.runs import RunClient, live_runs
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.run_quarantine import StoredQuarantine
 from gearpy.errors import ConfigError
@@ -78,7 +78,7 @@ class _Asked(Struct, frozen=True):
 
 @contextmanager
 def _asked(given: Given, ref: str | None, run: str | None) -> Iterator[_Asked]:
-    entry = None if run is None else run_called(run)
+    entry = None if run is None else run_called(run, live_runs())
     if entry is not None:
         yield _Asked(_RUN, f"run {run}", RunClient(entry))
         return

@@ -20,9 +20,9 @@ def found(config: Config, ref: str | None) -> RemoteCluster | RunClient:
     Raises:
         SubmitRefused: there is no cluster, and several runs, or none of that name.
     """
-    if ref is not None and (entry := run_called(ref)) is not None:
-        return RunClient(entry)
     runs = live_runs()
+    if ref is not None and (entry := run_called(ref, runs)) is not None:
+        return RunClient(entry)
     if not runs or any(is_there(each) for each in config.cluster.masters):
         return connected(config)
     is_number = ref is not None and ref.isascii() and ref.isdigit()

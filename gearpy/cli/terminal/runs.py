@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -9,17 +10,17 @@ from gearpy.cluster.client.report import Report
 from gearpy.cluster.client.runs import RunEntry, last_report, live_runs
 from gearpy.config.schema import Config
 from gearpy.errors import SubmitRefused
+from gearpy.transport.api import split_address
 
-_TRY_S: Final = 0.5
+_TRY_S: Final = 1.0
 
 
-def run_called(name: str) -> RunEntry | None:
-    """Return the run of this user of a name; of an application, of a process.
+def run_called(name: str, runs: Sequence[RunEntry]) -> RunEntry | None:
+    """Return the one of these runs that has a name; or its application, or its process.
 
     Raises:
         SubmitRefused: there are several.
     """
-    runs = live_runs()
     named = [each for each in runs if each.name == name]
     called = named if len(named) == 1 else [each for each in runs if each.is_called(name)]
     if len(called) > 1:
@@ -38,7 +39,7 @@ def left_report(config: Config, master: str | None, ref: str | None) -> Report |
 
     None: ask who goes on.
     """
-    if ref is None or is_named(master) or run_called(ref) is not None:
+    if ref is None or is_named(master) or run_called(ref, live_runs()) is not None:
         return None
     if any(is_there(each) for each in config.cluster.masters):
         return None
@@ -47,7 +48,6 @@ def left_report(config: Config, master: str | None, ref: str | None) -> Report |
 
 def is_there(address: str) -> bool:
     """Tell whether somebody listens at an address, host:port."""
-    host, _, port = address.rpartition(":")
-    with suppress(OSError, ValueError), socket.create_connection((host, int(port)), _TRY_S):
+    with suppress(OSError), socket.create_connection(split_address(address), _TRY_S):
         return True
     return False

@@ -1,11 +1,13 @@
 """A command stays with the cluster that it began with."""
 
+import socket
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from gearpy.cli.terminal.connect import connected
+from gearpy.cli.terminal.runs import is_there
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.config.schema import Config
@@ -31,3 +33,17 @@ def test_a_master_of_another_cluster_at_the_same_address_is_refused(tmp_path: Pa
             assert second.client.ask(GetCluster()).cluster_id != cluster_id
             with pytest.raises(ConnectionLost, match=f"began with cluster {cluster_id}"):
                 client.applications()
+
+
+@pytest.mark.parametrize(("host", "family"), [("127.0.0.1", "AF_INET"), ("::1", "AF_INET6")])
+def test_a_cluster_is_there_if_somebody_listens_at_its_address(host: str, family: str) -> None:
+    try:
+        listener = socket.create_server((host, 0), family=getattr(socket, family))
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    written = f"[{host}]" if ":" in host else host
+    address = f"{written}:{listener.getsockname()[1]}"
+    with listener:
+        assert is_there(address)
+
+    assert not is_there(address)
