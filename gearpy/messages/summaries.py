@@ -7,9 +7,9 @@ from msgspec import field
 from gearpy.ids import AppId, ExecutorId, WorkerId
 from gearpy.messages.served import Served
 
-#: Gearpump: `ApplicationStatus`. The last three are final.
 #: The end of an application: that of its input, or when it has read what was there as it began.
 Until: TypeAlias = Literal["end", "caught-up"]
+#: Gearpump: `ApplicationStatus`. The last three are final.
 ApplicationStatus: TypeAlias = Literal["pending", "active", "succeeded", "failed", "terminated"]
 DeploymentState: TypeAlias = Literal["waiting", "starting", "running", "stopping", "done"]
 

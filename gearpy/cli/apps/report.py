@@ -17,9 +17,6 @@ from gearpy.cluster.client.report import Report, report_of
 from gearpy.errors import ConfigError
 from gearpy.views import text
 
-#: Rates are counted from one look to the other.
-_APART_S: Final = 1.0
-_RECORDS_MAX: Final = 100
 _PAGE: Final = Path(gearpy.__file__).parent / "services" / "page"
 #: A module of the page names another by the way to it from its own folder.
 _IMPORT: Final = re.compile(r"""((?:from|import)\s*)"(\.{1,2}/[^"]+)\"""")

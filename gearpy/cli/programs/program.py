@@ -22,8 +22,8 @@ def load_program(
 ) -> tuple[Artifact, StreamApplication]:
     """Return the program as others can find it, and the application in it."""
     path, attr = split_target(target)
-    given, name = Artifact(kind="file", location=str(path), attr=attr, until=until), str(path)
-    given = replace(given, args=tuple(args))
+    name = str(path)
+    given = Artifact(kind="file", location=name, attr=attr, args=tuple(args), until=until)
     if not path.is_file() and all(part.isidentifier() for part in name.split(".")):
         if (file := _file_of_module(name)) is not None:
             given = replace(given, location=str(file), module=name)

@@ -9,7 +9,7 @@ from msgspec import Struct, to_builtins
 
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import Given, argument, asking, option
+from gearpy.cli.terminal.options import Given, MaybeRef, argument, asking, option
 from gearpy.cli.terminal.output import card_lines, print_json, print_lines, table
 from gearpy.cli.terminal.runs import run_called
 from gearpy.cluster.client.client import ClusterClient
@@ -33,10 +33,6 @@ _Run: TypeAlias = Annotated[
         help="In place of ID: a run of 'gear run --resume NAME', or the folder that a run without "
         "a name has left.",
     ),
-]
-_Ref: TypeAlias = Annotated[
-    str | None,
-    argument(metavar="[ID]", help="Number or name of the application in 'gear app list'."),
 ]
 _Words: TypeAlias = Annotated[
     list[str] | None,
@@ -105,7 +101,7 @@ def _split(words: list[str] | None, run: str | None) -> tuple[str | None, list[i
 
 @commands.command("list", epilog=HELP)
 @asking
-def list_(given: Given, ref: _Ref = None, *, run: _Run = None) -> None:
+def list_(given: Given, ref: MaybeRef = None, *, run: _Run = None) -> None:
     """List the records that were put aside, the oldest first."""
     with _asked(given, ref, run) as asked:
         listed = asked.listed()
