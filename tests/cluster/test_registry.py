@@ -130,6 +130,8 @@ def test_commands_find_the_only_run(shop: BackgroundRun, tmp_path: Path) -> None
     assert gear("quarantine", "list")[1] == f"run {named} has no record in quarantine\n"
     none = f"error: no run is called 'other', and there is no cluster; runs: {named}\n"
     assert gear("why", "other") == (2, none)
+    assert gear("app", "kill", "7") == (2, none.replace("other", "7")), "it is of a cluster"
+    assert shop.summary.status == "active"
 
 
 def test_of_several_runs_one_has_to_be_named(shop: BackgroundRun, tmp_path: Path) -> None:

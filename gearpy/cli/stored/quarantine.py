@@ -13,7 +13,7 @@ from gearpy.cli.terminal.options import Given, MaybeRef, argument, asking, optio
 from gearpy.cli.terminal.output import card_lines, print_json, print_lines, table
 from gearpy.cli.terminal.runs import run_called
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.client.runs import RunClient, live_runs
+from gearpy.cluster.client.runs import RUN_APP, RunClient, live_runs
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.run_quarantine import StoredQuarantine
 from gearpy.errors import ConfigError
@@ -42,7 +42,6 @@ _Words: TypeAlias = Annotated[
         "--run numbers alone.",
     ),
 ]
-_RUN: AppId = AppId(1)  #: The application of a run.
 
 
 class _Asked(Struct, frozen=True):
@@ -76,11 +75,11 @@ class _Asked(Struct, frozen=True):
 def _asked(given: Given, ref: str | None, run: str | None) -> Iterator[_Asked]:
     entry = None if run is None else run_called(run, live_runs())
     if entry is not None:
-        yield _Asked(_RUN, f"run {run}", RunClient(entry))
+        yield _Asked(RUN_APP, f"run {run}", RunClient(entry))
         return
     if run is not None:
         path = run_folder_of(run, given.config().checkpoint.runs_folder)
-        yield _Asked(_RUN, f"run {run}", StoredQuarantine(path, run))
+        yield _Asked(RUN_APP, f"run {run}", StoredQuarantine(path, run))
         return
     with given.client(ref) as client:
         app_id = client.find(ref)

@@ -2,7 +2,7 @@
 
 from gearpy.cli.terminal.runs import is_there, run_called
 from gearpy.cluster.boot.remote import RemoteCluster, connect
-from gearpy.cluster.client.runs import RunClient, live_runs
+from gearpy.cluster.client.runs import RUN_APP, RunClient, live_runs
 from gearpy.config.schema import Config
 from gearpy.errors import SubmitRefused
 
@@ -25,9 +25,8 @@ def found(config: Config, ref: str | None) -> RemoteCluster | RunClient:
         return RunClient(entry)
     if not runs or any(is_there(each) for each in config.cluster.masters):
         return connected(config)
-    is_number = ref is not None and ref.isascii() and ref.isdigit()
     names = ", ".join(map(str, runs))
-    if ref is not None and not is_number:
+    if ref not in {None, str(RUN_APP)}:  # Another number is of a cluster that is away.
         raise SubmitRefused(f"no run is called {ref!r}, and there is no cluster; runs: {names}")
     if len(runs) > 1:
         raise SubmitRefused(f"{len(runs)} runs go on here: name one of {names}")

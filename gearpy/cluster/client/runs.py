@@ -22,6 +22,7 @@ from gearpy.ids import AppId
 from gearpy.transport.security.secret import make_private_folders
 from gearpy.wire.codec import decode_answer, encode_control
 
+RUN_APP: Final = AppId(1)  #: A run has one application.
 LAST: Final = "last"  #: The folder of the last reports, in that of the runs.
 _ANSWER_S: Final = 30.0
 
@@ -51,7 +52,7 @@ class RunClient(ClusterClient):
         self.entry = entry  #: The run.
 
     def find(self, text: str | None = None) -> AppId:
-        return AppId(1)
+        return RUN_APP
 
     def __enter__(self) -> Self:
         return self

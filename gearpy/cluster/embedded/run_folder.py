@@ -13,6 +13,7 @@ import msgspec
 from gearpy.clocks import wall_ms
 from gearpy.cluster.app.checkpoints import dag_version, is_same_program
 from gearpy.cluster.checkpoints.changing import check_unused
+from gearpy.cluster.client.runs import RUN_APP
 from gearpy.core.coordinator.quarantine import KeptQuarantine
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.core.coordinator.views import DagVersion, DagVersions, EpochManifests
@@ -35,8 +36,6 @@ STORE: Final = "checkpoints"
 #: The records in quarantine of a run that has finished, or has no name; one a line.
 RECORDS: Final = "quarantine.jsonl"
 _VERSION: Final = 1
-#: A run has one application.
-_APP: Final = AppId(1)
 
 
 class _Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +56,7 @@ class _Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_run() -> str:
-    return prefix_of(new_cluster_id(SystemRandom()), _APP)
+    return prefix_of(new_cluster_id(SystemRandom()), RUN_APP)
 
 
 def run_folder_of(name: str, runs_folder: str) -> Path:
@@ -189,7 +188,7 @@ class RunFolder:
         if not self._note.finished_ms:
             return None
         return ApplicationSummary(
-            app_id=_APP,
+            app_id=RUN_APP,
             name=self._note.application,
             status="succeeded",
             finished_ms=self._note.finished_ms,
