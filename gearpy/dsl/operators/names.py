@@ -27,8 +27,8 @@ def step_name(kind: str, function: object) -> str:
     return f"{kind}({name_of(function)})"
 
 
-def check_on_error(kind: str, policy: StepOnError | None) -> StepOnError | None:
-    """Return the policy of a step for records on which it raises.
+def check_on_error(kind: str, policy: StepOnError | None) -> None:
+    """Check the policy of a step for records on which it raises.
 
     Raises:
         ConfigError: there is no such policy; a sink has no side output.
@@ -36,7 +36,6 @@ def check_on_error(kind: str, policy: StepOnError | None) -> StepOnError | None:
     known = [each for each in get_args(StepOnError) if each != "side" or kind != "write"]
     if policy is not None and policy not in known:
         raise ConfigError(f"{kind}: on_error is {policy!r}, must be one of {', '.join(known)}")
-    return policy
 
 
 def check_function(

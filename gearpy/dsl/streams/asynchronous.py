@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.dsl.operators.keys import key_of
-from gearpy.dsl.operators.names import (
-    check_function,
-    check_on_error,
-    checked,
-    duration_of,
-    step_name,
-)
+from gearpy.dsl.operators.names import check_function, checked, duration_of, step_name
 from gearpy.dsl.operators.records import AsyncOperator
 from gearpy.dsl.streams.program import ProgramStream
 from gearpy.messages.type_variables import K, T, U
@@ -191,6 +185,6 @@ class Asynchronous(ProgramStream[T]):
             kind=kind,
             inputs=(self._step,),
             function=asynchronous,
-            on_error=check_on_error(kind, on_error),
+            on_error=on_error,
         )
         return self._program.add(step)

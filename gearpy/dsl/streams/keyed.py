@@ -14,7 +14,6 @@ from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.names import (
     check_count,
     check_function,
-    check_on_error,
     duration_of,
     name_of,
     no_such_step,
@@ -562,7 +561,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             key=of.key,
             task=task,
             dispatcher=dispatcher,
-            on_error=check_on_error("process", on_error),
+            on_error=on_error,
         )
         return of.add(step)
 
@@ -586,7 +585,7 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             key=of.key,
             function=function,
             value=value,
-            on_error=check_on_error(kind, on_error),
+            on_error=on_error,
         )
         return of.add(step)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
-from gearpy.dsl.operators.names import check_parallelism
+from gearpy.dsl.operators.names import check_on_error, check_parallelism
 from gearpy.dsl.operators.operator import Operator, stream_text
 from gearpy.errors import ConfigError
 from gearpy.messages.summaries import ScaleBounds
@@ -44,9 +44,10 @@ class Program:
         """Add a step, return the stream behind it.
 
         Raises:
-            ConfigError: its parallelism is no number.
+            ConfigError: its parallelism is no number; there is no such policy for errors.
         """
         check_parallelism(step.name, step.parallelism)
+        check_on_error(step.kind, step.on_error)
         self.steps.append(step)
         return self.stream(step)
 

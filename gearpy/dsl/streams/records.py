@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
 from gearpy.columns.row_schema import SchemaLike, row_schema_of
 from gearpy.distribution import require
-from gearpy.dsl.operators.names import (
-    check_count,
-    check_function,
-    check_on_error,
-    checked,
-    step_name,
-)
+from gearpy.dsl.operators.names import check_count, check_function, checked, step_name
 from gearpy.dsl.operators.records import BatchOperator, FunctionOperator, LogOperator
 from gearpy.dsl.streams.program import ProgramStream
 from gearpy.errors import ConfigError
@@ -222,7 +216,7 @@ class RecordSteps(ProgramStream[T]):
             times=times,
             takes=given,
             gives=returned,
-            on_error=check_on_error("map_batches", on_error),
+            on_error=on_error,
         )
         return self._program.add(step)
 
@@ -293,6 +287,6 @@ class RecordSteps(ProgramStream[T]):
             kind=kind,
             inputs=(self._step,),
             operator=operator,
-            on_error=check_on_error(kind, on_error),
+            on_error=on_error,
         )
         return self._program.add(step)

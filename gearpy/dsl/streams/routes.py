@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
-from gearpy.dsl.operators.names import (
-    check_count,
-    check_function,
-    check_name,
-    check_on_error,
-    name_of,
-    step_name,
-)
+from gearpy.dsl.operators.names import check_count, check_function, check_name, name_of, step_name
 from gearpy.dsl.operators.operator import Dispatcher, ReadOperator
 from gearpy.dsl.operators.routes import (
     MergeOperator,
@@ -305,7 +298,7 @@ class RouteSteps(ProgramStream[T]):
             parallelism=parallelism,
             task=task,
             dispatcher=dispatcher,
-            on_error=check_on_error("process", on_error),
+            on_error=on_error,
         )
         return self._program.add(step)
 
@@ -337,7 +330,7 @@ class RouteSteps(ProgramStream[T]):
             inputs=(self._step,),
             sink=sink,
             dispatcher=dispatcher,
-            on_error=check_on_error("write", on_error),
+            on_error=on_error,
         )
         self._program.add(step)
 
