@@ -7,8 +7,8 @@ side output, or either is a user's own task, or it asks for a thread of its own.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
@@ -52,6 +52,7 @@ from gearpy.task.api.application import (
     steps_scaled,
 )
 from gearpy.task.api.interfaces import Source, Task, TaskContext
+from gearpy.task.api.rejects import Rejects
 from gearpy.task.api.sides import ERRORS, MAIN, SidePartitioner
 from gearpy.task.chain.chain import ChainTask, StagesOfSteps
 from gearpy.task.chain.fused import fused_stages
@@ -306,10 +307,8 @@ def _processor(chain: _Chain, ids: Mapping[Operator, str], read: Source | None) 
 
 def _process_task(head: ProcessOperator, sides: Sides) -> TaskFactory:
     def process(context: TaskContext) -> Task[Any, Any]:
-        with _errors_of(head, context, sides):
-            task, rejects = head.task(context), context.rejects
-        context.rejects = rejects  # For its feed, which calls the task.
-        return task
+        context.rejects = _rejects_of(head, context, sides)
+        return head.task(context)
 
     return process
 
@@ -360,18 +359,20 @@ def _stage_maker(
     def make(context: TaskContext) -> StagesOfSteps:
         stages: list[Stage] = []
         of: list[str] = []
+        of_task = context.rejects
         for is_fused, run in groupby(steps, key=lambda step: step.fused is not None):
             if is_fused:
                 first, *more = run
                 functions = [each for step in (first, *more) if (each := step.fused) is not None]
                 limit = context.limits.batch_records
-                fused = fused_stages(functions, limit=limit, rejects=context.rejects)
+                fused = fused_stages(functions, limit=limit, rejects=of_task)
                 stages += fused
                 of += [ids[first]] * len(fused)  # They keep nothing.
                 continue
             for step in run:
-                with _errors_of(step, context, sides):
-                    made = step.make_stages(context, sides)
+                context.rejects = _rejects_of(step, context, sides)
+                made = step.make_stages(context, sides)
+                context.rejects = of_task
                 stages += made
                 of += [ids[step]] * len(made)
         return StagesOfSteps(stages, of)
@@ -379,19 +380,17 @@ def _stage_maker(
     return make
 
 
-@contextmanager
-def _errors_of(step: Operator, context: TaskContext, sides: Sides) -> Iterator[None]:
-    """Let what is made meanwhile do with records on which it raises as the step says."""
-    of_task = context.rejects
-    if step.on_error is not None:
-        tag = sides.get((step, ERRORS), "")
+def _rejects_of(step: Operator, context: TaskContext, sides: Sides) -> Rejects:
+    """Return what does with records on which a step raises as the step says, or its task."""
+    if step.on_error is None:
+        return context.rejects
+    tag = sides.get((step, ERRORS))
 
-        def aside(record: Any, time: int) -> None:
-            context.output_to(tag, Message(record, time))
+    def aside(record: Any, time: int) -> None:
+        assert tag is not None, "there is a tag where it is taken"
+        context.output_to(tag, Message(record, time))
 
-        context.rejects = of_task.of_step(step.on_error, aside if tag else None)
-    yield
-    context.rejects = of_task
+    return context.rejects.of_step(step.on_error, aside if tag else None)
 
 
 def _step_specs(

@@ -80,23 +80,12 @@ class Rejects:
     ) -> None:
         self.records: list[RejectedRecord] = []
         self.injected: list[tuple[int, int]] = []  #: Records that came back: number and epoch.
-        self._epoch = epoch
-        self._of_steps: list[Rejects] = []
+        self.epoch = epoch  #: That of the records that the task takes now.
+        self._of_task = self  # It counts, keeps, and knows the epoch.
         self._aside = aside
         self._counters = counters or TaskCounters()
         self._policy = policy
         self._task = task
-
-    @property
-    def epoch(self) -> int:
-        """That of the records that the task takes now."""
-        return self._epoch
-
-    @epoch.setter
-    def epoch(self, epoch: int) -> None:
-        self._epoch = epoch
-        for each in self._of_steps:
-            each.epoch = epoch
 
     @property
     def may_go_on(self) -> bool:
@@ -143,14 +132,14 @@ class Rejects:
             self._counters.skipped_records += 1
             return
         self._counters.quarantined_records += 1
-        card = card_of(error, task=self._task, epoch=self.epoch)
+        card = card_of(error, task=self._task, epoch=self._of_task.epoch)
         if len(value) > QUARANTINED_BYTES_MAX:
             kept = (
                 f"; quarantine keeps its text alone, as it has {len(value)} bytes, more than "
                 f"{QUARANTINED_BYTES_MAX}: it cannot be given back"
             )
             card, value = replace(card, cause=card.cause + kept), b""
-        self.records.append(
+        self._of_task.records.append(
             RejectedRecord(value=value, event_time_ms=int(event_time_ms), error=card)
         )
 
@@ -160,9 +149,8 @@ class Rejects:
         Args:
             aside: takes a `FailedRecord` and its event time, by "side".
         """
-        made = Rejects(policy, self._counters, self._task, self.epoch, aside=aside)
-        made.records = self.records
-        self._of_steps.append(made)
+        made = Rejects(policy, self._counters, self._task, aside=aside)
+        made._of_task = self
         return made
 
 
