@@ -140,9 +140,8 @@ class AsOfJoin:
                 yield [], []
             if side == RIGHT:
                 right = time, value
-                if (
-                    waiting and key in waiting
-                ):  # None that comes later is nearer to these left ones.
+                # None that comes later is nearer to the left ones that wait.
+                if waiting and key in waiting:
                     self._waiting_cells.remove(key)
                     for left in waiting.pop(key):
                         left.is_waiting = False
@@ -254,7 +253,7 @@ class AsOfJoin:
             self._keep(record)
 
     def _keep(self, record: _Ahead) -> None:
-        span, _, kept = _kept_of(record)
+        span, kept = _kept_of(record)
         fresh = self._log.fresh.get(span)
         if fresh is None:
             heappush(self._spans, span)
@@ -269,12 +268,12 @@ class AsOfJoin:
 
     def _resume_ahead(self, watermark_ms: int) -> None:
         spans = set()
-        for span, key, kept in self._log.resume():
+        for span, kept in self._log.resume():
             spans.add(span)
             if kept.time_ms >= watermark_ms:  # Else it was gone through.
                 is_second, turn = kept.side != self._first, self._turn()
-                record = (kept.time_ms, is_second, kept.seq, turn, kept.side, key, kept.value)
-                self._await(record)
+                of_kept = kept.side, kept.key, kept.value
+                self._await((kept.time_ms, is_second, kept.seq, turn, *of_kept))
         self._spans = sorted(spans)
 
     # -- left records that wait ----------------------------------------------------------------
@@ -367,6 +366,6 @@ class AsOfJoin:
         return flat or None
 
 
-def _kept_of(record: _Ahead) -> tuple[int, Any, Kept]:
+def _kept_of(record: _Ahead) -> tuple[int, Kept]:
     time, _, seq, _, side, key, value = record
-    return time // _SPAN_MS, key, Kept(seq, side, time, value, False, key)
+    return time // _SPAN_MS, Kept(seq, side, time, value, False, key)

@@ -73,7 +73,7 @@ class RecordLog:
         self._gone: list[tuple[Any, list[Any]]] = []
         self._copies: dict[int, _Told] = {}  # Of the records that are still to be told, by span.
         self._copying: Iterator[object] = iter(())
-        self._loaded: list[tuple[int, Any, Kept]] = []
+        self._loaded: list[tuple[int, Kept]] = []
         self._loaded_matches: set[tuple[Any, int]] = set()
 
     def open(self, span: int) -> list[Kept]:
@@ -128,13 +128,13 @@ class RecordLog:
         for each in told:
             yield CellChange(each.namespace, each.keys, each.values, left and each.steps)
 
-    def tell_again(self, records: Iterable[tuple[int, Any, Kept]]) -> None:
-        """Have all records told once more; the owner gives them, with their spans and keys."""
+    def tell_again(self, records: Iterable[tuple[int, Kept]]) -> None:
+        """Have all records told once more; the owner gives them, with their spans."""
         finish(self._copying)
         self._told, self._matched, self._gone = {}, {}, []
         for fresh in self.fresh.values():
             fresh.clear()
-        for span, _, kept in sorted(records, key=_seq_of):
+        for span, kept in sorted(records, key=_seq_of):
             self.fresh[span].append(kept)  # Of a record that is kept the span is open.
 
     def _tell(self, kind: str, span: int, records: list[Kept]) -> "_Told":
@@ -150,22 +150,22 @@ class RecordLog:
                 self._told.setdefault(span, []).append((namespace, list(pairs)))
                 for key, values in pairs.items():
                     if kind == _RECORDS:
-                        self._loaded += [(span, key, kept) for kept in _records(key, values)]
+                        self._loaded += [(span, kept) for kept in _records(key, values)]
                     else:
                         self._loaded_matches.update((key, seq) for seq in values)
                 return True
         return False
 
-    def resume(self) -> list[tuple[int, Any, Kept]]:
-        for span, key, kept in self._loaded:
-            if (key, kept.seq) in self._loaded_matches:
+    def resume(self) -> list[tuple[int, Kept]]:
+        for span, kept in self._loaded:
+            if (kept.key, kept.seq) in self._loaded_matches:
                 kept.is_waiting = False
             if span not in self.fresh:
                 self.open(span)
-        records = sorted(self._loaded, key=lambda loaded: loaded[2].seq)
+        records = sorted(self._loaded, key=_seq_of)
         self._loaded, self._loaded_matches = [], set()
         if records:
-            self.seq = self._told_seq = records[-1][2].seq
+            self.seq = self._told_seq = records[-1][1].seq
         return records
 
 
@@ -174,7 +174,7 @@ class _Told:
 
     def __init__(self, namespace: tuple[str, int, int], records: list[Kept]) -> None:
         self.namespace = namespace
-        self.records = records  #: None any more, when all are copied.
+        self.records = records  #: Empty when all are copied.
         self.waited: set[int] = set()  #: Numbers of those that have found a partner since.
         self.keys: list[Any] = []  #: Told, as are ``values``.
         self.values: list[Any] = []
@@ -282,8 +282,8 @@ class KeyCells:
         return pairs
 
 
-def _seq_of(record: tuple[int, Any, Kept]) -> int:
-    return record[2].seq
+def _seq_of(record: tuple[int, Kept]) -> int:
+    return record[1].seq
 
 
 def _flat(kept: list[list[Kept]], waited: set[int]) -> list[list[Any]]:

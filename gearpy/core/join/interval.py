@@ -130,8 +130,8 @@ class IntervalJoin:
     def tell_again(self) -> None:
         """Have all that is kept told once more."""
         self._log.tell_again(
-            (self._span_of(kept), key, kept)
-            for key, sides in self._sides.items()
+            (self._span_of(kept), kept)
+            for sides in self._sides.values()
             for side in SIDES
             for kept in sides[2 + side]
         )
@@ -146,11 +146,11 @@ class IntervalJoin:
         """Go on with the records that were loaded."""
         self._watermark_ms = watermark_ms
         spans: set[int] = set()
-        for span, key, kept in self._log.resume():
+        for span, kept in self._log.resume():
             if span not in spans:
                 spans.add(span)
                 self._note_span(span)
-            _add(self._sides.setdefault(key, ([], [], [], [])), kept)
+            _add(self._sides.setdefault(kept.key, ([], [], [], [])), kept)
             # One that is older has come out alone; its span is not over yet.
             if kept.is_waiting and not self._is_alone(kept):
                 self._await(kept)

@@ -78,9 +78,9 @@ class WindowJoin:
     def tell_again(self) -> None:
         """Have all that is kept told once more."""
         self._log.tell_again(
-            (piece, key, kept)
+            (piece, kept)
             for piece, panes in self._panes.items()
-            for key, pane in panes.items()
+            for pane in panes.values()
             for side in SIDES
             for kept in pane[side]
         )
@@ -94,10 +94,10 @@ class WindowJoin:
     def resume(self, watermark_ms: int) -> None:
         """Go on with the records that were loaded."""
         self._watermark_ms = watermark_ms
-        for piece, key, kept in self._log.resume():
+        for piece, kept in self._log.resume():
             if piece not in self._panes:
                 self._begin(piece)
-            _pane_of(self._panes[piece], key)[kept.side].append(kept)
+            _pane_of(self._panes[piece], kept.key)[kept.side].append(kept)
 
     @property
     def hold_ms(self) -> int:

@@ -36,13 +36,12 @@ STEPS = st.lists(
 def test_what_was_told_is_what_is_there(steps: list[tuple[str, int, int]]) -> None:
     """Invariant: put together, it gives all records that were not dropped, as they are."""
     log, cells = RecordLog(), dict[Any, dict[Any, Any]]()
-    there: list[tuple[int, int, Kept]] = []
+    there: list[tuple[int, Kept]] = []
     for what, number, key in [*steps, ("tell", 0, 0)]:
         if what == "add":
-            there.append((number, key, added(log, number, key, is_waiting=True)))
+            there.append((number, added(log, number, key, is_waiting=True)))
         elif what == "match" and number < len(there):
-            span, _, kept = there[number]
-            log.match(span, kept)
+            log.match(*there[number])
         elif what == "drop":
             there = [each for each in there if each[0] != number]
             log.drop(number)
