@@ -32,7 +32,7 @@ from events import (
 
 import gearpy as gp
 
-__all__ = ["PLACES", "tables", "tables_of"]
+__all__ = ["PLACES", "remainder", "tables", "tables_of"]
 
 #: How many of a group are of a kind, and which is the first.
 PLACES: Final[Mapping[Any, tuple[int, int]]] = {
@@ -106,14 +106,15 @@ def _auction(group: pa.Array, dice: "_Dice") -> pa.Array:
     last = pc.add(pc.multiply(group, AUCTIONS), AUCTIONS - 1)
     is_hot = pc.greater(dice.roll(2), 0)
     others = pc.min_element_wise(pc.add(last, 1), ACTIVE_AUCTIONS)
-    hot = pc.subtract(last, _rest(last, HOT_FOR))
+    hot = pc.subtract(last, remainder(last, HOT_FOR))
     return pc.add(pc.if_else(is_hot, hot, pc.subtract(last, dice.roll(others))), FIRST_ID)
 
 
 def _bidder(group: pa.Array, dice: "_Dice") -> pa.Array:
     is_hot = pc.greater(dice.roll(4), 0)
     others = pc.min_element_wise(pc.add(group, 1), ACTIVE_PEOPLE)
-    hot = pc.min_element_wise(group, pc.add(pc.subtract(group, _rest(group, HOT_FOR)), HOT_BIDDER))
+    first = pc.subtract(group, remainder(group, HOT_FOR))
+    hot = pc.min_element_wise(group, pc.add(first, HOT_BIDDER))
     return pc.add(pc.if_else(is_hot, hot, pc.subtract(group, dice.roll(others))), FIRST_ID)
 
 
@@ -136,7 +137,8 @@ class _Dice:
         return pc.subtract(left, pc.multiply(self._left, sides)).cast(pa.int64())
 
 
-def _rest(numbers: pa.Array, by: int) -> pa.Array:
+def remainder(numbers: pa.Array, by: int) -> pa.Array:
+    """Return what is left of numbers from 0 on when they are divided."""
     return pc.subtract(numbers, pc.multiply(pc.divide(numbers, by), by))
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from columns import tables_of
+from columns import remainder, tables_of
 from events import Auction, Bid, Event, Nexmark, Person, is_auction, is_bid, is_offer, is_person
 from winning_bids import Sale, WinningBids
 
@@ -104,11 +104,6 @@ def chosen(
     return stream.map_batches(
         lambda batch: batch.filter(is_in(batch)), schema=schema, times="event_time"
     )
-
-
-def remainder(numbers: pa.Array, by: int) -> pa.Array:
-    """Return what is left of numbers from 0 on when they are divided."""
-    return pc.subtract(numbers, pc.multiply(pc.divide(numbers, by), by))
 
 
 # -- each event by itself --------------------------------------------------------------------------
