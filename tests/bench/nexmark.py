@@ -18,7 +18,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.peers import PEERS, environment
 from tests.servers import recipes
 
 QUERIES: Final = (
@@ -85,13 +84,14 @@ class AskedProcess:
     """A process that answers questions, one line each."""
 
     def __init__(self, name: str, stack: ExitStack) -> None:
+        settings = os.environ | _WITHOUT_EPOCHS
         if name == "flink":
             opens = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENED]
             path = f"{_built_flink()}:{recipes.jars('flink', _FLINK)}/*"
             command = ["java", *opens, "-Xmx4g", "-cp", path, "Nexmark"]
         elif name == "bytewax":
-            python = environment(PEERS.with_name("gearpy-bytewax"), ["bytewax==0.21.1"])
-            command = [str(python), str(_HERE / "nexmark_bytewax.py")]
+            settings["PYTHONPATH"] = str(recipes.packages("bytewax", ["bytewax==0.21.1"]))
+            command = [sys.executable, str(_HERE / "nexmark_bytewax.py")]
         else:
             command = [sys.executable, "-P", "-m", "tests.bench.nexmark_worker", name]
         most = str(_MOST.get(name, _MOST_OTHERS))
@@ -102,7 +102,7 @@ class AskedProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
-                env=os.environ | _WITHOUT_EPOCHS,
+                env=settings,
             )
         )
         stack.callback(self._process.kill)

@@ -21,8 +21,6 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tests.bench.peer_jobs import Figures
 
-#: Where the environment with other stream processors is, unless it is said.
-PEERS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gearpy-peers"
 PACKAGES: Final = ("bytewax==0.21.1", "pyspark==4.3.0", "pyarrow>=26,<27", "pandas>=2.2,<3")
 
 _HERE: Final = Path(__file__).parent
