@@ -39,13 +39,14 @@ def _late(trades: Sequence[Trade]) -> list[Trade]:
     return [Trade(each.key, each.price, each.at - each.price % _LATE_MS) for each in trades]
 
 
-class _Records(gp.Source):
+class Prepared(gp.Source):
+    """Records that are there before the clock starts."""
+
     bounded = replayable = True
 
-    def __init__(self, records: Sequence[Trade]) -> None:
-        self.records = records
-        self.passed_ms = list(accumulate((each.at - _LATE_MS for each in records), max))
-        self.times = [each.at for each in records]
+    def __init__(self, records: Sequence[Any], times: list[int], late_ms: int = 0) -> None:
+        self.records, self.times, self.late_ms = records, times, late_ms
+        self.passed_ms = list(accumulate((each - late_ms for each in times), max))
 
     def partitions(self) -> list[str]:
         return ["all"]
@@ -55,10 +56,10 @@ class _Records(gp.Source):
 
 
 class _Reader(gp.SourceReader):
-    def __init__(self, source: _Records, at: int) -> None:
+    def __init__(self, source: Prepared, at: int) -> None:
         self._source = source
         self._at = at
-        self.out_of_order_ms = _LATE_MS
+        self.out_of_order_ms = source.late_ms
 
     def read_batch(self, max_records: int) -> gp.Batch | None:
         values = self._source.records[self._at : self._at + max_records]
@@ -229,7 +230,8 @@ def _inputs(name: str, count: int) -> list[list[Trade]]:
 
 def _cpu_s(inputs: Sequence[Sequence[Trade]], steps: _Steps) -> float:
     app = gp.StreamApp("micro")
-    steps(*(app.read(_Records(each)) for each in inputs)).write(_Nowhere())
+    sources = (Prepared(each, [trade.at for trade in each], _LATE_MS) for each in inputs)
+    steps(*map(app.read, sources)).write(_Nowhere())
     begin_s = time.process_time()
     gp.run(app)
     return time.process_time() - begin_s

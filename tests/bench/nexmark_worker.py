@@ -8,9 +8,8 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Sequence
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 
 import gearpy as gp
+from tests.bench.micro import Prepared
 from tests.bench.nexmark_loops import LOOPS, Site, answer_rows, checksum
 
 _EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "nexmark"
@@ -35,42 +35,6 @@ ALL_KINDS: Final = frozenset({"q3", "q4", "q6", "q8", "q9", "q20"})
 _LINES: Final = [
     " ".join(f"w{(line * 10 + word) * 7919 % 1000}" for word in range(10)) for line in range(100)
 ]
-
-
-class Prepared(gp.Source):
-    """Records that are there before the clock starts."""
-
-    bounded = replayable = True
-
-    def __init__(self, values: Sequence[Any], times: Sequence[int], late_ms: int = 0) -> None:
-        self.values, self.times, self.late_ms = values, times, late_ms
-        self.passed_ms = list(accumulate((each - late_ms for each in times), max))
-
-    def partitions(self) -> list[str]:
-        return ["all"]
-
-    def open(self, partition: str, resume: Any) -> "_PreparedReader":
-        return _PreparedReader(self, resume or 0)
-
-
-class _PreparedReader(gp.SourceReader):
-    def __init__(self, source: Prepared, at: int) -> None:
-        self._source, self._at = source, at
-        self.out_of_order_ms = source.late_ms
-
-    def read_batch(self, max_records: int) -> gp.Batch | None:
-        part = slice(self._at, self._at + max_records)
-        values = self._source.values[part]
-        self._at += len(values)
-        self.finished = self._at >= len(self._source.values)
-        return gp.Batch(list(values), list(self._source.times[part])) if values else None
-
-    def snapshot(self) -> int:
-        return self._at
-
-    @property
-    def watermark_ms(self) -> int:
-        return self._source.passed_ms[self._at - 1] if self._at else gp.MIN_MS
 
 
 class _Counting(gp.Sink, gp.SinkWriter):

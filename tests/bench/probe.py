@@ -21,19 +21,20 @@ _SOL_WARM_UP_S: Final = 1.0
 _MICRO_S: Final = 4.0
 
 
-def _cpu_s() -> float:
+def cpu_s() -> float:
+    """Return the CPU time of this process and of the children that have ended."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _sol(kind: str, batch: bool, package: str, seconds: float, _: str) -> Figures:  # noqa: FBT001
-    begin_s = _cpu_s()
+    begin_s = cpu_s()
     module = import_module(f"{package}.sol")
     found = module.run_sol(kind, {"seconds": seconds, "batch": batch})
     messages = found["rate"] * (seconds + _SOL_WARM_UP_S)
     return {
         "msg/s": found["rate"],
-        "msg/CPU s": messages / (_cpu_s() - begin_s),
+        "msg/CPU s": messages / (cpu_s() - begin_s),
         "MB at the end": found["rss_end_mb"],
     }
 
@@ -46,11 +47,11 @@ def _windows(path: str, package: str, seconds: float, _: str) -> Figures:
 
 def _words(package: str, _: float, text: str) -> Figures:
     module = import_module(f"{package}.peer_jobs")
-    begin_s = _cpu_s()
+    begin_s = cpu_s()
     found = module.run_job("words", [text], 1)
     return {
         "words/s": found["records"] / found["seconds"],
-        "words/CPU s": found["records"] / (_cpu_s() - begin_s),
+        "words/CPU s": found["records"] / (cpu_s() - begin_s),
     }
 
 

@@ -1,6 +1,5 @@
 """Work in Python on one process and on several: wall time, and CPU time of all."""
 
-import resource
 import time
 from collections.abc import Iterator
 from itertools import cycle
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import gearpy as gp
+from tests.bench.probe import cpu_s
 
 _PARTS: Final = 4
 
@@ -33,11 +33,11 @@ def measure_spread(folder: Path, *, processes: int, scale: float, runs: int) -> 
         for run in range(runs):
             for number in (1, processes):
                 app = make(records, folder / f"{name}-{run}-{number}")
-                began, used = time.perf_counter(), _cpu_seconds()
+                began, used = time.perf_counter(), cpu_s()
                 summary = gp.run(app, processes=number)
                 took = time.perf_counter() - began
                 assert summary.progress.records_in == records, summary
-                yield Spread(name, number, records, took, _cpu_seconds() - used)
+                yield Spread(name, number, records, took, cpu_s() - used)
 
 
 def _burning(records: int, out: Path) -> gp.StreamApp:
@@ -70,9 +70,3 @@ def _counting(records: int, out: Path) -> gp.StreamApp:
     split = read.flat_map(str.split).map(lambda word: (word.strip(".,").lower(), len(word)))
     split.key_by(itemgetter(0)).window(gp.tumbling("1d")).count().write(gp.jsonl_folder(out))
     return app
-
-
-def _cpu_seconds() -> float:
-    """Return the CPU time of this process and of the children that have ended."""
-    each = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in each)
