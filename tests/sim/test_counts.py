@@ -26,11 +26,7 @@ def _grown(
     """Give a stream more steps and sinks; yield the list of each sink, and its due count."""
     if rng.random() < 0.5:
         stream = stream.repartition(2)  # Its steps are chained to those before otherwise.
-    step = (
-        rng.choice(["map", "filter", "flat_map", "side", "window"] if depth else [])
-        if depth
-        else ""
-    )
+    step = rng.choice(["map", "filter", "flat_map", "side", "window"]) if depth else ""
     rest = [(stream, numbers)]
     if step == "map":
         rest = [(stream.map(lambda n: n + 1), [n + 1 for n in numbers])]

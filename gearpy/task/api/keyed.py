@@ -56,9 +56,8 @@ class KeyedTask:
         self._timers: KeyTimers | None = None  # Of the state, when they were asked for.
         self._key_of: Callable[[Any], Any] | None = None
         self._ask: Callable[[Any], Any] | None = None  # The same; gives a key that was read again.
-        self._keys: Iterator[bytes] | None = (
-            None  # Of the records to come, as `messages` read them.
-        )
+        #: Of the records to come, as `messages` read them.
+        self._keys: Iterator[bytes] | None = None
         self._message: Message | None = None  # The newest record that the task was given.
         self._is_refused = False
         self._reached_ms: int | None = None  # How far event time is, if not by the record.
