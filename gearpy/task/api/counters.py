@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Final
 
 from gearpy.ids import MIN_MS
 
@@ -39,10 +40,14 @@ class TaskCounters:
 
     def counted(self) -> dict[str, int]:
         """Return the counts by name, for `restore`."""
-        return {name: getattr(self, name) for name in self.__slots__[:-2]}
+        return {name: getattr(self, name) for name in _COUNTED}
 
     def restore(self, counted: Mapping[str, int]) -> None:
         """Go on from earlier counts; a name that is not known any more is left out."""
         for each in fields(self):
             setattr(self, each.name, counted.get(each.name, each.default))
         self.taken_before = self.taken
+
+
+#: The counts that are kept.
+_COUNTED: Final = [each.name for each in fields(TaskCounters) if each.compare]
