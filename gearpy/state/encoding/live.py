@@ -41,11 +41,11 @@ def is_fixed(value: Any, depth: int = _DEPTH_MAX) -> bool:
     try:
         if has_leaves is not None and has_leaves(value):
             return True
+        # How the parts of a type are read is found out once.
+        read = _parts_by_type.get(kind) or _parts_by_type.setdefault(kind, _parts_of(kind))
+        parts = read(value)
     except AttributeError:  # One was never set, which encoding refuses.
         return False
-    # How the parts of a type are read is found out once.
-    read = _parts_by_type.get(kind) or _parts_by_type.setdefault(kind, _parts_of(kind))
-    parts = read(value)
     if parts is None:
         return False
     if _LEAVES.issuperset(map(type, parts)):
