@@ -196,9 +196,8 @@ class StreamApp:
         application = lower(
             self.name,
             self._program.steps,
-            parallelism=processes if self._is_open else self.parallelism,
-            is_spread=processes > 1,
-            is_open=self._is_open,
+            parallelism=None if self._is_open else self.parallelism,
+            processes=processes,
             mistakes=[*self._program.mistakes, *errors_unread(self._program.steps)],
             scale=scale,
             bounds=self._program.bounds,

@@ -127,12 +127,11 @@ def lower(
     name: str,
     steps: Sequence[Operator],
     *,
-    parallelism: int,
+    parallelism: int | None,
+    processes: int = 1,
     mistakes: Sequence[str] = (),
     scale: Mapping[str, int] | None = None,
     bounds: Mapping[Operator, ScaleBounds] = _NO_BOUNDS,
-    is_spread: bool = False,
-    is_open: bool = False,
     until: Until = "end",
 ) -> StreamApplication:
     """Return the application that runs the plan.
@@ -140,12 +139,12 @@ def lower(
     Args:
         name: of the application.
         steps: the plan as it was written.
-        parallelism: of steps that do not say otherwise.
+        parallelism: of steps that do not say otherwise; None: as many as processes, but one of a
+            sink of one file.
+        processes: that it runs on. With several, what is of the program's own gets tasks there.
         mistakes: the mistakes known already.
         scale: the tasks of steps, by id or name, that have others than they say.
         bounds: what autoscale may choose for steps as they were written.
-        is_spread: it runs on several processes: what is of the program's own gets tasks there.
-        is_open: the program does not say ``parallelism``, so a sink of one file keeps one task.
         until: with "caught-up" sources are read up to what is there.
 
     Raises:
@@ -158,8 +157,9 @@ def lower(
         *(mistake for step in steps for mistake in unknown_fields(step)),
         *(mistake for step in steps for mistake in step.mistakes()),
     ]
+    is_spread, defaults = processes > 1, (parallelism or processes, 1, _MANY)
     try:
-        placed = physical(steps, parallelism)
+        placed = physical(steps, defaults[0])
         ids = step_ids(placed, operator_ids(steps))
         specs = _step_specs(placed, ids, bounds)
         scaled = steps_scaled(scale or {}, [specs[step] for step in placed])
@@ -174,8 +174,7 @@ def lower(
         chain_of: dict[Operator, _Chain] = {}
         for step in placed:
             source = chain_of[maker_of(step.inputs[0])] if step.inputs else None
-            alone = 1 if is_spread and is_open and _is_one_file(step) else None
-            defaults = (parallelism, 1, _MANY)
+            alone = 1 if is_spread and parallelism is None and _is_one_file(step) else None
             counts = _counts(step, wanted[step] or alone, source, reads.get(step), defaults)
             # One that is scaled begins a chain: else it would come and go in the one before it.
             if (
@@ -381,7 +380,7 @@ def _stage_maker(
 
 
 def _rejects_of(step: Operator, context: TaskContext, sides: Sides) -> Rejects:
-    """Return what does with records on which a step raises as the step says, or its task."""
+    """Return the policy for records on which a step raises: its own, or that of its task."""
     if step.on_error is None:
         return context.rejects
     tag = sides.get((step, ERRORS))
