@@ -138,7 +138,7 @@ class _Dice:
 
 
 def remainder(numbers: pa.Array, by: int) -> pa.Array:
-    """Return what is left of numbers from 0 on when they are divided."""
+    """Return the remainders of a division of numbers from 0 on."""
     return pc.subtract(numbers, pc.multiply(pc.divide(numbers, by), by))
 
 

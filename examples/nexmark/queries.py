@@ -468,13 +468,13 @@ RANKS: Final[Mapping[str, Callable[[Bid], bool]]] = {
 
 
 def counts(form: Form) -> dict[str, gp.Aggregate]:
-    """Return how many bids there are in all, and of each rank."""
+    """Return the aggregates that count bids: all of them, and those of each rank."""
     ranks = {rank: rank if form == "columns" else RANKS[rank] for rank in RANKS}
     return {"bids": gp.agg.count()} | {rank: gp.agg.count_if(of) for rank, of in ranks.items()}
 
 
 def different(form: Form) -> dict[str, gp.Aggregate]:
-    """Return how many bidders and auctions there are in all, and of each rank."""
+    """Return the aggregates that count different bidders and auctions, in all and of each rank."""
     return {
         f"{rank} {field}".strip(): gp.agg.distinct(
             field, where=None if not rank else rank if form == "columns" else RANKS[rank]

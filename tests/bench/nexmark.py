@@ -121,7 +121,7 @@ class AskedProcess:
 
 @dataclass(slots=True, kw_only=True)
 class Asked:
-    """What a query takes on one system.
+    """The cost of a query on one system.
 
     Attributes:
         events: of a long run.

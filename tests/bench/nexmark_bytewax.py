@@ -42,7 +42,7 @@ def _one_by_one(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _kept(key: Callable[[Any], str], step: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
-    """Give what a function makes of what was kept for the key and the bid, and keep it."""
+    """Keep a value for each key, made by a function of the one before and the bid; give it."""
 
     def both(kept: Any, bid: Any) -> tuple[Any, Any]:
         made = step(kept, bid)

@@ -322,7 +322,7 @@ def _of_keys(query: str, last: dict[tuple[Any, int], Any]) -> Rows:
 
 
 def checksum(rows: Rows) -> dict[str, int]:
-    """Return how many rows there are, and a sum of their cells that does not depend on order."""
+    """Return the number of rows, and a sum of their cells that does not depend on order."""
     count = total = 0
     for row in rows:
         count += 1

@@ -245,7 +245,7 @@ def _repeated(shown: Counter[Any]) -> Counter[Any]:
 
 
 def _start_of(result: Any) -> int:
-    """Return where the window of a result begins, or that of a total; -1 of what has none."""
+    """Return the start of the window of a result, or of a total; -1 of what has none."""
     start = result if isinstance(result, int) else result[1]
     return start if isinstance(start, int) else -1
 

@@ -322,7 +322,7 @@ class Outlet:
 
     @property
     def is_settled_and_told(self) -> bool:
-        return self.is_settled and not self._dirty
+        return self.is_settled and self.is_told
 
     def _links(self) -> Iterable[tuple["_EdgeOutput", _Link]]:
         return ((edge, link) for edge in self._edges for link in edge.links)

@@ -106,7 +106,7 @@ class Recording(Struct, frozen=True, kw_only=True):
 
 
 class TaskPorts(Struct, kw_only=True):
-    """Where the runner of a task takes messages and puts out records: a recorder goes between.
+    """The two ends of a runner, messages in and records out: a recorder goes between.
 
     Attributes:
         take: gives the next message, or end of an epoch.
