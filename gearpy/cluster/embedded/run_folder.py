@@ -14,6 +14,7 @@ from gearpy.clocks import wall_ms
 from gearpy.cluster.app.checkpoints import dag_version, is_same_program
 from gearpy.cluster.checkpoints.changing import check_unused
 from gearpy.cluster.client.runs import RUN_APP
+from gearpy.core.coordinator.log import CoordinatorState
 from gearpy.core.coordinator.quarantine import KeptQuarantine
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.core.coordinator.views import DagVersion, DagVersions, EpochManifests
@@ -84,6 +85,17 @@ def read_note(disk: LocalFolder) -> _Note | None:
             "with the gearpy that began it"
         )
     return note
+
+
+def stored_state(store: Checkpoints, note: _Note) -> tuple[str, CoordinatorState]:
+    """Return what a run goes on from, and below which name it is.
+
+    That is of the program before until another one has begun with it.
+    """
+    state = read_log(store, note.prefix).state
+    if not note.origins or EpochManifests(state).regions():
+        return note.prefix, state
+    return note.origins[-1], read_log(store, note.origins[-1]).state
 
 
 def run_name_of(path: Path, runs_folder: str) -> str:
@@ -178,12 +190,6 @@ class RunFolder:
         return newest_launch(self._store, self.prefix)
 
     @property
-    def quarantined(self) -> list[QuarantinedRecord]:
-        """The records that were put aside in complete epochs, of a run that has not finished."""
-        kept = KeptQuarantine(read_log(self._store, self.prefix).state).read()
-        return [each.record for each in kept]
-
-    @property
     def finished(self) -> ApplicationSummary | None:
         if not self._note.finished_ms:
             return None
@@ -207,16 +213,17 @@ class RunFolder:
             if self._note.origins and summary.progress.epoch > self._looked_at:
                 self._looked_at = summary.progress.epoch
                 self._drop_origins()
-            if not summary.can_go_on and summary.status == "succeeded":
+            if not summary.can_go_on:
                 self.on_finished()
 
     def on_finished(self) -> None:
         if not self._note.finished_ms:
             self._write(msgspec.structs.replace(self._note, finished_ms=wall_ms()))
 
-    def keep(self, records: Iterable[QuarantinedRecord]) -> None:
-        """Keep the records in quarantine of a run that finishes."""
-        self._disk.put(RECORDS, encode_records(records))
+    def keep_quarantine(self) -> None:
+        """Keep the records in quarantine, before the log that has them is removed."""
+        if kept := KeptQuarantine(read_log(self._store, self.prefix).state).read():
+            self._disk.put(RECORDS, encode_records(each.record for each in kept))
 
     # --------------------------------------------------------------------------------------
 
@@ -251,10 +258,7 @@ class RunFolder:
         if note.finished_ms:
             return
         self._store = checkpoints_at(self.path / STORE)
-        basis, state = self.prefix, read_log(self._store, self.prefix).state
-        if note.origins and not EpochManifests(state).regions():
-            basis = note.origins[-1]
-            state = read_log(self._store, basis).state
+        basis, state = stored_state(self._store, note)
         if note.has_stored and not newest_launch(self._store, basis):
             raise ConfigError(
                 f"{self.path / STORE} is empty, but the run had stored something there: is it "
@@ -351,7 +355,6 @@ class _RunCheckpoints(RunCheckpoints):
         self._run = run
 
     def drop_all(self, prefix: str) -> None:
-        if kept := self._run.quarantined:
-            self._run.keep(kept)
+        self._run.keep_quarantine()
         self._run.on_finished()
         super().drop_all(prefix)

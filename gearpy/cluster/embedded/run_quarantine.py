@@ -17,13 +17,14 @@ from gearpy.cluster.embedded.run_folder import (
     encode_records,
     read_note,
     run_name_of,
+    stored_state,
 )
 from gearpy.core.coordinator.quarantine import KeptQuarantine, KeptRecord
 from gearpy.errors import ConfigError, GearpyError, SubmitRefused
 from gearpy.messages.client import ListQuarantined, QuarantinedRecord
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import checkpoints_at
-from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
+from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.views import text
 
@@ -56,8 +57,8 @@ class StoredQuarantine:
         """Return them, the oldest first."""
         note, lines = self._note, self._disk.read(RECORDS)
         if note is not None and (lines is None or not note.finished_ms):
-            store = checkpoints_at(self._path / STORE)
-            return KeptQuarantine(read_log(store, note.prefix).state).read()
+            _, state = stored_state(checkpoints_at(self._path / STORE), note)
+            return KeptQuarantine(state).read()
         try:
             found = [
                 msgspec.json.decode(each, type=QuarantinedRecord)
@@ -99,7 +100,8 @@ class StoredQuarantine:
                     f"{_listed(lost)} cannot be given back: so large a record is kept as text "
                     "alone, or the program has its step no more; read it once more at its source"
                 )
-            store, prefix = checkpoints_at(self._path / STORE), self._note.prefix
+            store = checkpoints_at(self._path / STORE)
+            prefix, _ = stored_state(store, self._note)
             log = CoordinatorLog(
                 store,
                 prefix,

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import gearpy as gp
 from gearpy.cli.main import app as commands
+from gearpy.cluster.embedded.run_folder import RunFolder
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from tests.eventually import eventually
@@ -27,7 +28,7 @@ def gear(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def an_app(bad: int) -> gp.StreamApp:
+def an_app(bad: int, *, extra: bool = False) -> gp.StreamApp:
     def check(number: int) -> int:
         if number == bad:
             raise ValueError(f"{number} is bad")
@@ -37,7 +38,8 @@ def an_app(bad: int) -> gp.StreamApp:
         return count()
 
     app = gp.StreamApp("numbers")
-    app.read(gp.generate(numbers, rate=200)).map(check).write(gp.to_list([]))
+    checked = app.read(gp.generate(numbers, rate=200), name="numbers").map(check, name="check")
+    (checked.filter(lambda _: True) if extra else checked).write(gp.to_list([]))
     return app
 
 
@@ -71,6 +73,24 @@ def test_records_are_listed_and_given_back_by_the_next_start(
     eventually(lambda: run.summary.progress.epoch > 3, within_s=20)
     run.stop()
     assert gear("list", "--run", "first") == (0, "run first has no record in quarantine\n")
+
+
+def test_records_are_there_before_another_program_has_begun(tmp_path: Path, config: Config) -> None:
+    """It was killed just after it had found what the one before has stored."""
+    folder = tmp_path / "runs" / "first"
+    run = gp.start(an_app(bad=7), checkpoint=folder, config=config)
+    eventually(lambda: run.summary.progress.quarantined_records, within_s=20)
+    run.stop()
+    with RunFolder(folder, an_app(bad=-1, extra=True).build()) as opened:
+        assert opened.resume_from
+
+    assert "ValueError: 7 is bad" in gear("list", "--run", "first")[1]
+    assert gear("replay", "--run", "first")[0] == 0
+    run = gp.start(an_app(bad=-1, extra=True), checkpoint=folder, config=config)
+    eventually(lambda: run.summary.progress.epoch > 3, within_s=20)
+    run.stop()
+    told = gear("list", "--run", "first")[1]
+    assert told == "run first has no record in quarantine\n"
 
 
 def test_a_finished_run_keeps_its_records_and_takes_none(
