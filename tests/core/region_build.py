@@ -97,6 +97,7 @@ def clock(
     *,
     idle: bool = False,
     newest_ms: int = MIN_MS,
+    caught_up: bool = False,
 ) -> None:
     epochs.on_clock(
         TaskClock(
@@ -106,6 +107,7 @@ def clock(
             watermark_ms=clock_ms,
             idle=idle,
             newest_ms=newest_ms,
+            caught_up=caught_up,
         )
     )
 
