@@ -200,7 +200,7 @@ class AppReplays:
 
     def in_epochs(self, manifests: Sequence[Manifest]) -> list[int]:
         """Return the numbers of the records that these epochs are the first to have."""
-        return self._replays.in_epochs({each.attempt: each.epoch for each in manifests})
+        return self._replays.in_epochs([(each.attempt, each.epoch) for each in manifests])
 
     def _next(self, region: Region, task: TaskId, running: int | None) -> None:
         unstored = region.history.unstored

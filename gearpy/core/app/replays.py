@@ -1,6 +1,6 @@
 """Records of the quarantine that were given back to tasks, until an epoch has them for good."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,6 +26,10 @@ class _Given:
     task: TaskId
     attempt: int
     from_epoch: int | None = None
+
+    def is_in(self, attempt: int, epoch: int) -> bool:
+        """Tell whether an epoch of an attempt surely has it."""
+        return self.attempt == attempt and self.from_epoch is not None and self.from_epoch <= epoch
 
 
 class GivenBack:
@@ -54,12 +58,12 @@ class GivenBack:
         if given is not None and given.attempt == attempt:
             given.from_epoch = epoch
 
-    def in_epochs(self, ended: Mapping[int, int]) -> list[int]:
-        """Return the records that the epochs of these attempts have."""
+    def in_epochs(self, ended: Sequence[tuple[int, int]]) -> list[int]:
+        """Return the numbers of the records that an epoch has, of these attempts and epochs."""
         return [
             number
             for number, each in self._given.items()
-            if each.from_epoch is not None and each.from_epoch <= ended.get(each.attempt, 0)
+            if any(each.is_in(*epoch) for epoch in ended)
         ]
 
     def tasks(self) -> frozenset[TaskId]:
@@ -73,12 +77,7 @@ class GivenBack:
             stored: attempt and number of the newest epoch of its region that is stored.
         """
         mine = {n: each for n, each in self._given.items() if each.task == task}
-        attempt, epoch = stored
-        done = tuple(
-            number
-            for number, each in mine.items()
-            if each.from_epoch is not None and each.attempt == attempt and each.from_epoch <= epoch
-        )
+        done = tuple(number for number, each in mine.items() if each.is_in(*stored))
         for number in done:
             del self._given[number]
             self._done[number] = None
