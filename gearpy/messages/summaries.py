@@ -71,6 +71,16 @@ class ApplicationProgress(Served, frozen=True, kw_only=True):
     open_windows: int = 0
     records_before: int = 0
 
+    @property
+    def left_out(self) -> dict[str, int]:
+        """The numbers of records that were left out, by the reason, without zeros."""
+        counts = {
+            "ahead": self.ahead_records,
+            "skipped": self.skipped_records,
+            "quarantined": self.quarantined_records,
+        }
+        return {why: count for why, count in counts.items() if count}
+
 
 class ApplicationSummary(Served, frozen=True, kw_only=True):
     """One application as `gear info` shows it. Times are wall time in ms since the epoch.
@@ -104,12 +114,7 @@ class ApplicationSummary(Served, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         done = self.progress
         why = "" if self.cause is None else f": {self.cause.cause}"
-        losses = {
-            "ahead": done.ahead_records,
-            "skipped": done.skipped_records,
-            "quarantined": done.quarantined_records,
-        }
-        less = "".join(f", {count:,} {what}" for what, count in losses.items() if count)
+        less = "".join(f", {count:,} {reason}" for reason, count in done.left_out.items())
         return (
             f"<{self.name!r} {self.outcome}: {done.records_in:,} "
             f"records in, {done.records_out:,} out, {done.late_records:,} late{less}{why}>"

@@ -148,12 +148,7 @@ def _head(summary: ApplicationSummary, now_ms: int, *, of_actors: bool) -> Itera
     elif not is_known and progress.waits_for.startswith(STORE):
         facts |= {"records": _UNKNOWN, "epoch": _UNKNOWN, "waits for": progress.waits_for}
     else:
-        counts = {
-            "late": progress.late_records,
-            "ahead": progress.ahead_records,
-            "skipped": progress.skipped_records,
-            "quarantined": progress.quarantined_records,
-        }
+        counts = {"late": progress.late_records, **progress.left_out}
         done, total = text.count(progress.done), text.count(progress.total)
         records = f"{text.count(progress.records_in)} in, {text.count(progress.records_out)} out"
         none_stored = "none was stored" if summary.status in TERMINAL else "none is stored yet"

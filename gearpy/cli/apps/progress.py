@@ -143,9 +143,4 @@ def facts(progress: ApplicationProgress, rate: float) -> list[str]:
 
 def left_out(progress: ApplicationProgress) -> list[str]:
     """Return the counts of records that were left out, by the reason, without zeros."""
-    counts = {
-        "ahead": progress.ahead_records,
-        "skipped": progress.skipped_records,
-        "quarantined": progress.quarantined_records,
-    }
-    return [f"{text.count(count)} {what}" for what, count in counts.items() if count]
+    return [f"{text.count(count)} {why}" for why, count in progress.left_out.items()]
