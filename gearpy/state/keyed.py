@@ -145,6 +145,11 @@ class KeyedState:
     def time_ms(self, time_ms: int) -> None:
         self._clock.time_ms = time_ms
 
+    @property
+    def event_ms(self) -> int:
+        """Event time, in ms, as of which state has expired."""
+        return self._clock.event_ms
+
     def scope(self, name: str) -> "KeyedState":
         """Return state in the same store with tags and timers of its own.
 

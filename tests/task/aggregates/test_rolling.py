@@ -111,6 +111,72 @@ def test_crashes_and_tasks_change_no_digit(span: Any, tasks: int) -> None:
     assert len(found[0]) == 2 * len(lengths)
 
 
+@pytest.mark.parametrize("span", [40, "30ms"])
+def test_keys_that_are_not_at_hand_and_pauses_change_no_digit(
+    span: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records are written in runs, read again, and taken out; after a pause all begins anew.
+
+    Some records fail, when others of their key are not written yet.
+    """
+    bad, pause_ms = 101, 100
+    records = [
+        gp.Message(
+            {"key": n * n % 5, "n": n, "x": Random(n).random() * 10 ** (n % 9)},
+            n // 3 + n // 210 * pause_ms,
+        )
+        for n in range(630)
+    ]
+
+    def is_good(record: dict[str, Any]) -> bool:
+        return bool(1 / (record["n"] % bad))
+
+    found = list[Any]()
+    for at_hand, crashes, cut_ms in [
+        (9, 0, 9_999),
+        (9, 3, 20),
+        (1, 0, 9_999),
+        (2, 0, 2),
+        (3, 4, 3),
+    ]:
+        monkeypatch.setattr("gearpy.task.aggregates.rolling._UNWRITTEN_MAX", max(1, at_hand - 1))
+        monkeypatch.setattr("gearpy.task.aggregates.rolling._AT_HAND_MAX", at_hand)
+        app, sink = gp.StreamApp("rolling"), MemoryTransactions()
+        app.read(gp.collection(records)).key_by("key").rolling(
+            span, total=gp.agg.sum("x"), of=gp.agg.collect("n"), good=gp.agg.count(where=is_good)
+        ).write(sink)
+        Simulation(
+            app, seed=5, delay_ms=2, read_records=1, cut_every_ms=cut_ms,
+            crashes_after_epochs=crashes, may_miss=True, on_error="skip",
+        ).run()  # fmt: skip
+        found.append(list(sink.values))
+
+    assert all(each == found[0] for each in found)
+    size = RollingSpan(records=span) if isinstance(span, int) else RollingSpan(time_ms=30)
+    expected = list[Any]()
+    good = [each for each in records if each.value["n"] % bad]
+    for at, newest in enumerate(good):
+        same = [each for each in good[: at + 1] if each.value["key"] == newest.value["key"]]
+        times = [each.timestamp for each in same]
+        inside = [
+            each.value["n"]
+            for number, each in enumerate(same)
+            if is_in(size, number, times, len(same) - 1)
+        ]
+        expected.append((newest.value["key"], inside, len(inside)))
+    assert [(key, each["of"], each["good"]) for key, each in found[0]] == expected
+
+
+def test_a_record_that_cannot_be_stored_is_refused_when_it_comes() -> None:
+    app, results = gp.StreamApp("odd"), list[Any]()
+    values = [1, [object()], [2], 3]
+    app.read(gp.collection(values)).key_by(lambda _: "all").rolling("1m").write(gp.to_list(results))
+
+    gp.run(app, config=gp.load_config(overrides={"application.on-error": "skip"}))
+
+    assert results == [[1], [1, [2]], [1, [2], 3]]
+
+
 def test_a_record_that_fails_is_in_no_window() -> None:
     app, results = gp.StreamApp("bad"), list[Any]()
     values = [1, "x", 2, None, 3]
