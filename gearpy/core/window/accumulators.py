@@ -452,7 +452,7 @@ def merge_counts(counts: dict[Any, int], others: dict[Any, int]) -> dict[Any, in
 
 
 def bits_of(value: Any) -> int:
-    return float_bits(value if type(value) is float else float(real(value)))
+    return float_bits(float(value if type(value) in _INT_AND_FLOAT else real(value)))
 
 
 def one_more_if(total: int, value: Any) -> int:
