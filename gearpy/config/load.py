@@ -1,9 +1,11 @@
 """Files, environment and flags into a `Config`; all mistakes are reported together.
 
-The later one wins: defaults, the file named by ``GEARPY_CONFIG``, the given files in order,
-the environment, overrides (from flags, or from a control message).
+The later one wins: defaults, the file of the project, the file named by ``GEARPY_CONFIG``, the
+given files in order, the environment, overrides (from flags, or from a control message).
 
 - A file is TOML: ``[gearpy.streaming]`` and below it ``batch-max-records = 512``.
+- The file of the project is ``gear.toml`` of the working folder, or else its ``pyproject.toml``,
+  where the same table is ``[tool.gearpy.streaming]``.
 - In the environment the same is ``GEARPY_STREAMING_BATCH_MAX_RECORDS=512``.
 - As an override it is ``streaming.batch-max-records`` with the text ``512``.
 
@@ -47,6 +49,7 @@ ENV_OTHER: Final[Mapping[str, str]] = {
 Overrides: TypeAlias = Mapping[str, Value | Sequence[str]]
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_PROJECT: Final = "pyproject.toml"
 
 
 def load(
@@ -55,6 +58,7 @@ def load(
     env: Mapping[str, str] | None = None,
     overrides: Overrides = _NOTHING,
     defaults: Overrides = _NOTHING,
+    project: Path | None = None,
 ) -> Config:
     """Return the configuration that follows from defaults, files, environment and overrides.
 
@@ -65,6 +69,7 @@ def load(
         overrides: dotted keys with their values as they are, or as text, as in ``gear --set
             key=value``.
         defaults: the same, in place of the ordinary defaults of these keys.
+        project: the file of the project, if there is one; see `project_file`.
 
     Raises:
         ConfigError: with one text for each mistake in any of them.
@@ -74,11 +79,26 @@ def load(
     found.read_overrides(defaults)
     if "GEARPY_CONFIG" in env:
         files = [Path(env["GEARPY_CONFIG"]), *files]
+    if project is not None:
+        files = [project, *files]
     for path in files:
         found.read_file(path)
     found.read_env(env)
     found.read_overrides(overrides)
     return found.config()
+
+
+def project_file(folder: Path | None = None) -> Path | None:
+    """Return the file of the project with configuration, if the working folder has one."""
+    folder = folder or Path()
+    if (own := folder / "gear.toml").is_file():
+        return own
+    project = folder / _PROJECT
+    try:
+        has_table = ROOT in tomllib.loads(project.read_text(encoding="utf-8")).get("tool", {})
+    except (OSError, ValueError):  # It is missing, or Python's own tools say what is wrong with it.
+        return None
+    return project if has_table else None
 
 
 def as_overrides(config: Config) -> dict[str, str]:
@@ -159,8 +179,11 @@ class _Found:
                 f"{path}: cannot be read: {_lower(reason or type(error).__name__)}"
             )
         else:
+            prefix = ""
+            if path.name == _PROJECT:
+                prefix, tables = "tool.", {ROOT: tables.get("tool", {}).get(ROOT, {})}
             for name, raw in _leaves(tables):
-                origin = f"{path}: {name}"
+                origin = f"{path}: {prefix}{name}"
                 if name in _KEY_OF_PATH:
                     self._take(_KEY_OF_PATH[name], origin, raw, _from_toml)
                 elif name in _TABLES:

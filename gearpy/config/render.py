@@ -14,9 +14,10 @@ _WIDTH: Final = 98
 _HEADER: Final = """\
 # Every key of gearpy with its default, its unit and what it is for.
 #
-# Give a file like this one to the command line with --conf, or name it in GEARPY_CONFIG; it
-# needs only the keys that differ. The environment (GEARPY_STREAMING_BATCH_MAX_RECORDS=512) wins
-# over files, and --set streaming.batch-max-records=512 wins over both.
+# Put a file like this one, gear.toml, into the folder where you work, give it to the command line
+# with --conf, or name it in GEARPY_CONFIG; it needs only the keys that differ. In a pyproject.toml
+# the tables are [tool.gearpy] and below. The environment (GEARPY_STREAMING_BATCH_MAX_RECORDS=512)
+# wins over files, and --set streaming.batch-max-records=512 wins over both.
 """
 
 

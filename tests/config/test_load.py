@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.config.load import as_overrides, as_texts, env_name, from_overrides, load
+from gearpy.config.load import as_overrides, as_texts, env_name, from_overrides, load, project_file
 from gearpy.config.schema import DEFAULTS, SETTINGS, config_of
 from gearpy.config.setting import Value
 from gearpy.errors import ConfigError
@@ -324,3 +324,30 @@ def test_overrides_are_values_or_texts() -> None:
     assert wrong.startswith("override: worker.slots is '1.5', must be a whole number from 1 to ")
     assert interval.startswith("override: checkpoint.interval-ms is 'True', must be a whole number")
     assert unknown == "override: worker.slot is not a known key, did you mean worker.slots?"
+
+
+def test_the_file_of_a_project_is_read_before_all_others(tmp_path: Path, write: Write) -> None:
+    assert project_file(tmp_path) is None
+    project = tmp_path / "pyproject.toml"
+    project.write_text("[project]\nname = 'flow'\n", encoding="utf-8")
+    assert project_file(tmp_path) is None
+    project.write_text("[tool.gearpy.worker]\nslots = 3\n[tool.other]\n", encoding="utf-8")
+    assert project_file(tmp_path) == project
+    assert load(env={}, project=project).worker.slots == 3
+    own = tmp_path / "gear.toml"
+    own.write_text("[gearpy.worker]\nslots = 4\n", encoding="utf-8")
+    assert project_file(tmp_path) == own
+    assert load(env={}, project=own).worker.slots == 4
+    other = write("[gearpy.worker]\nslots = 5\n")
+    assert load([other], env={}, project=own).worker.slots == 5
+
+
+def test_a_mistake_in_a_project_is_named_as_it_is_written(tmp_path: Path) -> None:
+    project = tmp_path / "pyproject.toml"
+    project.write_text("[tool.gearpy.worker]\nslot = 3\n", encoding="utf-8")
+    with pytest.raises(
+        ConfigError, match=r"pyproject.toml: tool.gearpy.worker.slot is not a known"
+    ):
+        load(env={}, project=project)
+    project.write_text("[tool.gearpy]\nhost = 1\n[tool", encoding="utf-8")
+    assert project_file(tmp_path) is None

@@ -17,6 +17,7 @@ from gearpy.cli.terminal.exits import FAILED
 from gearpy.cli.terminal.options import Given, takes
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cli.terminal.runs import is_there
+from gearpy.config.load import project_file
 from gearpy.distribution import EXTRAS, is_clone, other_project, pip_install, require
 from gearpy.errors import ConfigError, GearpyError, NotInstalled
 from gearpy.messages.client import GetCluster
@@ -91,7 +92,8 @@ def _configured(given: Given) -> Iterator[Diagnosis]:
     except ConfigError as error:
         yield Diagnosis("configuration", "wrong", str(error), "gear config check")
         return
-    yield Diagnosis("configuration", "ok", ", ".join(map(str, given.conf or ())) or "defaults")
+    files = [*filter(None, [project_file()]), *(given.conf or ())]
+    yield Diagnosis("configuration", "ok", ", ".join(map(str, files)) or "defaults")
     folders = {
         "checkpoint.folder": config.checkpoint.folder,
         "checkpoint.runs-folder": config.checkpoint.runs_folder,

@@ -38,6 +38,7 @@ from gearpy.cluster.embedded.run import EMBEDDED, NEEDS_FOLDER, run_until
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.host.metrics_page import metrics_page
+from gearpy.config.load import project_file
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
@@ -126,6 +127,8 @@ def run(
             raise ConfigError(NEEDS_FOLDER)
         program, application = load_program(target, args or (), until=until)
         if not is_silent:
+            if (project := project_file()) is not None:
+                _say(f"configuration: {project}")
             if config.executor.python_options or config.executor.environment:
                 print_hints([_OF_PROCESSES])
             is_resumable = folder is not None

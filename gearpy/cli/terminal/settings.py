@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gearpy.config.load import load
+from gearpy.config.load import load, project_file
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 
@@ -15,7 +15,7 @@ def configure(
     master: str | None = None,
     defaults: Mapping[str, str] | None = None,
 ) -> Config:
-    """Return the configuration of ``--conf``, the environment, ``--set`` and ``--master``.
+    """Return the configuration of the project, ``--conf``, environment, ``--set`` and ``--master``.
 
     ``defaults`` count where none of them says anything.
     """
@@ -27,7 +27,12 @@ def configure(
     if master is not None:
         overrides["cluster.masters"] = master
     try:
-        config = load(list(files or ()), overrides=overrides, defaults=defaults or {})
+        config = load(
+            list(files or ()),
+            overrides=overrides,
+            defaults=defaults or {},
+            project=project_file(),
+        )
     except ConfigError as error:
         raise ConfigError(*mistakes, *error.mistakes) from None
     if mistakes:

@@ -19,7 +19,7 @@ from gearpy.cluster.embedded.launch import Processes, launched
 from gearpy.cluster.embedded.run import EMBEDDED, NEEDS_FOLDER, RESUMED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.programs.artifacts import stream_here
-from gearpy.config.load import load
+from gearpy.config.load import load, project_file
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, GearpyError, SubmitRefused, ends_at_the_caller
 from gearpy.ids import AppId
@@ -96,7 +96,7 @@ def start(
         _say(f"{name} was started before: that run is stopped first")
         _end([before], _REPLACED_S)
 
-    config = config or load(defaults=EMBEDDED)
+    config = config or load(defaults=EMBEDDED, project=project_file())
     stack = ExitStack()
     with ExitStack() as undo:
         undo.push(stack)

@@ -13,7 +13,7 @@ from gearpy.cluster.embedded.launch import OnProgress, Processes, launched
 from gearpy.cluster.embedded.output import NO_READER, give_up_output, is_of_no_reader
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.programs.artifacts import stream_here
-from gearpy.config.load import load
+from gearpy.config.load import load, project_file
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, OperatorError, SubmitRefused, ends_at_the_caller
 from gearpy.messages.summaries import ApplicationSummary, Until
@@ -97,7 +97,7 @@ def run(
                 stop,
                 executors=executors,
                 processes=processes,
-                config=config or load(defaults=EMBEDDED),
+                config=config or load(defaults=EMBEDDED, project=project_file()),
                 checkpoint=checkpoint,
                 allow_drop=allow_drop,
                 on_progress=on_progress,
@@ -226,7 +226,7 @@ def _say(line: str) -> None:
 def run_for_a_look(
     application: StreamApplication, *, is_enough: Callable[[], bool], timeout_s: float | None
 ) -> ApplicationSummary:
-    config = load(defaults=EMBEDDED)
+    config = load(defaults=EMBEDDED, project=project_file())
     with launched(application, executors=1, config=config, say=lambda _: None, is_look=True) as run:
         running = run.running
         assert running is not None, "without a folder nothing has finished before"
