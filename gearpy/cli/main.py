@@ -32,6 +32,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "programs.main:main",
             "Run a program of any kind that finds the cluster and its configuration.",
         ),
+        "new": (
+            "programs.new:new",
+            "Make a project: a program with data, its test, a configuration, an image, and CI.",
+        ),
         "doctor": (
             "programs.doctor:doctor",
             "Look at Python, extras, Java, folders, ports and the cluster; say what to do.",

@@ -1,1 +1,4 @@
-"""Commands about a program: run it, draw its plan, compare it with Spark."""
+"""Commands about a program: run it, draw its plan, compare it with Spark.
+
+- `project`: the files of a new project.
+"""
