@@ -16,6 +16,7 @@ from msgspec import to_builtins
 from gearpy.cli.apps.progress import Bar, Lines, Silence, View, left_out
 from gearpy.cli.programs.page import Page
 from gearpy.cli.programs.program import load_program, program_arguments
+from gearpy.cli.programs.watch import watch
 from gearpy.cli.terminal.exits import exit_code_of, exit_code_of_signal
 from gearpy.cli.terminal.log import log_to_stderr
 from gearpy.cli.terminal.options import (
@@ -98,6 +99,12 @@ def run(
         bool, typer.Option("--keep", help="With --ui: go on serving behind the end of the run.")
     ] = False,
     no_token: NoToken = False,
+    watches: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Run it again when a file is saved, with what its steps have kept."
+        ),
+    ] = False,
 ) -> None:
     """Run an application in this process until its input ends, or it has caught up with it.
 
@@ -105,6 +112,10 @@ def run(
     Ctrl-C and SIGTERM stop its sources and let it show what they have read; the second one ends it
     at once.
     """
+    if watches:
+        own = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+        words = [word for word in sys.argv[2:own] if word != "--watch"] + sys.argv[own:]
+        raise typer.Exit(watch(target, words, is_named=resume is not None, say=_say))
     shared = processes or "1"
     number = number_of(
         int(shared) if shared.isascii() and shared.isdecimal() else cast("Processes", shared),
