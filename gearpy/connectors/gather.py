@@ -3,36 +3,83 @@
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from functools import reduce
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.fields import fields_of, is_record
-from gearpy.columns.log_columns import LogColumns
+from gearpy.columns.log_columns import EVENT_TIME, LogColumns
 from gearpy.columns.row_schema import RowSchema
+from gearpy.columns.widening import wider_schema
 from gearpy.connectors.files.tables import conformed
-from gearpy.errors import ConfigError
+from gearpy.distribution import require
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Batch
-from gearpy.messages.table import Table
-from gearpy.task.api.interfaces import Sink, SinkWriter
+from gearpy.messages.table import Table, Times
+from gearpy.task.api.interfaces import Sink, SinkContext, SinkWriter
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+    import polars as pl
+
+
+def to_table() -> "GatherSink":
+    """Gather the records as columns in the memory of this process.
+
+    What it returns is the sink, and has the table: `to_arrow`, `to_pandas` and `to_polars` give
+    what has come so far. Libraries that take Arrow by its interface for Python take it as it
+    is: ``polars.DataFrame(found)``, ``pyarrow.table(found)``, ``duckdb.sql("from found")``.
+
+    The columns are those of `Stream.to_arrow`. As with `to_list`, all records are in this process
+    with embedded runs, also on several processes, and on a cluster in that of a task; after a
+    failure records come again that are there already.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app, found = gp.StreamApp("squares"), gp.to_table()
+        >>> app.read(gp.rows([{"n": 2}, {"n": 3}])).write(found)
+        >>> _ = gp.run(app)
+        >>> found.to_arrow().column("n").to_pylist()
+        [2, 3]
+    """
+    return GatherSink("to_table")
 
 
 class GatherSink(Sink):
-    """Keeps the first or last records of an application of this process.
+    """A sink that keeps records in memory, and gives them as a table; see `to_table`.
 
     Runs on: threads of tasks write, any thread reads.
+
+    Args:
+        name: who asks for the table, for errors.
+        first: how many records to keep; all if not given.
+        last: how many of the last ones to keep.
     """
 
     columnar = True
     of_program = True
 
-    def __init__(self, *, first: int | None = None, last: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+    ) -> None:
+        self._name = name
+        self.schema: RowSchema | None = None  #: Of the records, where the program tells it.
         self._first = first
         self._last = last
         self._batches: deque[Batch] = deque()
         self._kept = 0
         self._lock = threading.Lock()
+
+    @property
+    def description(self) -> str:
+        return self._name
 
     def open(self, task_index: int, parallelism: int) -> SinkWriter:
         return _Writer(self)
@@ -45,26 +92,62 @@ class GatherSink(Sink):
     def records(self) -> list[Any]:
         return [value for batch in self._found() for value in batch.values]
 
-    def table(self, operator: str, schema: RowSchema | None = None) -> pa.Table:
-        """Return the records as columns, the same ones that a window log of the stream has."""
+    def to_arrow(self) -> pa.Table:
+        """Return the records as a `pyarrow.Table`, with the columns that a window log has.
+
+        Columns that come as such have the types that they had, also those without a twin in Spark.
+
+        Raises:
+            ConfigError: there are no records, or none in a column, and nothing else tells the
+                types.
+            OperatorError: records do not fit to each other.
+        """
         batches = self._found()
         if not batches:
-            if schema is None:
+            if self.schema is None:
                 raise ConfigError(
-                    "there is no record, so nothing tells the columns: give the source a schema, "
-                    "or wait longer for one"
+                    f"{self._name}: there is no record, so nothing tells the columns: give the "
+                    "source a schema, or wait longer for a record"
                 )
-            return schema.arrow.empty_table()
-        columns = LogColumns(operator)
+            batches = [Batch(Table(RowSchema(self.schema.arrow).table([])), Times.of([]))]
         if all(type(batch.values) is Table for batch in batches):
-            found = [columns.batch_of(each.values, each.timestamps) for each in batches]
-            return pa.Table.from_batches([conformed(each, columns.schema) for each in found])
+            try:
+                found = [_with_times(each) for each in batches]
+                schema = reduce(wider_schema, (each.schema for each in found))
+                return pa.Table.from_batches([conformed(each, schema) for each in found])
+            except (ValueError, pa.ArrowException) as error:
+                raise OperatorError(operator=self._name, cause=str(error)) from error
+        columns = LogColumns(self._name)
         values, unknown = _typed([value for batch in batches for value in batch.values])
         times = [time for batch in batches for time in batch.timestamps]
         table = pa.Table.from_batches([columns.batch_of(values, times)])
         for place, name in unknown.items():
             table = table.add_column(place, name, pa.nulls(len(values)))
         return table
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the records as a `pandas.DataFrame`, with the columns of `to_arrow`.
+
+        Raises:
+            ConfigError: see `to_arrow`; or pandas is not installed.
+            OperatorError: records do not fit to each other.
+        """
+        require("to_pandas (to_arrow does without)", "pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> "pl.DataFrame":
+        """Return the records as a `polars.DataFrame`, with the columns of `to_arrow`.
+
+        Raises:
+            ConfigError: see `to_arrow`; or Polars is not installed.
+            OperatorError: records do not fit to each other.
+        """
+        require("to_polars (to_arrow does without)", "polars")
+        frame: pl.DataFrame = import_module("polars").DataFrame(self.to_arrow())
+        return frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def take(self, batch: Batch) -> None:
         with self._lock:
@@ -95,12 +178,25 @@ class _Writer(SinkWriter):
     def __init__(self, sink: GatherSink) -> None:
         self._sink = sink
 
+    def begin(self, context: SinkContext) -> None:
+        self._sink.schema = context.schema
+
     def write_batch(self, batch: Batch) -> None:
         self._sink.take(batch)
 
 
 def _part(batch: Batch, part: slice) -> Batch:
     return Batch(batch.values[part], batch.timestamps[part])
+
+
+def _with_times(batch: Batch) -> pa.RecordBatch:
+    """Return columns as they are, which may be of types that no window log has, and the times."""
+    assert type(batch.values) is Table
+    rows = batch.values.batch
+    if EVENT_TIME in rows.schema.names:
+        return rows
+    times = Times.of(batch.timestamps).array.cast(pa.timestamp("ms", "UTC"))
+    return rows.append_column(EVENT_TIME, times.cast(pa.timestamp("us", "UTC")))
 
 
 def _typed(values: list[Any]) -> tuple[list[Any], dict[int, str]]:

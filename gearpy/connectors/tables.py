@@ -1,5 +1,6 @@
 """Tables in memory, and tables made by a function at a given rate, as sources."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, TypedDict, overload
@@ -33,6 +34,8 @@ from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Source
 from gearpy.task.sources.share import numbered_partitions
 
+#: Columns that pandas makes of an index.
+_UNNAMED_INDEX: Final = re.compile(r"__index_level_\d+__")
 _MAKE: Final = "generate_tables(make)"
 
 
@@ -75,7 +78,11 @@ def rows(
     """Read the rows of a table in memory, then end.
 
     Args:
-        data: a `pyarrow.Table` or `RecordBatch`, or rows: dicts, dataclasses or NamedTuples.
+        data: rows that are dicts, dataclasses or NamedTuples; or a table, which is any object of
+            Arrow's interface for Python (``__arrow_c_stream__``, ``__arrow_c_array__``): a data
+            frame of Polars or pandas, a relation of DuckDB, a `pyarrow.Table`, `RecordBatch` or
+            `RecordBatchReader`. It is read at once; of an index of pandas without a name
+            nothing is read.
         schema: of the rows; by default found out.
         time: column of the event time; without it rows have the time 0, the Unix epoch.
         time_unit: what numbers in that column count: "s", "ms", "us" or "ns".
@@ -99,10 +106,11 @@ def rows(
     """
     if partitions < 1:
         raise ConfigError(f"rows: partitions is {partitions}, must be 1 or more")
-    if isinstance(data, pa.RecordBatch | pa.Table):
-        known = row_schema_of(data.schema if schema is None else schema)
-        whole = data.combine_chunks() if isinstance(data, pa.Table) else data
-        batches = whole.to_batches() if isinstance(whole, pa.Table) else [whole]
+    note, table = "", _as_table(data)
+    if table is not None:
+        note = note_of(table.schema)
+        known = row_schema_of(table.schema if schema is None else schema)
+        batches = table.combine_chunks().to_batches()
         batch = batches[0] if batches else known.table([])
         try:
             batch = conformed(batch, known.arrow)
@@ -111,8 +119,8 @@ def rows(
     else:
         if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
             raise ConfigError(
-                f"rows() got {data!r:.100}: give a pyarrow.Table, or rows that are dicts, "
-                "dataclasses or NamedTuples"
+                f"rows() got {data!r:.100}: give a table, such as a pyarrow.Table or a data frame, "
+                "or rows that are dicts, dataclasses or NamedTuples"
             )
         listed = list(data)
         if schema is None and not listed:
@@ -122,9 +130,22 @@ def rows(
     form = time_form("rows", time_unit, zone)
     times = _times("rows", batch, time, form)
     bound_ms = duration_ms(out_of_order)
-    note = note_of(data.schema) if isinstance(data, pa.RecordBatch | pa.Table) else ""
     note = "; ".join(filter(None, [note, form.note(time, batch.schema)]))
     return TableSource(known, batch, times, parts=partitions, bound_ms=bound_ms, note=note)
+
+
+def _as_table(data: object) -> pa.Table | None:
+    """Return the columns of another library's table; None if it is none."""
+    if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
+        return None
+    try:
+        table = pa.table(data)
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
+        raise ConfigError(f"rows: a {type(data).__name__} gives no table: {error}") from error
+    if b"pandas" not in (table.schema.metadata or {}):
+        return table
+    unnamed = [name for name in table.column_names if _UNNAMED_INDEX.fullmatch(name)]
+    return table.drop_columns(unnamed).replace_schema_metadata(None)
 
 
 def generate_tables(

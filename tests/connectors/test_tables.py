@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-# Ships no type information.
+import duckdb
+
+# Both ship no type information.
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
@@ -110,10 +113,56 @@ def test_rate_and_end_of_made_tables() -> None:
     assert ending.finished
 
 
+def frames() -> dict[str, Callable[[], object]]:
+    """Return what makes the rows of `BATCH` in the classes of other libraries."""
+    frame = pd.DataFrame(BATCH.to_pydict())
+    return {
+        "reader": lambda: pa.Table.from_batches([BATCH.slice(0, 3), BATCH.slice(3)]).to_reader(),
+        "capsule": lambda: Capsule(BATCH),
+        "duckdb": lambda: duckdb.sql("select * from BATCH"),
+        "pandas": lambda: frame,
+        "index": lambda: frame.set_index("at"),
+        "unnamed index": lambda: frame.set_index(frame["at"].rename(None)),
+        "polars": lambda: pytest.importorskip("polars").DataFrame(BATCH),
+    }
+
+
+@dataclass
+class Capsule:
+    """Only the one of Arrow's two interfaces that has no stream."""
+
+    batch: pa.RecordBatch
+
+    def __arrow_c_array__(self, schema: object = None) -> object:
+        return self.batch.__arrow_c_array__(schema)
+
+
+@pytest.mark.parametrize("library", frames())
+def test_tables_of_other_libraries_are_read(library: str) -> None:
+    source = gp.rows(frames()[library](), time="at", partitions=2, out_of_order="4ms")
+    same = SOURCES["table"]()
+
+    found = [
+        message for part in source.partitions() for message in read(source.open(part, None), 7)
+    ]
+    assert found == [each for part in same.partitions() for each in read(same.open(part, None), 7)]
+
+
+def test_data_frames_give_rows_without_a_word_of_their_own() -> None:
+    """Neither the name of an index that has none, nor notes for pandas alone."""
+    schema = gp.rows(pd.DataFrame({"n": [1, 2, 3]})[1:]).schema
+
+    assert schema is not None
+    assert schema.arrow.names == ["n"]
+    assert schema.arrow.metadata is None
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: gp.rows("text"), "give a pyarrow.Table"),
+        (lambda: gp.rows("text"), "give a table"),
+        (lambda: gp.rows(pa.array([1])), "rows: a Int64Array gives no table: .*non-struct type"),
+        (lambda: gp.rows(pd.DataFrame({"o": [1, "x"]})), "a DataFrame gives no table: .*column o"),
         (lambda: gp.rows([]), "no rows that would tell the columns"),
         (lambda: gp.rows(BATCH, partitions=0), "partitions is 0"),
         (lambda: gp.rows(BATCH, time="when"), "there are at, value"),

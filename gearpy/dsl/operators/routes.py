@@ -31,7 +31,7 @@ from gearpy.task.api.application import TaskFactory
 from gearpy.task.api.interfaces import Sink, TaskContext
 from gearpy.task.api.sides import ERRORS, BadRecord
 from gearpy.task.chain.stage import Stage
-from gearpy.task.stages.sink import sink_stage
+from gearpy.task.stages.sink import Told, sink_stage
 from gearpy.task.stages.stateless import BranchStage
 
 
@@ -172,8 +172,9 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         source = self.inputs[0]
-        told = _key_columns(source), _ToldFields(source)
-        return [sink_stage(context, self.sink, self.name, *told)]
+        schema = source.schema_given(declared=False)
+        told = Told(_key_columns(source), _ToldFields(source), schema)
+        return [sink_stage(context, self.sink, self.name, told)]
 
     def twin(self, place: TwinPlace) -> None:
         """Leave it out: the query ends here."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from gearpy.distribution import require
 from gearpy.dsl.lower.lower import lower
@@ -17,6 +17,7 @@ from gearpy.task.stages.plan import physical_plan
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
+    import polars as pl
     import pyarrow as pa  # type: ignore[import-untyped]
 
     from gearpy.connectors.gather import GatherSink
@@ -68,7 +69,7 @@ class Previews(ProgramStream[T]):
             ['A', 'B']
         """
         check_count("head", "n", n, example="20", least=1)
-        return Records(self._gathered(first=n, timeout_s=self._patience(timeout_s)).records)
+        return Records(self._gathered("head", first=n, timeout_s=self._patience(timeout_s)).records)
 
     @ends_at_the_caller
     def tail(self, n: int = _SHOWN, *, timeout_s: float | None = None) -> Records[T]:
@@ -91,9 +92,9 @@ class Previews(ProgramStream[T]):
         """
         check_count("tail", "n", n, example="20", least=1)
         if self._endless:
-            found = self._gathered(first=n, timeout_s=self._patience(timeout_s))
+            found = self._gathered("tail", first=n, timeout_s=self._patience(timeout_s))
         else:
-            found = self._gathered(last=n, timeout_s=timeout_s)
+            found = self._gathered("tail", last=n, timeout_s=timeout_s)
         return Records(found.records)
 
     @ends_at_the_caller
@@ -137,8 +138,7 @@ class Previews(ProgramStream[T]):
             >>> numbers.to_arrow().column("n").to_pylist()
             [1, 2]
         """
-        found = self._some("to_arrow", n, timeout_s)
-        return found.table("to_arrow", self._step.schema_given(declared=False))
+        return self._some("to_arrow", n, timeout_s).to_arrow()
 
     @ends_at_the_caller
     def to_pandas(self, n: int | None = None, *, timeout_s: float | None = None) -> pd.DataFrame:
@@ -149,9 +149,18 @@ class Previews(ProgramStream[T]):
             OperatorError: records do not fit to each other.
         """
         require("to_pandas (to_arrow does without)", "pandas")
-        found = self._some("to_pandas", n, timeout_s)
-        table = found.table("to_pandas", self._step.schema_given(declared=False))
-        return cast("pd.DataFrame", table.to_pandas())
+        return self._some("to_pandas", n, timeout_s).to_pandas()
+
+    @ends_at_the_caller
+    def to_polars(self, n: int | None = None, *, timeout_s: float | None = None) -> pl.DataFrame:
+        """Return the records as a `polars.DataFrame`, with the columns of `to_arrow`.
+
+        Raises:
+            ConfigError: see `to_arrow`; or Polars is not installed.
+            OperatorError: records do not fit to each other.
+        """
+        require("to_polars (to_arrow does without)", "polars")
+        return self._some("to_polars", n, timeout_s).to_polars()
 
     # --------------------------------------------------------------------------------------
 
@@ -164,7 +173,7 @@ class Previews(ProgramStream[T]):
                 f"{name}: {sources} has no end: say how much to read, such as {name}(1000) or "
                 f"{name}(timeout_s=10)"
             )
-        return self._gathered(first=n, timeout_s=timeout_s)
+        return self._gathered(name, first=n, timeout_s=timeout_s)
 
     def _patience(self, timeout_s: float | None) -> float | None:
         return _LIVE_S if timeout_s is None and self._endless else timeout_s
@@ -174,13 +183,18 @@ class Previews(ProgramStream[T]):
         return [each for each in sources_of(self._step) if not each.source.bounded]
 
     def _gathered(
-        self, *, first: int | None = None, last: int | None = None, timeout_s: float | None
+        self,
+        name: str,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        timeout_s: float | None,
     ) -> GatherSink:
         """Run what is before this stream, and return what has come out of it."""
         from gearpy.cluster.embedded.run import run_for_a_look  # noqa: PLC0415 - starts a cluster
         from gearpy.connectors.gather import GatherSink  # noqa: PLC0415 - loads Arrow
 
-        sink = GatherSink(first=first, last=last)
+        sink = GatherSink(name, first=first, last=last)
         write = WriteOperator(name="look", inputs=(self._step,), sink=sink)
         application = self._up_to(write)
         run_for_a_look(application, is_enough=lambda: sink.is_full, timeout_s=timeout_s)

@@ -506,6 +506,8 @@ class SinkContext:
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Of records, and of the values of results: Arrow types of fields, as far as the program tells
     them. The first records may have other values all the same."""
+    schema: "RowSchema | None" = None
+    """Of records that come with one, or did at an earlier step: all of their fields."""
 
 
 class SinkWriter(ABC, Generic[T_contra]):

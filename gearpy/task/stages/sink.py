@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gearpy.errors import GearpyError, OperatorError, StoreAway, causes_of, trouble_of
 from gearpy.ids import MAX_MS, MIN_MS
@@ -19,6 +19,9 @@ from gearpy.task.api.interfaces import (
     TransactionalWriter,
 )
 from gearpy.task.chain.stage import Stage
+
+if TYPE_CHECKING:
+    from gearpy.columns.row_schema import RowSchema
 
 _EPOCH: Final = "epoch"  # Keys of snapshots.
 _PREPARED: Final = "prepared"
@@ -72,25 +75,30 @@ def _parted(state: Any) -> tuple[Any, Mapping[int, Any]]:
     return state, {}
 
 
-_NOT_TOLD: Final[Mapping[str, Any]] = MappingProxyType({})
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Told(NamedTuple):
+    """What the program tells of the records of a sink; see `SinkContext`."""
+
+    keys: Mapping[str, Any] = _NOTHING
+    fields: Mapping[str, Any] = _NOTHING
+    schema: "RowSchema | None" = None
+
+
+_NOT_TOLD: Final = Told()
 
 
 def sink_stage(
     context: TaskContext,
     sink: Sink,
     name: str,
-    keys: Mapping[str, Any] = _NOT_TOLD,
-    fields: Mapping[str, Any] = _NOT_TOLD,
+    told: Told = _NOT_TOLD,
 ) -> "SinkStage":
-    """Return the stage for a sink; where the task runs again, it shows nothing.
-
-    Args:
-        keys: see `SinkContext`.
-        fields: see `SinkContext`.
-    """
+    """Return the stage for a sink; where the task runs again, it shows nothing."""
     if context.is_rerun:
-        return SinkStage(context, _Nowhere(), name, keys, fields)
-    return (PacedSinkStage if sink.paced else SinkStage)(context, sink, name, keys, fields)
+        return SinkStage(context, _Nowhere(), name, told)
+    return (PacedSinkStage if sink.paced else SinkStage)(context, sink, name, told)
 
 
 class _Nowhere(Sink[Any]):
@@ -117,11 +125,10 @@ class SinkStage(Stage):
         context: TaskContext,
         sink: Sink,
         name: str,
-        keys: Mapping[str, Any] = _NOT_TOLD,
-        fields: Mapping[str, Any] = _NOT_TOLD,
+        told: Told = _NOT_TOLD,
     ) -> None:
         self.name = name
-        self._keys, self._fields = keys, fields
+        self._told = told
         self._counters = context.counters
         self._rejects = context.rejects
         self._context = context
@@ -141,8 +148,7 @@ class SinkStage(Stage):
                 operator=self.name,
                 limits=context.limits,
                 wake=context.wake,
-                keys=self._keys,
-                fields=self._fields,
+                **self._told._asdict(),
             )
         )
         return writer
@@ -295,10 +301,9 @@ class PacedSinkStage(SinkStage):
         context: TaskContext,
         sink: Sink,
         name: str,
-        keys: Mapping[str, Any] = _NOT_TOLD,
-        fields: Mapping[str, Any] = _NOT_TOLD,
+        told: Told = _NOT_TOLD,
     ) -> None:
-        super().__init__(context, sink, name, keys, fields)
+        super().__init__(context, sink, name, told)
         assert isinstance(self._writer, PacedWriter), "its sink says that it is paced"
         self._paced = self._writer
         self._passed_ms = MIN_MS

@@ -94,7 +94,7 @@ def test_columns_stay_columns() -> None:
     rows = gp.StreamApp("rows").read(gp.rows([{"n": 1}, {"n": 2}]))
 
     assert rows.to_arrow().schema.field("n").type == "int64"
-    assert rows.filter(lambda row: row["n"] > 5).to_arrow().schema.names == ["n"]
+    assert rows.filter(lambda row: row["n"] > 5).to_arrow().schema.names == ["n", "event_time"]
 
 
 def test_pandas_gets_the_same_columns() -> None:
