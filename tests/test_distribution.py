@@ -29,7 +29,7 @@ ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "gearpy" / "services" / "page"
 
 #: Checkers and test tools: not in the library.
-DEVELOPERS: Final = frozenset({"all", "dev", "docs"})
+DEVELOPERS: Final = frozenset({"all", "dev", "docs", "release"})
 
 
 @pytest.fixture(scope="module")
