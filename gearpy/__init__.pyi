@@ -109,6 +109,14 @@ from gearpy.errors import ConfigError as ConfigError
 from gearpy.errors import GearpyError as GearpyError
 from gearpy.errors import GraphError as GraphError
 from gearpy.errors import OperatorError as OperatorError
+from gearpy.expressions.expr import Expr as Expr
+from gearpy.expressions.expr import coalesce as coalesce
+from gearpy.expressions.expr import col as col
+from gearpy.expressions.expr import concat as concat
+from gearpy.expressions.expr import greatest as greatest
+from gearpy.expressions.expr import least as least
+from gearpy.expressions.expr import lit as lit
+from gearpy.expressions.expr import when as when
 from gearpy.ids import MAX_MS as MAX_MS
 from gearpy.ids import MIN_MS as MIN_MS
 from gearpy.ids import TaskId as TaskId

@@ -15,7 +15,7 @@ KNOWN = {name for kind in KINDS for name in dir(kind)}
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("withColumn", "map(...)"),
+        ("withColumn", "with_columns(...)"),
         ("dropDuplicates", "unique(...)"),
         ("keyBy", "key_by(...)"),
         ("print", "write(gp.console())"),

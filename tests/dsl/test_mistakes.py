@@ -135,7 +135,7 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a step by its name in Spark": (
         lambda: a_stream().withColumn("x", str),  # type: ignore[attr-defined]
-        r"^a stream has no 'withColumn': here it is map\(...\)$",
+        r"^a stream has no 'withColumn': here it is with_columns\(...\)$",
     ),
     "a step by its name in pandas": (
         lambda: windowed().agg(total="sum"),

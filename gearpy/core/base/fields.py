@@ -1,7 +1,8 @@
-"""Fields of records: an item of a mapping, an attribute of anything else."""
+"""Fields of records: an item of a mapping, else an attribute; and functions made of names."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
 from reprlib import repr as short_repr
@@ -19,6 +20,21 @@ WITH_ATTRIBUTES: Final[set[type]] = set()
 
 #: The name of a field, a function of the record, or None for the record itself.
 Field: TypeAlias = str | Callable[[Any], Any] | None
+
+
+class Computed(ABC):
+    """What is computed of a record, and can be called with one: an expression.
+
+    Loops over rows call `row`'s function, which is quicker.
+    """
+
+    @abstractmethod
+    def __call__(self, record: Any) -> Any:
+        """Return the value for one record."""
+
+    @abstractmethod
+    def row(self) -> Callable[[Any], Any]:
+        """Return a function of a record that does the same."""
 
 
 class FieldGetter(Struct, frozen=True):
@@ -85,7 +101,23 @@ def value_getter(of: Field) -> Callable[[Any], Any]:
             f"{short_repr(of)} tells nothing about a record: give the name of a field, a function "
             "of the record, or leave it out"
         )
-    return of
+    return of.row() if isinstance(of, Computed) else of
+
+
+def compiled(lines: Sequence[str], names: Mapping[str, Any], *, what: str) -> Callable[..., Any]:
+    """Return the function that lines of source define as ``made``.
+
+    The lines are made of fixed words, numbers, and names of fields in quotes as `repr` makes them.
+    """
+    scope = dict(names)
+    code = compile("\n".join(lines) + "\n", f"<gearpy {what}>", "exec")
+    exec(code, scope)  # noqa: S102 - see above
+    made: Callable[..., Any] = scope["made"]
+    return made
+
+
+def indented(lines: Sequence[str], depth: int) -> list[str]:
+    return ["    " * depth + line for line in lines]
 
 
 def fields_are(names: Iterable[str], types: Collection[type]) -> Callable[[Any], bool]:
@@ -97,10 +129,7 @@ def fields_are(names: Iterable[str], types: Collection[type]) -> Callable[[Any],
     tests = [f"type(value.{name}) in types" for name in names]
     assert all(name.isidentifier() for name in names), "fields are declared in Python"
     source = f"def made(value): return {' and '.join(tests) or 'True'}"
-    scope: dict[str, Any] = {"types": types}
-    exec(compile(source, "<gearpy fields>", "exec"), scope)  # noqa: S102 - of names of fields only
-    made: Callable[[Any], bool] = scope["made"]
-    return made
+    return compiled([source], {"types": types}, what="fields")
 
 
 def keys_of(

@@ -7,7 +7,9 @@ from typing import Final
 _NAMES: Final[Mapping[str, str]] = {
     "write(gp.console())": "print pprint show display",
     "write(...)": "sink sink_to add_sink to to_topic to_table output write_stream save",
-    "map(...)": "select select_expr with_column with_columns assign apply transform map_values",
+    "map(...)": "apply transform map_values",
+    "with_columns(...)": "with_column assign",
+    "select(...)": "select_expr",
     "map_async(...)": "async_map",
     "filter(...)": "where query",
     "flatten()": "explode",

@@ -60,12 +60,14 @@ class Placing:
     Attributes:
         inputs: the steps that it reads there.
         given: the forms in which the steps that it reads as written give their records.
+        taken: the form in which it gets them.
         parallelism: of steps that do not say otherwise.
         is_only_reader: no other step reads its inputs.
     """
 
     inputs: tuple[Operator, ...]
     given: Sequence[Kind]
+    taken: Kind
     parallelism: int
     is_only_reader: bool
 

@@ -45,6 +45,7 @@ class _Plan:
         placing = Placing(
             inputs=inputs,
             given=given,
+            taken=taken,
             parallelism=self._parallelism,
             is_only_reader=all(len(self._readers_of(source)) == 1 for source in step.inputs),
         )

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
 from gearpy.columns.row_schema import SchemaLike, row_schema_of
 from gearpy.distribution import require
+from gearpy.dsl.operators.expressions import (
+    ColumnsOperator,
+    ConditionOperator,
+    expression_text,
+)
 from gearpy.dsl.operators.names import check_count, check_function, checked, step_name
 from gearpy.dsl.operators.records import BatchOperator, FunctionOperator, LogOperator
 from gearpy.dsl.streams.program import ProgramStream
 from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr, condition_of, expression_of
 from gearpy.messages.type_variables import Row, T, U
 from gearpy.task.api.rejects import StepOnError
 from gearpy.task.chain.fused import RowOperator
@@ -64,6 +70,11 @@ class RecordSteps(ProgramStream[T]):
 
     @overload
     def filter(
+        self, predicate: Expr, *, on_error: StepOnError | None = None, name: str = ""
+    ) -> Stream[T]: ...
+
+    @overload
+    def filter(
         self,
         predicate: Callable[[T], TypeGuard[U]],
         *,
@@ -91,12 +102,19 @@ class RecordSteps(ProgramStream[T]):
 
     def filter(
         self,
-        predicate: Callable[[T], object],
+        predicate: Expr | Callable[[T], object],
         *,
         on_error: StepOnError | None = None,
         name: str = "",
     ) -> Stream[Any]:
         """Keep the records for which the predicate is true.
+
+        Args:
+            predicate: a function of a record, or an expression such as ``gp.col("price") > 3``,
+                which is computed over columns where the stream has these. A record of which it is
+                neither true nor false, as a value is missing, is left out.
+            on_error: as in `map`.
+            name: for people.
 
         Example:
             >>> import gearpy as gp
@@ -107,7 +125,91 @@ class RecordSteps(ProgramStream[T]):
             >>> results
             [1, 3]
         """
-        return self._row("filter", predicate, name, on_error)
+        if not isinstance(predicate, Expr):
+            return self._row("filter", predicate, name, on_error)
+        step = ConditionOperator(
+            name=name or f"filter({expression_text([predicate])})",
+            given=name,
+            inputs=(self._step,),
+            expressions=(Expr(condition_of(predicate)),),
+            on_error=on_error,
+        )
+        return self._program.add(step)
+
+    def select(
+        self, *columns: str | Expr, on_error: StepOnError | None = None, **named: Any
+    ) -> Stream[dict[str, Any]]:
+        """Make records of some columns: dicts, or columns where the stream has these.
+
+        Args:
+            columns: names, or expressions, which `Expr.alias` gives a name.
+            on_error: as in `map`.
+            named: more of them by the names that they get; a text is the name of a column, another
+                plain value stands in all records.
+
+        Raises:
+            ConfigError: there is no column, or two of one name.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("net"), []
+            >>> sales = app.read(gp.rows([{"shop": "north", "price": 3}]))
+            >>> sales.select("shop", net=gp.col("price") * 0.5).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [{'shop': 'north', 'net': 1.5}]
+        """
+        return self._columns("select", columns, named, on_error)
+
+    def with_columns(
+        self, *columns: Expr, on_error: StepOnError | None = None, **named: Any
+    ) -> Stream[dict[str, Any]]:
+        """Add columns to those that there are, or replace some of these; as `select` otherwise.
+
+        All are computed of the record as it came: none sees another one that is new.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("net"), []
+            >>> sales = app.read(gp.rows([{"shop": "north", "price": 3}]))
+            >>> sales.with_columns(net=gp.col("price") * 0.5).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [{'shop': 'north', 'price': 3, 'net': 1.5}]
+        """
+        return self._columns("with_columns", columns, named, on_error)
+
+    def _columns(
+        self,
+        kind: str,
+        columns: tuple[str | Expr, ...],
+        named: Mapping[str, Any],
+        on_error: StepOnError | None,
+    ) -> Stream[dict[str, Any]]:
+        wrong: list[Any] = [each for each in columns if type(each) not in {str, Expr}]
+        if wrong or not (columns or named):
+            given = repr(wrong[0]) if wrong else "nothing"
+            raise ConfigError(
+                f"{kind} takes names of columns and expressions, not {given}: write "
+                f'{kind}(gp.col("price"), net=gp.col("price") * 0.5)'
+            )
+        with checked(kind):
+            made = [expression_of(each) for each in columns]
+            made += [expression_of(each).alias(name) for name, each in named.items()]
+        names = [each.name for each in made]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ConfigError(
+                f"{kind} makes two columns {twice[0]!r}: give one another name by .alias(...)"
+            )
+        step = ColumnsOperator(
+            name=f"{kind}({expression_text(made)})",
+            kind=kind,
+            inputs=(self._step,),
+            expressions=tuple(made),
+            keeps_columns=kind == "with_columns",
+            on_error=on_error,
+        )
+        return self._program.add(step)
 
     def flat_map(
         self,

@@ -18,6 +18,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
 from gearpy.columns.row_schema import as_table
+from gearpy.core.base.fields import compiled
 from gearpy.core.base.one_key import one_key, one_keys
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.local import LocalSteps
@@ -48,7 +49,6 @@ from gearpy.task.aggregates.partials import (
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.fused import compiled
 from gearpy.task.chain.stage import Stage
 
 #: Named ones, whose results are a dict; or one alone.

@@ -13,7 +13,15 @@ from operator import length_hint
 from typing import Any, Final, NamedTuple
 
 from gearpy.core.base.copies import ATOMS, own
-from gearpy.core.base.fields import WITH_ATTRIBUTES, Field, FieldGetter, FieldsGetter, value_getter
+from gearpy.core.base.fields import (
+    WITH_ATTRIBUTES,
+    Field,
+    FieldGetter,
+    FieldsGetter,
+    compiled,
+    indented,
+    value_getter,
+)
 from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, one_if_key, one_key
 from gearpy.core.window.accumulators import Aggregate, check_aggregates, itself
 from gearpy.messages.data import Batch
@@ -27,7 +35,6 @@ from gearpy.task.aggregates.fold import (
 )
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.fused import compiled, indented
 
 #: Aggregates of one window whose value tells in which order records came.
 OF_ORDER: Final = frozenset({"collect", "custom", "heavy_hitters"})

@@ -8,7 +8,7 @@ the output of each record begins.
 """
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType, CoroutineType, FrameType
 from typing import Any, Final, Literal
 
@@ -19,25 +19,6 @@ from gearpy.messages.data import Batch
 from gearpy.task.api.failure import USER_ERRORS, operator_error, raised_by_user, shown
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.chain.stage import Stage
-
-_NAME: Final = "made"
-
-
-def compiled(lines: Sequence[str], names: Mapping[str, Any], *, what: str) -> Callable[..., Any]:
-    """Return the function that lines of source define as ``made``.
-
-    The lines are made of fixed words, numbers, and names of fields in quotes as `repr` makes them.
-    """
-    scope = dict(names)
-    code = compile("\n".join(lines) + "\n", f"<gearpy {what}>", "exec")
-    exec(code, scope)  # noqa: S102 - see above
-    made: Callable[..., Any] = scope[_NAME]
-    return made
-
-
-def indented(lines: Sequence[str], depth: int) -> list[str]:
-    return [_INDENT * depth + line for line in lines]
-
 
 _INDENT: Final = "    "
 _LOOPS_MAX: Final = 16  # Python takes 20 nested blocks; two more are around them.

@@ -129,16 +129,67 @@ class TableStage(Stage):
         self._rejects.take(batch.values[0], batch.timestamps[0], blamed, place=self.place)
 
 
-class MapBatchesStage(Stage):
+class ColumnsStage(Stage):
+    """The base of steps over columns: gives a table for each one that comes.
+
+    When it raises, and the policy is to go on without a record, it is called again with parts of
+    the table, down to a single row, which is then dropped. So it may be called with a row more
+    than once.
+    """
+
+    #: Whether it looks for the row to blame, too, where the policy is to fail.
+    finds_bad = False
+
+    def __init__(self, context: TaskContext, name: str) -> None:
+        self.name = name
+        self._rejects = context.rejects
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        if batch.values:
+            yield from self._results(batch, as_table(batch.values), Times.of(batch.timestamps))
+
+    def _called(self, table: Table, times: Times) -> tuple[Table, Times] | None:
+        """Return the table that follows from one; None for nothing."""
+        raise NotImplementedError
+
+    def _cause(self, error: BaseException, record: Any) -> BaseException:
+        """Return the error that a row is to blame for, which was found by one over columns."""
+        return error
+
+    def _results(self, batch: Batch, table: Table, times: Times) -> Iterator[Batch]:
+        try:
+            result = self._called(table, times)
+        except USER_ERRORS as error:
+            yield from self._without_bad(batch, table, times, error)
+        else:
+            if result is not None:
+                yield batch.giving(*result)
+
+    def _without_bad(
+        self, batch: Batch, table: Table, times: Times, error: BaseException
+    ) -> Iterator[Batch]:
+        is_alone = len(table) == 1
+        if not is_alone and (self.finds_bad or self._rejects.may_go_on):
+            for start, stop in _halves(len(table)):
+                yield from self._results(batch, table[start:stop], times[start:stop])
+            return
+        if not is_alone:
+            raise operator_error(self.name, error) from error
+        record, time = table[0], times[0]
+        error = self._cause(error, record)
+        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
+        try:
+            self._rejects.take(record, time, blamed, place=self.place)
+        except OperatorError as raised:
+            raise raised from error
+
+
+class MapBatchesStage(ColumnsStage):
     """Calls a user's function with tables, and yields the tables it returns.
 
     The function gives as many rows as it was given, and row for row they keep their event times;
     or it gives None or no rows at all. To leave rows out or add some, it needs the event times as
     a column.
-
-    When it raises, and the policy is to go on without a record, it is called again with parts of
-    the table, down to a single row, which is then dropped. So it may be called with a row more
-    than once.
 
     Args:
         function: takes and returns a `pyarrow.RecordBatch`, or a data frame.
@@ -164,13 +215,12 @@ class MapBatchesStage(Stage):
             raise ConfigError(f"{name}: form is {form!r}, must be one of {', '.join(FORMS)}")
         if form != "arrow":
             require(name, form)
-        self.name = name
+        super().__init__(context, name)
         self._function = function
         self._form = form
         self._times = times
         self.keeps_times = times is None  #: Else the function may return others.
         self._gives = gives
-        self._rejects = context.rejects
         self._schema: RowSchema | None = None  # That of the last table.
 
     def process(self, batch: Batch) -> Iterator[Batch]:
@@ -184,15 +234,6 @@ class MapBatchesStage(Stage):
             return
         for start, stop in _alike(times):
             yield from self._results(batch, table[start:stop], times[start:stop])
-
-    def _results(self, batch: Batch, table: Table, times: Times) -> Iterator[Batch]:
-        try:
-            result = self._called(table, times)
-        except USER_ERRORS as error:
-            yield from self._without_bad(batch, table, times, error)
-        else:
-            if result is not None:
-                yield batch.giving(*result)
 
     def _called(self, table: Table, times: Times) -> tuple[Table, Times] | None:
         given = table.batch
@@ -219,23 +260,6 @@ class MapBatchesStage(Stage):
                 "and return it, too"
             )
         return Table(batch), times
-
-    def _without_bad(
-        self, batch: Batch, table: Table, times: Times, error: BaseException
-    ) -> Iterator[Batch]:
-        is_alone = len(table) == 1
-        if not is_alone and self._rejects.may_go_on:
-            for start, stop in _halves(len(table)):
-                yield from self._results(batch, table[start:stop], times[start:stop])
-            return
-        if not is_alone:
-            raise operator_error(self.name, error) from error
-        record, time = table[0], times[0]
-        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
-        try:
-            self._rejects.take(record, time, blamed, place=self.place)
-        except OperatorError as raised:
-            raise raised from error
 
 
 def _halves(count: int) -> Sequence[tuple[int, int]]:

@@ -4,7 +4,7 @@ import traceback
 
 import pytest
 
-from gearpy.task.chain.fused import compiled, indented
+from gearpy.core.base.fields import compiled, indented
 
 
 def test_lines_become_a_function() -> None:

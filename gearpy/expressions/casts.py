@@ -1,0 +1,187 @@
+"""Casts of expressions: to which types, and how one value or a column becomes one.
+
+A value that does not fit is refused: nothing is cut off, and no number wraps.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.types as at  # type: ignore[import-untyped]
+from msgspec import Struct
+
+from gearpy.columns.types import field_of
+from gearpy.errors import ConfigError
+from gearpy.expressions.kernels import Ruled, mapped
+
+_NAMES: Final[Mapping[str, type]] = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+    "datetime": datetime,
+    "date": date,
+    "bytes": bytes,
+}
+_INT: Final = re.compile(r"[+-]?[0-9]+")
+_TRUTHS: Final = {"true": True, "false": False}
+
+
+class CastTarget(Struct, frozen=True):
+    """The type of a cast, as it was given and as Arrow has it."""
+
+    given: str
+    kind: Any
+
+    def __str__(self) -> str:
+        return self.given
+
+    def value(self, value: Any) -> Any:
+        """Return one value as this type.
+
+        Raises:
+            ValueError: it does not fit.
+        """
+        found = _python_of(self.kind)(value)
+        if at.is_integer(self.kind) or at.is_decimal(self.kind) or at.is_floating(self.kind):
+            try:
+                found = pa.scalar(found, self.kind).as_py() if self.kind != pa.float64() else found
+            except (pa.ArrowException, OverflowError) as error:
+                raise ValueError(f"{value!r:.100} does not fit {self.kind}") from error
+        return found
+
+    def rule(self, kind: pa.DataType) -> Ruled:
+        """Return the rule of a cast of this type."""
+        to = self.kind
+        if kind == to:
+            return to, lambda datum: datum
+        if at.is_nested(kind) or at.is_nested(to) or not _is_castable(kind, to):
+            raise TypeError(f"there is no cast of {kind} to {to}")
+        if at.is_integer(kind) and at.is_integer(to):
+            return to, lambda datum: pc.cast(datum, to)
+        if at.is_integer(kind) and at.is_floating(to) and to == pa.float64():
+            return to, lambda datum: pc.cast(datum, to, safe=False)
+        if at.is_boolean(kind) and (at.is_integer(to) or at.is_string(to)):
+            return to, lambda datum: pc.cast(datum, to)
+        return to, mapped(self.value, to)
+
+
+def target_of(to: Any) -> CastTarget:
+    """Return the type that is meant by a Python class, a name, or a type of Arrow.
+
+    Raises:
+        ConfigError: there is no such type.
+    """
+    given = to.__name__ if isinstance(to, type) else str(to)
+    try:
+        kind = field_of("cast", _NAMES.get(to, to) if isinstance(to, str) else to).type
+    except ConfigError as error:
+        text = str(error).removeprefix("column 'cast': ")
+        raise ConfigError(f"cast({given}): {text}") from None
+    if at.is_nested(kind):
+        raise ConfigError(f"cast({given}): there is no cast to {kind}")
+    return CastTarget(given, kind)
+
+
+def _is_castable(kind: pa.DataType, to: pa.DataType) -> bool:
+    groups = (
+        (at.is_integer, at.is_floating, at.is_decimal, at.is_boolean),
+        (at.is_timestamp, at.is_date, at.is_string),
+        (at.is_time, at.is_string),
+        (at.is_string, at.is_integer, at.is_floating, at.is_decimal, at.is_boolean, at.is_binary),
+        (at.is_string, at.is_large_string),
+    )
+    return any(
+        any(holds(kind) for holds in group) and any(holds(to) for holds in group)
+        for group in groups
+    )
+
+
+def _python_of(kind: pa.DataType) -> Callable[[Any], Any]:
+    for holds, function in _MAKERS.items():
+        if holds(kind):
+            return function
+    if at.is_timestamp(kind):
+        return _datetime if kind.tz is not None else lambda value: _datetime(value, is_naive=True)
+    return _unfit
+
+
+def _unfit(value: Any) -> Any:
+    raise ValueError(f"{value!r:.100} cannot be cast so")
+
+
+def _to_int(value: Any) -> int:
+    if isinstance(value, str):
+        if _INT.fullmatch(value):
+            return int(value)
+    elif isinstance(value, int | float | Decimal):
+        if isinstance(value, int):
+            return int(value)
+        if value == value and abs(value) != float("inf") and value == int(value):  # noqa: PLR0124
+            return int(value)
+        raise ValueError(f"{value!r:.100} is no whole number: use .floor(), .ceil() or .round()")
+    raise ValueError(f"{value!r:.100} is no whole number")
+
+
+def _to_float(value: Any) -> float:
+    if isinstance(value, str) and ("_" in value or value != value.strip()):
+        raise ValueError(f"{value!r:.100} is no number")
+    if not isinstance(value, str | int | float | Decimal):
+        return float(_unfit(value))
+    return float(value)
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return str(value)
+
+
+def _to_bool(value: Any) -> bool:
+    if isinstance(value, str) and value.lower() in _TRUTHS:
+        return _TRUTHS[value.lower()]
+    if isinstance(value, int | float | Decimal):
+        return bool(value)
+    return bool(_unfit(value))
+
+
+def _datetime(value: Any, *, is_naive: bool = False) -> datetime:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    elif not isinstance(value, datetime):
+        _unfit(value)
+    found: datetime = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    found = found.astimezone(UTC)
+    return found.replace(tzinfo=None) if is_naive else found
+
+
+def _to_date(value: Any) -> date:
+    if isinstance(value, datetime):
+        return (value if value.tzinfo is None else value.astimezone(UTC)).date()
+    return date.fromisoformat(value) if isinstance(value, str) else value
+
+
+def _to_bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(_unfit(value))
+
+
+_MAKERS: Final[Mapping[Callable[[Any], bool], Callable[[Any], Any]]] = {
+    at.is_integer: _to_int,
+    at.is_floating: _to_float,
+    at.is_decimal: lambda value: Decimal(str(value)),
+    at.is_string: _to_text,
+    at.is_large_string: _to_text,
+    at.is_boolean: _to_bool,
+    at.is_date: _to_date,
+    at.is_binary: _to_bytes,
+}

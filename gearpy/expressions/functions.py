@@ -1,0 +1,352 @@
+"""The functions of expressions for one row: plain Python, beside the kernels of the same names.
+
+None of them is given None, but those of `TAKES_NULL`; the rest is None where an argument is.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Context, Decimal
+from functools import lru_cache
+from typing import Any, Final, NoReturn
+
+from gearpy.core.base.stable_hash import stable_hash
+
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+_EXACT: Final = Context(prec=80)
+_EXACTLY: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": _EXACT.add,
+    "-": _EXACT.subtract,
+    "*": _EXACT.multiply,
+}
+_NUMBERS: Final = (int, float, Decimal)
+
+
+# -- arithmetic ------------------------------------------------------------------------------------
+
+
+def mixed(operator: str, left: Any, right: Any) -> Any:
+    """Compute what Python refuses: division by 0, and decimals with floats."""
+    if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
+        if isinstance(left, int) and isinstance(right, int):
+            raise ZeroDivisionError(f"{left} {operator} {right}: division by zero")
+        left, right = float(left), float(right)
+        match operator:
+            case "+":
+                return left + right
+            case "-":
+                return left - right
+            case "*":
+                return left * right
+            case "/":
+                return _divided(left, right)
+    raise _no_operands(operator, left, right)
+
+
+def _divided(left: float, right: float) -> float:
+    if right:
+        return left / right
+    if not left or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def whole(operator: str, left: Any, right: Any, result: Any) -> Any:
+    """Return a result of arithmetic that is neither a float nor a number of 64 bits."""
+    if type(result) is Decimal:
+        if operator == "/":
+            return float(left) / float(right)
+        return _EXACTLY[operator](left, right)
+    if isinstance(result, datetime | timedelta) and operator != "/":
+        return result
+    if not isinstance(result, float | int) or isinstance(left, str | bytes | list | tuple):
+        raise _no_operands(operator, left, right)
+    return result if isinstance(result, float) else _int64(f"{left} {operator} {right}", result)
+
+
+def _int64(what: str, number: int) -> int:
+    if INT64_MIN <= number <= INT64_MAX:
+        return number
+    raise OverflowError(f"{what} is {number}, more than the 64 bits of a whole number")
+
+
+def _no_operands(operator: str, left: Any, right: Any) -> TypeError:
+    return TypeError(
+        f"{operator} does not take {type(left).__name__} and {type(right).__name__}: "
+        f"{left!r:.100} {operator} {right!r:.100}"
+    )
+
+
+def _quotient(left: Any, right: Any) -> float:
+    left, right = _floats("/", left, right)
+    return _divided(left, right)
+
+
+def _floor_divided(left: Any, right: Any) -> Any:
+    if type(left) is int and type(right) is int:
+        return _int64(f"{left} // {right}", left // right)
+    left, right = _floats("//", left, right)
+    return left // right if right else _divided(left, right)
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    if type(left) is int and type(right) is int:
+        return left % right
+    left, right = _floats("%", left, right)
+    return math.nan if not right or math.isinf(left) else left % right
+
+
+def _power(left: Any, right: Any) -> float:
+    base, exponent = _floats("**", left, right)
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        is_odd = exponent % 2 == 1
+        return -math.inf if base < 0 and is_odd else math.inf
+    except ValueError:  # A root of what is below 0, or 0 to what is below 0.
+        if base:
+            return math.nan
+        return math.copysign(math.inf, base) if exponent % 2 == 1 else math.inf
+
+
+def _floats(operator: str, left: Any, right: Any) -> tuple[float, float]:
+    if not (isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS)):
+        raise _no_operands(operator, left, right)
+    return float(left), float(right)
+
+
+def _negate(value: Any) -> Any:
+    return _int64(f"-({value})", -value) if type(value) is int else -_number("-", value)
+
+
+def _abs(value: Any) -> Any:
+    return _int64(f"abs({value})", abs(value)) if type(value) is int else abs(_number("abs", value))
+
+
+def _round(value: Any, *, digits: int) -> Any:
+    if isinstance(value, int):
+        return _int64(f"round({value}, {digits})", round(value, digits))
+    if isinstance(value, float) and not math.isfinite(value):
+        return value
+    return round(_number("round", value), digits)
+
+
+def _floor(value: Any) -> Any:
+    return _rounded("floor", value, math.floor)
+
+
+def _ceil(value: Any) -> Any:
+    return _rounded("ceil", value, math.ceil)
+
+
+def _rounded(name: str, value: Any, function: Callable[[Any], int]) -> Any:
+    if isinstance(value, int) or (isinstance(value, float) and not math.isfinite(value)):
+        return value
+    if isinstance(value, float):
+        return math.copysign(float(function(value)), value)
+    return Decimal(function(_number(name, value)))
+
+
+def _sqrt(value: Any) -> float:
+    number = float(_number("sqrt", value))
+    return math.nan if number < 0 else math.sqrt(number)
+
+
+def _exp(value: Any) -> float:
+    number = float(_number("exp", value))
+    try:
+        return math.exp(number)
+    except OverflowError:
+        return math.inf
+
+
+def _log(value: Any) -> float:
+    number = float(_number("log", value))
+    if number > 0 or math.isnan(number):
+        return math.log(number)
+    return math.nan if number else -math.inf
+
+
+def _number(name: str, value: Any) -> Any:
+    if isinstance(value, int | float | Decimal | timedelta):
+        return value
+    raise TypeError(f"{name} takes a number, not {value!r:.100}")
+
+
+# -- truth -----------------------------------------------------------------------------------------
+
+
+def not_bool(value: Any) -> None:
+    """Refuse what is neither true nor false; None is missing."""
+    if value is not None:
+        raise TypeError(f"{value!r:.100} is neither true nor false: compare it with something")
+
+
+def both(left: Any, right: Any) -> bool | None:
+    _check_truths(left, right)
+    if left is False or right is False:
+        return False
+    return None if left is None or right is None else True
+
+
+def either(left: Any, right: Any) -> bool | None:
+    _check_truths(left, right)
+    if left is True or right is True:
+        return True
+    return None if left is None or right is None else False
+
+
+def _check_truths(*values: Any) -> None:
+    for value in values:
+        if value is not True and value is not False:
+            not_bool(value)
+
+
+def _greatest(*values: Any) -> Any:
+    return _extreme(values, max)
+
+
+def _least(*values: Any) -> Any:
+    return _extreme(values, min)
+
+
+def _extreme(values: tuple[Any, ...], choose: Callable[[Any], Any]) -> Any:
+    present = [value for value in values if value is not None]
+    numbers = [value for value in present if value == value]  # noqa: PLR0124 - without NaN
+    return choose(numbers) if numbers else present[0] if present else None
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{name} takes a text, not {value!r:.100}")
+
+
+def _lower(value: Any) -> str:
+    return _text("lower", value).lower()
+
+
+def _upper(value: Any) -> str:
+    return _text("upper", value).upper()
+
+
+def _strip(value: Any, *, chars: str | None = None) -> str:
+    return _text("strip", value).strip(chars)
+
+
+def _contains(value: Any, part: Any) -> bool:
+    return _text("contains", part) in _text("contains", value)
+
+
+def _starts_with(value: Any, part: Any) -> bool:
+    return _text("starts_with", value).startswith(_text("starts_with", part))
+
+
+def _ends_with(value: Any, part: Any) -> bool:
+    return _text("ends_with", value).endswith(_text("ends_with", part))
+
+
+def _replace(value: Any, *, old: str, new: str) -> str:
+    return _text("replace", value).replace(old, new)
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, str | bytes | list | tuple | Mapping):
+        return len(value)
+    raise TypeError(f"length takes a text or a list, not {value!r:.100}")
+
+
+def _slice(value: Any, *, start: int, length: int | None) -> str:
+    text = _text("slice", value)
+    begin = max(0, len(text) + start) if start < 0 else start
+    return text[begin:] if length is None else text[begin : begin + length]
+
+
+def _concat(*values: Any) -> str:
+    return "".join([_text("concat", value) for value in values])
+
+
+@lru_cache(maxsize=256)
+def like_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the regular expression of a pattern of SQL's LIKE: % is any text, _ any character."""
+    parts: list[str] = []
+    pending = iter(pattern)
+    for each in pending:
+        literal = next(pending, "\\") if each == "\\" else each
+        wild = {"%": ".*", "_": "."}.get(each)
+        parts.append(wild or re.escape(literal))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _like(value: Any, *, pattern: str) -> bool:
+    return like_pattern(pattern).fullmatch(_text("like", value)) is not None
+
+
+# -- lists and structs -----------------------------------------------------------------------------
+
+
+def _field(value: Any, *, key: int | str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(key)
+    if isinstance(key, str):
+        return getattr(value, key)
+    if isinstance(value, list | tuple):
+        return value[key] if -len(value) <= key < len(value) else None
+    raise TypeError(f"[{key}] takes a list, not {value!r:.100}")
+
+
+def _hash(value: Any) -> int:
+    number = stable_hash(value)
+    return number if number <= INT64_MAX else number - (1 << 64)
+
+
+def _cast(value: Any, *, to: Any) -> Any:
+    return to.value(value)
+
+
+def _refused(*_: Any) -> NoReturn:  # The writer has lines of its own for these.
+    raise AssertionError("is written inline")
+
+
+#: By name: what is called with the values of the arguments, and with the options by name.
+FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    **dict.fromkeys(("+", "-", "*"), _refused),
+    "/": _quotient,
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), _refused),
+    **dict.fromkeys(("~", "is_null", "is_in"), _refused),
+    "//": _floor_divided,
+    "%": _remainder,
+    "**": _power,
+    "negate": _negate,
+    "abs": _abs,
+    "round": _round,
+    "floor": _floor,
+    "ceil": _ceil,
+    "sqrt": _sqrt,
+    "exp": _exp,
+    "log": _log,
+    "greatest": _greatest,
+    "least": _least,
+    "cast": _cast,
+    "hash": _hash,
+    "field": _field,
+    "lower": _lower,
+    "upper": _upper,
+    "strip": _strip,
+    "contains": _contains,
+    "starts_with": _starts_with,
+    "ends_with": _ends_with,
+    "replace": _replace,
+    "length": _length,
+    "slice": _slice,
+    "concat": _concat,
+    "like": _like,
+}
+#: Those that are given None, too.
+TAKES_NULL: Final = frozenset({"is_null", "greatest", "least"})
+_ = UTC, date

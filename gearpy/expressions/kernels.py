@@ -1,0 +1,496 @@
+"""The functions of expressions over columns: a rule for types, and Arrow's kernels.
+
+A rule takes the types of the arguments, and gives the type of the result and a kernel. Where Arrow
+would give another result than Python does over rows, or has no kernel, the function for rows is
+called for each cell, so that the two are always equal.
+
+Numbers are computed as int64, double or decimal: `plain_type` says which a column is taken as.
+"""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.types as at  # type: ignore[import-untyped]
+
+from gearpy.expressions.functions import FUNCTIONS, TAKES_NULL, whole
+from gearpy.messages.table import cells_of
+
+#: A column, or one value for all rows.
+Datum: TypeAlias = Any
+Kernel: TypeAlias = Callable[..., Datum]
+Ruled: TypeAlias = tuple[pa.DataType, Kernel]
+Rule: TypeAlias = Callable[..., Ruled]
+
+_BOOL, _INT, _FLOAT, _TEXT = pa.bool_(), pa.int64(), pa.float64(), pa.string()
+_UTC: Final = pa.timestamp("us", "UTC")
+_DURATION: Final = pa.duration("us")
+#: A double has each whole number up to this.
+_EXACT_MAX: Final = 1 << 53
+_DIGITS: Final = 38
+
+#: The types that columns are taken as, where they are computed with.
+_PLAIN: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
+    (at.is_integer, lambda _: _INT),
+    (at.is_floating, lambda _: _FLOAT),
+    (at.is_large_string, lambda _: _TEXT),
+    (at.is_large_binary, lambda _: pa.binary()),
+    (at.is_fixed_size_binary, lambda _: pa.binary()),
+    (at.is_decimal, lambda kind: pa.decimal256(kind.precision, kind.scale)),
+    (at.is_timestamp, lambda kind: pa.timestamp("us", None if kind.tz is None else "UTC")),
+    (at.is_date64, lambda _: pa.date32()),
+    (at.is_time, lambda _: pa.time64("us")),
+    (at.is_duration, lambda _: _DURATION),
+)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    if at.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    return next((make(kind) for holds, make in _PLAIN if holds(kind)), kind)
+
+
+def plain(column: pa.Array) -> pa.Array:
+    if at.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = plain_type(column.type)
+    return column if kind == column.type else column.cast(kind)
+
+
+def mapped(function: Callable[..., Any], kind: pa.DataType, *, takes_null: bool = False) -> Kernel:
+    """Return a kernel that calls a function for rows with the cells of each row."""
+
+    def kernel(*datums: Datum) -> Datum:
+        arrays = [each for each in datums if not isinstance(each, pa.Scalar)]
+        columns = [
+            repeat(each.as_py()) if isinstance(each, pa.Scalar) else cells_of(each)
+            for each in datums
+        ]
+        rows = zip(*columns, strict=False) if arrays else [tuple(each.as_py() for each in datums)]
+        values = [
+            None if not takes_null and any(cell is None for cell in row) else function(*row)
+            for row in rows
+        ]
+        return pa.array(values, kind) if arrays else pa.scalar(values[0], kind)
+
+    return kernel
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
+
+
+def _refuse(name: str, kinds: Sequence[pa.DataType], takes: str) -> TypeError:
+    return TypeError(f"{name} takes {takes}, not {' and '.join(map(str, kinds))}")
+
+
+def _as_ints(kinds: Sequence[pa.DataType]) -> list[pa.DataType]:
+    return [_INT if at.is_boolean(kind) else kind for kind in kinds]
+
+
+def _number_type(name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """Return the type in which numbers of several types are computed; decimals give None."""
+    kinds = _as_ints(kinds)
+    if not all(map(_is_number, kinds)):
+        raise _refuse(name, kinds, "numbers")
+    if any(map(at.is_floating, kinds)):
+        return _FLOAT
+    return None if any(map(at.is_decimal, kinds)) else _INT
+
+
+def _to(kind: pa.DataType, datum: Datum) -> Datum:
+    if datum.type == kind:
+        return datum
+    is_scalar = isinstance(datum, pa.Scalar)
+    if is_scalar and datum.as_py() is None:
+        return pa.scalar(None, kind)
+    if at.is_floating(kind):  # The nearest one, as in Python.
+        if at.is_boolean(datum.type):
+            datum = pc.cast(datum, _INT)
+        return pc.cast(datum, kind, safe=False)
+    return pc.cast(datum, kind)
+
+
+def _arithmetic(name: str, of_numbers: Callable[[Datum, Datum], Datum]) -> Rule:
+    def rule(left: pa.DataType, right: pa.DataType) -> Ruled:
+        kinds = [left, right]
+        if not all(map(_is_number, _as_ints(kinds))):
+            return _of_times(name, left, right)
+        kind = _number_type(name, kinds)
+        if kind is None:
+            return _of_decimals(name, *kinds)
+        return kind, lambda a, b: of_numbers(_to(kind, a), _to(kind, b))
+
+    return rule
+
+
+def _of_decimals(name: str, left: pa.DataType, right: pa.DataType) -> Ruled:
+    sides = [kind if at.is_decimal(kind) else pa.decimal256(19, 0) for kind in (left, right)]
+    scales = [kind.scale for kind in sides]
+    wholes = [kind.precision - kind.scale for kind in sides]
+    if name == "*":
+        precision, scale = sum(kind.precision for kind in sides) + 1, sum(scales)
+    else:
+        precision, scale = max(wholes) + max(scales) + 1, max(scales)
+    kind = (pa.decimal128 if precision <= _DIGITS else pa.decimal256)(min(precision, 76), scale)
+    function = _PYTHON[name]
+    return kind, mapped(lambda a, b: whole(name, a, b, function(a, b)), kind)
+
+
+def _of_times(name: str, left: pa.DataType, right: pa.DataType) -> Ruled:
+    kinds = [left, right]
+    function = pc.add_checked if name == "+" else pc.subtract_checked
+    match name:
+        case "+" if at.is_duration(left) and (at.is_timestamp(right) or at.is_duration(right)):
+            return right, function
+        case "+" | "-" if at.is_duration(right) and (at.is_timestamp(left) or at.is_duration(left)):
+            return left, function
+        case "-" if at.is_timestamp(left) and left == right:
+            return _DURATION, function
+        case "*" if at.is_duration(left) and at.is_integer(right):
+            return _DURATION, pc.multiply_checked
+        case "*" if at.is_integer(left) and at.is_duration(right):
+            return _DURATION, pc.multiply_checked
+    raise _refuse(name, kinds, "numbers")
+
+
+def _division(left: pa.DataType, right: pa.DataType) -> Ruled:
+    kind = _number_type("/", [left, right])
+    if kind is None:
+        return _FLOAT, mapped(FUNCTIONS["/"], _FLOAT)
+    if kind == _FLOAT:
+        return _FLOAT, lambda a, b: pc.divide(_to(_FLOAT, a), _to(_FLOAT, b))
+    exactly = mapped(operator.truediv, _FLOAT)
+
+    def of_ints(left: Datum, right: Datum) -> Datum:
+        left, right = _to(_INT, left), _to(_INT, right)
+        if not (_is_exact(left) and _is_exact(right)):
+            return exactly(left, right)
+        if pc.any(pc.equal(right, 0)).as_py():
+            return exactly(left, right)  # Raises, unless what is divided is missing.
+        return pc.divide(_to(_FLOAT, left), _to(_FLOAT, right))
+
+    return _FLOAT, of_ints
+
+
+def _is_exact(datum: Datum) -> bool:
+    """Tell whether a double can hold all of some whole numbers."""
+    if isinstance(datum, pa.Scalar):
+        return datum.as_py() is None or abs(datum.as_py()) <= _EXACT_MAX
+    found = pc.min_max(datum)
+    low, high = found["min"].as_py(), found["max"].as_py()
+    return low is None or (low >= -_EXACT_MAX and high <= _EXACT_MAX)
+
+
+def _floor_division(left: pa.DataType, right: pa.DataType) -> Ruled:
+    kind = _number_type("//", [left, right])
+    if kind != _INT:
+        return _FLOAT, mapped(FUNCTIONS["//"], _FLOAT)
+    return _INT, lambda a, b: _floored(_to(_INT, a), _to(_INT, b))[0]
+
+
+def _remainder(left: pa.DataType, right: pa.DataType) -> Ruled:
+    kind = _number_type("%", [left, right])
+    if kind != _INT:
+        return _FLOAT, mapped(FUNCTIONS["%"], _FLOAT)
+
+    def of_ints(left: Datum, right: Datum) -> Datum:
+        # By -1 nothing remains, as by 1; but the quotient may have more than 64 bits.
+        by = _to(_INT, right)
+        return _floored(_to(_INT, left), pc.if_else(pc.equal(by, -1), pa.scalar(1, _INT), by))[1]
+
+    return _INT, of_ints
+
+
+def _floored(left: Datum, right: Datum) -> tuple[Datum, Datum]:
+    """Return quotient and remainder, rounded down, where Arrow rounds towards 0."""
+    quotient = pc.divide_checked(left, right)
+    rest = pc.subtract(left, pc.multiply(quotient, right))
+    is_above = pc.and_(pc.not_equal(rest, 0), pc.xor(pc.less(rest, 0), pc.less(right, 0)))
+    one_less = pc.cast(is_above, _INT)
+    return pc.subtract(quotient, one_less), pc.add(rest, pc.multiply(one_less, right))
+
+
+def _power(left: pa.DataType, right: pa.DataType) -> Ruled:
+    _number_type("**", [left, right])
+    return _FLOAT, mapped(FUNCTIONS["**"], _FLOAT)
+
+
+def _of_number(
+    name: str, ints: Kernel | None, floats: Kernel | None, gives: pa.DataType | None = None
+) -> Rule:
+    """Return the rule of a function of one number; without a kernel it is that of rows."""
+
+    def rule(kind: pa.DataType, **options: Any) -> Ruled:
+        if not _is_number(kind) and not (at.is_duration(kind) and name in {"negate", "abs"}):
+            raise _refuse(name, [kind], "a number")
+        given = ints if at.is_integer(kind) or at.is_duration(kind) else floats
+        result = gives or kind
+        if given is None or at.is_decimal(kind):
+            if at.is_decimal(kind) and name in {"round", "floor", "ceil"}:
+                result = pa.decimal256(min(76, kind.precision + 1), kind.scale)
+            function = FUNCTIONS[name]
+            return result, mapped(lambda value: function(value, **options), result)
+        return result, lambda datum: given(_to(_FLOAT, datum) if gives is _FLOAT else datum)
+
+    return rule
+
+
+def _round(kind: pa.DataType, *, digits: int) -> Ruled:
+    kernel = None if digits else lambda datum: pc.round(datum, round_mode="half_to_even")
+    return _of_number("round", None, kernel)(kind, digits=digits)
+
+
+def _same(datum: Datum) -> Datum:
+    return datum
+
+
+# -- comparison and truth --------------------------------------------------------------------------
+
+
+def _comparison(name: str, kernel: Kernel) -> Rule:
+    exactly = mapped(_PYTHON[name], _BOOL)
+
+    def rule(left: pa.DataType, right: pa.DataType) -> Ruled:
+        numbers = [_is_number(kind) or at.is_boolean(kind) for kind in (left, right)]
+        if left == right and not at.is_nested(left) and not at.is_decimal(left):
+            return _BOOL, kernel
+        if left == right and name in {"==", "!="}:
+            return _BOOL, exactly
+        if not all(numbers):
+            raise TypeError(f"{left} {name} {right} compares nothing alike")
+        if at.is_decimal(left) or at.is_decimal(right):
+            return _BOOL, exactly
+        if not (at.is_floating(left) or at.is_floating(right)):
+            return _BOOL, lambda a, b: kernel(_to(_INT, a), _to(_INT, b))
+
+        def of_both(left: Datum, right: Datum) -> Datum:
+            ints = [each for each in (left, right) if at.is_integer(each.type)]
+            if all(map(_is_exact, ints)):
+                return kernel(_to(_FLOAT, left), _to(_FLOAT, right))
+            return exactly(left, right)
+
+        return _BOOL, of_both
+
+    return rule
+
+
+def _not(kind: pa.DataType) -> Ruled:
+    if not at.is_boolean(kind):
+        raise TypeError(f"~ takes what is true or false, not {kind}: compare it with something")
+    return _BOOL, pc.invert
+
+
+def _is_in(kind: pa.DataType, *, values: tuple[Any, ...]) -> Ruled:
+    kinds = {plain_type(pa.scalar(value).type) for value in values}
+    if wrong := [each for each in kinds if not _is_alike(kind, each)]:
+        raise TypeError(f"is_in looks for {wrong[0]} in {kind}")
+    if kinds <= {kind} and not at.is_decimal(kind):
+        known = pa.array(list(dict.fromkeys(values)), kind)
+
+        def look_up(datum: Datum) -> Datum:
+            found = pc.is_in(datum, value_set=known)
+            return pc.if_else(pc.is_valid(datum), found, pa.scalar(None, _BOOL))
+
+        return _BOOL, look_up
+    listed = frozenset(values)
+    return _BOOL, mapped(listed.__contains__, _BOOL)
+
+
+def _is_alike(left: pa.DataType, right: pa.DataType) -> bool:
+    numbers = [_is_number(kind) or at.is_boolean(kind) for kind in (left, right)]
+    return left == right or all(numbers)
+
+
+def common_type(name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """Return the type that holds values of several: of numbers the wider one."""
+    present = list(dict.fromkeys(kind for kind in kinds if not at.is_null(kind)))
+    if len(present) < 2:  # noqa: PLR2004 - all are of one type
+        return present[0] if present else pa.null()
+    if all(map(_is_number, present)):
+        if any(map(at.is_floating, present)):
+            return _FLOAT
+        decimals = [kind if at.is_decimal(kind) else pa.decimal256(19, 0) for kind in present]
+        scale = max(kind.scale for kind in decimals)
+        digits = max(kind.precision - kind.scale for kind in decimals) + scale
+        return pa.decimal256(min(76, digits), scale)
+    raise TypeError(f"{name} has values of {' and '.join(map(str, present))}: cast them to one")
+
+
+def as_type(kind: pa.DataType, datum: Datum) -> Datum:
+    return _to(kind, datum)
+
+
+def _extreme(name: str, kernel: Kernel) -> Rule:
+    def rule(*kinds: pa.DataType) -> Ruled:
+        kind = common_type(name, kinds)
+        if at.is_nested(kind):
+            raise _refuse(name, kinds, "numbers, texts or times")
+        if at.is_decimal(kind) or at.is_string(kind) or at.is_binary(kind) or at.is_boolean(kind):
+            return kind, mapped(FUNCTIONS[name], kind, takes_null=True)
+        return kind, lambda *datums: kernel(*(_to(kind, each) for each in datums), skip_nulls=True)
+
+    return rule
+
+
+def _hash(kind: pa.DataType) -> Ruled:
+    if at.is_nested(kind):
+        raise _refuse("hash", [kind], "a text, number or time")
+    return _INT, mapped(FUNCTIONS["hash"], _INT)
+
+
+def _cast(kind: pa.DataType, *, to: Any) -> Ruled:
+    ruled: Ruled = to.rule(kind)
+    return ruled
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+
+def _of_texts(
+    name: str, gives: pa.DataType, make: Callable[..., Kernel | None] | None = None
+) -> Rule:
+    """Return the rule of a function of texts; without a kernel it is that of rows."""
+
+    def rule(*kinds: pa.DataType, **options: Any) -> Ruled:
+        if not all(map(at.is_string, kinds)):
+            raise _refuse(name, kinds, "texts")
+        kernel = make(**options) if make is not None else None
+        if kernel is None:
+            function = FUNCTIONS[name]
+            return gives, mapped(lambda *values: function(*values, **options), gives)
+        return gives, kernel
+
+    return rule
+
+
+def _with_part(name: str, kernel: Callable[..., Datum]) -> Callable[[], Kernel]:
+    by_cell = mapped(FUNCTIONS[name], _BOOL)
+
+    def apply(text: Datum, part: Datum) -> Datum:
+        if isinstance(part, pa.Scalar) and part.is_valid:
+            return kernel(text, pattern=part.as_py())
+        return by_cell(text, part)
+
+    return lambda: apply
+
+
+def _length(kind: pa.DataType) -> Ruled:
+    if at.is_string(kind):
+        return _INT, lambda datum: pc.cast(pc.utf8_length(datum), _INT)
+    if at.is_binary(kind):
+        return _INT, lambda datum: pc.cast(pc.binary_length(datum), _INT)
+    if at.is_map(kind):
+        return _INT, mapped(FUNCTIONS["length"], _INT)
+    if at.is_nested(kind) and hasattr(kind, "value_type"):
+        return _INT, lambda datum: pc.cast(pc.list_value_length(datum), _INT)
+    raise _refuse("length", [kind], "a text or a list")
+
+
+def _slice_kernel(*, start: int, length: int | None) -> Kernel:
+    if start < 0 and length is not None:
+        return mapped(lambda text: FUNCTIONS["slice"](text, start=start, length=length), _TEXT)
+    stop = None if length is None else start + length
+    return lambda datum: pc.utf8_slice_codeunits(datum, start, stop)
+
+
+def _replace_kernel(*, old: str, new: str) -> Kernel | None:
+    if not old:
+        return None
+    return lambda datum: pc.replace_substring(datum, pattern=old, replacement=new)
+
+
+def _concat_kernel() -> Kernel:
+    return lambda *datums: pc.binary_join_element_wise(*datums, "")
+
+
+# -- lists and structs -----------------------------------------------------------------------------
+
+
+def _field(kind: pa.DataType, *, key: int | str) -> Ruled:
+    if at.is_struct(kind) and isinstance(key, str):
+        if kind.get_field_index(key) < 0:
+            raise UnknownField(key, [kind.field(place).name for place in range(kind.num_fields)])
+        result = plain_type(kind.field(key).type)
+        return result, lambda datum: plain(pc.struct_field(datum, key))
+    if at.is_map(kind) and isinstance(key, str):
+        result = plain_type(kind.item_type)
+        return result, mapped(lambda cells: cells.get(key), result)
+    if at.is_nested(kind) and hasattr(kind, "value_type") and isinstance(key, int):
+        result = plain_type(kind.value_type)
+        return result, mapped(lambda cells: FUNCTIONS["field"](cells, key=key), result)
+    takes = "a struct or a map" if isinstance(key, str) else "a list"
+    raise _refuse(f"[{key!r}]", [kind], takes)
+
+
+class UnknownField(LookupError):
+    """There is no field of this name."""
+
+    def __init__(self, name: str, there: Sequence[str]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.there = list(there)
+
+
+_PYTHON: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+RULES: Final[Mapping[str, Rule]] = {
+    "+": _arithmetic("+", pc.add_checked),
+    "-": _arithmetic("-", pc.subtract_checked),
+    "*": _arithmetic("*", pc.multiply_checked),
+    "/": _division,
+    "//": _floor_division,
+    "%": _remainder,
+    "**": _power,
+    "==": _comparison("==", pc.equal),
+    "!=": _comparison("!=", pc.not_equal),
+    "<": _comparison("<", pc.less),
+    "<=": _comparison("<=", pc.less_equal),
+    ">": _comparison(">", pc.greater),
+    ">=": _comparison(">=", pc.greater_equal),
+    "~": _not,
+    "is_null": lambda _: (_BOOL, pc.is_null),
+    "is_in": _is_in,
+    "negate": _of_number("negate", pc.negate_checked, pc.negate),
+    "abs": _of_number("abs", pc.abs_checked, pc.abs),
+    "round": _round,
+    "floor": _of_number("floor", _same, pc.floor),
+    "ceil": _of_number("ceil", _same, pc.ceil),
+    "sqrt": _of_number("sqrt", pc.sqrt, pc.sqrt, _FLOAT),
+    "exp": _of_number("exp", pc.exp, pc.exp, _FLOAT),
+    "log": _of_number("log", pc.ln, pc.ln, _FLOAT),
+    "greatest": _extreme("greatest", pc.max_element_wise),
+    "least": _extreme("least", pc.min_element_wise),
+    "cast": _cast,
+    "hash": _hash,
+    "field": _field,
+    "lower": _of_texts("lower", _TEXT),
+    "upper": _of_texts("upper", _TEXT),
+    "strip": _of_texts("strip", _TEXT),
+    "contains": _of_texts("contains", _BOOL, _with_part("contains", pc.match_substring)),
+    "starts_with": _of_texts("starts_with", _BOOL, _with_part("starts_with", pc.starts_with)),
+    "ends_with": _of_texts("ends_with", _BOOL, _with_part("ends_with", pc.ends_with)),
+    "replace": _of_texts("replace", _TEXT, _replace_kernel),
+    "length": _length,
+    "slice": _of_texts("slice", _TEXT, _slice_kernel),
+    "concat": _of_texts("concat", _TEXT, _concat_kernel),
+    "like": _of_texts("like", _BOOL),
+}
+assert RULES.keys() == FUNCTIONS.keys(), RULES.keys() ^ FUNCTIONS.keys()
+assert RULES.keys() >= TAKES_NULL

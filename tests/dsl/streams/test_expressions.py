@@ -1,0 +1,121 @@
+"""Steps of expressions: over columns and over rows, with policies for bad records."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+import gearpy as gp
+from gearpy.testing import Simulation
+
+SALES: Final[list[dict[str, Any]]] = [
+    {"shop": "north", "price": 3, "at": 1_000},
+    {"shop": "south", "price": None, "at": 2_000},
+    {"shop": "north", "price": 5, "at": 12_000},
+]
+Build: TypeAlias = Callable[[gp.Stream[Any]], gp.Stream[Any]]
+
+
+def in_columns() -> gp.Source[Any]:
+    return gp.rows(SALES, time="at")
+
+
+def in_rows() -> gp.Source[Any]:
+    return gp.collection(SALES, timestamp=lambda sale: sale["at"])
+
+
+def run(source: gp.Source[Any], build: Build) -> list[Any]:
+    app, results = gp.StreamApp("expressions"), list[Any]()
+    build(app.read(source)).write(gp.to_list(results, messages=True))
+    Simulation(app).run()
+    return results
+
+
+@pytest.mark.parametrize(
+    ("build", "records"),
+    [
+        (lambda s: s.filter(gp.col("price") > 3), [SALES[2]]),
+        (lambda s: s.filter(gp.col("price").is_null()), [SALES[1]]),
+        (lambda s: s.filter(gp.col("price") > 9), []),
+        (
+            lambda s: s.select("at", twice=gp.col("price") * 2, shop="shop", one=1),
+            [
+                {"at": 1_000, "twice": 6, "shop": "north", "one": 1},
+                {"at": 2_000, "twice": None, "shop": "south", "one": 1},
+                {"at": 12_000, "twice": 10, "shop": "north", "one": 1},
+            ],
+        ),
+        (
+            lambda s: s.with_columns(gp.col("at").alias("then"), price=gp.col("price") * 2),
+            [
+                {**sale, "price": sale["price"] and sale["price"] * 2, "then": sale["at"]}
+                for sale in SALES
+            ],
+        ),
+        (
+            lambda s: s.filter(gp.col("price") > 0).map(lambda sale: sale["price"]),
+            [3, 5],
+        ),
+    ],
+)
+def test_columns_and_rows_give_the_same(build: Build, records: list[Any]) -> None:
+    of_columns = run(in_columns(), build)
+    of_rows = run(in_rows(), build)
+
+    assert [each.value for each in of_columns] == records
+    assert of_columns == of_rows
+
+
+def kinds(app: gp.StreamApp) -> dict[str, str]:
+    return {
+        step.name: f"{step.takes} to {step.gives}"
+        for processor in app.build().processors.values()
+        for step in processor.steps
+    }
+
+
+def test_columns_stay_columns() -> None:
+    app = gp.StreamApp("columns")
+    sales = app.read(in_columns()).filter(gp.col("price") * 2 > 6).select("shop")
+    sales.write(gp.to_list([]))
+
+    shown = kinds(app)
+
+    assert shown["filter(price * 2 > 6)"] == "columns to columns"
+    assert shown["select(shop)"] == "columns to columns"
+
+
+@pytest.mark.parametrize("source", [in_columns(), in_rows()])
+def test_a_bad_record_is_set_aside_alone(source: gp.Source[Any]) -> None:
+    app, results, bad = gp.StreamApp("bad"), list[Any](), list[Any]()
+    made = app.read(source).with_columns(q=12 // (gp.col("price") - 3), on_error="side")
+    made.write(gp.to_list(results))
+    made.errors.write(gp.to_list(bad))
+
+    Simulation(app).run()
+
+    assert [each["q"] for each in results] == [None, 6]
+    assert [each.record for each in bad] == SALES[:1]
+
+
+@pytest.mark.parametrize("source", [in_columns(), in_rows()])
+def test_a_failure_names_step_and_record(source: gp.Source[Any]) -> None:
+    with pytest.raises(gp.OperatorError) as failed:
+        run(source, lambda s: s.filter(gp.col("price") * (1 << 61) > 0))
+
+    assert failed.value.operator == f"filter(price * {1 << 61} > 0)"
+    assert failed.value.record == repr(SALES[2])
+    assert failed.value.cause.startswith(f"OverflowError: 5 * {1 << 61} is ")
+
+
+def test_mistakes_are_told_before_the_program_runs() -> None:
+    app = gp.StreamApp("wrong")
+    sales = app.read(in_columns())
+    sales.filter(gp.col("prize") > 1).write(gp.to_list([]))
+    sales.select(n=gp.col("shop") * 2).write(gp.to_list([]))
+
+    with pytest.raises(gp.ConfigError) as refused:
+        app.build()
+
+    assert "did you mean 'price'?" in str(refused.value)
+    assert "select(shop * 2 as n): shop * 2: * takes numbers" in str(refused.value)
