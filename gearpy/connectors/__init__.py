@@ -9,6 +9,7 @@
 - `postgres`: tables of PostgreSQL as a sink and as a source.
 - `sql`: tables of SQLite, DuckDB, MySQL and others as a sink; `table_writer`: what is one for all
   databases.
+- `http_sink`: records as requests of HTTP.
 - `window_log`: window logs as a sink and as a source.
 
 Start with `memory`. May be imported by dsl, cluster and above; uses the task layer below.

@@ -27,6 +27,14 @@ def test_folders_are_exactly_once(make: Any) -> None:
     assert lines(counting(make("out"))) == ["exactly-once"]
 
 
+def test_requests_are_at_least_once_with_a_key() -> None:
+    (line,) = lines(counting(gp.http_sink("http://host/hook")))
+    assert line == (
+        "at-least-once: http_sink(http://host/***) sends again after a failure what it was sending,"
+        " with the same Idempotency-Key; let the receiver leave out what it has had"
+    )
+
+
 @pytest.mark.parametrize(
     ("sink", "said"),
     [

@@ -8,10 +8,11 @@ flow-control window.
 
 import logging
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
 
 from gearpy.config.schema import SparkConfig
 from gearpy.errors import ConfigError
@@ -39,6 +40,7 @@ __all__ = [
     "Discovery",
     "Message",
     "PacedWriter",
+    "RefusedRecord",
     "Sink",
     "SinkContext",
     "SinkWriter",
@@ -620,11 +622,23 @@ class TransactionalWriter(SinkWriter[T_contra]):
         """
 
 
+class RefusedRecord(NamedTuple):
+    """A record that a consumer refuses for good, with its event time and the error."""
+
+    value: Any
+    timestamp: int
+    error: Exception
+
+
 class PacedWriter(TransactionalWriter[T_contra]):
     """Hands shown records to a consumer, on a thread of its own, as fast as that takes them.
 
     Its answers here may change at any time, on any thread; it calls `SinkContext.wake` then.
     """
+
+    #: Records that the task takes out, and deals with by ``application.on-error``. Until it has
+    #: done so the writer says that they are not delivered, and that no epoch may end.
+    refused: deque[RefusedRecord] | tuple[()] = ()
 
     @property
     @abstractmethod
@@ -672,6 +686,9 @@ class Sink(ABC, Generic[T_contra]):
     columnar: bool = False  #: Takes a `Table` as it is, and writes it faster than its rows.
     takes_back: bool = False  #: `SinkWriter.restore` takes back records written after a snapshot.
     paced: bool = False  #: Its writers are `PacedWriter`s.
+    #: Of a transactional sink that shows an epoch again after a failure: by what its readers can
+    #: know the records again, such as "the same key". Empty: it shows each once.
+    repeats: str = ""
     leaves_open: bool = False  #: A task that dies leaves something that `settle` closes.
     of_program: bool = False  #: Of the program's own process, as `to_list` is: written there.
     one_task: bool = False  #: One file: it has one task, unless the program says how many.

@@ -232,9 +232,16 @@ def _of_task(processor: Processor, *, is_head: bool) -> Iterator[Weakness]:
 
 
 def _of_sink(sink: Sink) -> Iterator[Weakness]:
-    if sink.transactional:
+    if sink.transactional and sink.repeats:
+        yield Weakness(
+            sink.description,
+            Effect.REPEATS,
+            f"sends again after a failure what it was sending, with {sink.repeats}",
+            "let the receiver leave out what it has had",
+        )
+    elif sink.transactional:
         return
-    if sink.idempotent:
+    elif sink.idempotent:
         yield Weakness(
             sink.description,
             Effect.REWRITES,

@@ -332,7 +332,7 @@ class PacedSinkStage(SinkStage):
 
     @property
     def is_ready(self) -> bool:
-        return any(each.failure is not None for each in self._all)
+        return any(each.failure is not None or each.refused for each in self._all)
 
     def release(self) -> Iterator[Batch]:
         self._check()
@@ -377,6 +377,9 @@ class PacedSinkStage(SinkStage):
 
     def _check(self) -> None:
         for each in self._all:
+            while each.refused:
+                record, time, error = each.refused.popleft()
+                self._rejects.blame(self.name, error, record, time, place=self.place)
             if (failure := each.failure) is not None:
                 with self._blamed():
                     raise failure
