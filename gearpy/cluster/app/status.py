@@ -13,7 +13,7 @@ from gearpy.cluster.programs.outline import ProgramOutline
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.clock import progress_of
 from gearpy.errors import trouble_of
-from gearpy.ids import ExecutorId
+from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import EpochStored, EpochUnstored
 from gearpy.messages.cluster import ApplicationStatusChanged, LaunchExecutor
 from gearpy.messages.summaries import (
@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 _FAILURES_KEPT: Final = 20
 _RECENT: Final = 3
 _TEXT_CHARS_MAX: Final = 300
+#: A status that stays the same is told this often.
+_TELL_AGAIN_MS: Final = 1000
 
 
 class AppStatus:
@@ -57,6 +59,8 @@ class AppStatus:
         self._under_way = under_way
         self._failures: list[Failure] = []
         self._unstored: dict[ExecutorId, EpochUnstored] = {}
+        #: To whom, what and when.
+        self._told: tuple[tuple[ActorPath, ApplicationStatusChanged] | None, int] = None, 0
         self._store = ""  # Why the coordinator log cannot be used at present.
         self._guarantees: tuple[str, ...] = ()
         self.plan = ""  #: As JSON.
@@ -120,6 +124,7 @@ class AppStatus:
 
     def tell(self, core: ApplicationCore | None) -> None:
         if not self._master.is_there:
+            self._told = None, 0  # The next one knows nothing.
             return
         progress, store = ApplicationProgress(), self.waits_for(core)
         last_failure = ""
@@ -140,15 +145,17 @@ class AppStatus:
                 last_failure=last_failure,
             )
             store = store or progress.waits_for or core.call_of_drain()
-        self._master.tell(
-            ApplicationStatusChanged(
-                app_id=self._app_id,
-                launch=self._launch,
-                status=self.status,
-                progress=replace(progress, waits_for=store),
-                cause=self.cause,
-            )
+        told = ApplicationStatusChanged(
+            app_id=self._app_id,
+            launch=self._launch,
+            status=self.status,
+            progress=replace(progress, waits_for=store),
+            cause=self.cause,
         )
+        now_ms, news, (before, told_ms) = self._now_ms(), (self._master.path, told), self._told
+        if news != before or now_ms - told_ms >= _TELL_AGAIN_MS:
+            self._told = news, now_ms
+            self._master.tell(told)
 
     def _stall(self, core: ApplicationCore) -> str:
         stall = core.clock.check_stall(self._now_ms())

@@ -71,6 +71,9 @@ _EPOCH_S: Final = 20.0
 MasterChange: TypeAlias = Literal["transfer", "add", "remove"]
 _MASTERS_S: Final = 15.0
 _POLL_S: Final = 0.05
+_SLOW_POLL_S: Final = 0.25
+#: One who has waited for long asks so many times, at most, in as long as that.
+_POLLS: Final = 40
 _LIVING: Final = {"pending", "active"}
 
 
@@ -78,13 +81,15 @@ class _Tries:
     """Tells whether there is time to ask once more; None: there always is."""
 
     def __init__(self, timeout_s: float | None) -> None:
-        self._until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        self._began_s = time.monotonic()
+        self._until_s = math.inf if timeout_s is None else self._began_s + timeout_s
 
     def may_go_on(self) -> bool:
         """Tell whether the time is not up, after a pause in that case."""
-        if time.monotonic() >= self._until_s:
+        now_s = time.monotonic()
+        if now_s >= self._until_s:
             return False
-        time.sleep(_POLL_S)
+        time.sleep(min(max(_POLL_S, (now_s - self._began_s) / _POLLS), _SLOW_POLL_S))
         return True
 
 

@@ -22,6 +22,8 @@ _BATCH_BYTES: Final = 1 << 20
 _WATERMARK_INTERVAL_MS: Final = 20
 #: A source that has just given something, and has no more, is asked again after so long.
 _BRISK_POLL_MS: Final = 1
+#: One that has been silent for long is asked this often: to ask it takes a third of a ms.
+_IDLE_POLL_MS: Final = 100
 
 
 def output_limits(config: Config) -> OutputLimits:
@@ -52,6 +54,7 @@ def task_limits(config: Config) -> TaskLimits:
         batch_records=config.streaming.batch_max_records,
         read_batch_records=config.source.read_batch_records,
         columnar_batch_records=config.streaming.columnar_batch_records,
+        idle_poll_ms=_IDLE_POLL_MS,
         brisk_poll_ms=_BRISK_POLL_MS,
         spark=config.spark,
     )

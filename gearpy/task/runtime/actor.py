@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -32,6 +32,9 @@ from gearpy.transport.api import Transport
 from gearpy.wire.values.class_names import PROGRAM
 
 _log = logging.getLogger(__name__)
+
+#: A clock that stays the same is told this often.
+_POST_AGAIN_MS: Final = 1000
 
 
 class StartTask(Struct, frozen=True):
@@ -181,6 +184,8 @@ class TaskActor(BatchActor[TaskMessage]):
         self._clock_ms = clock_ms
         self._report_interval_ms = report_interval_ms
         self._report_at_ms = 0
+        self._posted: TaskClock | None = None
+        self._post_again_ms = 0
         self._task_id = runner.info.task_id
         self._running = False
         self._stopped = False
@@ -234,7 +239,7 @@ class TaskActor(BatchActor[TaskMessage]):
                 # Its clock at rest must be true for as long as that lasts.
                 if wake_ms is None or wake_ms > now_ms or now_ms >= self._report_at_ms:
                     self._report_at_ms = now_ms + self._report_interval_ms
-                    self._board.post(self._runner.clock())
+                    self._post_clock(now_ms)
                 self._plan_turn(wake_ms, now_ms)
         except GearpyError as error:
             self._running = False
@@ -297,6 +302,13 @@ class TaskActor(BatchActor[TaskMessage]):
         for recording in recordings:
             self._events.on_task_recorded(self._task_id, recording)
         recordings.clear()
+
+    def _post_clock(self, now_ms: int) -> None:
+        clock = self._runner.clock()
+        # A source that is asked again and again, and gives nothing, wakes nobody.
+        if clock != self._posted or now_ms >= self._post_again_ms:
+            self._posted, self._post_again_ms = clock, now_ms + _POST_AGAIN_MS
+            self._board.post(clock)
 
     def _plan_turn(self, wake_ms: int | None, now_ms: int) -> None:
         if wake_ms is None:

@@ -47,7 +47,7 @@ _GIVEN: Final = "given"
 _SHOWN_CHARS: Final = 500  #: Of input that was left out unread.
 
 #: A source is asked so many times, at most, in as long as it was silent before.
-_PAUSES: Final = 8
+_PAUSES: Final = 20
 
 
 def source_states(

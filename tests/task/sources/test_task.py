@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from gearpy.cluster.host.task_limits import task_limits
+from gearpy.config.schema import Config
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, DataMessage, Message
@@ -143,19 +145,25 @@ def test_a_source_reads_little_in_front_of_a_slow_task() -> None:
     assert max(behind) <= 60
 
 
-def test_source_that_has_just_given_is_asked_again_soon() -> None:
-    reader = Scripted([[("a1", 5)]], [], "a")
-    bench = a_source_bench(ScriptedSource(a=reader), poll_ms=10, brisk_poll_ms=1).run()
-    asked_ms = []
+def test_a_source_is_asked_less_the_longer_it_is_silent() -> None:
+    """What comes at last waits for a twentieth of the silence, and no longer than 100 ms."""
+    limits, reader = task_limits(Config()), Scripted([[("a1", 5)]], [], "a")
+    poll_ms, brisk_poll_ms = limits.idle_poll_ms, limits.brisk_poll_ms
+    source = ScriptedSource(a=reader)
+    bench = a_source_bench(source, poll_ms=poll_ms, brisk_poll_ms=brisk_poll_ms).run()
+    asked_ms = [0]
 
-    for at_ms in range(1, 201):
+    for at_ms in range(1, 10_001):
         asked = len(reader.calls)
         bench.pass_time(1)
         if len(reader.calls) > asked:
             asked_ms.append(at_ms)
 
-    assert asked_ms[:17] == [*range(1, 17), 18]
-    assert asked_ms[-3:] == [asked_ms[-1] - 20, asked_ms[-1] - 10, asked_ms[-1]]
+    pauses = [later - sooner for sooner, later in pairwise(asked_ms)]
+    assert all(pause <= max(1, at // 20) for at, pause in zip(asked_ms[1:], pauses, strict=True))
+    assert pauses[:20] == [1] * 20
+    assert max(pauses) == 100
+    assert len(asked_ms) < 220
 
 
 def test_source_that_says_when_it_gives_again_is_asked_no_sooner() -> None:
