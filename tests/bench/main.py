@@ -112,13 +112,23 @@ def sol(
     executors: Annotated[
         str, typer.Option(help="thread: one executor; process: two, joined by TCP; or both")
     ] = "both",
+    *,
+    tables: Annotated[
+        bool,
+        typer.Option("--tables", help="instead: CPU time of a row of tables, by key to 8 tasks"),
+    ] = False,
 ) -> None:
     """Messages per second and latency of one hop, in process and over TCP between processes.
 
     Each kind runs at full speed, at half of that, at a fixed rate, and with whole batches.
     """
     from tests.bench.sol import run_sol
+    from tests.bench.table_hops import measure_hops
 
+    if tables:
+        for way, rows, keys, ns in measure_hops(runs):
+            typer.echo(f"{way:10}  tables of {rows:6,} rows, {keys:6,} keys {ns:9,.0f} ns a row")
+        return
     typer.echo(f"{'':34} {'msg/s':>12} {'p50 ms':>8} {'p99 ms':>8} {'MB begin':>9} {'MB end':>7}")
     for kind in ("thread", "process"):
         if executors not in {kind, "both"}:

@@ -24,14 +24,14 @@ from gearpy.errors import ConfigError
 KEY_GROUPS: Final = 1024
 
 _MASK: Final = (1 << 64) - 1
-_GOLDEN: Final = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio; spreads neighbours apart.
-_HALF: Final = 32
+GOLDEN: Final = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio; spreads neighbours apart.
+HALF: Final = 32
 _WORD: Final = 8  # The language's hash of a number fits that many bytes.
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 -- only subtracted from other naive times
 _DAY_US: Final = 86_400_000_000
 
 # One seed for every kind of value, so that `None` and an empty tuple differ.
-_NONE, _NAN, _TUPLE, _SET, _DATE, _TIME, _DELTA, _ENUM, _CLASS = range(1, 10)
+_NONE, _NAN, TUPLE, _SET, _DATE, _TIME, _DELTA, _ENUM, _CLASS = range(1, 10)
 
 _ADVICE: Final = {
     "list": "make it a tuple",
@@ -57,8 +57,8 @@ def stable_hash(value: Any) -> int:
         ConfigError: such a value can be no key, because it can change or has no fixed form.
     """
     if type(value) is str:  # The most frequent key by far.
-        spread = crc32(value.encode("utf-8", "surrogatepass")) * _GOLDEN
-        return (spread ^ spread >> _HALF) & _MASK
+        spread = crc32(value.encode("utf-8", "surrogatepass")) * GOLDEN
+        return (spread ^ spread >> HALF) & _MASK
     hasher = _EXACT.get(type(value)) or _hasher_of(value)
     return hasher(value)
 
@@ -80,8 +80,8 @@ def task_of_group(group: int, *, parallelism: int, key_groups: int = KEY_GROUPS)
 
 
 def _spread(word: int) -> int:
-    spread = word * _GOLDEN
-    return (spread ^ spread >> _HALF) & _MASK
+    spread = word * GOLDEN
+    return (spread ^ spread >> HALF) & _MASK
 
 
 def _fold(seed: int, hashes: Iterable[int]) -> int:
@@ -114,7 +114,7 @@ def _of_decimal(value: Decimal) -> int:
 
 
 def _of_tuple(value: tuple[Any, ...]) -> int:
-    return _fold(_TUPLE, map(stable_hash, value))
+    return _fold(TUPLE, map(stable_hash, value))
 
 
 def _of_frozenset(value: frozenset[Any]) -> int:

@@ -23,7 +23,7 @@ from uuid import UUID
 from gearpy.core.base.fields import FieldGetter, FieldsGetter, keys_of
 from gearpy.core.base.one_key import is_one_key
 from gearpy.core.base.stable_hash import KEY_GROUPS, key_group, task_of_group
-from gearpy.core.flow.table_partition import deal_table, distinct_keys, pick_rows, split_table
+from gearpy.core.flow.table_partition import deal_table, pick_rows, split_table, tasks_of_keys
 from gearpy.errors import OperatorError
 from gearpy.messages.table import Table
 
@@ -119,10 +119,15 @@ class GroupByPartitioner(Partitioner):
         if self._target_of.parallelism != parallelism:
             self._target_of = _TargetOfKey(parallelism=parallelism, key_groups=self._key_groups)
         if type(values) is Table and self._fields is not None:
-            columns = distinct_keys(values, self._fields)
-            if columns is not None:
-                keys, places = columns
-                return list(split_table(self._targets(keys), values, timestamps, places))
+            of_rows = tasks_of_keys(
+                values,
+                self._fields,
+                self._targets,
+                parallelism=parallelism,
+                key_groups=self._key_groups,
+            )
+            if of_rows is not None:
+                return list(split_table(of_rows, values, timestamps))
         targets = self._targets(self._keys(values, timestamps))
         return _split(targets, values, timestamps)
 

@@ -4,11 +4,12 @@ A key column is turned into its distinct values and, for each row, the place of 
 only distinct values are hashed, by the same function as those of single records.
 """
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
+from gearpy.core.flow.column_hash import fold_columns, hash_column
 from gearpy.messages.table import Table, Times, cells_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ TablePart: TypeAlias = tuple[int, Table, list[int]]
 _Keys: TypeAlias = tuple[list[Any], "pa.Array"]
 
 _DROP: Final = -1
+#: To hash so many at once takes as long as to look up where each was sent before.
+_FEW_KEYS: Final = 1024
 
 
 def distinct_keys(table: Table, key: FieldGetter | FieldsGetter) -> _Keys | None:
@@ -28,13 +31,12 @@ def distinct_keys(table: Table, key: FieldGetter | FieldsGetter) -> _Keys | None
 
     None where a column's values cannot be told apart at once, or there is no such column.
     """
-    names, columns = key.names, table.batch.schema
-    if any(len(columns.get_all_field_indices(name)) != 1 for name in names):
-        return None
-    encoded = [_encoded(table.batch.column(name)) for name in names]
-    if any(each is None for each in encoded):
-        return None
-    first, *others = (each for each in encoded if each is not None)
+    encoded = _encoded_columns(table, key)
+    return None if encoded is None else _distinct(key, encoded)
+
+
+def _distinct(key: FieldGetter | FieldsGetter, encoded: "list[pa.DictionaryArray]") -> _Keys:
+    first, *others = ((cells_of(each.dictionary), each.indices) for each in encoded)
     if isinstance(key, FieldGetter):
         return first
     keys, places = [(key,) for key in first[0]], first[1]
@@ -43,36 +45,61 @@ def distinct_keys(table: Table, key: FieldGetter | FieldsGetter) -> _Keys | None
     return keys, places
 
 
-def split_table(
-    targets: Sequence[int], table: Table, timestamps: list[int], places: "pa.Array | None" = None
-) -> list[TablePart]:
-    """Return the rows for each target, in their order; leave out target -1.
+def tasks_of_keys(
+    table: Table,
+    key: FieldGetter | FieldsGetter,
+    tasks_of: Callable[[list[Any]], list[int]],
+    *,
+    parallelism: int,
+    key_groups: int,
+) -> "pa.Array | None":
+    """Return for each row the task of its key, as `task_of_group` has it for `key_group`.
+
+    None where `distinct_keys` returns it.
 
     Args:
-        targets: of the rows; or of keys.
-        places: for each row the place of its key.
+        tasks_of: returns the tasks of keys. It is asked for few, as it may know them by heart.
+
+    Raises:
+        ConfigError: such a value can be no key.
     """
     import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
-    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415
+    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
+
+    encoded = _encoded_columns(table, key)
+    if encoded is None:
+        return None
+    if prod(len(each.dictionary) for each in encoded) <= _FEW_KEYS:
+        keys, places = _distinct(key, encoded)
+        return pa.array(tasks_of(keys), pa.int32()).take(places)
+    hashes = [hash_column(each.dictionary).take(each.indices) for each in encoded]
+    whole = hashes[0] if isinstance(key, FieldGetter) else fold_columns(hashes)
+    width = pa.scalar(key_groups, pa.uint64())
+    group = pc.subtract(whole, pc.multiply(pc.divide(whole, width), width))
+    task = pc.divide(pc.multiply(group, pa.scalar(parallelism, pa.uint64())), width)
+    return task.cast(pa.int32())
+
+
+def split_table(
+    targets: "Sequence[int] | pa.Array", table: Table, timestamps: list[int]
+) -> list[TablePart]:
+    """Return the rows for each target, in their order; leave out target -1."""
+    import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
+    import pyarrow.compute as pc  # noqa: PLC0415 - the same
 
     if not table:
         return []
-    among = sorted(set(targets))
+    of_rows = targets if isinstance(targets, pa.Array) else pa.array(targets, pa.int32())
+    order = pc.array_sort_indices(of_rows)  # A stable sort: equal ones keep their order.
+    runs = pc.run_end_encode(of_rows.take(order))
+    among, ends = runs.values.to_pylist(), runs.run_ends.to_pylist()
     if len(among) == 1:
         return [] if among[0] == _DROP else [(among[0], table, timestamps)]
-    of_rows = pa.array(targets, pa.int32())
-    if places is not None:
-        of_rows = of_rows.take(places)
-    order = pc.array_sort_indices(of_rows)  # A stable sort: equal ones keep their order.
-    of_rows, table, times = of_rows.take(order), table.take(order), Times.of(timestamps).take(order)
-    starts = [
-        bisect_left(range(len(of_rows)), target, key=lambda at: of_rows[at].as_py())
-        for target in among
-    ]
+    table, times = table.take(order), Times.of(timestamps).take(order)
     return [
         (target, table[start:stop], times[start:stop])
-        for target, start, stop in zip(among, starts, [*starts[1:], len(table)], strict=True)
-        if target != _DROP and start < stop
+        for target, start, stop in zip(among, [0, *ends], ends, strict=False)
+        if target != _DROP
     ]
 
 
@@ -94,17 +121,24 @@ def pick_rows(places: Sequence[int], table: Table, timestamps: list[int]) -> tup
     return table.take(column), Times.of(timestamps).take(column)
 
 
-def _encoded(column: "pa.Array") -> _Keys | None:
+def _encoded_columns(
+    table: Table, key: FieldGetter | FieldsGetter
+) -> "list[pa.DictionaryArray] | None":
+    """Return the columns of a key, each as its different values and the places of these."""
     import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
     import pyarrow.compute as pc  # noqa: PLC0415 - the same
 
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    names, schema = key.names, table.batch.schema
+    if any(len(schema.get_all_field_indices(name)) != 1 for name in names):
+        return None
+    columns = (table.batch.column(name) for name in names)
+    plain = (
+        each.dictionary_decode() if pa.types.is_dictionary(each.type) else each for each in columns
+    )
     try:
-        found = pc.dictionary_encode(column, null_encoding="encode")
+        return [pc.dictionary_encode(each, null_encoding="encode") for each in plain]
     except pa.ArrowNotImplementedError:
         return None
-    return cells_of(found.dictionary), found.indices
 
 
 def _combined(

@@ -6,11 +6,12 @@ it at a multiple of 8 bytes of the frame: columns that begin there are used as t
 were received; others are copied once.
 """
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.messages.data import Batch
-from gearpy.messages.table import Table, Times
+from gearpy.messages.table import Table, Times, with_leaves
 from gearpy.wire.values.extensions import MALFORMED
 
 if TYPE_CHECKING:
@@ -21,6 +22,31 @@ _ALIGNMENT: Final = 8
 #: Names of the columns behind those of the table; only the last one counts.
 _TIMES: Final = ""
 _PROMISED: Final = "#promised"
+#: The end of a stream.
+_END: Final = b"\xff\xff\xff\xff\0\0\0\0"
+
+
+@lru_cache(maxsize=256)
+def _schema_sent(encoded: bytes, *, is_late: bool) -> "tuple[pa.Schema, bytes]":
+    """Return a schema with columns of times, and as it is sent; b"" if dictionaries come behind.
+
+    It is given as bytes, as schemas that differ in their metadata alone are equal.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - there is a schema, so Arrow is there
+
+    has_dictionary = False
+
+    def look(leaf: "pa.DataType") -> "pa.DataType":
+        nonlocal has_dictionary
+        has_dictionary |= pa.types.is_dictionary(leaf)
+        return leaf
+
+    schema = pa.ipc.read_schema(pa.py_buffer(encoded))
+    for name in (_TIMES, _PROMISED) if is_late else (_TIMES,):
+        schema = schema.append(pa.field(name, pa.int64(), nullable=False))
+    for kind in schema.types:
+        with_leaves(kind, look)
+    return schema, b"" if has_dictionary else schema.serialize().to_pybytes()
 
 
 def encode_table(table: Table, timestamps: list[int], *, lead: int) -> list[bytes | memoryview]:
@@ -28,20 +54,24 @@ def encode_table(table: Table, timestamps: list[int], *, lead: int) -> list[byte
     import pyarrow as pa  # noqa: PLC0415 - the table is there, so Arrow is
 
     batch, times = table.batch, Times.of(timestamps)
-    schema = batch.schema.append(pa.field(_TIMES, pa.int64(), nullable=False))
     columns = [*batch.columns, times.array]
     if times.promised is not None:
-        schema = schema.append(pa.field(_PROMISED, pa.int64(), nullable=False))
         columns.append(times.promised)
-    sink = pa.BufferOutputStream()
+    padding = -(lead + 1) % _ALIGNMENT
+    head = bytes((padding,)) + bytes(padding)
     try:
+        of_rows = batch.schema.serialize().to_pybytes()
+        schema, encoded = _schema_sent(of_rows, is_late=times.promised is not None)
         whole = pa.RecordBatch.from_arrays(columns, schema=schema)
+        if encoded:
+            # As a stream has it, but in memory of just its size, without a second copy.
+            return [head + encoded, memoryview(whole.serialize()).cast("B"), _END]
+        sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as writer:
             writer.write_batch(whole)
     except pa.ArrowException as error:
         raise ConfigError(f"a table cannot be sent to another process: {error}") from error
-    padding = -(lead + 1) % _ALIGNMENT
-    return [bytes((padding,)) + bytes(padding), memoryview(sink.getvalue()).cast("B")]
+    return [head, memoryview(sink.getvalue()).cast("B")]
 
 
 def decode_table(body: memoryview, count: int) -> Batch:
@@ -89,6 +119,4 @@ def _without_last(batch: "pa.RecordBatch") -> "pa.RecordBatch":
     if batch.num_columns == 1:  # No column would tell how many rows there are.
         empty = pa.array([{}] * batch.num_rows, pa.struct([]))
         return pa.RecordBatch.from_struct_array(empty)
-    schema = batch.schema
-    kept = schema.remove(len(schema) - 1)
-    return pa.RecordBatch.from_arrays(batch.columns[:-1], schema=kept)
+    return batch.remove_column(batch.num_columns - 1)

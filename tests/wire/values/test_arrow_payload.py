@@ -75,6 +75,20 @@ def test_table_arrives_as_it_was(table: Table, data: st.DataObject, lead: int) -
     assert holds_table(body)
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_schema_has_its_own_metadata(*, is_late: bool) -> None:
+    """Also if another one, which is equal but for that, was sent before."""
+    times = Times(pa.array([5]), pa.array([7])) if is_late else Times.of([5])
+    for value in (b"1", b"2"):
+        field = pa.field("a", pa.int64(), metadata={b"unit": value})
+        schema = pa.schema([field], {b"made by": value})
+        table = Table(pa.record_batch([pa.array([1])], schema=schema))
+        found = decode_batch(body_of(table, times), 1).values
+
+        assert type(found) is Table
+        assert found.batch.schema.equals(schema, check_metadata=True)
+
+
 def test_rows_without_columns_arrive() -> None:
     empty = pa.RecordBatch.from_struct_array(pa.array([{}] * 3, pa.struct([])))
 
