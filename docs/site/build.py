@@ -19,7 +19,15 @@ DOCS: Final = ROOT / "docs"
 
 #: Where a page is found, by what a person wants. A page that is missing here is an error.
 NAVIGATION: Final[Mapping[str, Sequence[str]]] = {
-    "Start": ["index", "tutorial", "features", "coming-from", "coming-from-gearpump", "observe"],
+    "Start": [
+        "index",
+        "tutorial",
+        "features",
+        "coming-from",
+        "side-by-side",
+        "coming-from-gearpump",
+        "observe",
+    ],
     "Cookbook": ["cookbook"],
     "Guides": [
         *(f"operators/{name}" for name in ("transforms", "keyed", "windows", "triggers", "late")),
