@@ -32,7 +32,17 @@ NAVIGATION: Final[Mapping[str, Sequence[str]]] = {
     "Guides": [
         *(f"operators/{name}" for name in ("transforms", "keyed", "windows", "triggers", "late")),
         *(f"operators/{name}" for name in ("joins", "aggregates", "columns", "sources")),
-        *("state", "values", "kafka", "postgres", "databases", "connectors", "testing", "notebook"),
+        *(
+            "sql",
+            "state",
+            "values",
+            "kafka",
+            "postgres",
+            "databases",
+            "connectors",
+            "testing",
+            "notebook",
+        ),
         *(f"spark/{name}" for name in ("index", "spark-sink", "data-source", "table-sinks")),
         *(f"spark/{name}" for name in ("window-log", "batch-twin", "session", "pipeline")),
         *("nexmark", "actor-apps"),

@@ -28,6 +28,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "programs.plan:plan",
             "Print how a program will run: steps, edges, rows or columns, state, guarantees.",
         ),
+        "sql": (
+            "programs.sql:sql",
+            "Answer a query in SQL over files, or run a whole file of SQL.",
+        ),
         "main": (
             "programs.main:main",
             "Run a program of any kind that finds the cluster and its configuration.",

@@ -131,7 +131,9 @@ def rows(
     times = _times("rows", batch, time, form)
     bound_ms = duration_ms(out_of_order)
     note = "; ".join(filter(None, [note, form.note(time, batch.schema)]))
-    return TableSource(known, batch, times, parts=partitions, bound_ms=bound_ms, note=note)
+    source = TableSource(known, batch, times, parts=partitions, bound_ms=bound_ms, note=note)
+    source.time_column = time or ""
+    return source
 
 
 def _as_table(data: object) -> pa.Table | None:
@@ -316,6 +318,7 @@ class _MadeTables(Source):
         self.schema = schema
         self._arrow = schema.arrow
         self._time = time
+        self.time_column = time or ""
         self._form = form
         self._rate = rate
         self._limit = limit

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from weakref import WeakKeyDictionary
 
 from gearpy.core.app.hosts import slot_wishes, with_hosts
@@ -166,6 +167,46 @@ class StreamApp:
             max_ahead_ms=duration_of("read: max_ahead", max_ahead),
         )
         return self._program.add(step)
+
+    def sql(
+        self,
+        query: str,
+        /,
+        *,
+        functions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+        **tables: Stream[Any] | Source[Any],
+    ) -> Stream[dict[str, Any]]:
+        """Return the rows of a query in SQL as a stream, whose schema is that of the query.
+
+        It becomes steps of the stream language, with the same results and guarantees. See the page
+        on SQL.
+
+        Args:
+            query: one ``SELECT``. Of names that are none of ``tables``, those in quotes are files,
+                such as ``FROM 'sales/*.parquet'``.
+            functions: functions of yours by the names that they have in the query; their
+                annotations say what they return.
+            tables: streams of this application, or sources, by their names in the query.
+
+        Raises:
+            ConfigError: it is no query, names what is not there, or cannot be done on a stream; it
+                has the line and column in the text.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("large"), []
+            >>> sales = gp.rows([{"shop": "north", "price": 3}, {"shop": "south", "price": 5}])
+            >>> app.sql("select shop from sales where price > 4", sales=sales).write(
+            ...     gp.to_list(results)
+            ... )
+            >>> _ = gp.run(app)
+            >>> results
+            [{'shop': 'south'}]
+        """
+        # The room of SQL is above: it calls what streams have.
+        planned = import_module("gearpy.sql.streams").stream_of
+        found: Stream[dict[str, Any]] = planned(self._program, query, tables, functions)
+        return found
 
     @property
     def plan(self) -> tuple[Operator, ...]:

@@ -102,7 +102,7 @@ def _put(text: str, output: Path | None) -> None:
 # -- text --------------------------------------------------------------------------------------
 
 
-def _plan_lines(plan: PhysicalPlan) -> Iterator[str]:
+def plan_lines(plan: PhysicalPlan) -> Iterator[str]:
     yield (
         f"{plan.name}: {text.plural(len(plan.processors), 'processor')}, "
         f"{text.plural(plan.tasks, 'task')}, {text.plural(plan.regions, 'region')}"
@@ -212,7 +212,7 @@ def _escaped(line: str) -> str:
 
 
 _FORMATS: Final[Mapping[str, Callable[[PhysicalPlan], str]]] = {
-    "text": lambda plan: _text(_plan_lines(plan)),
+    "text": lambda plan: _text(plan_lines(plan)),
     "mermaid": _mermaid,
     "dot": _dot,
     "json": lambda plan: json.dumps(to_builtins(plan)) + "\n",

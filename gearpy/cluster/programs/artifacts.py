@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -292,6 +293,10 @@ def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
     if artifact.kind == "stored":
         path = folder.resolve() / artifact.filename
     try:
+        if path.suffix == ".sql":  # The room of SQL is above; it is called as a program is.
+            module = ModuleType(path.stem)
+            module.app = import_module("gearpy.sql.job").program_of(path)  # type: ignore[attr-defined]
+            return module
         return modules.run_module(artifact.module) if artifact.module else modules.run_file(path)
     except (Exception, SystemExit) as error:
         if isinstance(error, GearpyError):

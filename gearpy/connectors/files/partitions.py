@@ -105,6 +105,7 @@ class RowFiles(Source):
         self._now_ms = now_ms
         self._bound_ms = duration_ms(options.out_of_order)
         self.is_by_arrival = options.time is None
+        self.time_column = None if callable(options.time) else options.time or ""
         self._poll_ms, self._settle_ms = duration_ms(options.poll), duration_ms(options.settle)
         self.bounded = not options.follow
         self.sets_bad_aside = options.on_bad == "side"

@@ -208,6 +208,7 @@ class PostgresSource(Source[dict[str, Any]]):
         self.bounded = not query.follows
         self.sets_bad_aside = query.on_bad == "side"
         self.is_by_arrival = query.follows and query.time is None
+        self.time_column = query.time or ""
 
     @property
     def description(self) -> str:

@@ -182,8 +182,10 @@ class AggregateOperator(Grouping):
         yield self.inputs[0], [name for name in of if isinstance(name, str)]
 
     def fields_told(self) -> Mapping[str, Any]:
-        if self.windows is None:
-            return {}
+        return {} if self.windows is None else self.types_told()
+
+    def types_told(self) -> Mapping[str, Any]:
+        """Return Arrow types of the aggregates, as far as they are known."""
         schema = self.inputs[0].schema_given(declared=False)
         types = {} if schema is None else {each.name: each.type for each in schema.arrow}
         named = self.aggregates.items()

@@ -33,12 +33,15 @@ class FunctionOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
     """A function over single records; several in a row are fused into one loop."""
 
     operator: RowOperator
+    gives: RowSchema | None = None
 
     @property
     def fused(self) -> RowOperator | None:
         return self.operator if self.on_error is None else None
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
+        if self.gives is not None:
+            return self.gives
         if self.operator.kind == "filter" or self.kind == "inspect":
             return super().schema_given(declared=declared)
         if declared:

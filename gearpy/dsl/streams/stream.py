@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from gearpy.core.base.times import Duration
@@ -24,6 +26,7 @@ from gearpy.dsl.streams.windowed import WindowedStream, windowed
 from gearpy.errors import ConfigError, NoSuchStep
 from gearpy.messages.summaries import ScaleBounds
 from gearpy.messages.type_variables import K, T
+from gearpy.task.api.interfaces import Source
 from gearpy.task.time.late import WindowLate
 
 
@@ -116,6 +119,36 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
         bounds = ScaleBounds(least=least, most=most, busy=busy)
         self._program.bounds[step] = checked_bounds(step.name, bounds)
         return self
+
+    def sql(
+        self,
+        query: str,
+        /,
+        *,
+        functions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+        **tables: Stream[Any] | Source[Any],
+    ) -> Stream[dict[str, Any]]:
+        """Return the rows of a query in SQL, in which this stream is the table ``this``.
+
+        Args:
+            query: one ``SELECT``; see `StreamApp.sql`.
+            functions: functions of yours by the names that they have in the query.
+            tables: other streams or sources by their names in the query.
+
+        Raises:
+            ConfigError: see `StreamApp.sql`.
+
+        Example:
+            >>> import gearpy as gp
+            >>> sales = gp.StreamApp("sums").read(gp.rows([{"n": 1}, {"n": 2}]))
+            >>> sales.sql("select sum(n) as total from this").to_list()
+            [{'total': 3}]
+        """
+        # The room of SQL is above: it calls what streams have.
+        planned = import_module("gearpy.sql.streams").stream_of
+        named = {"this": self, **tables}
+        found: Stream[dict[str, Any]] = planned(self._program, query, named, functions)
+        return found
 
     def window(self, windows: Windows, *, late: WindowLate = "drop") -> WindowedStream[None, T]:
         """Cut the whole stream into windows; the next step runs in one task.

@@ -417,6 +417,7 @@ class Source(ABC, Generic[T_co]):
     discovers: bool = False  #: Partitions are found while it is read: `discover` returns a finder.
     sets_bad_aside: bool = False  #: Readers give bad records apart, for `Stream.errors`.
     of_program: bool = False  #: Of the program's own process, as `stdin` is: it is read there.
+    time_column: str | None = None  #: Event times come from it; "": from none; None: unknown.
 
     @property
     def note(self) -> str:

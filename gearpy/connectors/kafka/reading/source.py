@@ -207,6 +207,8 @@ class KafkaSource(Source[Any]):
         self._now_ms = now_ms
         self.bounded = reading.bounds.until is not None
         self.sets_bad_aside = reading.records.on_bad == "side"
+        time = reading.records.fit.time
+        self.time_column = time if isinstance(time, str) else None
 
     @property
     def description(self) -> str:

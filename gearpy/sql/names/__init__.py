@@ -1,0 +1,1 @@
+"""Tables of names in SQL: types, functions, aggregates, each with what it is in gearpy."""

@@ -1,0 +1,1 @@
+"""The parser: tokens, expressions, queries and statements; it knows of no stream."""

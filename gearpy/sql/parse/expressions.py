@@ -1,0 +1,474 @@
+"""The parser of expressions: each method takes what binds more tightly than the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+from gearpy.sql.parse.syntax import (
+    Case,
+    Cast,
+    Expression,
+    FunctionCall,
+    Literal,
+    Name,
+    Order,
+    Over,
+    Star,
+    TimeSpan,
+)
+from gearpy.sql.parse.tokens import SqlText, Token
+
+if TYPE_CHECKING:
+    from gearpy.errors import ConfigError
+    from gearpy.sql.parse.syntax import Query
+
+_T = TypeVar("_T")
+
+#: Words that end an expression or a table, so that none of them is a name without quotes.
+_RESERVED_WORDS: Final = """
+    all and as asof between by case cross distinct else emit end except exists for from full group
+    having ilike in inner intersect is join left like limit natural not null offset on or order
+    outer qualify right select then union using when where with
+"""
+RESERVED: Final = frozenset(_RESERVED_WORDS.split())
+_COMPARISONS: Final = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+_UNITS: Final = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "ms": 1000,
+    "second": 1_000_000,
+    "s": 1_000_000,
+    "minute": 60_000_000,
+    "m": 60_000_000,
+    "hour": 3_600_000_000,
+    "h": 3_600_000_000,
+    "day": 86_400_000_000,
+    "d": 86_400_000_000,
+    "week": 604_800_000_000,
+    "w": 604_800_000_000,
+}
+
+
+class Tokens:
+    """A place in the tokens of a text, which goes on as they are taken."""
+
+    def __init__(self, text: SqlText) -> None:
+        self.text = text
+        self._tokens: Sequence[Token] = text.tokens()
+        self._place = 0
+
+    @property
+    def next(self) -> Token:
+        return self._tokens[self._place]
+
+    def is_done(self) -> bool:
+        return self.next.kind == "end"
+
+    def after(self, count: int = 1) -> Token:
+        """Return the token so many places behind the next one."""
+        return self._tokens[min(self._place + count, len(self._tokens) - 1)]
+
+    def take(self) -> Token:
+        token = self.next
+        self._place += token.kind != "end"
+        return token
+
+    def at(self, *texts: str) -> bool:
+        """Tell whether these words or symbols come next."""
+        for count, text in enumerate(texts):
+            token = self.after(count)
+            if token.kind not in ("word", "symbol") or token.text != text:
+                return False
+        return True
+
+    def accept(self, *texts: str) -> bool:
+        """Take these words or symbols if they come next."""
+        found = self.at(*texts)
+        if found:
+            self._place += len(texts)
+        return found
+
+    def expect(self, text: str, where: str) -> Token:
+        if not self.at(text):
+            self.fail(f"expected {text.upper()} {where}, not {self.shown()}")
+        return self.take()
+
+    def shown(self) -> str:
+        return f"{self.next.raw}" if self.next.kind != "end" else "the end of the text"
+
+    def fail(self, mistake: str) -> NoReturn:
+        raise self.error(mistake)
+
+    def error(self, mistake: str) -> ConfigError:
+        return self.text.error(self.next.at, mistake)
+
+    def name(self, what: str) -> str:
+        """Take a name."""
+        token = self.next
+        if token.kind == "quoted":
+            return self.take().text
+        if token.kind == "word" and token.text not in RESERVED:
+            return self.take().raw
+        hint = f': write it as "{token.raw}"' if token.kind == "word" else ""
+        raise self.error(f"expected {what}, not {self.shown()}{hint}")
+
+    def listed(self, one: Callable[[], _T]) -> tuple[_T, ...]:
+        """Take one or more, with commas between them."""
+        found = [one()]
+        while self.accept(","):
+            found.append(one())
+        return tuple(found)
+
+
+class ExpressionParser(Tokens):
+    """Takes expressions."""
+
+    def query(self) -> Query:
+        raise NotImplementedError
+
+    def expression(self) -> Expression:
+        left = self._conjunction()
+        while self.at("or"):
+            left = FunctionCall(self.take().at, "or", (left, self._conjunction()))
+        return left
+
+    def _conjunction(self) -> Expression:
+        left = self._negation()
+        while self.at("and"):
+            left = FunctionCall(self.take().at, "and", (left, self._negation()))
+        return left
+
+    def _negation(self) -> Expression:
+        if self.at("not"):
+            return FunctionCall(self.take().at, "not", (self._negation(),))
+        return self._predicate()
+
+    def _predicate(self) -> Expression:
+        left = self._joined()
+        while True:
+            at = self.next.at
+            if self.next.kind == "symbol" and self.next.text in _COMPARISONS:
+                name = _COMPARISONS[self.take().text]
+                left = FunctionCall(at, name, (left, self._joined()))
+            elif self.accept("is"):
+                left = self._is(at, left)
+            elif self.at("not") and self.after().text in ("in", "between", "like", "ilike"):
+                self.take()
+                left = FunctionCall(at, "not", (self._member(at, left),))
+            elif self.next.text in ("in", "between", "like", "ilike") and self.next.kind == "word":
+                left = self._member(at, left)
+            else:
+                return left
+
+    def _is(self, at: int, left: Expression) -> Expression:
+        is_not = self.accept("not")
+        if self.accept("null"):
+            found = FunctionCall(at, "is null", (left,))
+        elif self.accept("distinct"):
+            self.expect("from", "behind IS DISTINCT")
+            found = FunctionCall(at, "is not distinct", (left, self._joined()))
+            is_not = not is_not
+        elif self.at("true") or self.at("false"):
+            found = FunctionCall(at, f"is {self.take().text}", (left,))
+        else:
+            self.fail(f"expected NULL, TRUE, FALSE or DISTINCT FROM behind IS, not {self.shown()}")
+        return FunctionCall(at, "not", (found,)) if is_not else found
+
+    def _member(self, at: int, left: Expression) -> Expression:
+        word = self.take().text
+        match word:
+            case "in":
+                self.expect("(", "behind IN")
+                if self.at("select") or self.at("with"):
+                    self.fail(
+                        "IN over a query is no step of a stream: join with it instead, such as "
+                        "JOIN (SELECT ...) AS t ON t.id = s.id"
+                    )
+                items = self.listed(self.expression)
+                self.expect(")", "behind the values of IN")
+                return FunctionCall(at, "in", (left, *items))
+            case "between":
+                low = self._joined()
+                self.expect("and", "between the bounds of BETWEEN")
+                return FunctionCall(at, "between", (left, low, self._joined()))
+            case _:
+                return FunctionCall(at, word, (left, self._joined()))
+
+    def _joined(self) -> Expression:
+        left = self._sum()
+        while self.at("||"):
+            left = FunctionCall(self.take().at, "||", (left, self._sum()))
+        return left
+
+    def _sum(self) -> Expression:
+        left = self._product()
+        while self.at("+") or self.at("-"):
+            token = self.take()
+            left = FunctionCall(token.at, token.text, (left, self._product()))
+        return left
+
+    def _product(self) -> Expression:
+        left = self._signed()
+        while self.next.kind == "symbol" and self.next.text in ("*", "/", "%", "//"):
+            token = self.take()
+            left = FunctionCall(token.at, token.text, (left, self._signed()))
+        return left
+
+    def _signed(self) -> Expression:
+        if self.at("-"):
+            at = self.take().at
+            value = self._signed()
+            if isinstance(value, Literal) and isinstance(value.value, int | float):
+                return Literal(at, -value.value)
+            return FunctionCall(at, "negate", (value,))
+        if self.accept("+"):
+            return self._signed()
+        return self._postfix()
+
+    def _postfix(self) -> Expression:
+        value = self._primary()
+        while True:
+            at = self.next.at
+            if self.accept("::"):
+                value = Cast(at, value, self.type_name())
+            elif self.accept("["):
+                value = FunctionCall(at, "[]", (value, self.expression()))
+                self.expect("]", "behind a place in a list")
+            else:
+                return value
+
+    def _primary(self) -> Expression:
+        token = self.next
+        match token.kind:
+            case "number":
+                self.take()
+                is_whole = token.text.isdigit()
+                return Literal(token.at, int(token.text) if is_whole else float(token.text))
+            case "text":
+                self.take()
+                return Literal(token.at, token.text)
+            case "symbol" if token.text == "(":
+                self.take()
+                if self.at("select") or self.at("with"):
+                    self.fail(
+                        "a query in the place of a value is no step of a stream: join with it "
+                        "instead"
+                    )
+                value = self.expression()
+                self.expect(")", "behind what stands in parentheses")
+                return value
+            case "symbol" if token.text == "*":
+                return self._star(self.take().at, "")
+            case "word":
+                return self._worded(token)
+            case "quoted":
+                return self._named()
+        raise self.error(f"expected an expression, not {self.shown()}")
+
+    def _worded(self, token: Token) -> Expression:
+        match token.text:
+            case "null" | "true" | "false":
+                self.take()
+                return Literal(token.at, {"null": None, "true": True, "false": False}[token.text])
+            case "case":
+                return self._case()
+            case "cast" | "try_cast" if self.after().text == "(":
+                self.take()
+                self.take()
+                value = self.expression()
+                self.expect("as", "in a cast")
+                found = Cast(token.at, value, self.type_name(), is_try=token.text == "try_cast")
+                self.expect(")", "behind a cast")
+                return found
+            case "interval" if self.after().kind in ("text", "number"):
+                return self.interval()
+            case "date" | "timestamp" if self.after().kind == "text":
+                return self._moment(self.take(), self.take())
+            case "extract" if self.after().text == "(":
+                self.take()
+                self.take()
+                part = self.take()
+                self.expect("from", "behind the part in EXTRACT")
+                value = self.expression()
+                self.expect(")", "behind EXTRACT")
+                return FunctionCall(token.at, "date_part", (Literal(part.at, part.text), value))
+        if token.text in RESERVED and self.after().text != "(":
+            self.fail(f'expected an expression, not {self.shown()}: as a name write "{token.raw}"')
+        return self._call(self.take()) if self.after().text == "(" else self._named()
+
+    def _named(self) -> Expression:
+        at = self.next.at
+        parts = [self.name("a column")]
+        while self.accept("."):
+            if self.accept("*"):
+                return self._star(at, ".".join(parts))
+            parts.append(self.name("a column or field"))
+        return Name(at, tuple(parts))
+
+    def _star(self, at: int, table: str) -> Star:
+        without: tuple[str, ...] = ()
+        if self.accept("exclude") or (self.at("except") and self.after().text == "("):
+            self.accept("except")
+            self.expect("(", "behind EXCLUDE")
+            without = self.listed(lambda: self.name("a column"))
+            self.expect(")", "behind the columns of EXCLUDE")
+        return Star(at, table, without)
+
+    def _case(self) -> Expression:
+        at = self.take().at
+        operand = None if self.at("when") else self.expression()
+        cases: list[tuple[Expression, Expression]] = []
+        while self.at("when"):
+            place = self.take().at
+            condition = self.expression()
+            if operand is not None:
+                condition = FunctionCall(place, "=", (operand, condition))
+            self.expect("then", "behind the condition of a CASE")
+            cases.append((condition, self.expression()))
+        otherwise = self.expression() if self.accept("else") else None
+        if not cases:
+            self.fail(f"expected WHEN in a CASE, not {self.shown()}")
+        self.expect("end", "behind a CASE")
+        return Case(at, tuple(cases), otherwise)
+
+    def _call(self, token: Token) -> Expression:
+        self.take()
+        is_distinct = self.accept("distinct")
+        arguments: tuple[Expression, ...] = ()
+        if not self.at(")"):
+            # The IN of POSITION is none of a condition.
+            first = self._joined() if token.text == "position" else self.expression()
+            if token.text == "position" and self.accept("in"):
+                arguments = (self.expression(), first)
+            elif token.text == "substring" and self.accept("from"):
+                arguments = (first, self.expression())
+                arguments += (self.expression(),) if self.accept("for") else ()
+            else:
+                arguments = (first, *(self.listed(self.expression) if self.accept(",") else ()))
+        if self.at("order"):
+            self.fail(
+                "an ORDER BY inside of an aggregate is no step of a stream: values come in the "
+                "order of event time"
+            )
+        self.expect(")", f"behind the arguments of {token.text}")
+        where = None
+        if self.at("filter") and self.after().text == "(":
+            self.take()
+            self.take()
+            self.expect("where", "in a FILTER")
+            where = self.expression()
+            self.expect(")", "behind a FILTER")
+        over = self._over() if self.accept("over") else None
+        return FunctionCall(token.at, token.text, arguments, is_distinct, where, over)
+
+    def _over(self) -> Over:
+        self.expect("(", "behind OVER")
+        partition: tuple[Expression, ...] = ()
+        if self.accept("partition"):
+            self.expect("by", "behind PARTITION")
+            partition = self.listed(self.expression)
+        order = self.orders()
+        self.expect(")", "behind the rows of OVER")
+        return Over(partition, order)
+
+    def orders(self) -> tuple[Order, ...]:
+        """Take what rows are ordered by, if anything is said."""
+        if not self.accept("order"):
+            return ()
+        self.expect("by", "behind ORDER")
+        return self.listed(self._order)
+
+    def _order(self) -> Order:
+        by = self.expression()
+        is_descending = self.accept("desc") or (self.accept("asc") and False)
+        nulls_first = False
+        if self.accept("nulls"):
+            nulls_first = self.accept("first")
+            if not nulls_first and not self.accept("last"):
+                self.fail(f"expected FIRST or LAST behind NULLS, not {self.shown()}")
+        return Order(by, is_descending, nulls_first)
+
+    def type_name(self) -> str:
+        """Take the name of a type, such as ``decimal(10, 2)`` or ``int[]``."""
+        name = self.name("a type").lower()
+        for word in ("precision", "varying"):
+            if self.accept(word):
+                name += f" {word}"
+        if self.accept("("):
+            name += f"({', '.join(map(str, self.listed(self._number)))})"
+            self.expect(")", "behind the size of a type")
+        if self.accept("with", "time", "zone") or self.accept("without", "time", "zone"):
+            pass
+        while self.accept("["):
+            self.expect("]", "in the type of a list")
+            name += "[]"
+        return name
+
+    def _number(self) -> int:
+        if self.next.kind != "number" or not self.next.text.isdigit():
+            self.fail(f"expected a whole number, not {self.shown()}")
+        return int(self.take().text)
+
+    def interval(self) -> TimeSpan:
+        """Take an interval: ``interval '10' seconds``, ``interval '10 seconds'`` or ``'10s'``."""
+        at = self.next.at
+        self.accept("interval")
+        number = self.take()
+        if number.kind not in ("text", "number"):
+            raise self.text.error(
+                number.at, f"expected an interval such as INTERVAL '10' SECONDS, not {number.raw}"
+            )
+        words = number.text.split()
+        if len(words) == 1 and self.next.kind == "word" and _unit(self.next.text):
+            words.append(self.take().text)
+        if len(words) == 1:
+            digits = words[0].rstrip("abcdefghijklmnopqrstuvwxyz")
+            words = [digits, words[0][len(digits) :]]
+        total = 0.0
+        for amount, unit in zip(words[::2], words[1::2], strict=False):
+            try:
+                total += float(amount) * _UNITS[_unit(unit.lower())]
+            except (ValueError, KeyError):
+                words = []
+        if not words or len(words) % 2:
+            raise self.text.error(
+                at,
+                "this interval is not understood: write a number and a unit from microseconds to "
+                "weeks, such as INTERVAL '10' SECONDS (months and years differ in length)",
+            )
+        return TimeSpan(at, round(total))
+
+    def _moment(self, word: Token, text: Token) -> Literal:
+        try:
+            if word.text == "date":
+                return Literal(word.at, date.fromisoformat(text.text))
+            moment = datetime.fromisoformat(text.text)
+        except ValueError:
+            raise self.text.error(
+                text.at, f"{text.raw} is no {word.text}: write it as in DATE '2026-01-31'"
+            ) from None
+        return Literal(word.at, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _unit(word: str) -> str:
+    """Return the unit that a word names; empty if it is none."""
+    return next((each for each in (word, word.removesuffix("s")) if each in _UNITS), "")
+
+
+def as_duration(interval: TimeSpan) -> timedelta:
+    return timedelta(microseconds=interval.microseconds)
+
+
+def plain_value(value: Expression, text: SqlText) -> Any:
+    """Return the value of a literal; of an interval its text as durations are given.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if isinstance(value, Literal):
+        return value.value
+    if isinstance(value, TimeSpan):
+        return f"{value.ms}ms"
+    raise text.error(value.at, "expected a text, number, truth value or interval")

@@ -1,0 +1,301 @@
+"""The parser of queries and statements."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from gearpy.sql.parse.expressions import RESERVED, ExpressionParser, plain_value
+from gearpy.sql.parse.syntax import (
+    Body,
+    CreateConnector,
+    CreateView,
+    Explain,
+    Expression,
+    Insert,
+    Item,
+    JoinTable,
+    Query,
+    Select,
+    Statement,
+    SubQuery,
+    Table,
+    TableName,
+    TimeSpan,
+    Union,
+    WindowTable,
+)
+from gearpy.sql.parse.tokens import SqlText, did_you_mean
+
+#: How many intervals windows of a kind take at least, and at most.
+_WINDOWS: Final = {"tumble": (1, 1), "hop": (2, 2), "session": (1, 1)}
+
+
+def parse_query(text: SqlText) -> Query:
+    """Return the tree of a text that is one query.
+
+    Raises:
+        ConfigError: it is none, and where.
+    """
+    parser = Parser(text)
+    query = parser.query()
+    parser.accept(";")
+    if not parser.is_done():
+        raise parser.unexpected()
+    return query
+
+
+def parse_statements(text: SqlText) -> list[Statement]:
+    """Return the trees of a text of statements with semicolons between them.
+
+    Raises:
+        ConfigError: it is none, and where.
+    """
+    parser = Parser(text)
+    found: list[Statement] = []
+    while not parser.is_done():
+        if parser.accept(";"):
+            continue
+        found.append(parser.statement())
+        if not parser.is_done() and not parser.at(";"):
+            raise parser.unexpected()
+    return found
+
+
+class Parser(ExpressionParser):
+    """Takes queries and statements."""
+
+    def statement(self) -> Statement:
+        at = self.next.at
+        if self.accept("create"):
+            return self._create(at)
+        if self.accept("insert"):
+            self.expect("into", "behind INSERT")
+            return Insert(at, self.name("the name of a sink"), self.query())
+        if self.accept("explain"):
+            return Explain(at, self.query())
+        if self.at("select") or self.at("with") or self.at("("):
+            return self.query()
+        words = ("select", "with", "create", "insert", "explain")
+        raise self.error(
+            f"a statement begins with SELECT, WITH, CREATE, INSERT or EXPLAIN, not {self.shown()}"
+            + did_you_mean(self.next.text, words)
+        )
+
+    def query(self) -> Query:
+        at = self.next.at
+        views: list[tuple[str, Query]] = []
+        if self.accept("with"):
+            if self.at("recursive"):
+                self.fail("a recursive query has no end on a stream")
+            while not views or self.accept(","):
+                name = self.name("a name for the query")
+                self.expect("as", "behind the name of a query")
+                self.expect("(", "before a query")
+                views.append((name, self.query()))
+                self.expect(")", "behind a query")
+        body: Body = self._body()
+        while self.at("union"):
+            place = self.take().at
+            is_all = self.accept("all")
+            body = Union(place, body, self._body(), is_all)
+        if self.at("intersect") or self.at("except"):
+            self.fail(
+                f"{self.shown().upper()} compares all rows of two tables, which have no end on a "
+                "stream: join the two by time instead"
+            )
+        order = self.orders()
+        limit = self._number() if self.accept("limit") else None
+        offset = self._number() if self.accept("offset") else 0
+        emit = ""
+        if self.accept("emit"):
+            emit = self.take().text
+            if emit not in ("changes", "final"):
+                raise self.text.error(at, f"EMIT takes CHANGES or FINAL, not {emit or 'nothing'}")
+        return Query(at, tuple(views), body, order, limit, offset, emit)
+
+    def unexpected(self) -> Exception:
+        """Return the error of a text that goes on where it should end."""
+        clauses = ("where", "group", "having", "qualify", "order", "limit", "union", "join", "emit")
+        for token in (self.next, self.after(-1)):  # A clause that is none was taken for a name.
+            if token.kind == "word" and (near := did_you_mean(token.text, clauses)):
+                return self.text.error(token.at, f"{token.raw} is not expected here{near}")
+        return self.error(f"{self.shown()} is not expected here")
+
+    # -- selects -----------------------------------------------------------------------------------
+
+    def _body(self) -> Body:
+        if self.accept("("):
+            query = self.query()
+            self.expect(")", "behind a query")
+            return query
+        at = self.expect("select", "at the beginning of a query").at
+        is_distinct = self.accept("distinct") or (self.accept("all") and False)
+        items = self.listed(self._item)
+        if not self.accept("from"):
+            self.fail(
+                f"expected FROM behind what is selected, not {self.shown()}: a query reads a "
+                "stream or a file, such as FROM 'sales/*.parquet'"
+            )
+        table = self._tables()
+        where = self.expression() if self.accept("where") else None
+        group: tuple[Expression, ...] = ()
+        if self.accept("group"):
+            self.expect("by", "behind GROUP")
+            group = () if self.accept("all") else self.listed(self.expression)
+        having = self.expression() if self.accept("having") else None
+        qualify = self.expression() if self.accept("qualify") else None
+        return Select(at, items, table, where, group, having, qualify, is_distinct)
+
+    def _item(self) -> Item:
+        return Item(self.expression(), self._alias("a name for a column"))
+
+    def _alias(self, what: str) -> str:
+        if self.accept("as"):
+            return self.name(what)
+        token = self.next
+        if token.kind == "quoted" or (token.kind == "word" and token.text not in RESERVED):
+            return self.name(what)
+        return ""
+
+    # -- tables ------------------------------------------------------------------------------------
+
+    def _tables(self) -> Table:
+        left = self._table()
+        while True:
+            at = self.next.at
+            if self.at(","):
+                self.fail(
+                    "a comma between tables pairs all their rows: write JOIN ... ON with what is "
+                    "equal, and a bound in time"
+                )
+            if self.at("cross") or self.at("natural"):
+                self.fail(f"write JOIN ... ON with what is equal, instead of {self.shown()} JOIN")
+            is_asof = self.accept("asof")
+            kind = "inner"
+            for word in ("inner", "left", "right", "full"):
+                if self.accept(word):
+                    kind = word
+                    self.accept("outer")
+            if not self.accept("join"):
+                if is_asof or kind != "inner":
+                    self.fail(f"expected JOIN, not {self.shown()}")
+                return left
+            right = self._table()
+            on, using = None, cast("tuple[str, ...]", ())
+            if self.accept("using"):
+                self.expect("(", "behind USING")
+                using = self.listed(lambda: self.name("a column"))
+                self.expect(")", "behind the columns of USING")
+            else:
+                self.expect("on", "behind the tables of a join")
+                on = self.expression()
+            left = JoinTable(at, left, right, kind, on, using, is_asof)
+
+    def _table(self) -> Table:
+        token = self.next
+        if self.at("("):
+            return self._sub_query()
+        if self.at("table", "("):
+            self.take()
+            self.take()
+            found = self._window_table()
+            self.expect(")", "behind TABLE(...)")
+            return WindowTable(
+                *(found.at, found.kind, found.table, found.time, found.time_at, found.sizes),
+                self._alias("a name for the table") or found.alias,
+            )
+        if token.text in _WINDOWS and self.after().text == "(":
+            return self._window_table()
+        if token.kind == "text":
+            self.take()
+            return TableName(token.at, token.text, self._alias("a name for the file"), is_file=True)
+        return self._named_table()
+
+    def _sub_query(self) -> SubQuery:
+        at = self.take().at
+        query = self.query()
+        self.expect(")", "behind a query")
+        return SubQuery(at, query, self._alias("a name for the query"))
+
+    def _named_table(self) -> TableName:
+        at = self.next.at
+        name = self.name("the name of a table")
+        as_of = None
+        if self.accept("for", "system_time"):
+            self.expect("as", "behind SYSTEM_TIME")
+            self.expect("of", "behind SYSTEM_TIME AS")
+            as_of = self.expression()
+        return TableName(at, name, self._alias("a name for the table"), as_of=as_of)
+
+    def _window_table(self) -> WindowTable:
+        token = self.take()
+        kind = token.text
+        self.expect("(", f"behind {kind}")
+        self.accept("table")
+        table = self._inner_table()
+        self.expect(",", "behind the table")
+        time_at = self.next.at
+        if self.accept("descriptor", "("):
+            time = self.name("the column of the time")
+            self.expect(")", "behind the column of the time")
+        elif self.next.kind == "text":
+            time = self.take().text
+        else:
+            time = self.name("the column of the time")
+        sizes: list[TimeSpan] = []
+        while self.accept(","):
+            sizes.append(self.interval())
+        self.expect(")", f"behind the arguments of {kind}")
+        least, most = _WINDOWS[kind]
+        if not least <= len(sizes) <= most:
+            wanted = "a step and a size" if kind == "hop" else "one interval"
+            raise self.text.error(
+                token.at,
+                f"{kind} takes a table, the column of its times and {wanted}, such as "
+                f"{kind}(TABLE bids, DESCRIPTOR(at), INTERVAL '10' SECONDS"
+                + (", INTERVAL '1' MINUTE)" if kind == "hop" else ")"),
+            )
+        alias = self._alias("a name for the table")
+        return WindowTable(token.at, kind, table, time, time_at, tuple(sizes), alias)
+
+    def _inner_table(self) -> TableName | SubQuery:
+        if self.at("("):
+            return self._sub_query()
+        token = self.next
+        if token.kind == "text":
+            self.take()
+            return TableName(token.at, token.text, "", is_file=True)
+        return self._named_table()
+
+    # -- connectors and views ----------------------------------------------------------------------
+
+    def _create(self, at: int) -> Statement:
+        if self.accept("view"):
+            name = self.name("a name for the view")
+            self.expect("as", "behind the name of a view")
+            return CreateView(at, name, self.query())
+        if not self.at("source") and not self.at("sink"):
+            self.fail(
+                f"expected SOURCE, SINK or VIEW behind CREATE, not {self.shown()}"
+                + did_you_mean(self.next.text, ("source", "sink", "view"))
+            )
+        what = self.take().text
+        name = self.name(f"a name for the {what}")
+        columns: tuple[tuple[str, str, int], ...] = ()
+        if self.accept("("):
+            columns = self.listed(self._column)
+            self.expect(")", "behind the columns")
+        self.expect("with", f"behind the name of a {what}, with its connector")
+        self.expect("(", "behind WITH")
+        options = dict(self.listed(self._option))
+        self.expect(")", "behind the options")
+        return CreateConnector(at, what, name, options, columns)
+
+    def _column(self) -> tuple[str, str, int]:
+        name, at = self.name("a column"), self.next.at
+        return name, self.type_name(), at
+
+    def _option(self) -> tuple[str, Any]:
+        name = self.take().text
+        self.expect("=", "behind the name of an option")
+        return name, plain_value(self.expression(), self.text)

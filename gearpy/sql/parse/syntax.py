@@ -1,0 +1,276 @@
+"""What SQL says, as a tree. Places in the text do not count when trees are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of the text, and where it begins."""
+
+    at: int = field(compare=False)
+
+
+# -- expressions -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """A number, text, truth value, date, time, or null (None)."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan(Node):
+    """A length of time."""
+
+    microseconds: int
+
+    @property
+    def ms(self) -> int:
+        return self.microseconds // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    """A column, with its table before it, or fields of it behind it."""
+
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Star(Node):
+    """All columns, of a table if one is named, without some."""
+
+    table: str = ""
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The rows that a function over rows sees."""
+
+    partition: tuple[Expression, ...]
+    order: tuple[Order, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall(Node):
+    """A function or an operator, whose name is its symbol or word, and its arguments."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    is_distinct: bool = False
+    where: Expression | None = None
+    over: Over | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Node):
+    """The value of the first condition that is true."""
+
+    cases: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Node):
+    """A value as another type."""
+
+    value: Expression
+    type: str
+    is_try: bool = False
+
+
+Expression: TypeAlias = Literal | TimeSpan | Name | Star | FunctionCall | Case | Cast
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What rows are ordered by."""
+
+    by: Expression
+    is_descending: bool
+    nulls_first: bool
+
+
+# -- queries ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What is selected, under a name if there is one."""
+
+    value: Expression
+    alias: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableName(Node):
+    """A stream, view or file by name."""
+
+    name: str
+    alias: str
+    is_file: bool = False
+    as_of: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubQuery(Node):
+    """A query in the place of a table."""
+
+    query: Query
+    alias: str
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTable(Node):
+    """The rows of a table in windows: of the kind "tumble", "hop" or "session"."""
+
+    kind: str
+    table: TableName | SubQuery
+    time: str
+    time_at: int
+    sizes: tuple[TimeSpan, ...]
+    alias: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTable(Node):
+    """Rows of two tables beside each other; ``kind`` is "inner", "left", "right" or "full"."""
+
+    left: Table
+    right: Table
+    kind: str
+    on: Expression | None
+    using: tuple[str, ...]
+    is_asof: bool
+
+
+Table: TypeAlias = TableName | SubQuery | WindowTable | JoinTable
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    """One select."""
+
+    items: tuple[Item, ...]
+    table: Table
+    where: Expression | None
+    group: tuple[Expression, ...]
+    having: Expression | None
+    qualify: Expression | None
+    is_distinct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Node):
+    """The rows of both."""
+
+    left: Body
+    right: Body
+    is_all: bool
+
+
+Body: TypeAlias = "Select | Union | Query"
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Node):
+    """A select, or several united, with what stands before and behind it.
+
+    Attributes:
+        views: queries by name, from ``with``.
+        emit: "changes", "final", or empty if nothing is said.
+    """
+
+    views: tuple[tuple[str, Query], ...]
+    body: Body
+    order: tuple[Order, ...]
+    limit: int | None
+    offset: int
+    emit: str
+
+
+# -- statements ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CreateConnector(Node):
+    """A source or sink ("source", "sink") of a connector, its options, and its columns if given."""
+
+    what: str
+    name: str
+    options: Mapping[str, Any]
+    columns: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView(Node):
+    """A query under a name."""
+
+    name: str
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Insert(Node):
+    """The rows of a query into a sink."""
+
+    sink: str
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Explain(Node):
+    """The plan of a query, instead of its rows."""
+
+    query: Query
+
+
+Statement: TypeAlias = CreateConnector | CreateView | Insert | Explain | Query
+
+
+def parts_of(node: Expression) -> Iterator[Expression]:
+    """Yield an expression and all in it, but for what functions over rows are ordered by."""
+    yield node
+    for each in fields(node):
+        yield from _inside(getattr(node, each.name))
+
+
+def _inside(value: Any) -> Iterator[Expression]:
+    if isinstance(value, Node):
+        yield from parts_of(value)  # type: ignore[arg-type]
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _inside(each)
+
+
+def rewritten(node: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """Return an expression with those parts replaced for which a function gives others."""
+    changed = change(node)
+    if changed is not None:
+        return changed
+    return replace(
+        node, **{each.name: _in_all(getattr(node, each.name), change) for each in fields(node)}
+    )
+
+
+def _in_all(value: Any, change: Callable[[Expression], Expression | None]) -> Any:
+    if isinstance(value, Node):
+        return rewritten(value, change)  # type: ignore[arg-type]
+    if isinstance(value, tuple):
+        return tuple(_in_all(each, change) for each in value)
+    if isinstance(value, Over | Order):
+        return replace(
+            value,
+            **{each.name: _in_all(getattr(value, each.name), change) for each in fields(value)},
+        )
+    return value

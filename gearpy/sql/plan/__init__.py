@@ -1,0 +1,1 @@
+"""The planner: relations, what names mean in them, and the steps that a query becomes."""

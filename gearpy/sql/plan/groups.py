@@ -1,0 +1,217 @@
+"""Groups: aggregates by key, in windows, over all of a bounded input, or running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.tables import rows
+from gearpy.core.window.accumulators import Aggregate
+from gearpy.core.window.windows import Windows, global_window, tumbling
+from gearpy.dsl.operators.groups import AggregateOperator
+from gearpy.dsl.operators.operator import ReadOperator
+from gearpy.dsl.streams.stream import Stream
+from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr
+from gearpy.sql.names.aggregates import AGGREGATES
+from gearpy.sql.parse.syntax import Expression, FunctionCall, Literal, Name, parts_of
+from gearpy.sql.plan.records import GroupRows, everything
+from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
+from gearpy.sql.plan.values import Scope
+
+#: The type of bounds of windows.
+TIMES: Final = pa.timestamp("us", "UTC")
+START: Final = "window_start"
+END: Final = "window_end"
+#: All results of a window have the same event time, so they meet in windows of one millisecond.
+SAME_WINDOW: Final = tumbling("1ms")
+
+
+def aggregates_in(nodes: Iterable[Expression | None]) -> list[FunctionCall]:
+    """Return the calls of aggregates in some expressions, each once."""
+    found = [
+        part
+        for node in nodes
+        if node is not None
+        for part in parts_of(node)
+        if isinstance(part, FunctionCall) and part.name in AGGREGATES and part.over is None
+    ]
+    return list(dict.fromkeys(found))
+
+
+class GroupPlan:
+    """Plans a group: gathers what its records need, and the columns that come of it.
+
+    Args:
+        scope: what names mean before it.
+        aliases: names that are asked for, by what is selected.
+        at: the place of the select.
+        is_final: a group over all of a bounded input gives its last result alone.
+    """
+
+    def __init__(
+        self, scope: Scope, aliases: dict[Expression, str], at: int, *, is_final: bool
+    ) -> None:
+        self._scope = scope
+        self._relation = scope.relation
+        self._aliases = aliases
+        self._at = at
+        self._is_final = is_final
+        self._needed: dict[str, Expr] = {}
+        self._fields: dict[Expression, str] = {}
+        self._computed: dict[Expression, Column] = {}
+        #: Names that results of windows have besides.
+        self._taken = () if scope.relation.windows is None else (START, END)
+
+    def planned(self, keys: Sequence[Expression], calls: Sequence[FunctionCall]) -> Scope:
+        """Return what names mean behind the group.
+
+        Raises:
+            ConfigError: it cannot be done on a stream, and what to do.
+        """
+        if self._relation.changes:
+            raise self._scope.text.error(
+                self._at,
+                "this groups the changing rows of a running aggregate, which would count a group "
+                "anew with each change: give the inner query windows, such as FROM tumble(...)",
+            )
+        fields = tuple(self._key(node) for node in keys if not self._is_bound(node))
+        bounds = [node for node in keys if self._is_bound(node)]
+        windows = self._windows(bounds)
+        is_one = not fields and self._is_final and self._relation.windows is None
+        names = self._names(calls, fields)
+        aggregates = {
+            name: self._aggregate(call, among_others=is_one) for call, name in names.items()
+        }
+        stream: Any = selected(self._relation.stream, self._needed)
+        if is_one:
+            stream = self._with_one_more(stream)
+        if fields or windows is None:
+            stream = stream.key_by(*fields) if fields else stream.key_by(everything)
+        if windows is not None:
+            stream = stream.window(windows)
+        results = stream.aggregate(**aggregates or {"count": AGGREGATES["count"].build([], [])})
+        return self._behind(results, fields, bounds, names, changes=windows is None)
+
+    # ----------------------------------------------------------------------------------------------
+
+    def _is_bound(self, node: Expression) -> bool:
+        """Tell whether this is the start or end of windows that nothing has taken yet."""
+        column = self._scope.column(node)
+        return self._relation.windows is not None and column is not None and column.is_bound
+
+    def _windows(self, bounds: Sequence[Expression]) -> Windows | None:
+        if self._relation.windows is not None:
+            if not bounds:
+                raise self._scope.text.error(
+                    self._at,
+                    "rows of windows are grouped, but not by their window: add "
+                    f"{START} to GROUP BY",
+                )
+            return self._relation.windows
+        if self._is_final:
+            return global_window()
+        is_of_window = any(each.is_bound for each in self._computed.values())
+        return SAME_WINDOW if is_of_window else None
+
+    def _key(self, node: Expression) -> str:
+        column = self._scope.column(node)
+        name = column.name if column else self._aliases.get(node, "key")
+        field = self._field(node, name)
+        self._computed[node] = Column(
+            name,
+            field,
+            self._scope.type_of(node),
+            column.table if column else "",
+            is_bound=column is not None and column.is_bound,
+        )
+        return field
+
+    def _field(self, node: Expression, name: str) -> str:
+        """Return the field of the records that an expression is put into."""
+        if node not in self._fields:
+            self._fields[node] = field = free_name(name, [*self._needed, *self._taken])
+            self._needed[field] = self._scope.value(node)
+        return self._fields[node]
+
+    def _names(self, calls: Sequence[FunctionCall], keys: Sequence[str]) -> dict[FunctionCall, str]:
+        found: dict[FunctionCall, str] = {}
+        for call in calls:
+            name = self._aliases.get(call, call.name)
+            found[call] = free_name(name, [*keys, *found.values(), *self._taken])
+        return found
+
+    def _aggregate(self, call: FunctionCall, *, among_others: bool) -> Aggregate:
+        """Return an aggregate of fields; ``among_others``: one record there does not count."""
+        text, function = self._scope.text, AGGREGATES[call.name]
+        inner = aggregates_in([*call.arguments, call.where])
+        if inner:
+            raise text.error(inner[0].at, f"{inner[0].name} stands inside of another aggregate")
+        columns, options, where = function.taken(call, text)
+        if not columns and where is None and among_others:
+            where = Literal(call.at, True)
+        if where is not None and self._scope.type_of(where) != pa.bool_():
+            raise text.error(where.at, "this is neither true nor false: compare it with something")
+        try:
+            return function.build(
+                [self._field(each, _hint(each)) for each in columns],
+                options,
+                is_distinct=call.is_distinct,
+                where=None if where is None else self._field(where, "is_counted"),
+            )
+        except ConfigError as error:
+            raise text.error(call.at, str(error)) from None
+
+    def _with_one_more(self, stream: Stream[Any]) -> Stream[Any]:
+        """Return the records and one more of nothing but nulls: of no records there is a result."""
+        fields = [
+            pa.field(name, value.bind(self._relation.schema).type)
+            for name, value in self._needed.items()
+        ]
+        if not fields:
+            return stream
+        none = pa.table([pa.nulls(1, each.type) for each in fields], schema=pa.schema(fields))
+        program = stream._program
+        return stream.merge(program.add(ReadOperator(name="no record", source=rows(none))))
+
+    def _behind(
+        self,
+        results: Stream[Any],
+        keys: tuple[str, ...],
+        bounds: Sequence[Expression],
+        names: dict[FunctionCall, str],
+        *,
+        changes: bool,
+    ) -> Scope:
+        for of in self._relation.columns if bounds else ():
+            if of.is_bound:  # Both are known, whichever was asked for.
+                self._computed[Name(self._at, (of.table, of.name))] = of
+        step = results._step
+        assert isinstance(step, AggregateOperator), "it is just made"
+        types = step.types_told()
+        for call, name in names.items():
+            if name not in types:
+                raise self._scope.text.error(
+                    call.at,
+                    f"{call.name} takes no values of this type: cast its argument, such as to "
+                    "double",
+                )
+            self._computed[call] = Column(name, name, types[name])
+        columns = tuple(dict.fromkeys(self._computed.values()))
+        shown = GroupRows(keys, tuple(names.values()), *((START, END) if bounds else ()))
+        schema = pa.schema([(each.field, each.type) for each in columns])
+        stream = made(results, "map", shown, schema, "rows of groups")
+        relation = Relation(stream, columns, changes=changes)
+        return Scope(
+            self._scope.text,
+            relation,
+            self._computed,
+            self._relation,
+            self._scope.functions,
+        )
+
+
+def _hint(node: Expression) -> str:
+    return node.parts[-1] if isinstance(node, Name) else "value"

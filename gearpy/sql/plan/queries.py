@@ -1,0 +1,443 @@
+"""The planner of queries: a tree becomes calls of the stream language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.core.window import aggregates as agg
+from gearpy.core.window.windows import Windows, global_window, session, sliding, tumbling
+from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr, col
+from gearpy.sql.parse.expressions import RESERVED
+from gearpy.sql.parse.syntax import (
+    Body,
+    Case,
+    Cast,
+    Expression,
+    FunctionCall,
+    Item,
+    JoinTable,
+    Literal,
+    Name,
+    Order,
+    Query,
+    Select,
+    Star,
+    SubQuery,
+    Table,
+    TableName,
+    Union,
+    WindowTable,
+    rewritten,
+)
+from gearpy.sql.plan.groups import END, START, TIMES, GroupPlan, aggregates_in
+from gearpy.sql.plan.joins import plan_join
+from gearpy.sql.plan.ranks import plan_rank, ranks_of, with_bound
+from gearpy.sql.plan.records import Listed, OrderField, Rank
+from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
+from gearpy.sql.plan.tables import Tables
+from gearpy.sql.plan.values import Scope, with_functions
+
+#: Columns by which rows are ordered and which are not selected begin so.
+_HIDDEN: Final = "#order"
+
+
+def plan_query(query: Query, tables: Tables) -> Relation:
+    """Return the rows of a query.
+
+    Raises:
+        ConfigError: it cannot be done on a stream, or names what is not there; and where.
+    """
+    tables = tables.with_views(dict(query.views))
+    if query.emit:
+        tables = replace(tables, emit=query.emit)
+    if isinstance(query.body, Select):
+        relation = _select(query.body, tables, query.order)
+    else:
+        relation = _body(query.body, tables)
+    if query.order or query.limit is not None or query.offset:
+        relation = _ordered(relation, query, tables)
+    return relation
+
+
+def _body(body: Body, tables: Tables) -> Relation:
+    match body:
+        case Select():
+            return _select(body, tables)
+        case Query():
+            return plan_query(body, tables)
+        case Union():
+            return _union(body, tables)
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def plan_table(table: Table, tables: Tables) -> Relation:
+    match table:
+        case TableName():
+            return _named(table, tables)
+        case SubQuery(query=query, alias=alias):
+            return plan_query(query, tables).named(alias)
+        case WindowTable():
+            return _windowed(table, tables)
+        case JoinTable():
+            return plan_join(table, tables, plan_table)
+
+
+def _named(table: TableName, tables: Tables, time: str = "") -> Relation:
+    found = tables.read(table, time)
+    if isinstance(found, Query):
+        key, _ = tables.find(table)
+        # What a view names is not what stands beside it in the query.
+        found = plan_query(found, tables)
+        tables.named[key] = found
+    return found.named(table.alias or ("" if table.is_file else table.name))
+
+
+def _windowed(table: WindowTable, tables: Tables) -> Relation:
+    text = tables.text
+    if isinstance(table.table, SubQuery):
+        relation = plan_query(table.table.query, tables)
+    else:
+        relation = _named(table.table, tables, table.time)
+    name = Name(table.time_at, (table.time,))
+    column, _ = relation.find(name, text)
+    if relation.time is not None and column.field != relation.time and not column.is_bound:
+        raise text.error(
+            table.time_at,
+            f"event times do not come from {table.time!r}, but from "
+            f"{relation.time or 'no column of these'}: windows are of event time, so give the "
+            f"source time={table.time!r}",
+        )
+    if relation.windows is not None or relation.changes:
+        raise text.error(table.at, "these rows are in windows already, or replace earlier ones")
+    relation = relation.named(table.alias or relation.columns[0].table)
+    bounds = tuple(
+        Column(each, each, TIMES, relation.columns[0].table, is_bound=True) for each in (START, END)
+    )
+    kept = tuple(each for each in relation.columns if each.name not in (START, END))
+    return replace(relation, columns=kept + bounds, windows=_windows(table, tables))
+
+
+def _windows(table: WindowTable, tables: Tables) -> Windows:
+    sizes = [f"{each.ms}ms" for each in table.sizes]
+    try:
+        match table.kind:
+            case "tumble":
+                return tumbling(sizes[0])
+            case "session":
+                return session(sizes[0])
+            case _:
+                return sliding(sizes[1], sizes[0])
+    except ConfigError as error:
+        raise tables.text.error(table.at, str(error)) from None
+
+
+# -- selects ---------------------------------------------------------------------------------------
+
+
+def _select(select: Select, tables: Tables, order: Sequence[Order] = ()) -> Relation:
+    select = with_bound(select)
+    relation = plan_table(select.table, tables)
+    scope = Scope(tables.text, relation, functions=tables.functions)
+    items = [each for item in select.items for each in _expanded(item, relation, tables)]
+    aliases = {item.alias: item.value for item in items if item.alias}
+    resolved = _Resolver(scope, aliases)
+    if select.where is not None:
+        scope = _filtered(scope, resolved.inner(select.where))
+    items = [Item(resolved.inner(item.value), item.alias) for item in items]
+    having, qualify = (
+        None if each is None else resolved.outer(each) for each in (select.having, select.qualify)
+    )
+    hidden = [Item(resolved.outer(each.by), f"{_HIDDEN}{n}") for n, each in enumerate(order)]
+    if select.is_distinct:
+        hidden = []
+    everything = [*(item.value for item in (*items, *hidden)), having, qualify]
+    calls = aggregates_in(everything)
+    if calls or select.group or having is not None:
+        keys = resolved.keys(select.group, items)
+        names = {item.value: item.alias for item in items if item.alias}
+        scope = with_functions(scope, [*keys, *calls])
+        group = GroupPlan(scope, names, select.at, is_final=_is_final(relation, tables, select.at))
+        scope = group.planned(keys, calls)
+        if having is not None:
+            scope = _filtered(scope, having)
+    elif relation.windows is not None and not ranks_of(everything):
+        raise tables.text.error(
+            select.at,
+            f"rows of windows are taken together by GROUP BY {START}, by a join, or by "
+            "row_number() OVER (PARTITION BY window_start ...)",
+        )
+    if ranks_of(everything):
+        scope = plan_rank(
+            scope, everything, qualify, is_final=_is_final(scope.relation, tables, select.at)
+        )
+    elif qualify is not None:
+        raise tables.text.error(
+            qualify.at, "QUALIFY bounds the place of a row: row_number() OVER (...) <= n"
+        )
+    scope = with_functions(scope, [item.value for item in items])
+    found = _projected([*items, *hidden], scope)
+    return _distinct(found, tables, select) if select.is_distinct else found
+
+
+def _is_final(relation: Relation, tables: Tables, at: int) -> bool:
+    """Tell whether a group over all records gives its last result alone."""
+    if tables.emit == "final" and not relation.is_bounded:
+        raise tables.text.error(
+            at,
+            "EMIT FINAL waits for the end of the input, and this input has none: give the query "
+            "windows, such as FROM tumble(...), or say EMIT CHANGES",
+        )
+    return relation.is_bounded and tables.emit != "changes"
+
+
+def _filtered(scope: Scope, condition: Expression) -> Scope:
+    found = aggregates_in([condition]) if not scope.computed else []
+    if found:
+        raise scope.text.error(
+            found[0].at, f"{found[0].name} in WHERE is not known yet: put it into HAVING"
+        )
+    scope = with_functions(scope, [condition])
+    relation = scope.relation
+    value = scope.condition(condition)
+    return replace(scope, relation=replace(relation, stream=relation.stream.filter(value)))
+
+
+def _expanded(item: Item, relation: Relation, tables: Tables) -> list[Item]:
+    """Return what a star stands for."""
+    if not isinstance(item.value, Star):
+        return [item]
+    star = item.value
+    return [
+        Item(Name(star.at, (each.table, each.name)), "")
+        for each in relation.stars(star, tables.text)
+    ]
+
+
+class _Resolver:
+    """Writes names out with their tables, so that equal expressions are equal trees."""
+
+    def __init__(self, scope: Scope, aliases: dict[str, Expression]) -> None:
+        self._scope = scope
+        self._aliases = {name.lower(): value for name, value in aliases.items()}
+        self._columns = {each.name.lower() for each in scope.relation.columns}
+
+    def inner(self, node: Expression) -> Expression:
+        """Resolve what stands before the group, and knows of no alias."""
+        return rewritten(node, self._named)
+
+    def outer(self, node: Expression) -> Expression:
+        """Resolve what may name what is selected."""
+
+        def changed(part: Expression) -> Expression | None:
+            if isinstance(part, Name) and len(part.parts) == 1:
+                alias = part.parts[0].lower()
+                if alias in self._aliases:
+                    return self.inner(self._aliases[alias])
+            return self._named(part)
+
+        return rewritten(node, changed)
+
+    def keys(self, nodes: Sequence[Expression], items: Sequence[Item]) -> list[Expression]:
+        """Resolve what is grouped by: a place or an alias stands for what is selected."""
+        found: list[Expression] = []
+        for node in nodes:
+            if isinstance(node, Literal) and type(node.value) is int:
+                if not 1 <= node.value <= len(items):
+                    raise self._scope.text.error(
+                        node.at, f"there is no column {node.value}: {len(items)} are selected"
+                    )
+                found.append(items[node.value - 1].value)
+            elif (
+                isinstance(node, Name)
+                and len(node.parts) == 1
+                and node.parts[0].lower() not in self._columns
+            ):
+                found.append(self.outer(node))
+            else:
+                found.append(self.inner(node))
+        return list(dict.fromkeys(found))
+
+    def _named(self, part: Expression) -> Expression | None:
+        if not isinstance(part, Name):
+            return None
+        column, fields = self._scope.relation.find(part, self._scope.text)
+        return Name(part.at, (column.table, column.name, *fields))
+
+
+def _projected(items: Sequence[Item], scope: Scope) -> Relation:
+    """Return the rows of what is selected."""
+    relation = scope.relation
+    columns: list[Column] = []
+    values: dict[str, Expr] = {}
+    for item in items:
+        of = scope.column(item.value)
+        name = item.alias or (of.name if of else _name_of(item.value))
+        if item.alias and any(each.name.lower() == name.lower() for each in columns):
+            raise scope.text.error(item.value.at, f"two columns are called {name!r}")
+        name = free_name(name, values)
+        values[name] = scope.value(item.value)
+        is_bound = of is not None and of.is_bound
+        columns.append(Column(name, name, scope.type_of(item.value), is_bound=is_bound))
+    time = next(
+        (
+            name
+            for name, item in zip(values, items, strict=True)
+            if relation.time and (of := scope.column(item.value)) and of.field == relation.time
+        ),
+        "",
+    )
+    stream = relation.stream
+    if [(each.name, each.field) for each in relation.columns] != [
+        (name, _field_of(value)) for name, value in values.items()
+    ]:
+        stream = selected(stream, values)
+    return Relation(stream, tuple(columns), time, changes=relation.changes)
+
+
+def _field_of(value: Expr) -> str:
+    return value.name
+
+
+def _name_of(node: Expression) -> str:
+    """Return the name of a column that was given none."""
+    match node:
+        case FunctionCall(name=name) if name.replace("_", "").isalnum() and name not in RESERVED:
+            return name
+        case Name(parts=parts):
+            return parts[-1]
+        case Cast(value=value):
+            return _name_of(value)
+        case Case():
+            return "case"
+        case _:
+            return "column"
+
+
+def _distinct(relation: Relation, tables: Tables, select: Select) -> Relation:
+    """Return each row once."""
+    fields = [each.field for each in relation.columns]
+    if relation.changes:
+        raise tables.text.error(
+            select.at, "DISTINCT over a running aggregate would show each of its values"
+        )
+    if _is_final(relation, tables, select.at):
+        scope = Scope(tables.text, relation)
+        names: list[Expression] = [
+            Name(select.at, (each.table, each.name)) for each in relation.columns
+        ]
+        scope = GroupPlan(scope, {}, select.at, is_final=True).planned(names, [])
+        return _projected([Item(name, "") for name in names], scope)
+    keyed: Any = relation.stream.key_by(*fields)
+    return replace(relation, stream=keyed.distinct())
+
+
+def _union(union: Union, tables: Tables) -> Relation:
+    left, right = _body(union.left, tables), _body(union.right, tables)
+    if len(left.columns) != len(right.columns):
+        raise tables.text.error(
+            union.at,
+            f"UNION takes rows of as many columns: {len(left.columns)} are selected before it, and "
+            f"{len(right.columns)} behind it",
+        )
+    kinds = [_common(a, b, union, tables) for a, b in zip(left.columns, right.columns, strict=True)]
+    names = [each.name for each in left.columns]
+    streams = [
+        selected(
+            side.stream,
+            {
+                name: col(of.field) if of.type == kind else col(of.field).cast(kind)
+                for name, of, kind in zip(names, side.columns, kinds, strict=True)
+            },
+        )
+        for side in (left, right)
+    ]
+    columns = tuple(Column(name, name, kind) for name, kind in zip(names, kinds, strict=True))
+    relation = Relation(
+        streams[0].merge(streams[1]), columns, changes=left.changes or right.changes
+    )
+    if union.is_all:
+        return relation
+    nothing = Select(union.at, (), TableName(union.at, "", ""), None, (), None, None, True)
+    return _distinct(relation, tables, nothing)
+
+
+def _common(left: Column, right: Column, union: Union, tables: Tables) -> pa.DataType:
+    """Return the type that holds the values of both columns."""
+    a, b = left.type, right.type
+    if a == b or pa.types.is_null(b):
+        return a
+    if pa.types.is_null(a):
+        return b
+    numbers = [pa.types.is_integer(each) or pa.types.is_floating(each) for each in (a, b)]
+    if all(numbers):
+        is_whole = pa.types.is_integer(a) and pa.types.is_integer(b)
+        return pa.int64() if is_whole else pa.float64()
+    raise tables.text.error(
+        union.at,
+        f"UNION: {left.name!r} is {a} before it, and {right.name!r} is {b} behind it: cast one",
+    )
+
+
+# -- order -----------------------------------------------------------------------------------------
+
+
+def _ordered(relation: Relation, query: Query, tables: Tables) -> Relation:
+    """Return the rows in order, or some of them."""
+    hidden = [each for each in relation.columns if each.name.startswith(_HIDDEN)]
+    shown = tuple(each for each in relation.columns if each not in hidden)
+    if not relation.is_bounded:
+        what = "ORDER BY" if query.order else "LIMIT"
+        raise tables.text.error(
+            query.order[0].by.at if query.order else query.at,
+            f"{what} needs all rows, and this input has no end: for the first rows of each window "
+            "take row_number() OVER (PARTITION BY window_start ORDER BY ...) <= n",
+        )
+    if not query.order:
+        stream = relation.stream if not query.offset else relation.stream.skip(query.offset)
+        if query.limit is not None:
+            stream = stream.take(query.limit)
+        return replace(relation, stream=stream)
+    scope = Scope(tables.text, replace(relation, columns=shown))
+    fields: list[OrderField] = []
+    for place, order in enumerate(query.order):
+        field = _order_field(order, place, relation, scope)
+        fields.append((field, order.is_descending, order.nulls_first))
+    everything = relation.stream.window(global_window()).aggregate(rows=agg.collect())
+    listed = made(
+        everything,
+        "flat_map",
+        Listed(Rank(tuple(fields)), query.offset, query.limit),
+        relation.schema,
+        "order by",
+    )
+    found = replace(relation, stream=listed)
+    if hidden:
+        found = replace(
+            relation,
+            stream=selected(listed, {each.field: col(each.field) for each in shown}),
+            columns=shown,
+        )
+    return found
+
+
+def _order_field(order: Order, place: int, relation: Relation, scope: Scope) -> str:
+    if isinstance(order.by, Literal) and type(order.by.value) is int:
+        if not 1 <= order.by.value <= len(scope.relation.columns):
+            raise scope.text.error(order.by.at, f"there is no column {order.by.value}")
+        return scope.relation.columns[order.by.value - 1].field
+    hidden = f"{_HIDDEN}{place}"
+    if any(each.field == hidden for each in relation.columns):
+        return hidden
+    column = scope.column(order.by)
+    if column is None:
+        raise scope.text.error(
+            order.by.at, "of united or distinct rows the order is that of columns: name one"
+        )
+    return column.field

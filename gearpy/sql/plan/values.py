@@ -1,0 +1,250 @@
+"""Expressions of SQL as expressions of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, get_type_hints
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.columns.types import field_of
+from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr, col, lit, when
+from gearpy.sql.names.aggregates import AGGREGATES
+from gearpy.sql.names.functions import FUNCTIONS, Argument
+from gearpy.sql.names.types import arrow_type
+from gearpy.sql.parse.expressions import as_duration
+from gearpy.sql.parse.syntax import (
+    Case,
+    Cast,
+    Expression,
+    FunctionCall,
+    Literal,
+    Name,
+    Star,
+    TimeSpan,
+    parts_of,
+)
+from gearpy.sql.parse.tokens import SqlText, did_you_mean
+from gearpy.sql.plan.records import Computing
+from gearpy.sql.plan.relations import Column, Computed, Relation, free_name, made, selected
+
+#: A name in the text of an error, where a column is neither grouped nor aggregated.
+_NOT_GROUPED: Final = "is neither grouped nor aggregated: add it to GROUP BY, or take any_value({})"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the names in an expression mean.
+
+    Attributes:
+        computed: expressions that stand in columns already.
+        grouped: the rows before they were grouped: names of these need a group.
+        functions: of the user, by name.
+    """
+
+    text: SqlText
+    relation: Relation
+    computed: Computed = field(default_factory=dict)
+    grouped: Relation | None = None
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def value(self, node: Expression) -> Expr:
+        """Return an expression over the records of the relation.
+
+        Raises:
+            ConfigError: it names what is not there, or its types do not fit; and where.
+        """
+        found = self._value(node)
+        self.type_of(node, found)
+        return found
+
+    def condition(self, node: Expression) -> Expr:
+        """Return an expression that is true, false or null.
+
+        Raises:
+            ConfigError: it is something else.
+        """
+        found = self.value(node)
+        kind = self.type_of(node, found)
+        if kind not in (pa.bool_(), pa.null()):
+            raise self.text.error(
+                node.at, f"a condition is true or false, and this is {kind}: compare it"
+            )
+        return found
+
+    def type_of(self, node: Expression, value: Expr | None = None) -> pa.DataType:
+        """Return the type of an expression, of whose parts the smallest that has none is told."""
+        try:
+            return (self._value(node) if value is None else value).bind(self.relation.schema).type
+        except ConfigError as error:
+            for part in parts_of(node):
+                if part is not node and not isinstance(part, Star):
+                    self.type_of(part)
+            raise self.text.error(node.at, str(error)) from None
+
+    def column(self, node: Expression) -> Column | None:
+        """Return the column that an expression is; None if it is none."""
+        if node in self.computed:
+            return self.computed[node]
+        if isinstance(node, Name) and self.grouped is None:
+            found, fields = self.relation.find(node, self.text)
+            return None if fields else found
+        return None
+
+    # ----------------------------------------------------------------------------------------------
+
+    def _value(self, node: Expression) -> Expr:
+        if node in self.computed:
+            return col(self.computed[node].field)
+        match node:
+            case Literal(value=value):
+                return lit(value)
+            case TimeSpan():
+                return lit(as_duration(node))
+            case Name():
+                return self._named(node)
+            case Star():
+                raise self.text.error(node.at, "* stands for columns, not for a value")
+            case Case():
+                return self._case(node)
+            case Cast():
+                kind = arrow_type(node.type, node.at, self.text)
+                return self._cast(node, kind)
+            case FunctionCall():
+                return self._call(node)
+
+    def _named(self, name: Name) -> Expr:
+        if self.grouped is not None:
+            self.grouped.find(name, self.text)  # An unknown one is told as such.
+            raise self.text.error(name.at, f"{name} {_NOT_GROUPED.format(name)}")
+        column, fields = self.relation.find(name, self.text)
+        value = col(column.field)
+        for each in fields:
+            value = value.field(each)
+        return value
+
+    def _case(self, node: Case) -> Expr:
+        chain: Any = None
+        for condition, value in node.cases:
+            begun = (
+                when(self._value(condition))
+                if chain is None
+                else chain.when(self._value(condition))
+            )
+            chain = begun.then(self._value(value))
+        otherwise = None if node.otherwise is None else self._value(node.otherwise)
+        found: Expr = chain.otherwise(otherwise)
+        return found
+
+    def _cast(self, node: Cast, kind: pa.DataType) -> Expr:
+        if node.is_try:
+            raise self.text.error(
+                node.at,
+                "try_cast would hide values that do not fit: read the column as text and test it, "
+                "such as CASE WHEN regexp_matches(x, '^[0-9]+$') THEN cast(x AS int) END",
+            )
+        return self._value(node.value).cast(kind)
+
+    def _call(self, node: FunctionCall) -> Expr:
+        if node.over is not None:
+            raise self.text.error(
+                node.at,
+                f"{node.name}(...) OVER is known as row_number() alone, whose place is bounded by "
+                "QUALIFY row_number() OVER (...) <= n",
+            )
+        if node.name in AGGREGATES:
+            raise self.text.error(
+                node.at, f"the aggregate {node.name} cannot stand here: use it in SELECT or HAVING"
+            )
+        function = FUNCTIONS.get(node.name)
+        if function is None:
+            known = [
+                name for name in (*FUNCTIONS, *AGGREGATES, *self.functions) if name[0].isalpha()
+            ]
+            raise self.text.error(
+                node.at, f"there is no function {node.name!r}{did_you_mean(node.name, known)}"
+            )
+        arguments = [self._argument(each) for each in node.arguments]
+        function.check(node, self.text)
+        try:
+            return function.build(*arguments)
+        except ConfigError as error:
+            raise self.text.error(node.at, str(error)) from None
+
+    def _argument(self, node: Expression) -> Argument:
+        return Argument(self._value(node), node, self.text)
+
+
+def conjuncts(node: Expression | None) -> list[Expression]:
+    """Return the conditions that must all be true."""
+    if node is None:
+        return []
+    if isinstance(node, FunctionCall) and node.name == "and":
+        return [*conjuncts(node.arguments[0]), *conjuncts(node.arguments[1])]
+    return [node]
+
+
+def conjunction(conditions: Sequence[Expression]) -> Expression | None:
+    """Return the condition that all of these are true; None without any."""
+    found: Expression | None = None
+    for each in conditions:
+        found = each if found is None else FunctionCall(each.at, "and", (found, each))
+    return found
+
+
+def with_functions(scope: Scope, nodes: Sequence[Expression]) -> Scope:
+    """Return a scope in which calls of the user's functions stand in columns.
+
+    Raises:
+        ConfigError: a function has no annotation of what it returns.
+    """
+    for node in nodes:
+        for call in _own_calls(node, scope):
+            if call not in scope.computed:
+                scope = _with_function(scope, call)
+    return scope
+
+
+def _own_calls(node: Expression, scope: Scope) -> Iterator[FunctionCall]:
+    """Yield the calls of the user's functions that are not computed, inner ones first."""
+    if node in scope.computed:
+        return
+    if isinstance(node, FunctionCall):
+        for each in (*node.arguments, *(() if node.where is None else (node.where,))):
+            yield from _own_calls(each, scope)
+        if node.name in scope.functions:
+            yield node
+    else:
+        for part in [*parts_of(node)][1:]:
+            if isinstance(part, FunctionCall):
+                yield from _own_calls(part, scope)
+
+
+def _with_function(scope: Scope, call: FunctionCall) -> Scope:
+    relation, function = scope.relation, scope.functions[call.name]
+    fields: dict[str, Expr] = {each.name: col(each.name) for each in relation.schema}
+    arguments: list[str] = []
+    for node in call.arguments:
+        name = free_name("argument", fields)
+        fields[name] = scope.value(node)
+        arguments.append(name)
+    try:
+        kind = field_of(call.name, get_type_hints(function)["return"]).type
+    except (KeyError, NameError, TypeError, ConfigError) as error:
+        raise scope.text.error(
+            call.at,
+            f"{call.name} does not say what it returns: annotate it, as in def "
+            f"{call.name}(price: int) -> float ({type(error).__name__})",
+        ) from None
+    column = Column(call.name, free_name(call.name, fields), kind)
+    columns = (*relation.columns, column)
+    schema = pa.schema([*relation.schema, (column.field, kind)])
+    computing = Computing(column.field, function, tuple(arguments), tuple(schema.names))
+    stream = made(selected(relation.stream, fields), "map", computing, schema, call.name)
+    return replace(
+        scope,
+        relation=replace(relation, stream=stream, columns=columns),
+        computed={**scope.computed, call: column},
+    )

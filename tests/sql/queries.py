@@ -1,0 +1,262 @@
+"""Queries made at random, by a seed: each as gearpy takes it, and as DuckDB does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Made(NamedTuple):
+    """One query in both dialects, and whether its rows come in an order."""
+
+    gearpy: str
+    duckdb: str
+    is_ordered: bool = False
+
+
+class Maker:
+    """Makes queries over ``t(id, k, v, f, b, ts)`` and ``u(k, w, name)``."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def query(self) -> Made:
+        kinds: list[Callable[[], str | Made]] = [
+            *[self._projection] * 3,
+            *[self._grouped] * 3,
+            *(self._total, self._windowed, self._hopped, self._joined, self._joined),
+            *(self._distinct, self._union, self._ordered, self._ranked, self._nested),
+        ]
+        made = self._random.choice(kinds)()
+        return Made(made, made) if isinstance(made, str) else made
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def _one(self, *made: str) -> str:
+        return self._random.choice(made)
+
+    def number(self, depth: int = 2) -> str:
+        if depth == 0:
+            return self._one("v", "id", "v", str(self._random.randrange(-5, 12)))
+        a, b = self.number(depth - 1), self.number(depth - 1)
+        return self._one(
+            f"({a} + {b})",
+            f"({a} - {b})",
+            f"({a} * {b})",
+            f"({a} % nullif({b}, 0))",
+            f"({a} // nullif({b}, 0))",
+            f"abs({a})",
+            f"-({a})",
+            f"coalesce({a}, {b})",
+            f"length({self.text(depth - 1)})",
+            f"case when {self.condition(depth - 1)} then {a} else {b} end",
+            f"case {a} when 1 then {b} when 2 then 7 end",
+            f"greatest({a}, {b})",
+            f"least({a}, {b})",
+            f"cast({a} as bigint)",
+            f"sign({a})",
+            f"if({self.condition(depth - 1)}, {a}, {b})",
+        )
+
+    def fraction(self, depth: int = 1) -> str:
+        a = self.number(depth - 1) if depth else "v"
+        return self._one(
+            "f",
+            f"({a} / nullif({self.number(0)}, 0))",
+            f"(f * {a})",
+            f"floor(f + {a})",
+            "ceil(f)",
+            "sqrt(abs(f))",
+            f"cast({a} as double)",
+            "coalesce(f, 0.25)",
+            "power(f, 2)",
+        )
+
+    def text(self, depth: int = 1) -> str:
+        if depth <= 0:
+            return self._one("k", "k", "'Tea'", "'a_b%c'")
+        a = self.text(depth - 1)
+        return self._one(
+            f"lower({a})",
+            f"upper({a})",
+            f"({a} || {self.text(depth - 1)})",
+            f"substring({a}, {self._random.randrange(1, 4)}, {self._random.randrange(0, 4)})",
+            f"left({a}, 2)",
+            f"right({a}, 2)",
+            f"replace({a}, 'e', '--')",
+            f"coalesce({a}, 'none')",
+            f"trim({a} || '  ')",
+            f"concat({a}, '-', v)",
+            f"cast({self.number(0)} as varchar)",
+        )
+
+    def condition(self, depth: int = 2) -> str:
+        if depth <= 0:
+            return self._one("b", "v > 3", "k = 'tea'", "f < 2.5", "v is null", "id <> 7")
+        a, b = self.number(depth - 1), self.number(depth - 1)
+        return self._one(
+            f"{a} {self._one('=', '<>', '<', '<=', '>', '>=', '!=')} {b}",
+            f"({self.condition(depth - 1)} and {self.condition(depth - 1)})",
+            f"({self.condition(depth - 1)} or {self.condition(depth - 1)})",
+            f"not {self.condition(depth - 1)}",
+            f"{a} is {self._one('', 'not ')}null",
+            f"{a} {self._one('', 'not ')}in (1, 2, 3, 10)",
+            f"{a} {self._one('', 'not ')}between -2 and 8",
+            f"{self.text(depth - 1)} like '{self._one('t%', '%e%', '_ea', 'T__')}'",
+            f"{self.text(depth - 1)} not like '{self._one('t%', '_e_')}'",
+            f"{self.text(depth - 1)} ilike 'T%'",
+            f"{a} is {self._one('', 'not ')}distinct from {b}",
+            f"({self.condition(depth - 1)}) is {self._one('', 'not ')}{self._one('true', 'false')}",
+            f"starts_with({self.text(depth - 1)}, 't')",
+            f"contains({self.text(depth - 1)}, 'e')",
+            f"ts >= timestamp '2026-01-01 00:00:{self._random.randrange(10, 60)}'",
+            f"k {self._one('<', '>=', '=')} 'jam'",
+        )
+
+    def aggregate(self) -> str:
+        where = f" filter (where {self.condition(1)})" if self._random.random() < 0.3 else ""
+        return (
+            self._one(
+                "count(*)",
+                "count(v)",
+                f"sum({self.number(1)})",
+                "avg(v)",
+                "avg(f)",
+                "min(v)",
+                "max(v)",
+                "min(k)",
+                "max(ts)",
+                "sum(f)",
+                f"min({self.number(1)})",
+                f"max({self.text(1)})",
+                "count(distinct k)",
+                f"count(distinct {self.number(1)})",
+                "stddev(v)",
+                "var_pop(f)",
+                "median(v)",
+                "quantile_cont(f, 0.25)",
+                "bool_or(b)",
+                "count(f)",
+                "arg_max(id, v * 100 + id)",
+                "arg_min(ts, id * 7 % 40)",
+            )
+            + where
+        )
+
+    def value(self) -> str:
+        return self._one(
+            self.number(), self.number(), self.text(), self.condition(), self.fraction()
+        )
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def _where(self) -> str:
+        return f" where {self.condition()}" if self._random.random() < 0.6 else ""
+
+    def _projection(self) -> str:
+        items = [f"{self.value()} as c{n}" for n in range(self._random.randrange(1, 5))]
+        star = self._one("", "", "*, ", "t.k, ")
+        return f"select {star}{', '.join(items)} from t{self._where()}"
+
+    def _aggregates(self) -> str:
+        found = [f"{self.aggregate()} as a{n}" for n in range(self._random.randrange(1, 4))]
+        return ", ".join(found)
+
+    def _grouped(self) -> str:
+        keys = [self._one("k", "v", "b", "v % 3", "lower(k)", "length(k)", "id // 10")]
+        if self._random.random() < 0.4:
+            keys.append(self._one("v > 4", "id % 2", "upper(k)"))
+        named = ", ".join(f"{key} as g{n}" for n, key in enumerate(keys))
+        by = self._one(", ".join(keys), ", ".join(f"g{n}" for n in range(len(keys))))
+        having = self._one(
+            "",
+            "",
+            f" having count(*) > {self._random.randrange(1, 5)}",
+            " having max(v) is not null",
+        )
+        return f"select {named}, {self._aggregates()} from t{self._where()} group by {by}{having}"
+
+    def _total(self) -> str:
+        return f"select {self._aggregates()}, count(*) + 1 as n from t{self._where()}"
+
+    def _windowed(self) -> Made:
+        seconds = self._one("5", "10", "60")
+        key = self._one("", "k, ", "v % 2, ")
+        named = key.replace("v % 2", "v % 2 as g")
+        items = f"{named}window_start, window_end, {self._aggregates()}"
+        where = self._where()
+        table = f"tumble(table t, descriptor(ts), interval '{seconds}' seconds)"
+        table = self._one(f"table({table})", table, f"tumble(t, ts, interval '{seconds} seconds')")
+        buckets = (
+            f"(select *, time_bucket(interval '{seconds} seconds', ts) as window_start, "
+            f"window_start + interval '{seconds} seconds' as window_end from t)"
+        )
+        group = f" group by {key}window_start, window_end"
+        return Made(
+            f"select {items} from {table}{where}{group}",
+            f"select {items} from {buckets}{where}{group}",
+        )
+
+    def _hopped(self) -> Made:
+        items = f"k, window_start, {self._aggregates()}"
+        where = self._where()
+        group = " group by k, window_start, window_end"
+        table = "hop(table t, descriptor(ts), interval '5' seconds, interval '10' seconds)"
+        buckets = (
+            "(select t.*, time_bucket(interval '5 seconds', ts) - n * interval '5 seconds' as "
+            "window_start, window_start + interval '10 seconds' as window_end "
+            "from t, range(0, 2) r(n))"
+        )
+        return Made(
+            f"select {items} from {table}{where}{group}",
+            f"select {items} from {buckets}{where}{group}",
+        )
+
+    def _joined(self) -> str:
+        kind = self._one("join", "left join", "right join", "full join", "inner join")
+        items = self._one("t.id, t.k, u.w, name", "t.id + coalesce(w, 0) as s, u.k", "*")
+        more = self._one("", " and u.w < 5", " and t.v > 1")
+        if kind not in ("join", "inner join"):
+            more = ""
+        where = self._one("", " where coalesce(w, 1) > 1", " where t.v is not null")
+        return f"select {items} from t {kind} u on t.k = u.k{more}{where}"
+
+    def _distinct(self) -> str:
+        items = [
+            f"{self._one('k', 'v', 'b', self.number(1), self.text(1))} as c{n}" for n in range(2)
+        ]
+        return f"select distinct {', '.join(items)} from t{self._where()}"
+
+    def _union(self) -> str:
+        a, b = (
+            f"select {self.number(1)} as x, {self.text(1)} as y from t{self._where()}"
+            for _ in range(2)
+        )
+        word = self._one("union all", "union", "union all")
+        return f"select x, y, 1 as z from ({a} {word} {b}) as q"
+
+    def _ordered(self) -> Made:
+        by = self._one("id", "v desc, id", "k nulls first, id desc", "f desc, v, id", "-v, id")
+        limit = self._one("", f" limit {self._random.randrange(1, 20)}", " limit 5 offset 3")
+        text = f"select id, {self.value()} as c from t{self._where()} order by {by}{limit}"
+        return Made(text, text, is_ordered=True)
+
+    def _ranked(self) -> str:
+        n = self._random.randrange(1, 4)
+        by, order = self._one("k", "b", "v % 2"), self._one("v desc", "f", "k")
+        over = f"row_number() over (partition by {by} order by {order}, id)"
+        if self._random.random() < 0.5:
+            return f"select id, k, {over} as rn from t{self._where()} qualify rn <= {n}"
+        return (
+            f"select * from (select id, v, {over} as rn from t{self._where()}) as q where rn <= {n}"
+        )
+
+    def _nested(self) -> str:
+        inner = f"select k, {self.number(1)} as x, {self.condition(1)} as y from t{self._where()}"
+        return self._one(
+            f"with q as ({inner}) select k, sum(x) as s from q where y group by k",
+            f"select x + 1 as x1, k from ({inner}) as q where x > 0",
+            f"with q as ({inner}), r as (select k, count(*) as n from q group by k) "
+            "select n, count(*) as m from r group by n",
+        )

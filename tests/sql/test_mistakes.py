@@ -1,0 +1,111 @@
+"""What cannot be done is refused with its place in the text, the reason and a remedy."""
+
+import re
+from typing import Any
+
+import pytest
+
+import gearpy as gp
+from gearpy.errors import ConfigError
+from tests.sql.test_streams import sources
+
+_MISTAKES = [
+    # What is wrong, from where on; and what is said of it.
+    ("selct item from bids", 1, "expected SELECT at the beginning of a query"),
+    ("select itm from bids", 8, "no column 'itm': did you mean item?"),
+    ("select b.prise from bids b", 8, "no column 'prise' in 'b': did you mean price?"),
+    ("select x.* from bids b", 8, "no table 'x'"),
+    ("select lowr(item) from bids", 8, "no function 'lowr': did you mean lower?"),
+    ("select lower(item, 1) from bids", 8, "lower takes 1 arguments, not 2"),
+    ("select item from bid", 18, "no table 'bid': did you mean bids?"),
+    ("select item from bids wher price > 1", 23, "did you mean where?"),
+    ("select item from bids where price", 29, "a condition is true or false"),
+    ("select item + at from bids", 13, "+ takes"),
+    ("select lower(price) from bids", 8, "lower takes"),
+    ("select item, price from bids group by item", 14, "neither grouped nor aggregated"),
+    ("select sum(sum(price)) from bids", 12, "inside of another aggregate"),
+    ("select item from bids where sum(price) > 1", 29, "put it into HAVING"),
+    ("select sum(distinct price) from bids", 8, "SELECT DISTINCT"),
+    ("select cast(item as strng) from bids", 8, "did you mean string?"),
+    ("select item, item as item from bids", 14, "two columns are called 'item'"),
+    ("select 'a from bids", 8, "the quote ' is not closed"),
+    ("select item from bids;;; select", 23, "not expected"),
+    ("select item from bids where item in (select 1 from asks)", 38, "join with it instead"),
+    ("select (select 1 from asks) from bids", 9, "join with it instead"),
+    ("select item from bids, asks", 22, "write JOIN"),
+    ("select item from bids order by item", 32, "row_number()"),
+    ("select item from bids limit 3", 1, "this input has no end"),
+    ("select count(*) from bids emit final", 1, "this input has none"),
+    ("select max(n) from (select count(*) n from bids)", 1, "give the inner query windows"),
+    ("select * from tumble(bids, at, interval '10s')", 1, "GROUP BY window_start"),
+    ("select count(*) from tumble(bids, at, interval '10s')", 1, "add window_start to GROUP BY"),
+    ("select 1 from tumble(bids, item, interval '1s') group by window_start", 28, "from at"),
+    ("select 1 from tumble(bids, at, interval '1' month) group by 1", 32, "differ in length"),
+    ("select 1 from hop(bids, at, interval '1s') group by 1", 15, "hop takes"),
+    ("select b.item from bids b join asks a on b.item = a.item", 27, "add a bound in time"),
+    ("select b.item from bids b join asks a on b.at <= a.at", 27, "equal on both sides"),
+    ("select b.item from bids b full join items i on b.item = i.id", 27, "inner or left"),
+    (
+        "select b.item from bids b left join asks a on b.item = a.item and b.price > a.ask",
+        75,
+        "take it into an inner join",
+    ),
+    ("select item, row_number() over (order by price) from bids", 14, "bound it, as in QUALIFY"),
+    ("select sum(price) over (order by at) from bids", 8, "row_number() alone"),
+    ("select item from bids union select item, ask from asks", 23, "as many columns"),
+    ("select item from bids union all select at from asks", 23, "cast one"),
+    ("select item from bids intersect select item from asks", 23, "join the two by time"),
+    ("with recursive x as (select 1 from bids) select 1 from x", 6, "has no end"),
+    ("select try_cast(item as text) from bids", 8, "try_cast"),
+    ("select item from 'sales.xls'", 18, "files end with .parquet"),
+    ("select order from bids", 8, 'as a name write "order"'),
+]
+
+
+@pytest.mark.parametrize(("query", "column", "words"), _MISTAKES)
+def test_mistakes_have_their_place_and_a_remedy(query: str, column: int, words: str) -> None:
+    """The line of the text is shown, with a mark below the place."""
+    with pytest.raises(ConfigError) as caught:
+        gp.StreamApp("wrong").sql(query, **sources())
+
+    found = re.search(r"line 1, column (\d+)", str(caught.value))
+    assert words in str(caught.value)
+    assert found is not None
+    assert int(found[1]) == column, str(caught.value)
+
+
+def test_the_line_of_a_longer_text_is_shown() -> None:
+    """The mark is below the place."""
+    with pytest.raises(ConfigError) as caught:
+        gp.StreamApp("wrong").sql("select item -- why\nfrom bids\nwhere prize > 3", **sources())
+
+    assert str(caught.value).splitlines()[1:] == [
+        "  at line 3, column 7:",
+        "  where prize > 3",
+        "        ^",
+    ]
+
+
+def test_a_table_is_a_stream_of_the_application_or_a_source() -> None:
+    """Others are named."""
+    app = gp.StreamApp("own")
+    other_kind: Any = [1]
+    other: Any = gp.StreamApp("other").read(gp.rows([{"a": 1}]))
+    for table, words in ((other_kind, "t is list"), (other, "takes streams of one application")):
+        with pytest.raises(ConfigError, match=words):
+            app.sql("select 1 from t", t=table)
+
+
+def test_a_stream_needs_columns_that_are_known() -> None:
+    """The remedy is a schema."""
+    app = gp.StreamApp("unknown")
+    with pytest.raises(ConfigError, match="give its source a schema"):
+        app.read(gp.collection([{"a": 1}])).sql("select a from this")
+
+
+def test_a_function_says_what_it_returns() -> None:
+    """Else nothing knows the type of the column."""
+    with pytest.raises(ConfigError, match="f does not say what it returns: annotate it"):
+        gp.StreamApp("untyped").sql(
+            "select f(a) from t", functions={"f": lambda a: a}, t=gp.rows([{"a": 1}])
+        )

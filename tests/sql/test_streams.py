@@ -1,0 +1,261 @@
+"""Queries over streams without end: windows, running results, joins in time, the first rows."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+import gearpy as gp
+from gearpy.testing import Simulation
+
+_START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Sale(NamedTuple):
+    shop: str
+    price: int
+
+
+def at(seconds: int) -> datetime:
+    return _START + timedelta(seconds=seconds)
+
+
+def endless(rows: list[tuple[Any, ...]], schema: Mapping[str, Any]) -> gp.Source:
+    """Return a source that does not say that it ends."""
+    source = gp.rows(
+        [dict(zip(schema, row, strict=True)) for row in rows], schema=schema, time="at"
+    )
+    source.bounded = False
+    return source
+
+
+def sources() -> dict[str, Any]:
+    """Return bids every two seconds on three items, some asks, and a table of items."""
+    bids = [(n % 3, 10 + n * 7 % 13, at(2 * n)) for n in range(12)]
+    asks = [(0, 5, at(3)), (1, 6, at(8)), (0, 7, at(14))]
+    return {
+        "bids": endless(bids, {"item": int, "price": int, "at": datetime}),
+        "asks": endless(asks, {"item": int, "ask": int, "at": datetime}),
+        "items": gp.rows([{"id": 0, "name": "tea"}, {"id": 2, "name": "jam"}]),
+    }
+
+
+def ask(query: str, **more: Any) -> list[tuple[Any, ...]]:
+    """Return the answers; a time is the seconds since the start."""
+    app, results = gp.StreamApp("asked"), list[dict[str, Any]]()
+    app.sql(query, **sources(), **more).write(gp.to_list(results))
+    Simulation(app).run()
+    return [
+        tuple(
+            (value - _START) // timedelta(seconds=1) if isinstance(value, datetime) else value
+            for value in row.values()
+        )
+        for row in results
+    ]
+
+
+def test_windows_close_as_time_goes_on() -> None:
+    """Flink's table functions, with and without its words."""
+    group = "group by item, window_start, window_end"
+    items = "select item, window_start, window_end, count(*), max(price)"
+    answers = [
+        ask(f"{items} from {table} {group}")
+        for table in (
+            "table(tumble(table bids, descriptor(at), interval '10' seconds))",
+            "tumble(bids, at, interval '10s') as t",
+        )
+    ]
+
+    assert answers[0] == answers[1]
+    assert sorted(answers[0])[:3] == [(0, 0, 10, 2, 18), (0, 10, 20, 2, 21), (1, 0, 10, 2, 17)]
+
+
+def test_windows_slide_and_follow_the_gaps_of_a_key() -> None:
+    """A step and a size make a hop; a session ends with a pause."""
+    hops = ask(
+        "select window_start, count(*) from hop(table bids, descriptor(at), interval '5' seconds, "
+        "interval '10' seconds) group by window_start"
+    )
+    sessions = ask(
+        "select window_start, window_end, sum(price) from session(bids, at, interval '3' seconds) "
+        "group by window_start, window_end"
+    )
+
+    assert hops == [(-5, 3), (0, 5), (5, 5), (10, 5), (15, 4), (20, 2)]
+    assert sessions == [(0, 25, 192)]
+
+
+def test_groups_without_windows_run() -> None:
+    """Each record gives the result so far."""
+    assert ask("select item, count(*) as n from bids where price > 15 group by item") == [
+        (1, 1),
+        (0, 1),
+        (2, 1),
+        (1, 2),
+        (0, 2),
+        (2, 2),
+    ]
+
+
+def test_results_of_windows_are_grouped_again_by_window() -> None:
+    """The best of each window: of the results of a window all have one time."""
+    counts = (
+        "select item, window_start, count(*) as n from hop(bids, at, interval '5s', interval '10s')"
+        " group by item, window_start"
+    )
+    most = ask(f"select window_start, max(n), count(*) from ({counts}) group by window_start")
+    first = ask(
+        f"select window_start, item from ({counts}) qualify row_number() over (partition by "
+        "window_start order by n desc, item) = 1"
+    )
+
+    assert most == [(-5, 1, 3), (0, 2, 3), (5, 2, 3), (10, 2, 3), (15, 2, 3), (20, 1, 2)]
+    assert first == [(-5, 0), (0, 0), (5, 0), (10, 0), (15, 2), (20, 1)]
+
+
+def test_streams_are_joined_by_time() -> None:
+    """Bounds for the times of both sides, in any form."""
+    between = ask(
+        "select b.item, b.at, ask from bids b join asks a on b.item = a.item "
+        "and a.at between b.at - interval '4' seconds and b.at"
+    )
+    compared = ask(
+        "select b.item, b.at, ask from bids b join asks a on a.at <= b.at "
+        "and b.item = a.item and b.at - interval '4' seconds <= a.at"
+    )
+    outer = ask(
+        "select b.item, b.at, ask from bids b left join asks a on b.item = a.item "
+        "and a.at >= b.at - interval '4' seconds and a.at <= b.at and ask > 5"
+    )
+
+    assert sorted(between) == sorted(compared) == [(0, 6, 5), (0, 18, 7), (1, 8, 6)]
+    assert {row for row in outer if row[2] is not None} == {(0, 18, 7), (1, 8, 6)}
+    assert len(outer) == 12
+
+
+def test_windows_are_joined() -> None:
+    """Rows of equal windows are paired."""
+    assert sorted(
+        ask(
+            "select l.item, l.window_start, price, ask from tumble(bids, at, interval '10s') l "
+            "join tumble(asks, at, interval '10s') r on l.item = r.item "
+            "and l.window_start = r.window_start"
+        )
+    ) == [
+        (0, 0, 10, 5),
+        (0, 0, 18, 5),
+        (0, 10, 13, 7),
+        (0, 10, 21, 7),
+        (1, 0, 12, 6),
+        (1, 0, 17, 6),
+    ]
+
+
+def test_each_row_finds_the_newest_or_the_next_one() -> None:
+    """ASOF JOIN, and the version of a table at the time of a row."""
+    newest = ask(
+        "select b.at, ask from bids b asof join asks a on b.item = a.item and b.at >= a.at"
+    )
+    following = ask(
+        "select b.at, ask from bids b asof left join asks a on b.item = a.item and b.at <= a.at"
+    )
+    version = ask(
+        "select b.at, ask from bids b join asks for system_time as of b.at a on b.item = a.item"
+    )
+
+    assert sorted(newest) == sorted(version) == [(6, 5), (8, 6), (12, 5), (14, 6), (18, 7), (20, 6)]
+    assert sorted(following)[:4] == [(0, 5), (2, 6), (4, None), (6, 7)]
+
+
+def test_rows_of_a_table_are_found() -> None:
+    """A source that ends is a table for a stream that does not."""
+    inner = ask("select price, name from bids join items on item = id and name <> 'jam'")
+    outer = ask("select item, name from bids left join items i on bids.item = i.id")
+
+    assert inner == [(10, "tea"), (18, "tea"), (13, "tea"), (21, "tea")]
+    assert outer[:3] == [(0, "tea"), (1, None), (2, "jam")]
+
+
+def test_the_first_rows_of_each_partition_are_known_so_far() -> None:
+    """Each row that is among them brings the list anew; windows bring it once."""
+    running = ask(
+        "select item, price, row_number() over (partition by item order by price desc) as place "
+        "from bids qualify place <= 2"
+    )
+    windows = ask(
+        "select window_start, price from tumble(bids, at, interval '10s') qualify "
+        "row_number() over (partition by window_start order by price desc) = 1"
+    )
+
+    assert running[:5] == [(0, 10, 1), (1, 17, 1), (2, 11, 1), (0, 18, 1), (0, 10, 2)]
+    assert windows == [(0, 18), (10, 21), (20, 22)]
+
+
+def test_functions_of_the_program_are_called() -> None:
+    """Their annotations say what they return; they stand wherever a value does."""
+
+    def doubled(price: int) -> int:
+        return price * 2
+
+    app, results = gp.StreamApp("called"), list[dict[str, Any]]()
+    app.sql(
+        "select item, sum(doubled(price)) as s, doubled(max(price)) as most from bids "
+        "where doubled(price) > 30 group by item emit final",
+        functions={"doubled": doubled},
+        bids=gp.rows([{"item": 1, "price": 5}, {"item": 1, "price": 20}, {"item": 1, "price": 30}]),
+    ).write(gp.to_list(results))
+    Simulation(app).run()
+
+    assert results == [{"item": 1, "s": 100, "most": 60}]
+
+
+_SALES: Final = "select shop, sum(price) as s from this group by shop"
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        (_SALES, [("a", 4)]),
+        (f"{_SALES} emit changes", [("a", 1), ("a", 4)]),
+        (f"{_SALES} emit final", [("a", 4)]),
+        ("select count(*) as n, max(price) from this where price > 9", [(0, None)]),
+        ("select * from this limit 1", [("a", 1)]),
+        ("select THIS.SHOP, Price from this order by PRICE desc", [("a", 3), ("a", 1)]),
+    ],
+)
+def test_a_bounded_stream_has_a_final_answer(query: str, wanted: list[Any]) -> None:
+    """Unless its changes are asked for; of no rows the answer is one row."""
+    app, results = gp.StreamApp("final"), list[dict[str, Any]]()
+    sales = app.read(gp.rows([{"shop": "a", "price": 1}, {"shop": "a", "price": 3}]))
+    sales.sql(query).write(gp.to_list(results))
+    Simulation(app).run()
+
+    assert [tuple(row.values()) for row in results] == wanted
+
+
+def test_answers_have_a_schema() -> None:
+    """So they go on in columns, and into sinks that want types."""
+    app = gp.StreamApp("typed")
+    sales = app.read(gp.rows([{"shop": "a", "price": 1}]))
+    answer = sales.sql("select shop, price / 2 as half, price > 1 as b, null as n from this")
+
+    assert answer.to_arrow().drop_columns(["event_time"]).to_pylist() == [
+        {"shop": "a", "half": 0.5, "b": False, "n": None}
+    ]
+
+
+def test_rows_of_classes_are_tables() -> None:
+    """A stream of typed rows needs no columns."""
+    app, results = gp.StreamApp("rows"), list[dict[str, Any]]()
+
+    def to_sale(text: str) -> Sale:
+        return Sale(text, len(text))
+
+    sales = app.read(gp.collection(["tea", "bread", "jam"])).map(to_sale)
+    sales.sql("select price, count(*) as n, max(shop) as s from this group by price").write(
+        gp.to_list(results)
+    )
+    Simulation(app).run()
+
+    assert sorted(row["s"] for row in results) == ["bread", "tea"]
