@@ -27,7 +27,6 @@ from gearpy.dsl.operators.routes import WriteOperator
 from gearpy.sql.job import Job, text_of
 from gearpy.sql.parse.tokens import SqlText
 from gearpy.sql.plan.relations import Relation
-from gearpy.task.stages.plan import physical_plan
 from gearpy.views import text
 
 _ROWS_MAX: Final = 100
@@ -64,7 +63,7 @@ def sql(
         ),
     ] = None,
 ) -> None:
-    """Answer a query over files, or run a whole file of SQL."""
+    """Answer a query in SQL over files, or run a whole file of SQL."""
     log_to_stderr(verbose=given.verbose)
     if not given.verbose:
         logging.getLogger("gearpy.app").setLevel(logging.ERROR)
@@ -76,7 +75,7 @@ def sql(
     job = Job(said, app, {})
     for answer, is_plan in job.answers:
         if is_plan:
-            print_lines(plan_lines(physical_plan(answer.stream.up_to_here())))
+            print_lines(plan_lines(answer.plan()))
         elif answer.is_bounded:
             _print(answer, form, limit)
         else:

@@ -212,19 +212,11 @@ class Previews(ProgramStream[T]):
         steps = [*(step for step in program.steps if step in needed), last]
         return lower(program.name, steps, parallelism=program.parallelism)
 
-    def up_to_here(self) -> StreamApplication:
-        """Return the graph of the sources and steps before this stream, to look at its plan.
-
-        Raises:
-            ConfigError: it cannot run; all mistakes at once.
-        """
-        step = self._step.inputs[0] if isinstance(self._step, SideOperator) else self._step
-        return self._up_to(step)
-
     def _repr_html_(self) -> str:
         from gearpy.views.notebook import mistakes_html  # noqa: PLC0415 - only in notebooks
 
+        step = self._step.inputs[0] if isinstance(self._step, SideOperator) else self._step
         try:
-            return physical_plan(self.up_to_here())._repr_html_()
+            return physical_plan(self._up_to(step))._repr_html_()
         except ConfigError as error:
             return mistakes_html(self._program.name, error.mistakes)

@@ -17,6 +17,7 @@ from gearpy.expressions.expr import Expr
 from gearpy.sql.parse.syntax import Expression, Name, Star
 from gearpy.sql.parse.tokens import SqlText, did_you_mean
 from gearpy.task.chain.fused import RowOperator
+from gearpy.task.stages.plan import PhysicalPlan, physical_plan
 
 if TYPE_CHECKING:
     from gearpy.errors import ConfigError
@@ -66,6 +67,14 @@ class Relation:
         """The schema of the records, which have no bounds of windows that nothing has taken yet."""
         there = [each for each in self.columns if not (self.windows and each.is_bound)]
         return pa.schema([(each.field, each.type) for each in there])
+
+    def plan(self) -> PhysicalPlan:
+        """Return the plan of all that leads here.
+
+        Raises:
+            ConfigError: it cannot run; all mistakes at once.
+        """
+        return physical_plan(self.stream._up_to(self.stream._step))
 
     def named(self, table: str) -> Relation:
         """Return the same rows under another name of the table."""
