@@ -139,13 +139,16 @@ class RandomFlow:
 
     Args:
         form: "rows" or "columns", if the source can give these.
+        kind: of the step by key; by the seed, too, if it is not given. Then nothing is done with
+            records before, so that columns stay columns.
     """
 
-    def __init__(self, seed: int, form: str = "rows") -> None:
+    def __init__(self, seed: int, form: str = "rows", kind: str = "") -> None:
         rng = Random(seed)
         self.partitions = rng.choice([1, 1, 2, 3])
         self.records = [self._records(rng, rng.randrange(40, 160)) for _ in range(2)]
-        self.kind = rng.choice([*_KEYED, *_JOINS])
+        self._is_direct = bool(kind)
+        self.kind = kind or rng.choice([*_KEYED, *_JOINS])
         self.is_twice = rng.random() < 0.3
         self._seed = rng.random()
         # Columns are collected as they come.
@@ -203,6 +206,8 @@ class RandomFlow:
         if rng.random() < 0.4:
             events = events.repartition(app.parallelism)
         step = rng.choice(["nothing", "map", "filter", "flat_map", "apart", "twice", "later"])
+        if self._is_direct:
+            return events
         if step == "map":
             events = events.map(lambda event: event._replace(amount=event.amount + 1))
         elif step == "filter":

@@ -312,6 +312,20 @@ def test_random_flows_show_the_same_whatever_happens(block: int) -> None:
         check_flow(seed, runs=3)
 
 
+@pytest.mark.parametrize("kind", ["distinct"])
+@pytest.mark.parametrize("block", range(2))
+def test_columns_show_the_same_as_rows_whatever_happens(kind: str, block: int) -> None:
+    for seed in range(block * 3, block * 3 + 3):
+        rng = Random(seed)
+        flow = RandomFlow(seed, "rows", kind)
+        one_run(flow, rng, crashes=False)
+        right = flow.shown()
+        for _ in range(2):
+            columns = RandomFlow(seed, "columns", kind)
+            other = one_run(columns, rng)
+            assert columns.shown() == right, f"{seed}: {columns!r}: {other}"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("block", range(40))
 def test_many_random_flows_show_the_same(block: int) -> None:

@@ -30,7 +30,7 @@ from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
 from gearpy.task.aggregates.windows import WindowStage
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.snapshots import decode_state, encode_state
-from gearpy.task.chain.event_gate import OrderedStage
+from gearpy.task.chain.event_gate import EventGate, OrderedStage
 from gearpy.task.joins.streams import JoinSpec, JoinStage
 from tests.core.pieces import tiny_pieces
 from tests.task.aggregates.test_fold import COUNT, JOIN, results_at
@@ -83,7 +83,9 @@ STAGES: Final[dict[str, Callable[[TaskContext], Any]]] = {
     ),
     "join with the latest": lambda context: a_join(context, JoinSpec.latest()),
     "waiting records": lambda context: OrderedStage(
-        context, RunningFold(context, "fold", key_of, COUNT), key_of
+        context,
+        RunningFold(context, "fold", key_of, COUNT),
+        EventGate(context, key_of, waits="all"),
     ),
 }
 

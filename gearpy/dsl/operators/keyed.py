@@ -5,12 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.dsl.operators.operator import (
     ActsInside,
     GivesNewRecords,
+    Kind,
     Operator,
     PassesRecords,
+    Placing,
     SeesOrder,
     Sides,
     TakesRows,
@@ -20,7 +23,7 @@ from gearpy.dsl.operators.signature import by_text
 from gearpy.task.aggregates.rolling import RollingSpan, RollingStage
 from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.event_gate import ordered_stage
+from gearpy.task.chain.event_gate import OrderedStage, ordered_stage
 from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.stateful import DistinctStage, KeyedStage, PlaceStage, StateFunction
 
@@ -36,6 +39,24 @@ class _Keyed(TakesRows, SeesOrder, ActsInside):
     @abstractmethod
     def _stage(self, context: TaskContext) -> Stage:
         """Make the stage for records that come in the right order."""
+
+
+def columns_by_key(step: Operator, given: Sequence[Kind]) -> RowSchema | None:
+    """Return the schema of the columns that a step can take; None if it is to take rows.
+
+    Args:
+        given: the forms that its inputs give.
+    """
+    schema = step.inputs[0].schema_given(declared=False)
+    if [*given] != ["table"] or schema is None or step.key is None or not step.key.columns:
+        return None
+    # A program without columns needs no Arrow.
+    from gearpy.task.aggregates.partials import key_mistake  # noqa: PLC0415
+
+    types = dict(zip(schema.arrow.names, schema.arrow.types, strict=True))
+    if any(name not in types or key_mistake(types[name]) for name in step.key.columns):
+        return None
+    return schema
 
 
 @operator
@@ -88,6 +109,20 @@ class DistinctOperator(_Keyed, PassesRecords):
 
     kind: str = "distinct"
     within_ms: int | None = None
+    schema: RowSchema | None = None  #: Of the columns that it takes, in the plan that will run.
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        return "rows" if columns_by_key(self, given) is None else "table"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        return taken
+
+    def parts(self, placing: Placing) -> list[Operator]:
+        schema = columns_by_key(self, placing.given)
+        if schema is None:
+            return super().parts(placing)
+        origin = self.origin or self
+        return [self.changed(inputs=placing.inputs, origin=origin, schema=schema)]
 
     @property
     def keeps(self) -> str:
@@ -97,7 +132,17 @@ class DistinctOperator(_Keyed, PassesRecords):
 
     def _stage(self, context: TaskContext) -> Stage:
         assert self.key is not None
-        return DistinctStage(context, self.name, self.key.function, self.within_ms)
+        key = self.key.function
+        return DistinctStage(context, self.name, key, self.within_ms, self.schema)
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        if self.schema is None or not self.waits:
+            return super().make_stages(context, sides)
+        from gearpy.task.chain.table_gate import TableGate  # noqa: PLC0415 - Arrow
+
+        assert self.key is not None
+        gate = TableGate(context, self.key.function, self.schema)
+        return [OrderedStage(context, self._stage(context), gate)]
 
 
 @operator

@@ -4,10 +4,10 @@ Records wait there until event time has passed their place in it. Then they come
 by that, and with each late one how far event time was for it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress, repeat
 from operator import itemgetter
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from gearpy.core.base.key_copy import PIECE, finish
 from gearpy.core.base.one_key import one_key
@@ -16,6 +16,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.late_time import LateTime, late_places, late_time, promise_of
+from gearpy.messages.table import Table, Times
 from gearpy.state.encoding.keys import encode_key
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.api.failure import USER_ERRORS
@@ -28,6 +29,20 @@ Waits: TypeAlias = Literal["late", "all"]
 
 _FIELDS: Final = 6  #: Fields of a record that waits.
 _HALF: Final = 1 << 63  #: Whole numbers below it are keys of one length.
+
+
+class HeldRecords(Protocol):
+    """Records that wait until event time has passed them; each is iterated as a `Held`."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    @property
+    def first_ms(self) -> int: ...
+
+    def load(self, records: Iterable[Held]) -> None:
+        """Take back records that were held before; they may be of several tasks."""
 
 
 class EventGate:
@@ -55,7 +70,8 @@ class EventGate:
         self._waits_all = waits == "all"
         self._has_one_source = context.sources == 1
         self._sides_of = sides_of
-        self._order = EventOrder(_content_of, _keys_of)
+        self._records = EventOrder(content_of, _keys_of)
+        self._order: HeldRecords = self._records
         self._kept: BulkState | None = None
         self._told: dict[Any, Any] = {}
         self._copying: Iterator[None] = iter(())
@@ -70,26 +86,22 @@ class EventGate:
 
     def take(self, batch: Batch) -> Batch:
         """Return the records that need not wait, in their order; let the others wait."""
-        values, timestamps = batch.values, batch.timestamps
-        late = late_places(timestamps) if batch.has_late else ()
+        late, in_time = self._divided(batch)
         origin, is_alone = batch.origin, self._has_one_source and not len(self._order)
-        is_sorted = is_alone and origin.is_sorted and not late
+        is_sorted = is_alone and origin.is_sorted and late is None
         if self._waits_all and not (origin.is_by_arrival or is_sorted):
             self._hold(batch)
             return Batch([], [])
-        if not late:
-            return batch
-        self._hold(batch.giving([values[at] for at in late], [timestamps[at] for at in late]))
-        in_time = [type(time) is not LateTime for time in timestamps]
-        values, timestamps = list(compress(values, in_time)), list(compress(timestamps, in_time))
-        return Batch(values, timestamps, origin=batch.origin)
+        if late is not None:
+            self._hold(late)
+        return in_time
 
     def due(self, watermark_ms: int) -> Iterator[tuple[int, Batch]]:
         """Yield the records whose turn has come, late ones one by one.
 
         With each late record comes how far event time is for it, `MIN_MS` with those in time.
         """
-        values, times, places = self._order.due(watermark_ms, is_inclusive=self._is_alone)
+        values, times, places = self._records.due(watermark_ms, is_inclusive=self._is_alone)
         if times is places or times == places:  # None is late, as a rule.
             if values:
                 yield MIN_MS, Batch(values, times)
@@ -151,18 +163,31 @@ class EventGate:
             gone += [key for key in some if key not in place_of]
             yield
 
+    def _divided(self, batch: Batch) -> tuple[Batch | None, Batch]:
+        """Return the late records, None if there are none, and those in time."""
+        values, timestamps = batch.values, batch.timestamps
+        late = late_places(timestamps) if batch.has_late else ()
+        if not late:
+            return None, batch
+        in_time = [type(time) is not LateTime for time in timestamps]
+        rest = list(compress(values, in_time)), list(compress(timestamps, in_time))
+        held = batch.giving([values[at] for at in late], [timestamps[at] for at in late])
+        return held, Batch(*rest, origin=batch.origin)
+
     def _hold(self, batch: Batch) -> None:
+        if len(batch):
+            self._is_alone = self._has_one_source and batch.origin.is_alone
+            self._put(batch)
+
+    def _put(self, batch: Batch) -> None:
         values, timestamps, origin = batch.values, batch.timestamps, batch.origin
-        if not values:
-            return
-        self._is_alone = self._has_one_source and origin.is_alone
         places = timestamps
         if batch.has_late and (late := late_places(timestamps)):
             places, timestamps = list(timestamps), list(map(int, timestamps))
             for at in late:
                 places[at] = promise_of(places[at])
         sides = None if self._sides_of is None else self._sides_of(values)
-        self._order.hold(values, timestamps, places, rank=origin.rank, sides=sides)
+        self._records.hold(values, timestamps, places, rank=origin.rank, sides=sides)
 
     def _key_of(self, value: Any) -> Any:
         if self._key is None:
@@ -211,13 +236,14 @@ class OrderedStage(Stage):
 
     Args:
         inner: the stage; nothing waits in it, and it need not be told of event time.
+        gate: lets all records wait.
     """
 
-    def __init__(self, context: TaskContext, inner: Stage, key: Callable[[Any], Any]) -> None:
+    def __init__(self, context: TaskContext, inner: Stage, gate: EventGate) -> None:
         self.name = inner.name
         self._context = context
         self._inner = inner
-        self._gate = EventGate(context, key, waits="all")
+        self._gate = gate
         self._watermark_ms = MIN_MS
 
     def process(self, batch: Batch) -> Iterator[Batch]:
@@ -271,7 +297,10 @@ def late_times(timestamps: Sequence[int], at_ms: int) -> list[int]:
 
 
 def marked_late(batch: Batch, at_ms: int) -> Batch:
-    return Batch(batch.values, late_times(batch.timestamps, at_ms), has_late=True)
+    times = late_times(batch.timestamps, at_ms)
+    if type(batch.values) is Table:
+        times = Times.of(times)
+    return Batch(batch.values, times, has_late=True)
 
 
 def late_message(message: Any, at_ms: int) -> Any:
@@ -286,7 +315,7 @@ def _records(flat: list[Any]) -> Iterator[Held]:
         yield Held(place_ms, side, tuple(rank), turn, time_ms, value)
 
 
-def _content_of(value: Any) -> bytes:
+def content_of(value: Any) -> bytes:
     """Describe a value; one that cannot travel by its own words."""
     try:
         return encode_value(value)
@@ -301,10 +330,10 @@ def _keys_of(values: list[Any]) -> list[Any]:
     kinds = set(map(type, values))
     if kinds == {str} or (kinds == {int} and -_HALF <= min(values) <= max(values) < _HALF):
         return values  # In this order anyway.
-    return list(map(_key_of, values))
+    return list(map(first_key_of, values))
 
 
-def _key_of(value: Any) -> bytes:
+def first_key_of(value: Any) -> bytes:
     while isinstance(value, tuple) and value:
         value = value[0]
     return encode_key(value) if type(value) in {str, int} else b""
@@ -313,4 +342,4 @@ def _key_of(value: Any) -> bytes:
 def ordered_stage(
     context: TaskContext, stage: Stage, key: Callable[[Any], Any], *, waits: bool
 ) -> Stage:
-    return OrderedStage(context, stage, key) if waits else stage
+    return OrderedStage(context, stage, EventGate(context, key, waits="all")) if waits else stage

@@ -3,17 +3,24 @@
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.copies import ATOMS
+from gearpy.core.base.fields import FieldGetter, FieldsGetter
+from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch, Origin
-from gearpy.state.encoding.keys import encode_key, encoded_keys
+from gearpy.messages.table import Times
+from gearpy.state.encoding.keys import encode_key, encode_keys, encoded_keys
 from gearpy.task.aggregates.fold import KeyFunction, without
 from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_state
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,12 +205,19 @@ class DistinctStage(Stage):
         name: for people; the state is found without it.
         key: gives the key of a record; the records must come by it.
         within_ms: None for good.
+        schema: of the tables in which records come; None: they come as rows.
     """
 
     def __init__(
-        self, context: TaskContext, name: str, key: KeyFunction, within_ms: int | None = None
+        self,
+        context: TaskContext,
+        name: str,
+        key: KeyFunction,
+        within_ms: int | None = None,
+        schema: RowSchema | None = None,
     ) -> None:
         self.name = name
+        self._columns = None if schema is None else RowSchema(schema.arrow)
         self._rejects = context.rejects
         self._key = key
         self._within_ms = MAX_MS if within_ms is None else within_ms
@@ -211,6 +225,63 @@ class DistinctStage(Stage):
         self._ttl_ms = within_ms
 
     def process(self, batch: Batch) -> Iterator[Batch]:
+        if self._columns is None:
+            yield from self._of_rows(batch)
+            return
+        table = as_table(batch.values, self._columns)  # Rows come out of quarantine.
+        assert isinstance(self._key, FieldGetter | FieldsGetter), "tables have columns of a key"
+        found = distinct_keys(table, self._key)
+        times = Times.of(batch.timestamps)
+        try:
+            encoded = None if found is None else encode_keys(found[0])
+        except USER_ERRORS:
+            encoded = None
+        if found is None or encoded is None:  # The record is to be told whose key can be none.
+            for each in self._of_rows(batch.giving(list(table), list(times))):
+                passing = as_table(each.values, RowSchema(table.batch.schema))
+                yield each.giving(passing, Times.of(each.timestamps))
+            return
+        passing = self._passing(encoded, found[1], times)
+        if len(passing):
+            yield batch.giving(table.take(passing), times.take(passing))
+
+    def _passing(self, keys: list[bytes], places: "pa.Array", times: Times) -> "pa.Array":
+        """Return which rows pass; each key is looked up once.
+
+        Args:
+            keys: the different keys.
+            places: for each row which of them it has.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
+        import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        read, write = self._passed.accessors()
+        state, within_ms = self._state, self._within_ms
+        state.time_ms = times[0]
+        passed: dict[bytes, Any] = dict(zip(keys, map(read, keys), strict=True))
+        rows, own_times = range(len(times)), times.array
+        if self._ttl_ms is None:
+            is_new = pa.array([passed[key] is None for key in keys])
+            fresh = pc.indices_nonzero(is_new.take(places))
+            rows, places, own_times = fresh.to_pylist(), places.take(fresh), own_times.take(fresh)
+        found: list[int] = []
+        changed: dict[bytes, None] = {}
+        for row, place, time in zip(rows, places.to_pylist(), own_times.to_pylist(), strict=True):
+            key = keys[place]
+            before = passed[key]
+            if before is not None:
+                if -within_ms < time - before < within_ms:
+                    continue
+                time = max(time, before)  # noqa: PLW2901 - the newest that has passed
+            passed[key] = time
+            changed[key] = None
+            found.append(row)
+        for key in changed:
+            state.time_ms = passed[key]
+            write(key, passed[key])
+        return pa.array(found, pa.int64())
+
+    def _of_rows(self, batch: Batch) -> Iterator[Batch]:
         read, write = self._passed.accessors()
         state, within_ms = self._state, self._within_ms
         has_ttl = self._ttl_ms is not None
@@ -228,7 +299,7 @@ class DistinctStage(Stage):
                 if passed is not None:
                     if -within_ms < time - passed < within_ms:
                         continue
-                    passed = max(time, passed)
+                    state.time_ms = passed = max(time, passed)
                 write(key, time if passed is None else passed)
                 out.append(record)
                 times.append(time)

@@ -112,7 +112,7 @@ def test_other_steps_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
         lambda s: s.filter(bool),
         lambda s: s.flat_map(list),
         lambda s: s.log(),
-        lambda s: s.distinct("user"),
+        lambda s: s.distinct(lambda row: row["user"]),
         lambda s: s.process(gp.Task),
         lambda s: s.write(gp.to_list([])),
         lambda s: s.key_by("user").map_with_state(lambda a, b: (a, b)),
@@ -124,6 +124,13 @@ def test_functions_of_records_take_rows(build: Callable[[Stream[Any]], Any]) -> 
     step = last_step(build)
 
     assert step.kind_taken(["table"] * len(step.inputs)) == "rows"
+
+
+def test_distinct_by_names_takes_and_gives_columns() -> None:
+    step = last_step(lambda s: s.distinct("user"))
+
+    assert step.kind_taken(["table"]) == step.kind_given("table") == "table"
+    assert step.kind_taken(["rows"]) == step.kind_given("rows") == "rows"
 
 
 def test_merge_takes_what_all_give() -> None:

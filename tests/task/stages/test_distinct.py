@@ -64,6 +64,17 @@ def test_what_is_kept_is_freed_when_its_time_is_over() -> None:
     assert bench.target.values == ["a0", "b50", "a5"]
 
 
+def test_a_late_record_does_not_have_its_key_forgotten_early() -> None:
+    bench = a_bench(within_ms=10)
+
+    bench.send(Message("a100", 100), watermark_ms=100)
+    bench.send(Message("a50", 50), watermark_ms=100)
+    bench.send(Message("a105", 105), watermark_ms=105)
+    bench.run()
+
+    assert bench.target.values == ["a100", "a50"]
+
+
 def test_it_is_known_after_a_restart() -> None:
     bench = a_bench()
     bench.send("a1")

@@ -1,0 +1,110 @@
+"""Rows of tables wait for event time as records do, see `gearpy.task.chain.table_gate`."""
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gearpy as gp
+from gearpy.columns.row_schema import RowSchema, as_table, row_schema_of
+from gearpy.ids import MAX_MS
+from gearpy.messages.data import NOWHERE, Batch, Origin
+from gearpy.messages.late_time import late_time
+from gearpy.messages.table import Table, Times
+from gearpy.state.stores.store import Section
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.event_gate import EventGate
+from gearpy.task.chain.table_gate import TableGate
+from tests.task.build import a_context
+from tests.task.chain.test_event_gate import snapshot_of
+
+
+@gp.register_record
+class Sale(NamedTuple):
+    shop: str
+    price: int
+
+
+SALES = row_schema_of(Sale)
+DICTS = RowSchema(SALES.arrow)
+_key_of = itemgetter(0)
+
+
+def gate_of(
+    *, in_columns: bool, kept: Sequence[Section] = (), schema: RowSchema = SALES
+) -> tuple[EventGate, TaskContext]:
+    context = a_context()
+    context.sources = 1
+    assert context.keyed is not None
+    context.keyed.load(kept)
+    key = _key_of if schema is SALES else itemgetter("shop")
+    gate = TableGate(context, key, schema) if in_columns else EventGate(context, key, waits="all")
+    gate.restore(0, "step")
+    return gate, context
+
+
+def shown(
+    gate: EventGate, watermark_ms: int, schema: RowSchema
+) -> list[tuple[int, Any, list[int]]]:
+    return [
+        (
+            at_ms,
+            schema.rows(each.values.batch) if type(each.values) is Table else each.values,
+            list(each.timestamps),
+        )
+        for at_ms, each in gate.due(watermark_ms)
+    ]
+
+
+TIMES = st.integers(0, 40)
+ROWS = st.tuples(st.sampled_from("ab"), st.integers(0, 3), TIMES, st.just(0) | st.integers(0, 60))
+ORIGINS = st.just(NOWHERE) | st.builds(
+    lambda partition, offset, is_alone: Origin(0, partition, offset, is_alone=is_alone),
+    *(st.integers(0, 2), st.integers(0, 99), st.booleans()),
+)
+STEPS = st.lists(
+    TIMES | st.just("epoch") | st.tuples(ORIGINS, st.lists(ROWS, min_size=1, max_size=6)),
+    max_size=12,
+)
+
+
+@given(steps=STEPS, changes_form=st.booleans(), has_class=st.booleans())
+def test_rows_of_tables_come_as_records_do(
+    steps: list[Any], *, changes_form: bool, has_class: bool
+) -> None:
+    """Also behind a restart, after which rows may have become columns, or the other way round."""
+    schema = SALES if has_class else DICTS
+    forms, kept, watermark_ms = [False, True], (list[Section](), list[Section]()), -1
+    gates = [gate_of(in_columns=form, schema=schema) for form in forms]
+    for step in [*steps, MAX_MS]:
+        if step == "epoch":
+            if changes_form:
+                forms.reverse()
+            for at, (gate, context) in enumerate(gates):
+                gate.tell()
+                kept[at].extend(snapshot_of(context))
+                gates[at] = gate_of(in_columns=forms[at], kept=kept[at], schema=schema)
+        elif isinstance(step, int):
+            watermark_ms = max(watermark_ms, step)
+            found = [shown(gate, watermark_ms, schema) for gate, _ in gates]
+            assert found[0] == found[1]
+            assert len({len(gate) for gate, _ in gates}) == 1
+        else:
+            origin, listed = step
+            rows = [Sale(shop, price) for shop, price, _, _ in listed]
+            values = rows if has_class else [each._asdict() for each in rows]
+            times = [late_time(time_ms, promised) for _, _, time_ms, promised in listed]
+            for gate, _ in gates:
+                is_table = isinstance(gate, TableGate)
+                passed = gate.take(
+                    Batch(
+                        as_table(values, schema) if is_table else values,
+                        Times.of(times) if is_table else times,
+                        has_late=True,
+                        origin=origin,
+                    )
+                )
+                assert not len(passed)
+            assert gates[0][0].first_ms == gates[1][0].first_ms
