@@ -5,7 +5,7 @@ begin with its name. It is looked for everywhere at once, and then it is checked
 follow each other without a gap, from the first byte of a section to its last. If so they are its
 cells, whatever else the bytes of keys and values look like.
 
-This needs numpy. What is not taken here is for `gearpy.state.stores.cells.runs_in`.
+What is not taken here is for `gearpy.state.stores.cells.runs_in`.
 """
 
 import sys
@@ -14,17 +14,12 @@ from functools import reduce
 from operator import and_
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.errors import ProtocolError
 from gearpy.state.stores.cells import is_collection, table_of
 from gearpy.storage.snapshot_files import Body
-
-np: Any
-try:
-    import numpy as np
-except ImportError:
-    np = None
 
 #: A key group and the bodies of its sections, the oldest first.
 Group: TypeAlias = tuple[int, Sequence[Body]]
@@ -71,8 +66,7 @@ def keep_memory() -> None:
     again takes longer than to fill it; but it keeps twice as much as the largest piece that was
     ever given back.
     """
-    if np is not None:
-        np.empty(_KEPT_BYTES, np.uint8)
+    np.empty(_KEPT_BYTES, np.uint8)
 
 
 def portions(groups: Iterable[Group]) -> Iterator[list[Group]]:
@@ -93,8 +87,6 @@ def packed_run(groups: Sequence[Group]) -> PackedRun | None:
     That is so where there are several tables, entries of collections, very long keys, or none, or
     more than 2 GiB, and where the sections are malformed.
     """
-    if np is None:
-        return None
     joined = _Joined([body for _, bodies in groups for _, body in bodies])
     cells = joined.cells() if len(joined.data) <= _BYTES_MAX else None
     if cells is None:
@@ -148,8 +140,8 @@ class _Joined:
         if table is None:
             return None
 
-        data, size = self.data, len(self.data) - len(_MARGIN)
-        at = np.flatnonzero((data[2:size] == table[0]) & (data[3 : size + 1] == table[1])) + 2
+        data, end = self.data, len(self.data) - len(_MARGIN)
+        at = np.flatnonzero((data[2:end] == table[0]) & (data[3 : end + 1] == table[1])) + 2
         for start in sorted({*range(0, len(table) - _WORD, _WORD), len(table) - _WORD}):
             wanted = int.from_bytes(table[start : start + _WORD], sys.byteorder)
             at = at[_at(data, "u8", at + start) == wanted]
@@ -158,7 +150,7 @@ class _Joined:
         key_end = at + data[at - 1]
         kind = data[key_end]
         is_large = kind == _BIN_16
-        size = np.where(is_large, data[key_end + 1].astype(np.int64) << 8, 0)
+        size: Any = np.where(is_large, data[key_end + 1].astype(np.int64) << 8, 0)
         value = key_end + 2 + is_large
         size += data[value - 1]
         is_deleted = kind == _NIL
@@ -257,8 +249,6 @@ def _column(numbers: Any) -> pa.Array:
 
 def numbers_of(stored: Sequence[pa.Array]) -> pa.Array | None:
     """Return values of msgpack as a column; None unless all are floats, or all ints of 64 bits."""
-    if np is None:
-        return None
     parts = [_numbers(each) for each in stored if len(each)]
     if len({None if each is None else each.dtype for each in parts}) != 1 or parts[0] is None:
         return None

@@ -8,12 +8,15 @@ from typing import Final
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.columns.values import same_kind
+from gearpy.core.base.fields import key_getter
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.operator import (
     ActsInside,
     GivesNewRecords,
     IgnoresOrder,
+    KeepsNothing,
     Kind,
+    NeverWritten,
     Operator,
     Order,
     Placing,
@@ -22,12 +25,13 @@ from gearpy.dsl.operators.operator import (
     TakesRows,
     operator,
 )
-from gearpy.dsl.operators.records import FunctionOperator
+from gearpy.dsl.operators.records import FunctionOperator, ToRowsOperator
 from gearpy.dsl.operators.signature import key_text
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.fused import RowOperator
 from gearpy.task.chain.stage import Stage
+from gearpy.task.joins.join_schema import JoinSchema, is_plain_key, key_numbers
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, join_key
 from gearpy.task.joins.table import TableJoinSpec, merged_schema, table_join_stage
 
@@ -75,7 +79,84 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
         keys = (self.left_key, self.right_key)
         yield from zip(self.inputs, (key.columns for key in keys), strict=True)
 
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        return "table" if "rows" not in given and self._schema is not None else "rows"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        return "rows" if self.spec.combine is not None else taken
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        return None if declared or self.spec.combine is not None else self._schema
+
+    @property
+    def _schema(self) -> JoinSchema | None:
+        """The schema of the pairs, if they can be found in columns; None if not.
+
+        Keys are of one type on both sides, whose values are told apart by Arrow as by Python.
+        """
+        left, right = (each.schema_given(declared=False) for each in self.inputs)
+        keys = self.left_key.columns, self.right_key.columns
+        if self.spec.bounds is None or left is None or right is None or not all(keys):
+            return None
+        types = [
+            [schema.arrow.field(name).type if name in schema.arrow.names else None for name in key]
+            for schema, key in zip((left, right), keys, strict=True)
+        ]
+        if types[0] != types[1] or not all(map(is_plain_key, types[0])):
+            return None
+        return JoinSchema.of(left, right, keys[0])
+
+    def _columnar_parts(self, placing: Placing, schema: JoinSchema) -> list[Operator]:
+        assert schema.left is not None
+        assert schema.right is not None
+        sides: list[Operator] = [
+            JoinSideOperator(
+                name=f"{kind} of {self.name}",
+                kind=kind,
+                inputs=(source,),
+                columns=key.columns,
+                schema=of,
+                origin=self,
+                part=kind,
+            )
+            for kind, source, key, of in zip(
+                ("left", "right"),
+                placing.inputs,
+                (self.left_key, self.right_key),
+                (schema.left, schema.right),
+                strict=True,
+            )
+        ]
+        names = key_numbers(len(self.left_key.columns))
+        combine = self.spec.combine
+        join = JoinTablesOperator(
+            name=self.name,
+            given=self.given,
+            inputs=tuple(sides),
+            parallelism=self.parallelism,
+            key=Key(key_getter(*names), names),
+            of=self,
+            origin=self,
+            part="" if combine is None else "pairs",
+        )
+        if combine is None:
+            return [*sides, join]
+        rows = ToRowsOperator(
+            name="rows", inputs=(join,), schema=schema, origin=self, part="rows of pairs"
+        )
+        combined = FunctionOperator(
+            name=self.name,
+            kind="map",
+            inputs=(rows,),
+            operator=RowOperator("map", self.name, lambda pair: combine(pair.left, pair.right)),
+            origin=self,
+        )
+        return [*sides, join, rows, combined]
+
     def parts(self, placing: Placing) -> list[Operator]:
+        schema = self._schema
+        if schema is not None and "rows" not in placing.given:
+            return self._columnar_parts(placing, schema)
         wraps = (as_left(self.left_key.function), as_right(self.right_key.function))
         wrapped = [
             FunctionOperator(
@@ -94,6 +175,54 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
         return [JoinStage(context, self.name, self.spec, waits="all" if self.waits else "late")]
 
     no_twin = "it reads two streams, and the query goes from one source to one sink"
+
+
+class _OfColumns(IgnoresOrder, GivesNewRecords, NeverWritten):
+    """The common answers of the parts of a join in columns."""
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        return "table"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        return "table"
+
+
+@operator
+class JoinSideOperator(_OfColumns, KeepsNothing):
+    """Makes one column of the records of a side, beside those of the key."""
+
+    columns: tuple[str, ...]
+    schema: RowSchema
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        from gearpy.task.joins.interval_tables import SideStage  # noqa: PLC0415 - NumPy
+
+        return [SideStage(self.name, self.kind, self.columns, self.schema)]
+
+
+@operator
+class JoinTablesOperator(_OfColumns):
+    """Records of two streams in columns that belong together."""
+
+    kind: str = "join"
+    of: JoinOperator
+
+    @property
+    def keeps(self) -> str:
+        return f"{self.of.keeps}, from columns"
+
+    @property
+    def shown_key(self) -> str:
+        return self.of.shown_key
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        return self.of.schema_given(declared=declared)
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        from gearpy.task.joins.interval_tables import IntervalTablesStage  # noqa: PLC0415 - NumPy
+
+        columns = len(self.of.left_key.columns)
+        return [IntervalTablesStage(context, self.name, self.of.spec, columns)]
 
 
 @operator

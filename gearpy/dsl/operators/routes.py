@@ -31,6 +31,7 @@ from gearpy.task.api.application import TaskFactory
 from gearpy.task.api.interfaces import Sink, TaskContext
 from gearpy.task.api.sides import ERRORS, BadRecord
 from gearpy.task.chain.stage import Stage
+from gearpy.task.joins.join_schema import JoinSchema
 from gearpy.task.stages.sink import Told, sink_stage
 from gearpy.task.stages.stateless import BranchStage
 
@@ -155,7 +156,8 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
         takes_columns = getattr(self.sink, "columnar", False) and "rows" not in given
-        return "table" if takes_columns else "rows"
+        is_of_pairs = isinstance(self.inputs[0].schema_given(declared=False), JoinSchema)
+        return "table" if takes_columns and not is_of_pairs else "rows"
 
     def kind_given(self, taken: Kind) -> Kind:
         return "rows"
@@ -172,12 +174,18 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         source = self.inputs[0]
-        schema = source.schema_given(declared=False)
+        schema = _told_schema(source)
         told = Told(_key_columns(source), _ToldFields(source), schema)
         return [sink_stage(context, self.sink, self.name, told)]
 
     def twin(self, place: TwinPlace) -> None:
         """Leave it out: the query ends here."""
+
+
+def _told_schema(step: Operator) -> RowSchema | None:
+    """Return the schema of the records that a sink gets; None for pairs, of which it makes more."""
+    schema = step.schema_given(declared=False)
+    return None if isinstance(schema, JoinSchema) else schema
 
 
 def _key_columns(step: Operator) -> dict[str, Any]:
@@ -207,7 +215,7 @@ class _ToldFields(Mapping[str, Any]):
     @cached_property
     def _types(self) -> Mapping[str, Any]:
         step = self._step
-        if (schema := step.schema_given(declared=False)) is not None:
+        if (schema := _told_schema(step)) is not None:
             return {each.name: each.type for each in schema.arrow}
         while isinstance(step, PassesRecords) and not isinstance(step, SideOperator):
             step = step.inputs[0]

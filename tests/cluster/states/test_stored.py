@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from gearpy.cluster.states import packed
+from gearpy.cluster.states import stored
 from gearpy.cluster.states.stored import (
     METADATA,
     StoredStates,
@@ -70,14 +70,16 @@ def test_a_table_is_of_the_newest_epoch_or_of_one_that_is_named(store: MemoryChe
     assert rows(states, epoch=1) == {"ada": 2, "bob": 1}
 
 
-def test_a_table_is_the_same_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_the_same_where_cells_are_taken_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = MemoryCheckpoints()
     a_kept_application(made, [counted])
-    with_numpy = StoredStates(made, PREFIX).table("Visits", "visits")
-    monkeypatch.setattr(packed, "np", None)
+    packed = StoredStates(made, PREFIX).table("Visits", "visits")
+    monkeypatch.setattr(stored, "packed_run", lambda _: None)
 
-    assert with_numpy.num_rows == _MANY
-    assert StoredStates(made, PREFIX).table("Visits", "visits").equals(with_numpy)
+    assert packed.num_rows == _MANY
+    assert StoredStates(made, PREFIX).table("Visits", "visits").equals(packed)
 
 
 def test_a_table_says_what_it_is_of(store: MemoryCheckpoints) -> None:

@@ -1,0 +1,90 @@
+"""The schema of the results of a join in columns: a record of each side as one column."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from gearpy.columns.row_schema import RowSchema
+from gearpy.messages.table import cells_of
+from gearpy.task.api.window_result import JoinResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+
+def key_names(columns: int) -> tuple[str, ...]:
+    """Return the names of the columns of a key in results."""
+    return ("key",) if columns == 1 else tuple(f"key_{at + 1}" for at in range(columns))
+
+
+def key_numbers(columns: int) -> tuple[str, ...]:
+    """Return the names of the columns of a key on the way to the task of a join."""
+    return tuple(map(str, range(columns)))
+
+
+def is_plain_key(kind: "pa.DataType | None") -> bool:
+    """Tell whether all values of a type are one key if they are equal as values of Arrow."""
+    import pyarrow as pa  # noqa: PLC0415 - there is a type, so Arrow is there
+
+    tests = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_date32)
+    return kind is not None and any(test(kind) for test in tests)
+
+
+@dataclass(frozen=True)
+class JoinSchema(RowSchema):
+    """The columns of results: the key, ``left``, ``right``, ``start`` and ``end``.
+
+    Rows are `JoinResult`s, with records as those of both streams are in rows.
+    """
+
+    left: RowSchema | None = None
+    right: RowSchema | None = None
+
+    @classmethod
+    def of(cls, left: RowSchema, right: RowSchema, key: Sequence[str]) -> "JoinSchema":
+        import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
+
+        names = key_names(len(key))
+        fields = [
+            *(left.arrow.field(name).with_name(own) for name, own in zip(key, names, strict=True)),
+            pa.field("left", pa.struct(list(left.arrow)), nullable=False),
+            pa.field("right", pa.struct(list(right.arrow)), nullable=False),
+            pa.field("start", pa.int64(), nullable=False),
+            pa.field("end", pa.int64(), nullable=False),
+        ]
+        return cls(pa.schema(fields), JoinResult, left, right)
+
+    def rows(self, batch: "pa.RecordBatch") -> list[Any]:
+        import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
+
+        keys = [cells_of(batch.column(name)) for name in self.arrow.names[:-4]]
+        assert self.left is not None
+        assert self.right is not None
+        sides = [
+            schema.rows(pa.RecordBatch.from_struct_array(batch.column(name)))
+            for schema, name in ((self.left, "left"), (self.right, "right"))
+        ]
+        key = keys[0] if len(keys) == 1 else list(zip(*keys, strict=True))
+        bounds = (batch.column(name).to_pylist() for name in ("start", "end"))
+        rows = zip(key, *sides, *bounds, strict=True)
+        return list(map(tuple.__new__, repeat(JoinResult), rows))
+
+    def table(self, values: Sequence[Any]) -> "pa.RecordBatch":
+        import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
+
+        names = self.arrow.names[:-4]
+        keys, left, right, start, end = zip(*values, strict=True)
+        assert self.left is not None
+        assert self.right is not None
+        parts = [keys] if len(names) == 1 else list(zip(*keys, strict=True))
+        columns = [
+            *(
+                pa.array(part, self.arrow.field(name).type)
+                for part, name in zip(parts, names, strict=True)
+            ),
+            self.left.table(left).to_struct_array(),
+            self.right.table(right).to_struct_array(),
+            *(pa.array(part, pa.int64()) for part in (start, end)),
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self.arrow.names)
