@@ -341,35 +341,24 @@ def q13(streams: Streams) -> gp.Stream[Any]:
     return streams.bids.map_batches(with_place).join_table(side, "place", combine="merge")
 
 
-@gp.register_record
-class Expanded(NamedTuple):
-    """A bid with what it is for."""
-
-    auction: int
-    bidder: int
-    price: int
-    channel: str
-    time_ms: int
-    item: str
-    seller: int
-    category: int
+OF_BID = ("auction", "bidder", "price", "channel", "time_ms")
+OF_AUCTION = ("item", "seller", "category")
 
 
-def q20(streams: Streams) -> gp.Stream[Expanded]:
+def q20(streams: Streams) -> gp.Stream[dict[str, Any]]:
     """Expand bids: those in auctions of one category, with the auction.
 
     An auction is remembered for as long as there may be bids in it.
     """
     nexmark = streams.nexmark
-    return streams.bids.key_by("auction").join_interval(
+    pairs = streams.bids.key_by("auction").join_interval(
         of_local_category(streams).key_by("id"),
         before=f"{nexmark.longest_ms + 2 * nexmark.out_of_order_ms}ms",
         after=f"{nexmark.out_of_order_ms}ms",
-        combine=lambda bid, auction: Expanded(
-            *(bid.auction, bid.bidder, bid.price, bid.channel, bid.time_ms),
-            *(auction.item, auction.seller, auction.category),
-        ),
     )
+    of_bid = [gp.col(f"left.{name}") for name in OF_BID]
+    of_auction = [gp.col(f"right.{name}") for name in OF_AUCTION]
+    return pairs.select(*of_bid, *of_auction)
 
 
 # -- auctions that end -----------------------------------------------------------------------------

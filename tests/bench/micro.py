@@ -11,6 +11,8 @@ from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import gearpy as gp
+from gearpy.columns.row_schema import row_schema_of
+from gearpy.messages.table import Table, Times
 
 _KEYS: Final = 1000
 _FEW: Final = 5_000
@@ -48,6 +50,10 @@ class Prepared(gp.Source):
         self.records, self.times, self.late_ms = records, times, late_ms
         self.passed_ms = list(accumulate((each - late_ms for each in times), max))
 
+    @property
+    def schema(self) -> Any:
+        return None if isinstance(self.records, list) else row_schema_of(Trade)
+
     def partitions(self) -> list[str]:
         return ["all"]
 
@@ -62,11 +68,11 @@ class _Reader(gp.SourceReader):
         self.out_of_order_ms = source.late_ms
 
     def read_batch(self, max_records: int) -> gp.Batch | None:
-        values = self._source.records[self._at : self._at + max_records]
+        values: Any = self._source.records[self._at : self._at + max_records]
         times = self._source.times[self._at : self._at + max_records]
         self._at += len(values)
         self.finished = self._at >= len(self._source.records)
-        return gp.Batch(list(values), times) if values else None
+        return gp.Batch(values, times) if len(values) else None
 
     def snapshot(self) -> int:
         return self._at
@@ -77,7 +83,7 @@ class _Reader(gp.SourceReader):
 
 
 class _Nowhere(gp.Sink, gp.SinkWriter):
-    idempotent = True
+    idempotent = columnar = True
 
     def open(self, task_index: int, parallelism: int) -> "_Nowhere":
         return self
@@ -200,6 +206,16 @@ CASES: Final[dict[str, tuple[_Steps, int]]] = {
         lambda s, t: s.key_by("key").join(t.key_by("key"), gp.tumbling("1s")),
         100_000,
     ),
+    "columns: distinct": (lambda s: s.key_by("key").distinct(), 1_000_000),
+    "columns: distinct, late": (lambda s: s.key_by("key").distinct(), 1_000_000),
+    "columns: interval join": (
+        lambda s, t: (
+            s.key_by("key")
+            .join_interval(t.key_by("key"), before="1s")
+            .map_batches(lambda batch: batch)
+        ),
+        1_000_000,
+    ),
 }
 
 
@@ -218,19 +234,28 @@ def measure_micro(names: Sequence[str] = (), *, scale: float = 1.0) -> Iterator[
         except (TypeError, AttributeError):  # A version before this one does not have it.
             continue
         fixed_s = min(_cpu_s(few, steps) for _ in range(2))
-        more = sum(map(len, many)) - sum(map(len, few))
+        more = sum(len(each.records) for each in many) - sum(len(each.records) for each in few)
         yield name, 1e9 * (_cpu_s(many, steps) - fixed_s) / more
 
 
-def _inputs(name: str, count: int) -> list[list[Trade]]:
+def _inputs(name: str, count: int) -> list[Prepared]:
     if name.endswith("join"):
-        return [_trades(count // 2), _trades(count // 2, first=500)]
-    return [_late(_trades(count)) if name.endswith("late") else _trades(count)]
+        inputs = [_trades(count // 2), _trades(count // 2, first=500)]
+    else:
+        inputs = [_late(_trades(count)) if name.endswith("late") else _trades(count)]
+    return [_prepared(each, in_columns=name.startswith("columns")) for each in inputs]
 
 
-def _cpu_s(inputs: Sequence[Sequence[Trade]], steps: _Steps) -> float:
+def _prepared(trades: list[Trade], *, in_columns: bool) -> Prepared:
+    records: Any = trades
+    times: Any = [trade.at for trade in trades]
+    if in_columns:
+        records, times = Table(row_schema_of(Trade).table(trades)), Times.of(times)
+    return Prepared(records, times, _LATE_MS)
+
+
+def _cpu_s(sources: Sequence[Prepared], steps: _Steps) -> float:
     app = gp.StreamApp("micro")
-    sources = (Prepared(each, [trade.at for trade in each], _LATE_MS) for each in inputs)
     steps(*map(app.read, sources)).write(_Nowhere())
     begin_s = time.process_time()
     gp.run(app)

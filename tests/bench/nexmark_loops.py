@@ -297,8 +297,8 @@ def answer_rows(query: str, answers: Sequence[Any]) -> Rows:
         return [(each.value, each.start, each.end) for each in answers]
     if query == "q11":
         return [(each.key, each.value, each.start, each.end) for each in answers]
-    if query == "q13" and isinstance(answers[0], dict):
-        names = ("auction", "bidder", "price", "time_ms", "value")
+    if query in {"q13", "q20"} and isinstance(answers[0], dict):
+        names = ("auction", "bidder", "price", "time_ms", "value") if query == "q13" else answers[0]
         return [tuple(each[name] for name in names) for each in answers]
     if query in {"q15", "q16", "q17", "q18", "q19"}:
         return _of_keys(query, {(each[0], getattr(each, "start", 0)): each[1] for each in answers})

@@ -176,6 +176,13 @@ def _distinct(context: Context, stream: _Stream) -> _Stream:
     return stream.distinct(within="10m", parallelism=context.tasks)
 
 
+def _distinct_columns(context: Context, stream: _Stream) -> _Stream:
+    rows = stream.map(lambda record: {"key": record.key, "bits": f"{record.bits:x}"})
+    columns = rows.map_batches(lambda batch: batch, schema={"key": int, "bits": str})
+    keyed = columns.key_by("key", "bits", parallelism=context.tasks)
+    return keyed.distinct(within="10m").map(lambda row: Rec(row["key"], int(row["bits"], 16)))
+
+
 def _small_steps(context: Context, stream: _Stream) -> _Stream:
     flat = stream.map(lambda record: [record]).flatten().tap(repr)
     return context.keyed(flat).enumerate().map(lambda numbered: numbered[1])
@@ -218,6 +225,7 @@ STEPS: Final[dict[str, _Step]] = {
         .map(lambda pair: _merged(*pair))
     ),
     "distinct": _distinct,
+    "distinct columns": _distinct_columns,
     "tumbling": _windowed(gp.tumbling("200ms")),
     "sliding": _windowed(gp.sliding("200ms", "100ms")),
     "local": _windowed(gp.sliding("200ms", "100ms", zone="Europe/Berlin")),
@@ -305,7 +313,18 @@ _COPIES: Final[dict[str, int | None]] = {
 }
 #: Steps that may make one of several records with the same number.
 _GATHERING: Final = frozenset(
-    {"distinct", "tumbling", "sliding", "local", "session", "global", "count", "unkeyed", "wall"}
+    {
+        "distinct",
+        "distinct columns",
+        "tumbling",
+        "sliding",
+        "local",
+        "session",
+        "global",
+        "count",
+        "unkeyed",
+        "wall",
+    }
     | {"each wall", "each event", "window top", "cogroup", "debounce"}
     | {"heavy hitters"}
 )

@@ -120,10 +120,13 @@ _JOINS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "asof": lambda left, right: left.join_asof(right, tolerance="1s"),
     "latest": lambda left, right: left.join_latest(right),
     "interval": lambda left, right: left.join_interval(right, before="300ms", after="200ms"),
+    "interval, outer": lambda left, right: left.join_interval(
+        right, before="300ms", after="200ms", how="outer"
+    ),
     "window": lambda left, right: left.join(right, gp.tumbling("1s")),
 }
 #: Their results come as soon as both records are there, in no order.
-UNORDERED: Final = frozenset({"interval"})
+UNORDERED: Final = frozenset({"interval", "interval, outer"})
 
 
 def _joined(one: Event, other: Event) -> Event:

@@ -96,7 +96,7 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
         """
         left, right = (each.schema_given(declared=False) for each in self.inputs)
         keys = self.left_key.columns, self.right_key.columns
-        if self.spec.bounds is None or left is None or right is None or not all(keys):
+        if self.spec.interval_ms is None or left is None or right is None or not all(keys):
             return None
         types = [
             [schema.arrow.field(name).type if name in schema.arrow.names else None for name in key]
@@ -104,7 +104,7 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
         ]
         if types[0] != types[1] or not all(map(is_plain_key, types[0])):
             return None
-        return JoinSchema.of(left, right, keys[0])
+        return JoinSchema.of(left, right, keys[0], self.spec.how)
 
     def _columnar_parts(self, placing: Placing, schema: JoinSchema) -> list[Operator]:
         assert schema.left is not None
@@ -136,6 +136,7 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
             parallelism=self.parallelism,
             key=Key(key_getter(*names), names),
             of=self,
+            schema=schema,
             origin=self,
             part="" if combine is None else "pairs",
         )
@@ -206,6 +207,7 @@ class JoinTablesOperator(_OfColumns):
 
     kind: str = "join"
     of: JoinOperator
+    schema: JoinSchema
 
     @property
     def keeps(self) -> str:
@@ -216,13 +218,12 @@ class JoinTablesOperator(_OfColumns):
         return self.of.shown_key
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        return self.of.schema_given(declared=declared)
+        return self.schema
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         from gearpy.task.joins.interval_tables import IntervalTablesStage  # noqa: PLC0415 - NumPy
 
-        columns = len(self.of.left_key.columns)
-        return [IntervalTablesStage(context, self.name, self.of.spec, columns)]
+        return [IntervalTablesStage(context, self.name, self.of.spec, self.schema)]
 
 
 @operator

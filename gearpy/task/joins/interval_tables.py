@@ -6,7 +6,6 @@ runs, each sorted by key and time; so all partners of a table are found by a few
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
@@ -30,16 +29,20 @@ from gearpy.state.encoding.coders import MSGPACK
 from gearpy.state.stores.many import groups_of_keys
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_bulk
-from gearpy.task.joins.join_schema import key_names, key_numbers
+from gearpy.task.joins.join_schema import JoinSchema, key_numbers
 from gearpy.task.joins.streams import JoinSpec
 
 _SIDE_NAMES: Final = ("left", "right")
 _TIME: Final = "#time"
+_RESULT_FIELDS: Final = 4  # Behind the key.
+#: The namespace of records that wait for a partner; others are in those of numbers.
+_WAITING: Final = 0
 #: So many pairs are yielded at once; one record may have more.
 _PAIRS: Final = 1 << 16
 #: Codes and times of a run make one number, where its times are within so many ms.
 _WIDTH_MAX: Final = 1 << 31
 _Numbers: TypeAlias = NDArray[np.int64]
+_Array: TypeAlias = NDArray[Any]
 
 
 class SideStage(Stage):
@@ -64,41 +67,44 @@ class SideStage(Stage):
         yield batch.giving(Table(pa.RecordBatch.from_arrays(columns, names)), batch.timestamps)
 
 
-@dataclass(slots=True, eq=False)
 class _Run:
     """Records of one side, sorted by the code of their key, and then by time.
 
     Attributes:
         rows: their columns, as they came.
-        at: where in these each record is.
+        at: where in these each record is; so with all arrays here.
+        is_waiting: the record comes out alone if no partner comes.
+        is_told: it was told as one that does not wait.
         ranks: their different times; None where these are near each other.
         order: for each record a number that is in the order of keys and times.
     """
 
-    rows: pa.RecordBatch
-    at: _Numbers
-    codes: _Numbers
-    times: _Numbers
-    oldest_ms: int
-    newest_ms: int
-    ranks: _Numbers | None
-    order: _Numbers
-
-    @classmethod
-    def of(cls, rows: pa.RecordBatch, at: _Numbers, codes: _Numbers, times: _Numbers) -> "_Run":
-        oldest_ms, newest_ms = int(times.min()), int(times.max())
-        ranks = np.unique(times) if newest_ms - oldest_ms > _WIDTH_MAX else None
-        run = cls(rows, at, codes, times, oldest_ms, newest_ms, ranks, times)
-        order = run.places(codes, times)
-        if len(order) > 1 and (order[1:] < order[:-1]).any():
-            places = np.argsort(order, kind="stable")  # What is in order in parts is merged.
-            run.at, run.codes, run.times = at[places], codes[places], times[places]
-            order = order[places]
-        run.order = order
-        return run
+    def __init__(self, rows: pa.RecordBatch, arrays: Sequence[_Array]) -> None:
+        self.rows = rows
+        self.at, self.codes, self.times, self.is_waiting, self.is_told = arrays
+        self.oldest_ms, self.newest_ms = int(self.times.min()), int(self.times.max())
+        is_wide = self.newest_ms - self.oldest_ms > _WIDTH_MAX
+        self.ranks = np.unique(self.times) if is_wide else None
+        self.order = self.places(self.codes, self.times)
+        if (self.order[1:] < self.order[:-1]).any():
+            order = np.argsort(self.order, kind="stable")  # What is in order in parts is merged.
+            self.at, self.codes, self.times, self.is_waiting, self.is_told = (
+                array[order] for array in arrays
+            )
+            self.order = self.order[order]
 
     def __len__(self) -> int:
         return len(self.times)
+
+    @property
+    def arrays(self) -> list[_Array]:
+        return [self.at, self.codes, self.times, self.is_waiting, self.is_told]
+
+    @property
+    def hold_ms(self) -> int:
+        """The time of the oldest record that waits, `MAX_MS` if none does."""
+        waiting = self.times[self.is_waiting]
+        return int(waiting.min()) if len(waiting) else MAX_MS
 
     def places(self, codes: _Numbers, times: _Numbers) -> _Numbers:
         """Return where in the order the first record of a key would be that is not older."""
@@ -107,6 +113,16 @@ class _Run:
         width = self.newest_ms - self.oldest_ms + 1
         inside = np.clip(times, self.oldest_ms, self.newest_ms + 1)
         return codes * (width + 1) + (inside - self.oldest_ms)
+
+    def since(self, from_ms: int) -> "_Run | None":
+        """Return the records that are not older, None if there are none."""
+        if self.oldest_ms >= from_ms:
+            return self
+        kept = self.times >= from_ms
+        if not kept.any():
+            return None
+        rows = self.rows.take(self.at[kept])
+        return _Run(rows, [np.arange(len(rows)), *(array[kept] for array in self.arrays[1:])])
 
     def recoded(self, codes: _Numbers) -> None:
         """Take other codes, which are in the order of those before."""
@@ -152,29 +168,36 @@ class _Codes:
 class IntervalTablesStage(Stage):
     """Joins two streams of tables; yields pairs with ``left - before <= right <= left + after``.
 
-    They are those of `IntervalJoin`, and none comes out alone. What is kept is told once, at the
-    end of the epoch in which it came, as one table for each group of keys.
+    They are those of `IntervalJoin`, as are the records that come out alone. What is kept is told
+    once, at the end of the epoch in which it came, as one table for each group of keys; but
+    records that wait for a partner, lest they come out alone, are told at the end of each epoch.
 
     Args:
-        columns: how many the key has.
+        schema: of the results.
     """
 
-    def __init__(self, context: TaskContext, name: str, spec: JoinSpec, columns: int) -> None:
+    defers = True
+
+    def __init__(self, context: TaskContext, name: str, spec: JoinSpec, schema: JoinSchema) -> None:
         self.name = name
         self._context = context
-        assert spec.bounds is not None, "of other joins there is no form for columns"
-        before_ms, after_ms = spec.bounds
+        assert spec.interval_ms is not None, "of other joins there is no form for columns"
+        before_ms, after_ms = spec.interval_ms
         # Of a record of the left side, and of the right one: how much older and newer partners are.
         self._older_ms = (before_ms, after_ms)
         self._newer_ms = (after_ms, before_ms)
-        self._columns = columns
+        self._comes_alone = (spec.how in ("left", "outer"), spec.how in ("right", "outer"))
+        self._names = schema.arrow.names
+        self._types = [schema.arrow.field(side).type for side in _SIDE_NAMES]
+        self._columns = len(self._names) - _RESULT_FIELDS
         self._description = f"{spec.description}, of columns"
         self._codes = _Codes()
         self._runs: tuple[list[_Run], list[_Run]] = ([], [])
-        self._fresh: tuple[list[_Run], list[_Run]] = ([], [])  # Not told yet.
         self._told: list[tuple[Any, list[int], int]] = []  # With the last time of need.
+        self._told_waiting: dict[str, list[int]] = {}
         self._chunk = 0
         self._watermark_ms = MIN_MS
+        self._hold_ms = MAX_MS
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield each pair whose second record is among these; late records are left out."""
@@ -190,16 +213,26 @@ class IntervalTablesStage(Stage):
         if not len(own):
             return
         side = _SIDE_NAMES.index(table.batch.schema.names[-1])
-        codes = self._codes.of(table, self._columns)
-        run = _Run.of(table.batch, np.arange(len(own)), codes, own)
-        from_ms, until_ms = (
-            _less(run.times, self._older_ms[side]),
-            _more(run.times, self._newer_ms[side] + 1),
-        )
+        run = self._run(side, table.batch, own, is_waiting=self._comes_alone[side])
+        from_ms = _less(run.times, self._older_ms[side])
+        until_ms = _more(run.times, self._newer_ms[side] + 1)
         for other in self._runs[1 - side]:
             yield from self._pairs(side, run, other, from_ms, until_ms)
-        self._fresh[side].append(run)
-        _add(self._runs[side], run)
+        _add(self._runs[side], run, self._needed_from_ms(side))
+        self._note_hold()
+
+    def _run(
+        self,
+        side: int,
+        rows: pa.RecordBatch,
+        times: _Numbers,
+        *,
+        is_waiting: bool,
+        is_told: bool = False,
+    ) -> _Run:
+        codes = self._codes.of(Table(rows), self._columns)
+        flags = [np.full(len(times), flag) for flag in (is_waiting, is_told)]
+        return _Run(rows, [np.arange(len(times)), codes, times, *flags])
 
     def _pairs(
         self, side: int, run: _Run, other: _Run, from_ms: _Numbers, until_ms: _Numbers
@@ -213,9 +246,10 @@ class IntervalTablesStage(Stage):
         counts = high - low
         has_some = np.flatnonzero(counts)
         low, counts = low[has_some], counts[has_some]
+        run.is_waiting[has_some] = False
         ends = np.cumsum(counts)
         cuts = [0]
-        while cuts[-1] < len(ends):  # One record may have more partners than are given at once.
+        while cuts[-1] < len(ends):
             done = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
             cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, done + _PAIRS, "right"))))
         for start, stop in pairwise(cuts):
@@ -223,42 +257,66 @@ class IntervalTablesStage(Stage):
             mine = np.repeat(has_some[start:stop], count)
             first = np.repeat(low[start:stop] - (np.cumsum(count) - count), count)
             theirs = first + np.arange(len(mine))
+            other.is_waiting[theirs] = False
             rows = run.rows.take(run.at[mine]), other.rows.take(other.at[theirs])
-            yield self._results(side, rows, run.times[mine], other.times[theirs])
+            both = rows if side == LEFT else rows[::-1]
+            sides = [each.columns[-1] for each in both]
+            yield self._results(rows[0], sides, run.times[mine], other.times[theirs])
 
     def _results(
-        self, side: int, rows: tuple[pa.RecordBatch, ...], mine: _Numbers, theirs: _Numbers
+        self, keyed: pa.RecordBatch, sides: list[Any], mine: _Numbers, theirs: _Numbers
     ) -> Batch:
-        left, right = rows if side == LEFT else rows[::-1]
         newest = np.maximum(mine, theirs)
-        columns = [
-            *rows[0].columns[:-1],
-            left.columns[-1],
-            right.columns[-1],
-            pa.array(np.minimum(mine, theirs)),
-            pa.array(newest + 1),
-        ]
-        names = [*key_names(self._columns), *_SIDE_NAMES, "start", "end"]
-        return Batch(Table(pa.RecordBatch.from_arrays(columns, names)), Times(pa.array(newest)))
+        bounds = pa.array(np.minimum(mine, theirs)), pa.array(newest + 1)
+        table = pa.RecordBatch.from_arrays([*keyed.columns[:-1], *sides, *bounds], self._names)
+        return Batch(Table(table), Times(pa.array(newest)))
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
-        """Forget the records that find no partner any more; yield nothing."""
+        """Yield the records that find no partner any more, if they come alone; forget them."""
         self._watermark_ms = watermark_ms
         for side in SIDES:
-            for runs in (self._runs[side], self._fresh[side]):
-                runs[:] = [run for run in runs if self._needed_ms(side, run) >= watermark_ms]
-        kept = [run for runs in self._runs for run in runs]
-        if len(self._codes) > 2 * sum(map(len, kept)):
-            self._forget_keys(
-                {id(run): run for runs in (*self._runs, *self._fresh) for run in runs}
-            )
-        return iter(())
+            for run in self._runs[side] if self._comes_alone[side] else ():
+                yield from self._alone(side, run)
+            self._runs[side][:] = [
+                run for run in self._runs[side] if self._needed_ms(side, run) >= watermark_ms
+            ]
+        runs = [run for runs in self._runs for run in runs]
+        if len(self._codes) > 2 * sum(map(len, runs)):
+            used = [np.unique(run.codes) for run in runs]
+            moved = self._codes.keep(np.unique(np.concatenate([*used, np.zeros(0, np.int64)])))
+            for run in runs:
+                run.recoded(moved)
+        self._note_hold()
 
-    def _forget_keys(self, runs: dict[int, _Run]) -> None:
-        used = [np.unique(run.codes) for run in runs.values()]
-        moved = self._codes.keep(np.unique(np.concatenate([*used, np.zeros(0, np.int64)])))
-        for run in runs.values():
-            run.recoded(moved)
+    def _alone(self, side: int, run: _Run) -> Iterator[Batch]:
+        is_over = self._watermark_ms == MAX_MS
+        until_ms = MAX_MS if is_over else self._needed_from_ms(side)
+        over = np.flatnonzero(run.is_waiting & (run.times < until_ms))
+        run.is_waiting[over] = False
+        for at in range(0, len(over), _PAIRS):
+            some = over[at : at + _PAIRS]
+            rows, times = run.rows.take(run.at[some]), run.times[some]
+            sides = [pa.nulls(len(some), kind) for kind in self._types]
+            sides[side] = rows.columns[-1]
+            yield self._results(rows, sides, times, times)
+
+    def _note_hold(self) -> None:
+        if any(self._comes_alone):
+            holds = (run.hold_ms for runs in self._runs for run in runs)
+            self._hold_ms = min(holds, default=MAX_MS)
+
+    @property
+    def hold_ms(self) -> int:
+        return self._hold_ms
+
+    @property
+    def passed_ms(self) -> int:
+        """The event time behind the join. Only grows: no later result is older."""
+        return min(self._watermark_ms, self._hold_ms)
+
+    def _needed_from_ms(self, side: int) -> int:
+        """Return the time of the oldest records of a side that may find a partner."""
+        return max(self._watermark_ms - self._newer_ms[side], MIN_MS)
 
     def _needed_ms(self, side: int, run: _Run) -> int:
         return min(run.newest_ms + self._newer_ms[side], MAX_MS - 1)
@@ -271,15 +329,36 @@ class IntervalTablesStage(Stage):
         for namespace, groups, _ in gone:
             self._kept.delete(groups, namespace)
         self._chunk += 1
-        for side in SIDES:
-            if self._fresh[side]:
-                run = _joined(self._fresh[side])
-                self._fresh[side].clear()
-                namespace = (_SIDE_NAMES[side], self._chunk)
-                keys, values = _cells(run, self._codes.groups(run.codes))
-                self._told.append((namespace, keys, self._needed_ms(side, run)))
-                self._kept.put_all([*keys], values, namespace)
+        for side, name in enumerate(_SIDE_NAMES):
+            from_ms = self._needed_from_ms(side)
+            runs = [each for run in self._runs[side] if (each := run.since(from_ms))]
+            self._runs[side][:] = runs
+            if keys := self._told_waiting.pop(name, []):
+                self._kept.delete(keys, (name, _WAITING))
+            waiting = [(run, run.is_waiting) for run in runs]
+            if self._comes_alone[side] and (keys := self._tell(waiting, (name, _WAITING))):
+                self._told_waiting[name] = keys
+            fresh = [(run, ~(run.is_told | run.is_waiting)) for run in runs]
+            if keys := self._tell(fresh, (name, self._chunk)):
+                last_ms = max(self._needed_ms(side, run) for run in runs)
+                self._told.append(((name, self._chunk), keys, last_ms))
+            for run, which in fresh:
+                run.is_told |= which
         return [self._description, self._watermark_ms]
+
+    def _tell(self, runs: list[tuple[_Run, _Array]], namespace: Any) -> list[int]:
+        """Give some records of runs to keyed state; return the keys of their cells."""
+        parts = [
+            run.rows.take(run.at[which]).append_column(_TIME, pa.array(run.times[which]))
+            for run, which in runs
+            if which.any()
+        ]
+        if not parts:
+            return []
+        codes = np.concatenate([run.codes[which] for run, which in runs])
+        keys, values = _cells(_joined_rows(parts), self._codes.groups(codes))
+        self._kept.put_all([*keys], values, namespace)
+        return keys
 
     def restore(self, state: list[Any] | None) -> None:
         """Go on from the watermark, and from the keyed state.
@@ -298,17 +377,19 @@ class IntervalTablesStage(Stage):
         self._kept.holds(self._held, self._tell_again)
         for namespace, cells in self._kept.restored():
             name, chunk = namespace
-            side, self._chunk = _SIDE_NAMES.index(name), max(self._chunk, chunk)
-            table = pa.concat_tables(
-                [pa.ipc.open_stream(each).read_all() for each in cells.values()]
-            ).combine_chunks()
-            (batch,) = table.to_batches()
-            times = batch.column(_TIME).to_numpy()
-            rows = batch.drop_columns([_TIME])
-            codes = self._codes.of(Table(rows), self._columns)
-            run = _Run.of(rows, np.arange(len(times)), codes, times)
-            self._told.append((namespace, list(cells), self._needed_ms(side, run)))
-            _add(self._runs[side], run)
+            side, is_waiting = _SIDE_NAMES.index(name), chunk == _WAITING
+            tables = [pa.ipc.open_stream(each).read_all() for each in cells.values()]
+            (rows,) = pa.concat_tables(tables).combine_chunks().to_batches()
+            times = rows.column(_TIME).to_numpy()
+            rows = rows.drop_columns([_TIME])
+            run = self._run(side, rows, times, is_waiting=is_waiting, is_told=not is_waiting)
+            if is_waiting:
+                self._told_waiting[name] = list(cells)
+            else:
+                self._chunk = max(self._chunk, chunk)
+                self._told.append((namespace, list(cells), self._needed_ms(side, run)))
+            _add(self._runs[side], run, MIN_MS)
+        self._note_hold()
 
     def _held(self) -> Iterable[range]:
         """Return so many numbers of 8 bytes as the tables take."""
@@ -316,41 +397,45 @@ class IntervalTablesStage(Stage):
         return (range(size // 8),)
 
     def _tell_again(self) -> None:
-        self._told = []
-        for fresh, runs in zip(self._fresh, self._runs, strict=True):
-            fresh[:] = runs
+        self._told, self._told_waiting = [], {}
+        for runs in self._runs:
+            for run in runs:
+                run.is_told[:] = False
 
 
-def _add(runs: list[_Run], run: _Run) -> None:
+def _add(runs: list[_Run], run: _Run, from_ms: int) -> None:
     """Add a run, joined with those before it that are not larger, so that there are few."""
-    joined = [run]
-    while runs and len(runs[-1]) <= sum(map(len, joined)):
-        joined.append(runs.pop())
+    joined, count = [run], len(run)
+    while runs and len(runs[-1]) <= count:
+        if (before := runs.pop().since(from_ms)) is not None:
+            joined.append(before)
+            count += len(before)
     runs.append(_joined(joined[::-1]))
 
 
 def _joined(runs: list[_Run]) -> _Run:
     if len(runs) == 1:
         return runs[0]
-    tables = [pa.Table.from_batches([run.rows]) for run in runs]
-    (rows,) = pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()
     starts = np.cumsum([0, *map(len, runs)])
-    at = np.concatenate([run.at + start for run, start in zip(runs, starts, strict=False)])
-    codes, times = (
-        np.concatenate([getattr(run, name) for run in runs]) for name in ("codes", "times")
-    )
-    return _Run.of(rows, at, codes, times)
+    at = [run.at + start for run, start in zip(runs, starts, strict=False)]
+    columns = [at, *zip(*(run.arrays[1:] for run in runs), strict=True)]
+    return _Run(_joined_rows([run.rows for run in runs]), list(map(np.concatenate, columns)))
 
 
-def _cells(run: _Run, groups: _Numbers) -> tuple[list[int], list[bytes]]:
+def _joined_rows(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    tables = [pa.Table.from_batches([each]) for each in parts]
+    (rows,) = pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()
+    return rows
+
+
+def _cells(rows: pa.RecordBatch, groups: _Numbers) -> tuple[list[int], list[bytes]]:
     """Return the records of each group of keys, by a key that is in it."""
     order = np.argsort(groups, kind="stable")
-    rows = run.rows.take(run.at[order]).append_column(_TIME, pa.array(run.times[order]))
+    rows = rows.take(pa.array(order))
     used, starts = np.unique(groups[order], return_index=True)
     keys, values = list[int](), list[bytes]()
-    for group, (start, stop) in zip(
-        used.tolist(), pairwise([*starts.tolist(), len(run)]), strict=True
-    ):
+    bounds = pairwise([*starts.tolist(), len(groups)])
+    for group, (start, stop) in zip(used.tolist(), bounds, strict=True):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_batch(rows.slice(start, stop - start))

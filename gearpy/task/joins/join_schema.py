@@ -6,6 +6,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from gearpy.columns.row_schema import RowSchema
+from gearpy.core.join.sides import How
 from gearpy.messages.table import cells_of
 from gearpy.task.api.window_result import JoinResult
 
@@ -42,27 +43,26 @@ class JoinSchema(RowSchema):
     right: RowSchema | None = None
 
     @classmethod
-    def of(cls, left: RowSchema, right: RowSchema, key: Sequence[str]) -> "JoinSchema":
+    def of(cls, left: RowSchema, right: RowSchema, key: Sequence[str], how: How) -> "JoinSchema":
         import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
 
         names = key_names(len(key))
         fields = [
             *(left.arrow.field(name).with_name(own) for name, own in zip(key, names, strict=True)),
-            pa.field("left", pa.struct(list(left.arrow)), nullable=False),
-            pa.field("right", pa.struct(list(right.arrow)), nullable=False),
+            pa.field("left", pa.struct(list(left.arrow)), nullable=how in ("right", "outer")),
+            pa.field("right", pa.struct(list(right.arrow)), nullable=how in ("left", "outer")),
             pa.field("start", pa.int64(), nullable=False),
             pa.field("end", pa.int64(), nullable=False),
         ]
         return cls(pa.schema(fields), JoinResult, left, right)
 
     def rows(self, batch: "pa.RecordBatch") -> list[Any]:
-        import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
 
         keys = [cells_of(batch.column(name)) for name in self.arrow.names[:-4]]
         assert self.left is not None
         assert self.right is not None
         sides = [
-            schema.rows(pa.RecordBatch.from_struct_array(batch.column(name)))
+            _records(schema, batch.column(name))
             for schema, name in ((self.left, "left"), (self.right, "right"))
         ]
         key = keys[0] if len(keys) == 1 else list(zip(*keys, strict=True))
@@ -83,8 +83,30 @@ class JoinSchema(RowSchema):
                 pa.array(part, self.arrow.field(name).type)
                 for part, name in zip(parts, names, strict=True)
             ),
-            self.left.table(left).to_struct_array(),
-            self.right.table(right).to_struct_array(),
+            _column(self.left, left),
+            _column(self.right, right),
             *(pa.array(part, pa.int64()) for part in (start, end)),
         ]
         return pa.RecordBatch.from_arrays(columns, names=self.arrow.names)
+
+
+def _records(schema: RowSchema, column: "pa.Array") -> list[Any]:
+    """Return the records of a side, None where there is none."""
+    import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
+
+    records = schema.rows(pa.RecordBatch.from_struct_array(column.drop_null()))
+    if not column.null_count:
+        return records
+    there = iter(records)
+    return [next(there) if is_there else None for is_there in column.is_valid().to_pylist()]
+
+
+def _column(schema: RowSchema, records: Sequence[Any]) -> "pa.Array":
+    import pyarrow as pa  # noqa: PLC0415 - the schema is there, so Arrow is
+
+    there = schema.table([each for each in records if each is not None]).to_struct_array()
+    places, at = list[int | None](), 0
+    for each in records:
+        places.append(None if each is None else at)
+        at += each is not None
+    return there.take(pa.array(places, pa.int64()))

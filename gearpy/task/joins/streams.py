@@ -87,7 +87,7 @@ class JoinSpec:
     Attributes:
         description: all that the state depends on, for plans, ids, and snapshots.
         start: makes it; is given how many rows it yields at once.
-        bounds: of one by intervals of which both sides are needed, the times before and after, ms.
+        interval_ms: of one by intervals, how much older and newer right records may be.
         combine: makes a result of a pair; None: `JoinResult`.
     """
 
@@ -95,7 +95,8 @@ class JoinSpec:
     description: str
     start: Callable[[int], Join]
     combine: Combine | None = None
-    bounds: tuple[int, int] | None = None
+    how: How = "inner"
+    interval_ms: tuple[int, int] | None = None
 
     @classmethod
     def over(
@@ -152,7 +153,8 @@ class JoinSpec:
                 before_ms=older_ms, after_ms=newer_ms, how=how, limit=limit
             ),
             combine=combine,
-            bounds=(older_ms, newer_ms) if how == "inner" else None,
+            how=how,
+            interval_ms=(older_ms, newer_ms),
         )
 
     @classmethod

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.base.stable_hash import key_group
 from gearpy.core.join.interval import IntervalJoin
-from gearpy.core.join.sides import LEFT, RIGHT
+from gearpy.core.join.sides import LEFT, RIGHT, How
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
@@ -47,6 +47,7 @@ class Tasks:
 
     def __init__(self, spec: JoinSpec) -> None:
         self._spec = spec
+        self._schema = JoinSchema.of(LEFTS, RIGHTS, KEY, spec.how)
         self._kept: list[Section] = []
         self._snapshot: Any = None
         self._watermark_ms = MIN_MS
@@ -60,7 +61,7 @@ class Tasks:
         context = a_context()
         assert context.keyed is not None
         context.keyed.load([each for each in self._kept if each.group % count == at])
-        stage = IntervalTablesStage(context, "join", self._spec, len(KEY))
+        stage = IntervalTablesStage(context, "join", self._spec, self._schema)
         stage.restore(self._snapshot)
         return stage, context
 
@@ -75,7 +76,7 @@ class Tasks:
                     self._note(stage.process(wrapped))
 
     def _note(self, results: Any) -> None:
-        schema = JoinSchema.of(LEFTS, RIGHTS, KEY)
+        schema = self._schema
         for batch in results:
             assert type(batch.values) is Table
             rows = schema.rows(batch.values.batch)
@@ -108,21 +109,23 @@ class Tasks:
 
 def _with_columns_in_order(found: Any) -> Any:
     (key, left, right, start, end), time_ms = found
-    of_right = {name: right[name] for name in RIGHTS.arrow.names}
+    of_right = right and {name: right[name] for name in RIGHTS.arrow.names}
     return (key, left, of_right, start, end), time_ms
 
 
-@settings(max_examples=60)
-@given(STEPS, BOUNDS, BOUNDS)
-def test_pairs_are_those_of_rows(steps: list[Any], before_ms: int, after_ms: int) -> None:
+@settings(max_examples=50)
+@given(STEPS, BOUNDS, BOUNDS, st.sampled_from(["inner", "left", "right", "outer"]))
+def test_results_are_those_of_rows(
+    steps: list[Any], before_ms: int, after_ms: int, how: How
+) -> None:
     """Also behind restarts, of one task or of three."""
-    spec = JoinSpec.interval(before=f"{before_ms}ms", after=f"{after_ms}ms")
+    spec = JoinSpec.interval(before=f"{before_ms}ms", after=f"{after_ms}ms", how=how)
     tasks, core = (
         Tasks(spec),
-        IntervalJoin(before_ms=before_ms, after_ms=after_ms, how="inner", limit=100),
+        IntervalJoin(before_ms=before_ms, after_ms=after_ms, how=how, limit=100),
     )
     right, number, late = list[Any](), 0, 0
-    for step in steps:
+    for step in [*steps, MAX_MS]:
         if isinstance(step, str):
             late += tasks.late
             tasks.epoch(is_whole=step == "whole")
