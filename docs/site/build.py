@@ -61,7 +61,7 @@ NAVIGATION: Final[Mapping[str, Sequence[str]]] = {
         "SECURITY",
         "changelog",
     ],
-    "Internals": ["design", "CONTRIBUTING", "deviations", "benchmarks"],
+    "Internals": ["design", "CONTRIBUTING", "deviations", "benchmarks", "scale"],
 }
 #: Pages of the reference of names, by the packages that names come from.
 REFERENCE: Final[Mapping[str, Sequence[str]]] = {

@@ -144,6 +144,28 @@ def sol(
 
 
 @app.command()
+def scale() -> None:
+    """Messages of clusters by size: in a model, and counted in simulations and runs."""
+    from tests.bench.scale import KINDS, REAL, SIMULATED, predicted, real, simulated, sizes
+
+    typer.echo("tasks executors links/task link msg/s  cores  promise every letters/s  app master")
+    for each in sizes():
+        typer.echo(
+            f"{each.tasks:6,} {each.executors:8,} {each.links_a_task:10,.0f} "
+            f"{each.messages_s:10,.0f} "
+            f"{each.cores_of_links:6.1f} {each.promise_every_ms:9,.0f} ms {each.letters_s:10,.0f} "
+            f"{each.core_of_clocks:10.3f}"
+        )
+    typer.echo(f"{'model / counted':26}" + "".join(f"{kind:>14}" for kind in KINDS))
+    for name, measure, cases in (("simulated", simulated, SIMULATED), ("real", real, REAL)):
+        for tasks, executors in cases:
+            model = predicted(tasks=tasks, executors=executors)
+            found = measure(tasks=tasks, executors=executors)
+            pairs = (f"{model[kind]:6.0f} / {found[kind]:5.0f}" for kind in KINDS)
+            typer.echo(f"{name:10} {tasks:3} tasks on {executors} " + " ".join(pairs))
+
+
+@app.command()
 def work(
     names: Annotated[list[str] | None, typer.Argument(help="of paths; else all")] = None,
     *,

@@ -32,8 +32,9 @@ from gearpy.task.api.sides import SidePartitioner
 from gearpy.task.chain.chain import check_no_messages
 from gearpy.wire.values.payload import encode_value
 
-#: Links that get one probe at a time, lest tasks that all talk to each other speak of nothing else.
-_PROBED_LINKS: Final = 16
+#: Links that get a probe at a time, or as many bare promises as in the time between two: lest tasks
+#: that all talk to each other speak of nothing else.
+_LINKS_AT_A_TIME: Final = 16
 
 #: The messages for the tasks of an edge.
 _Parts: TypeAlias = "tuple[_EdgeOutput, list[Part]]"
@@ -111,6 +112,8 @@ class Outlet:
             for edge in self._edges
             for index, link in enumerate(edge.links)
         }
+        turns = max(1, -(-len(self._by_target) // _LINKS_AT_A_TIME))
+        self._tell_every_ms = limits.watermark_interval_ms * turns
         self.watermark_ms = MIN_MS
         self.idle = False
         self.is_blocked = False
@@ -230,7 +233,7 @@ class Outlet:
     def probe(self, sent_ns: int) -> None:
         """Send a probe behind all records; of very many links to some, others the next time."""
         links = [link for _, link in self._links()]
-        first, number = self._probed, min(len(links), _PROBED_LINKS)
+        first, number = self._probed, min(len(links), _LINKS_AT_A_TIME)
         self._probed = (first + number) % max(1, len(links))
         for at in range(first, first + number):
             link = links[at % len(links)]
@@ -258,7 +261,7 @@ class Outlet:
                 self.watermark_ms == MAX_MS
                 or any(link.idle != self.idle for _, link in self._links())
             )
-            or now_ms - self._told_ms >= self._limits.watermark_interval_ms
+            or now_ms - self._told_ms >= self._tell_every_ms
         ):
             self._dirty = False
             self._told_ms = now_ms
@@ -277,7 +280,7 @@ class Outlet:
 
     def wake_ms(self, now_ms: int) -> int | None:
         if self._dirty and not self.is_blocked:
-            return self._told_ms + self._limits.watermark_interval_ms
+            return self._told_ms + self._tell_every_ms
         return None if self.is_settled else now_ms + self._limits.flow.quiet_ack_ms
 
     @property

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gearpy.core.flow.partition import BroadcastPartitioner, CoLocationPartitioner
+from gearpy.core.flow.partition import BroadcastPartitioner, CoLocationPartitioner, HashPartitioner
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.data import Batch, DataMessage, LinkMessage, Message
 from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.sides import MAIN, Side, SidePartitioner
 from gearpy.task.runtime.outlet import Outlet, OutputEdge
+from gearpy.testing.simulation import SMALL_LIMITS
 from tests.task.build import Bench, some_limits
 
 
@@ -274,3 +275,28 @@ def _sent(outbox: list[LinkMessage]) -> list[list[Any]]:
         for each in outbox
         if isinstance(each, DataMessage) and isinstance(each.batch, Batch)
     ]
+
+
+@pytest.mark.parametrize(("links", "every"), [(1, 1), (16, 1), (17, 2), (32, 2), (160, 10)])
+def test_many_links_are_told_what_is_promised_less_often(links: int, every: int) -> None:
+    """The promises of a task without records are bounded, however many tasks are behind it."""
+    sent: list[LinkMessage] = []
+    edge = OutputEdge(processor=1, parallelism=links, partitioner=HashPartitioner())
+    outlet = Outlet(
+        task_id=TaskId(0, 0),
+        session=SessionId(1),
+        edges=[edge],
+        limits=SMALL_LIMITS,
+        outbox=sent,
+        epoch=0,
+    )
+    told, start_ms = list[int](), 1_000
+    for number in range(21):
+        now_ms = start_ms + number * SMALL_LIMITS.watermark_interval_ms
+        outlet.announce(number, idle=False)
+        outlet.on_tick(now_ms)
+        if any(type(each) is DataMessage for each in sent):
+            told.append(number)
+        sent.clear()
+
+    assert told == [*range(0, 21, every)]
