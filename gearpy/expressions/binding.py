@@ -10,16 +10,9 @@ import pyarrow.types as at  # type: ignore[import-untyped]
 
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.errors import ConfigError
+from gearpy.expressions.arrow_types import Datum, plain, plain_type
 from gearpy.expressions.functions import TAKES_NULL
-from gearpy.expressions.kernels import (
-    RULES,
-    Datum,
-    UnknownField,
-    as_type,
-    common_type,
-    plain,
-    plain_type,
-)
+from gearpy.expressions.kernels import RULES, UnknownField, as_type, common_type
 from gearpy.expressions.nodes import CallNode, ColumnNode, LiteralNode, Node, text_of
 from gearpy.expressions.rows import advice_on
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from gearpy.columns.types import field_of
 from gearpy.errors import ConfigError
-from gearpy.expressions.kernels import Ruled, mapped
+from gearpy.expressions.arrow_types import Ruled, mapped
 
 _NAMES: Final[Mapping[str, type]] = {
     "int": int,

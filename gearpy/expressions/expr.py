@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -74,7 +75,8 @@ class Expr(Computed):
     __repr__ = __str__
 
     def __hash__(self) -> int:
-        return hash((self.node, self._alias))
+        """Return the hash of this object: of two that are equal, `node` tells."""
+        return object.__hash__(self)
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -189,10 +191,10 @@ class Expr(Computed):
         return _call("**", other, self)
 
     def __eq__(self, other: Operand) -> Expr:  # type: ignore[override]
-        return _call("==", self, other)
+        return _call("==", self, other) if _is_operand(other) else NotImplemented
 
     def __ne__(self, other: Operand) -> Expr:  # type: ignore[override]
-        return _call("!=", self, other)
+        return _call("!=", self, other) if _is_operand(other) else NotImplemented
 
     def __lt__(self, other: Operand) -> Expr:
         return _call("<", self, other)
@@ -320,6 +322,11 @@ class Expr(Computed):
         return Texts(self)
 
     @property
+    def dt(self) -> Times:
+        """Functions of times, such as ``.dt.year()``."""
+        return Times(self)
+
+    @property
     def list(self) -> Lists:
         """Functions of lists, such as ``.list.length()``."""
         return Lists(self)
@@ -343,6 +350,14 @@ class Texts:
         """Return the text without white space, or some characters, at its ends."""
         return _call("strip", self._expr, chars=chars)
 
+    def strip_start(self, chars: str | None = None) -> Expr:
+        """Return the text without white space, or some characters, at its start."""
+        return _call("strip_start", self._expr, chars=chars)
+
+    def strip_end(self, chars: str | None = None) -> Expr:
+        """Return the text without white space, or some characters, at its end."""
+        return _call("strip_end", self._expr, chars=chars)
+
     def contains(self, part: Operand) -> Expr:
         """Tell whether another text is in it."""
         return _call("contains", self._expr, part)
@@ -358,6 +373,41 @@ class Texts:
     def like(self, pattern: str) -> Expr:
         """Tell whether it is as a pattern of SQL: ``%`` is any text, ``_`` any character."""
         return _call("like", self._expr, pattern=pattern)
+
+    def matches(self, pattern: str) -> Expr:
+        """Tell whether a regular expression of Python is found in it.
+
+        Raises:
+            ConfigError: the pattern is none.
+        """
+        _check_pattern("matches", pattern)
+        return _call("matches", self._expr, pattern=pattern)
+
+    def extract(self, pattern: str, group: int = 1) -> Expr:
+        """Return a group of a regular expression of Python where it is found; else None.
+
+        Raises:
+            ConfigError: the pattern is none, or has no such group.
+        """
+        groups = _check_pattern("extract", pattern)
+        if type(group) is not int or not 0 <= group <= groups:
+            raise ConfigError(f"extract({pattern!r}): there is no group {group!r}, but {groups}")
+        return _call("extract", self._expr, pattern=pattern, group=group)
+
+    def split(self, by: str) -> Expr:
+        """Return the parts of the text between each two places of another one, as a list."""
+        if not by:
+            raise ConfigError("split(''): give the text between the parts, such as ','")
+        return _call("split", self._expr, by=by)
+
+    def to_datetime(self, format: str | None = None, *, zone: str | None = None) -> Expr:  # noqa: A002 - as in Polars
+        """Return the time that it says.
+
+        Args:
+            format: as of `datetime.strptime`; None for the ISO form.
+            zone: of times that do not say theirs; None for UTC.
+        """
+        return _call("to_datetime", self._expr, format=format, zone=_zone(zone))
 
     def replace(self, old: str, new: str) -> Expr:
         """Replace each place where a text is found by another."""
@@ -385,6 +435,103 @@ class Lists:
     def get(self, place: int) -> Expr:
         """Return an item, from the end if negative; None where the list is shorter."""
         return self._expr[place]
+
+    def contains(self, value: Operand) -> Expr:
+        """Tell whether a value is one of its items."""
+        return _call("list_contains", self._expr, value)
+
+    def join(self, by: str) -> Expr:
+        """Return its texts as one, with another text between them."""
+        return _call("list_join", self._expr, by=by)
+
+
+class Times:
+    """Functions of an expression that is a time or a date: ``gp.col("at").dt.hour()``.
+
+    Times are of UTC. With ``zone``, such as "Europe/Berlin", its calendar and clock are meant.
+    """
+
+    def __init__(self, expr: Expr) -> None:
+        self._expr = expr
+
+    def year(self, *, zone: str | None = None) -> Expr:
+        """Return the year."""
+        return self._part("year", zone)
+
+    def quarter(self, *, zone: str | None = None) -> Expr:
+        """Return the quarter of the year, from 1 to 4."""
+        return self._part("quarter", zone)
+
+    def month(self, *, zone: str | None = None) -> Expr:
+        """Return the month, from 1 to 12."""
+        return self._part("month", zone)
+
+    def day(self, *, zone: str | None = None) -> Expr:
+        """Return the day of the month, from 1 to 31."""
+        return self._part("day", zone)
+
+    def weekday(self, *, zone: str | None = None) -> Expr:
+        """Return the day of the week, from 1 for Monday to 7."""
+        return self._part("weekday", zone)
+
+    def day_of_year(self, *, zone: str | None = None) -> Expr:
+        """Return the day of the year, from 1 to 366."""
+        return self._part("day_of_year", zone)
+
+    def hour(self, *, zone: str | None = None) -> Expr:
+        """Return the hour, from 0 to 23."""
+        return self._part("hour", zone)
+
+    def minute(self, *, zone: str | None = None) -> Expr:
+        """Return the minute, from 0 to 59."""
+        return self._part("minute", zone)
+
+    def second(self, *, zone: str | None = None) -> Expr:
+        """Return the second, from 0 to 59."""
+        return self._part("second", zone)
+
+    def microsecond(self, *, zone: str | None = None) -> Expr:
+        """Return the microseconds of the second, from 0 to 999,999."""
+        return self._part("microsecond", zone)
+
+    def date(self, *, zone: str | None = None) -> Expr:
+        """Return the date."""
+        return self._part("date", zone)
+
+    def truncate(self, every: str, *, zone: str | None = None) -> Expr:
+        """Return the start of the piece of time that it is in.
+
+        Args:
+            every: "day", "week" (from Monday), "month", "quarter", "year", or a duration of less
+                than a day, such as "15m"; pieces of one begin at midnight of 1970-01-01.
+            zone: whose days, or midnight.
+
+        Raises:
+            ConfigError: it is none of these.
+        """
+        from gearpy.expressions.time_functions import step_us  # noqa: PLC0415 - to check it
+
+        step_us(every)
+        return _call("truncate", self._expr, every=every, zone=_zone(zone))
+
+    def strftime(self, format: str, *, zone: str | None = None) -> Expr:  # noqa: A002 - as in Python
+        """Return the text that `datetime.strftime` makes of it."""
+        return _call("strftime", self._expr, format=format, zone=_zone(zone))
+
+    def to_zone(self, zone: str) -> Expr:
+        """Return what the clocks of a zone show, as a time without a zone."""
+        return _call("to_zone", self._expr, zone=_zone(zone))
+
+    def epoch(self, unit: str = "ms") -> Expr:
+        """Return the time since 1970 as a whole number of "s", "ms" or "us", rounded down."""
+        return _call("epoch", self._expr, unit=_unit("epoch", unit))
+
+    def from_epoch(self, unit: str = "ms") -> Expr:
+        """Return the time that a whole number of "s", "ms" or "us" since 1970 is."""
+        return _call("from_epoch", self._expr, unit=_unit("from_epoch", unit))
+
+    def _part(self, name: str, zone: str | None) -> Expr:
+        return _call(name, self._expr, zone=_zone(zone))
 
 
 class When:
@@ -512,6 +659,11 @@ def least(*values: Operand) -> Expr:
     return _call("least", *values)
 
 
+def _is_operand(value: Any) -> bool:
+    """Tell whether a value can be compared with. Others equal nothing, as code may ask for them."""
+    return isinstance(value, Expr) or type(value) in _PLAIN
+
+
 def literal_of(value: Any) -> LiteralNode:
     if type(value) not in _PLAIN:
         raise ConfigError(
@@ -537,6 +689,26 @@ def expression_of(value: Any) -> Expr:
     if isinstance(value, Expr):
         return value
     return col(value) if isinstance(value, str) else lit(value)
+
+
+def _check_pattern(kind: str, pattern: str) -> int:
+    """Return how many groups a regular expression has."""
+    try:
+        return re.compile(pattern).groups
+    except (re.error, TypeError) as error:
+        raise ConfigError(f"{kind}({pattern!r}) is no regular expression: {error}") from None
+
+
+def _zone(zone: str | None) -> str | None:
+    from gearpy.expressions.time_functions import zone_info  # noqa: PLC0415 - to check it
+
+    return zone if zone is None else zone_info(zone).key
+
+
+def _unit(kind: str, unit: str) -> str:
+    if unit not in {"s", "ms", "us"}:
+        raise ConfigError(f'{kind}({unit!r}): give "s", "ms" or "us"')
+    return unit
 
 
 def _call(function: str, *args: Operand, **options: Any) -> Expr:

@@ -6,12 +6,13 @@ None of them is given None, but those of `TAKES_NULL`; the rest is None where an
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from gearpy.core.base.stable_hash import stable_hash
+from gearpy.expressions.time_functions import TIME_FUNCTIONS
 
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
@@ -22,6 +23,11 @@ _EXACTLY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "*": _EXACT.multiply,
 }
 _NUMBERS: Final = (int, float, Decimal)
+#: The characters that `str.strip` takes away.
+WHITE_SPACE: Final = (
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005"
+    "\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 # -- arithmetic ------------------------------------------------------------------------------------
@@ -239,6 +245,37 @@ def _strip(value: Any, *, chars: str | None = None) -> str:
     return _text("strip", value).strip(chars)
 
 
+def _strip_start(value: Any, *, chars: str | None = None) -> str:
+    return _text("strip_start", value).lstrip(chars)
+
+
+def _strip_end(value: Any, *, chars: str | None = None) -> str:
+    return _text("strip_end", value).rstrip(chars)
+
+
+def _matches(value: Any, *, pattern: str) -> bool:
+    return re.search(pattern, _text("matches", value)) is not None
+
+
+def _extract(value: Any, *, pattern: str, group: int) -> str | None:
+    found = re.search(pattern, _text("extract", value))
+    return None if found is None else found[group]
+
+
+def _split(value: Any, *, by: str) -> list[str]:
+    return _text("split", value).split(by)
+
+
+def _list_contains(values: Any, value: Any) -> bool:
+    if not isinstance(values, list | tuple):
+        raise TypeError(f"contains takes a list, not {values!r:.100}")
+    return value in values
+
+
+def _list_join(values: Any, *, by: str) -> str | None:
+    return None if None in values else by.join(_text("join", each) for each in values)
+
+
 def _contains(value: Any, part: Any) -> bool:
     return _text("contains", part) in _text("contains", value)
 
@@ -346,7 +383,14 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "slice": _slice,
     "concat": _concat,
     "like": _like,
+    "strip_start": _strip_start,
+    "strip_end": _strip_end,
+    "matches": _matches,
+    "extract": _extract,
+    "split": _split,
+    "list_contains": _list_contains,
+    "list_join": _list_join,
+    **TIME_FUNCTIONS,
 }
 #: Those that are given None, too.
 TAKES_NULL: Final = frozenset({"is_null", "greatest", "least"})
-_ = UTC, date

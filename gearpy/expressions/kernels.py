@@ -9,74 +9,34 @@ Numbers are computed as int64, double or decimal: `plain_type` says which a colu
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.types as at  # type: ignore[import-untyped]
 
-from gearpy.expressions.functions import FUNCTIONS, TAKES_NULL, whole
-from gearpy.messages.table import cells_of
+from gearpy.expressions.arrow_types import (
+    BOOL,
+    DURATION,
+    FLOAT,
+    INT,
+    TEXT,
+    Datum,
+    Kernel,
+    Rule,
+    Ruled,
+    floored,
+    mapped,
+    plain,
+    plain_type,
+    refuse,
+)
+from gearpy.expressions.functions import FUNCTIONS, TAKES_NULL, WHITE_SPACE, whole
+from gearpy.expressions.time_kernels import TIME_RULES
 
-#: A column, or one value for all rows.
-Datum: TypeAlias = Any
-Kernel: TypeAlias = Callable[..., Datum]
-Ruled: TypeAlias = tuple[pa.DataType, Kernel]
-Rule: TypeAlias = Callable[..., Ruled]
-
-_BOOL, _INT, _FLOAT, _TEXT = pa.bool_(), pa.int64(), pa.float64(), pa.string()
-_UTC: Final = pa.timestamp("us", "UTC")
-_DURATION: Final = pa.duration("us")
 #: A double has each whole number up to this.
 _EXACT_MAX: Final = 1 << 53
 _DIGITS: Final = 38
-
-#: The types that columns are taken as, where they are computed with.
-_PLAIN: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
-    (at.is_integer, lambda _: _INT),
-    (at.is_floating, lambda _: _FLOAT),
-    (at.is_large_string, lambda _: _TEXT),
-    (at.is_large_binary, lambda _: pa.binary()),
-    (at.is_fixed_size_binary, lambda _: pa.binary()),
-    (at.is_decimal, lambda kind: pa.decimal256(kind.precision, kind.scale)),
-    (at.is_timestamp, lambda kind: pa.timestamp("us", None if kind.tz is None else "UTC")),
-    (at.is_date64, lambda _: pa.date32()),
-    (at.is_time, lambda _: pa.time64("us")),
-    (at.is_duration, lambda _: _DURATION),
-)
-
-
-def plain_type(kind: pa.DataType) -> pa.DataType:
-    if at.is_dictionary(kind):
-        return plain_type(kind.value_type)
-    return next((make(kind) for holds, make in _PLAIN if holds(kind)), kind)
-
-
-def plain(column: pa.Array) -> pa.Array:
-    if at.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    kind = plain_type(column.type)
-    return column if kind == column.type else column.cast(kind)
-
-
-def mapped(function: Callable[..., Any], kind: pa.DataType, *, takes_null: bool = False) -> Kernel:
-    """Return a kernel that calls a function for rows with the cells of each row."""
-
-    def kernel(*datums: Datum) -> Datum:
-        arrays = [each for each in datums if not isinstance(each, pa.Scalar)]
-        columns = [
-            repeat(each.as_py()) if isinstance(each, pa.Scalar) else cells_of(each)
-            for each in datums
-        ]
-        rows = zip(*columns, strict=False) if arrays else [tuple(each.as_py() for each in datums)]
-        values = [
-            None if not takes_null and any(cell is None for cell in row) else function(*row)
-            for row in rows
-        ]
-        return pa.array(values, kind) if arrays else pa.scalar(values[0], kind)
-
-    return kernel
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -86,22 +46,18 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
 
 
-def _refuse(name: str, kinds: Sequence[pa.DataType], takes: str) -> TypeError:
-    return TypeError(f"{name} takes {takes}, not {' and '.join(map(str, kinds))}")
-
-
 def _as_ints(kinds: Sequence[pa.DataType]) -> list[pa.DataType]:
-    return [_INT if at.is_boolean(kind) else kind for kind in kinds]
+    return [INT if at.is_boolean(kind) else kind for kind in kinds]
 
 
 def _number_type(name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
     """Return the type in which numbers of several types are computed; decimals give None."""
     kinds = _as_ints(kinds)
     if not all(map(_is_number, kinds)):
-        raise _refuse(name, kinds, "numbers")
+        raise refuse(name, kinds, "numbers")
     if any(map(at.is_floating, kinds)):
-        return _FLOAT
-    return None if any(map(at.is_decimal, kinds)) else _INT
+        return FLOAT
+    return None if any(map(at.is_decimal, kinds)) else INT
 
 
 def _to(kind: pa.DataType, datum: Datum) -> Datum:
@@ -112,7 +68,7 @@ def _to(kind: pa.DataType, datum: Datum) -> Datum:
         return pa.scalar(None, kind)
     if at.is_floating(kind):  # The nearest one, as in Python.
         if at.is_boolean(datum.type):
-            datum = pc.cast(datum, _INT)
+            datum = pc.cast(datum, INT)
         return pc.cast(datum, kind, safe=False)
     return pc.cast(datum, kind)
 
@@ -152,31 +108,31 @@ def _of_times(name: str, left: pa.DataType, right: pa.DataType) -> Ruled:
         case "+" | "-" if at.is_duration(right) and (at.is_timestamp(left) or at.is_duration(left)):
             return left, function
         case "-" if at.is_timestamp(left) and left == right:
-            return _DURATION, function
+            return DURATION, function
         case "*" if at.is_duration(left) and at.is_integer(right):
-            return _DURATION, pc.multiply_checked
+            return DURATION, pc.multiply_checked
         case "*" if at.is_integer(left) and at.is_duration(right):
-            return _DURATION, pc.multiply_checked
-    raise _refuse(name, kinds, "numbers")
+            return DURATION, pc.multiply_checked
+    raise refuse(name, kinds, "numbers")
 
 
 def _division(left: pa.DataType, right: pa.DataType) -> Ruled:
     kind = _number_type("/", [left, right])
     if kind is None:
-        return _FLOAT, mapped(FUNCTIONS["/"], _FLOAT)
-    if kind == _FLOAT:
-        return _FLOAT, lambda a, b: pc.divide(_to(_FLOAT, a), _to(_FLOAT, b))
-    exactly = mapped(operator.truediv, _FLOAT)
+        return FLOAT, mapped(FUNCTIONS["/"], FLOAT)
+    if kind == FLOAT:
+        return FLOAT, lambda a, b: pc.divide(_to(FLOAT, a), _to(FLOAT, b))
+    exactly = mapped(operator.truediv, FLOAT)
 
     def of_ints(left: Datum, right: Datum) -> Datum:
-        left, right = _to(_INT, left), _to(_INT, right)
+        left, right = _to(INT, left), _to(INT, right)
         if not (_is_exact(left) and _is_exact(right)):
             return exactly(left, right)
         if pc.any(pc.equal(right, 0)).as_py():
             return exactly(left, right)  # Raises, unless what is divided is missing.
-        return pc.divide(_to(_FLOAT, left), _to(_FLOAT, right))
+        return pc.divide(_to(FLOAT, left), _to(FLOAT, right))
 
-    return _FLOAT, of_ints
+    return FLOAT, of_ints
 
 
 def _is_exact(datum: Datum) -> bool:
@@ -190,36 +146,27 @@ def _is_exact(datum: Datum) -> bool:
 
 def _floor_division(left: pa.DataType, right: pa.DataType) -> Ruled:
     kind = _number_type("//", [left, right])
-    if kind != _INT:
-        return _FLOAT, mapped(FUNCTIONS["//"], _FLOAT)
-    return _INT, lambda a, b: _floored(_to(_INT, a), _to(_INT, b))[0]
+    if kind != INT:
+        return FLOAT, mapped(FUNCTIONS["//"], FLOAT)
+    return INT, lambda a, b: floored(_to(INT, a), _to(INT, b))[0]
 
 
 def _remainder(left: pa.DataType, right: pa.DataType) -> Ruled:
     kind = _number_type("%", [left, right])
-    if kind != _INT:
-        return _FLOAT, mapped(FUNCTIONS["%"], _FLOAT)
+    if kind != INT:
+        return FLOAT, mapped(FUNCTIONS["%"], FLOAT)
 
     def of_ints(left: Datum, right: Datum) -> Datum:
         # By -1 nothing remains, as by 1; but the quotient may have more than 64 bits.
-        by = _to(_INT, right)
-        return _floored(_to(_INT, left), pc.if_else(pc.equal(by, -1), pa.scalar(1, _INT), by))[1]
+        by = _to(INT, right)
+        return floored(_to(INT, left), pc.if_else(pc.equal(by, -1), pa.scalar(1, INT), by))[1]
 
-    return _INT, of_ints
-
-
-def _floored(left: Datum, right: Datum) -> tuple[Datum, Datum]:
-    """Return quotient and remainder, rounded down, where Arrow rounds towards 0."""
-    quotient = pc.divide_checked(left, right)
-    rest = pc.subtract(left, pc.multiply(quotient, right))
-    is_above = pc.and_(pc.not_equal(rest, 0), pc.xor(pc.less(rest, 0), pc.less(right, 0)))
-    one_less = pc.cast(is_above, _INT)
-    return pc.subtract(quotient, one_less), pc.add(rest, pc.multiply(one_less, right))
+    return INT, of_ints
 
 
 def _power(left: pa.DataType, right: pa.DataType) -> Ruled:
     _number_type("**", [left, right])
-    return _FLOAT, mapped(FUNCTIONS["**"], _FLOAT)
+    return FLOAT, mapped(FUNCTIONS["**"], FLOAT)
 
 
 def _of_number(
@@ -229,7 +176,7 @@ def _of_number(
 
     def rule(kind: pa.DataType, **options: Any) -> Ruled:
         if not _is_number(kind) and not (at.is_duration(kind) and name in {"negate", "abs"}):
-            raise _refuse(name, [kind], "a number")
+            raise refuse(name, [kind], "a number")
         given = ints if at.is_integer(kind) or at.is_duration(kind) else floats
         result = gives or kind
         if given is None or at.is_decimal(kind):
@@ -237,7 +184,7 @@ def _of_number(
                 result = pa.decimal256(min(76, kind.precision + 1), kind.scale)
             function = FUNCTIONS[name]
             return result, mapped(lambda value: function(value, **options), result)
-        return result, lambda datum: given(_to(_FLOAT, datum) if gives is _FLOAT else datum)
+        return result, lambda datum: given(_to(FLOAT, datum) if gives is FLOAT else datum)
 
     return rule
 
@@ -255,28 +202,28 @@ def _same(datum: Datum) -> Datum:
 
 
 def _comparison(name: str, kernel: Kernel) -> Rule:
-    exactly = mapped(_PYTHON[name], _BOOL)
+    exactly = mapped(_PYTHON[name], BOOL)
 
     def rule(left: pa.DataType, right: pa.DataType) -> Ruled:
         numbers = [_is_number(kind) or at.is_boolean(kind) for kind in (left, right)]
         if left == right and not at.is_nested(left) and not at.is_decimal(left):
-            return _BOOL, kernel
+            return BOOL, kernel
         if left == right and name in {"==", "!="}:
-            return _BOOL, exactly
+            return BOOL, exactly
         if not all(numbers):
             raise TypeError(f"{left} {name} {right} compares nothing alike")
         if at.is_decimal(left) or at.is_decimal(right):
-            return _BOOL, exactly
+            return BOOL, exactly
         if not (at.is_floating(left) or at.is_floating(right)):
-            return _BOOL, lambda a, b: kernel(_to(_INT, a), _to(_INT, b))
+            return BOOL, lambda a, b: kernel(_to(INT, a), _to(INT, b))
 
         def of_both(left: Datum, right: Datum) -> Datum:
             ints = [each for each in (left, right) if at.is_integer(each.type)]
             if all(map(_is_exact, ints)):
-                return kernel(_to(_FLOAT, left), _to(_FLOAT, right))
+                return kernel(_to(FLOAT, left), _to(FLOAT, right))
             return exactly(left, right)
 
-        return _BOOL, of_both
+        return BOOL, of_both
 
     return rule
 
@@ -284,7 +231,7 @@ def _comparison(name: str, kernel: Kernel) -> Rule:
 def _not(kind: pa.DataType) -> Ruled:
     if not at.is_boolean(kind):
         raise TypeError(f"~ takes what is true or false, not {kind}: compare it with something")
-    return _BOOL, pc.invert
+    return BOOL, pc.invert
 
 
 def _is_in(kind: pa.DataType, *, values: tuple[Any, ...]) -> Ruled:
@@ -296,11 +243,11 @@ def _is_in(kind: pa.DataType, *, values: tuple[Any, ...]) -> Ruled:
 
         def look_up(datum: Datum) -> Datum:
             found = pc.is_in(datum, value_set=known)
-            return pc.if_else(pc.is_valid(datum), found, pa.scalar(None, _BOOL))
+            return pc.if_else(pc.is_valid(datum), found, pa.scalar(None, BOOL))
 
-        return _BOOL, look_up
+        return BOOL, look_up
     listed = frozenset(values)
-    return _BOOL, mapped(listed.__contains__, _BOOL)
+    return BOOL, mapped(listed.__contains__, BOOL)
 
 
 def _is_alike(left: pa.DataType, right: pa.DataType) -> bool:
@@ -315,7 +262,7 @@ def common_type(name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
         return present[0] if present else pa.null()
     if all(map(_is_number, present)):
         if any(map(at.is_floating, present)):
-            return _FLOAT
+            return FLOAT
         decimals = [kind if at.is_decimal(kind) else pa.decimal256(19, 0) for kind in present]
         scale = max(kind.scale for kind in decimals)
         digits = max(kind.precision - kind.scale for kind in decimals) + scale
@@ -331,7 +278,7 @@ def _extreme(name: str, kernel: Kernel) -> Rule:
     def rule(*kinds: pa.DataType) -> Ruled:
         kind = common_type(name, kinds)
         if at.is_nested(kind):
-            raise _refuse(name, kinds, "numbers, texts or times")
+            raise refuse(name, kinds, "numbers, texts or times")
         if at.is_decimal(kind) or at.is_string(kind) or at.is_binary(kind) or at.is_boolean(kind):
             return kind, mapped(FUNCTIONS[name], kind, takes_null=True)
         return kind, lambda *datums: kernel(*(_to(kind, each) for each in datums), skip_nulls=True)
@@ -341,8 +288,8 @@ def _extreme(name: str, kernel: Kernel) -> Rule:
 
 def _hash(kind: pa.DataType) -> Ruled:
     if at.is_nested(kind):
-        raise _refuse("hash", [kind], "a text, number or time")
-    return _INT, mapped(FUNCTIONS["hash"], _INT)
+        raise refuse("hash", [kind], "a text, number or time")
+    return INT, mapped(FUNCTIONS["hash"], INT)
 
 
 def _cast(kind: pa.DataType, *, to: Any) -> Ruled:
@@ -360,7 +307,7 @@ def _of_texts(
 
     def rule(*kinds: pa.DataType, **options: Any) -> Ruled:
         if not all(map(at.is_string, kinds)):
-            raise _refuse(name, kinds, "texts")
+            raise refuse(name, kinds, "texts")
         kernel = make(**options) if make is not None else None
         if kernel is None:
             function = FUNCTIONS[name]
@@ -371,7 +318,7 @@ def _of_texts(
 
 
 def _with_part(name: str, kernel: Callable[..., Datum]) -> Callable[[], Kernel]:
-    by_cell = mapped(FUNCTIONS[name], _BOOL)
+    by_cell = mapped(FUNCTIONS[name], BOOL)
 
     def apply(text: Datum, part: Datum) -> Datum:
         if isinstance(part, pa.Scalar) and part.is_valid:
@@ -383,19 +330,19 @@ def _with_part(name: str, kernel: Callable[..., Datum]) -> Callable[[], Kernel]:
 
 def _length(kind: pa.DataType) -> Ruled:
     if at.is_string(kind):
-        return _INT, lambda datum: pc.cast(pc.utf8_length(datum), _INT)
+        return INT, lambda datum: pc.cast(pc.utf8_length(datum), INT)
     if at.is_binary(kind):
-        return _INT, lambda datum: pc.cast(pc.binary_length(datum), _INT)
+        return INT, lambda datum: pc.cast(pc.binary_length(datum), INT)
     if at.is_map(kind):
-        return _INT, mapped(FUNCTIONS["length"], _INT)
+        return INT, mapped(FUNCTIONS["length"], INT)
     if at.is_nested(kind) and hasattr(kind, "value_type"):
-        return _INT, lambda datum: pc.cast(pc.list_value_length(datum), _INT)
-    raise _refuse("length", [kind], "a text or a list")
+        return INT, lambda datum: pc.cast(pc.list_value_length(datum), INT)
+    raise refuse("length", [kind], "a text or a list")
 
 
 def _slice_kernel(*, start: int, length: int | None) -> Kernel:
     if start < 0 and length is not None:
-        return mapped(lambda text: FUNCTIONS["slice"](text, start=start, length=length), _TEXT)
+        return mapped(lambda text: FUNCTIONS["slice"](text, start=start, length=length), TEXT)
     stop = None if length is None else start + length
     return lambda datum: pc.utf8_slice_codeunits(datum, start, stop)
 
@@ -404,6 +351,58 @@ def _replace_kernel(*, old: str, new: str) -> Kernel | None:
     if not old:
         return None
     return lambda datum: pc.replace_substring(datum, pattern=old, replacement=new)
+
+
+def _of_ascii(name: str, kernel: Kernel) -> Callable[[], Kernel]:
+    """Return a kernel for texts of ASCII alone; of others Python knows more."""
+    by_cell = mapped(FUNCTIONS[name], TEXT)
+
+    def apply(text: Datum) -> Datum:
+        if isinstance(text, pa.Scalar) or not pc.all(pc.string_is_ascii(text)).as_py():
+            return by_cell(text)
+        return kernel(text)
+
+    return lambda: apply
+
+
+def _trim(kernel: Callable[..., Datum]) -> Callable[..., Kernel]:
+    return lambda *, chars=None: (
+        lambda datum: kernel(datum, characters=WHITE_SPACE if chars is None else chars)
+    )
+
+
+def _split_kernel(*, by: str) -> Kernel:
+    return lambda datum: pc.split_pattern(datum, pattern=by)
+
+
+def _like_kernel(*, pattern: str) -> Kernel | None:
+    """Return the kernel of a pattern whose only wild places are its ends."""
+    inner = pattern.removeprefix("%").removesuffix("%")
+    if not inner or any(each in inner for each in "%_\\"):
+        return None
+    starts, ends = not pattern.startswith("%"), not pattern.endswith("%")
+    match starts, ends:
+        case True, True:
+            return lambda datum: pc.equal(datum, inner)
+        case True, False:
+            return lambda datum: pc.starts_with(datum, pattern=inner)
+        case False, True:
+            return lambda datum: pc.ends_with(datum, pattern=inner)
+    return lambda datum: pc.match_substring(datum, pattern=inner)
+
+
+def _list_contains(kind: pa.DataType, of: pa.DataType) -> Ruled:
+    if not (at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind)):
+        raise refuse("contains", [kind], "a list")
+    if not _is_alike(plain_type(kind.value_type), of):
+        raise TypeError(f"contains looks for {of} in {kind}")
+    return BOOL, mapped(FUNCTIONS["list_contains"], BOOL)
+
+
+def _list_join(kind: pa.DataType, *, by: str) -> Ruled:
+    if not (at.is_list(kind) and at.is_string(plain_type(kind.value_type))):
+        raise refuse("join", [kind], "a list of texts")
+    return TEXT, mapped(lambda cells: FUNCTIONS["list_join"](cells, by=by), TEXT)
 
 
 def _concat_kernel() -> Kernel:
@@ -426,7 +425,7 @@ def _field(kind: pa.DataType, *, key: int | str) -> Ruled:
         result = plain_type(kind.value_type)
         return result, mapped(lambda cells: FUNCTIONS["field"](cells, key=key), result)
     takes = "a struct or a map" if isinstance(key, str) else "a list"
-    raise _refuse(f"[{key!r}]", [kind], takes)
+    raise refuse(f"[{key!r}]", [kind], takes)
 
 
 class UnknownField(LookupError):
@@ -465,32 +464,40 @@ RULES: Final[Mapping[str, Rule]] = {
     ">": _comparison(">", pc.greater),
     ">=": _comparison(">=", pc.greater_equal),
     "~": _not,
-    "is_null": lambda _: (_BOOL, pc.is_null),
+    "is_null": lambda _: (BOOL, pc.is_null),
     "is_in": _is_in,
     "negate": _of_number("negate", pc.negate_checked, pc.negate),
     "abs": _of_number("abs", pc.abs_checked, pc.abs),
     "round": _round,
     "floor": _of_number("floor", _same, pc.floor),
     "ceil": _of_number("ceil", _same, pc.ceil),
-    "sqrt": _of_number("sqrt", pc.sqrt, pc.sqrt, _FLOAT),
-    "exp": _of_number("exp", pc.exp, pc.exp, _FLOAT),
-    "log": _of_number("log", pc.ln, pc.ln, _FLOAT),
+    "sqrt": _of_number("sqrt", pc.sqrt, pc.sqrt, FLOAT),
+    "exp": _of_number("exp", pc.exp, pc.exp, FLOAT),
+    "log": _of_number("log", pc.ln, pc.ln, FLOAT),
     "greatest": _extreme("greatest", pc.max_element_wise),
     "least": _extreme("least", pc.min_element_wise),
     "cast": _cast,
     "hash": _hash,
     "field": _field,
-    "lower": _of_texts("lower", _TEXT),
-    "upper": _of_texts("upper", _TEXT),
-    "strip": _of_texts("strip", _TEXT),
-    "contains": _of_texts("contains", _BOOL, _with_part("contains", pc.match_substring)),
-    "starts_with": _of_texts("starts_with", _BOOL, _with_part("starts_with", pc.starts_with)),
-    "ends_with": _of_texts("ends_with", _BOOL, _with_part("ends_with", pc.ends_with)),
-    "replace": _of_texts("replace", _TEXT, _replace_kernel),
+    "lower": _of_texts("lower", TEXT, _of_ascii("lower", pc.ascii_lower)),
+    "upper": _of_texts("upper", TEXT, _of_ascii("upper", pc.ascii_upper)),
+    "strip": _of_texts("strip", TEXT, _trim(pc.utf8_trim)),
+    "contains": _of_texts("contains", BOOL, _with_part("contains", pc.match_substring)),
+    "starts_with": _of_texts("starts_with", BOOL, _with_part("starts_with", pc.starts_with)),
+    "ends_with": _of_texts("ends_with", BOOL, _with_part("ends_with", pc.ends_with)),
+    "replace": _of_texts("replace", TEXT, _replace_kernel),
     "length": _length,
-    "slice": _of_texts("slice", _TEXT, _slice_kernel),
-    "concat": _of_texts("concat", _TEXT, _concat_kernel),
-    "like": _of_texts("like", _BOOL),
+    "slice": _of_texts("slice", TEXT, _slice_kernel),
+    "concat": _of_texts("concat", TEXT, _concat_kernel),
+    "like": _of_texts("like", BOOL, _like_kernel),
+    "strip_start": _of_texts("strip_start", TEXT, _trim(pc.utf8_ltrim)),
+    "strip_end": _of_texts("strip_end", TEXT, _trim(pc.utf8_rtrim)),
+    "matches": _of_texts("matches", BOOL),
+    "extract": _of_texts("extract", TEXT),
+    "split": _of_texts("split", pa.list_(TEXT), _split_kernel),
+    "list_contains": _list_contains,
+    "list_join": _list_join,
+    **TIME_RULES,
 }
 assert RULES.keys() == FUNCTIONS.keys(), RULES.keys() ^ FUNCTIONS.keys()
 assert RULES.keys() >= TAKES_NULL

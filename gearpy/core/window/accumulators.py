@@ -15,7 +15,7 @@ from numbers import Integral, Number, Rational, Real
 from reprlib import repr as short_repr
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from gearpy.core.base.fields import NAN, Field, value_getter
+from gearpy.core.base.fields import NAN, Computed, Field, value_getter
 from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, are_plain, one_if_key
 from gearpy.core.window.sketches import float_bits
 from gearpy.errors import ConfigError
@@ -155,6 +155,8 @@ class Aggregate:
 
 
 def _name_of(of: Field) -> str:
+    if isinstance(of, Computed):
+        return str(of)
     return getattr(of, "__name__", "function") if callable(of) else of or ""
 
 

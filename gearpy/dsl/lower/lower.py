@@ -29,6 +29,7 @@ from gearpy.dsl.operators.operator import (
     ReadOperator,
     Sides,
     sources_of,
+    unfit_expressions,
     unknown_fields,
 )
 from gearpy.dsl.operators.records import ToRowsOperator
@@ -155,6 +156,7 @@ def lower(
     mistakes = [
         *mistakes,
         *(mistake for step in steps for mistake in unknown_fields(step)),
+        *(mistake for step in steps for mistake in unfit_expressions(step)),
         *(mistake for step in steps for mistake in step.mistakes()),
     ]
     is_spread, defaults = processes > 1, (parallelism or processes, 1, _MANY)

@@ -18,10 +18,11 @@ from gearpy.dsl.operators.operator import (
     Sides,
     TwinPlace,
     operator,
+    reads_attributes,
 )
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr
-from gearpy.expressions.nodes import Node, columns_in
+from gearpy.expressions.nodes import Node
 from gearpy.expressions.rows import columns_function
 from gearpy.spark.query.plan import RowsStep
 from gearpy.task.api.interfaces import TaskContext
@@ -51,24 +52,11 @@ class _OfExpressions(KeepsNothing, IgnoresOrder, ActsInside):
 
     @property
     def _reads_attributes(self) -> bool:
-        """Whether some name is no column, but a property of the class of rows."""
         schema = self.inputs[0].schema_given(declared=False)
-        if schema is None or schema.row_type is None:
-            return False
-        names = {name for each in self.expressions for name in columns_in(each.node)}
-        return any(
-            name not in schema.arrow.names and hasattr(schema.row_type, name) for name in names
-        )
+        return schema is not None and reads_attributes(self.expressions, schema)
 
-    def mistakes(self) -> Iterator[str]:
-        schema = self.inputs[0].schema_given(declared=True)
-        if schema is None or self._reads_attributes:
-            return
-        for each in self.expressions:
-            try:
-                each.bind(schema)
-            except ConfigError as error:
-                yield f"{self.name}: {error}"
+    def named_expressions(self) -> Iterator[tuple[Operator, Sequence[Expr]]]:
+        yield self.inputs[0], self.expressions
 
     def parts(self, placing: Placing) -> list[Operator]:
         is_columnar = placing.taken == "table"

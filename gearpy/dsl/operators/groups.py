@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.trigger import phases_of
 from gearpy.core.window.windows import (
@@ -14,7 +17,8 @@ from gearpy.core.window.windows import (
     Windows,
     too_many_windows,
 )
-from gearpy.dsl.operators.keys import Key
+from gearpy.dsl.operators.expressions import ColumnsOperator
+from gearpy.dsl.operators.keys import Key, key_of, sent_key
 from gearpy.dsl.operators.operator import (
     ActsInside,
     GivesNewRecords,
@@ -31,9 +35,13 @@ from gearpy.dsl.operators.operator import (
     TakesRows,
     TwinPlace,
     operator,
+    reads_attributes,
 )
 from gearpy.dsl.operators.routes import ProcessOperator, SideOperator
 from gearpy.dsl.operators.signature import aggregates_text, by_text, key_text, windows_text
+from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr, col
+from gearpy.expressions.nodes import ColumnNode, Node
 from gearpy.spark.query.plan import GroupStep
 from gearpy.task.aggregates.fold import Fold, RunningFold
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
@@ -121,7 +129,7 @@ class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
         return GroupStep(
             name=self.name,
             windows=self.windows,
-            key=None if self.key is None else self.key.function,
+            key=None if self.key is None else sent_key(self.key),
             columns=() if self.key is None else self.key.columns,
             aggregates=aggregates,
             is_single=is_single,
@@ -181,16 +189,26 @@ class AggregateOperator(Grouping):
         of = dict.fromkeys(name for each in self.aggregates.values() for name in each.fields)
         yield self.inputs[0], [name for name in of if isinstance(name, str)]
 
+    def named_expressions(self) -> Iterator[tuple[Operator, Sequence[Expr]]]:
+        yield from super().named_expressions()
+        fields = (of for each in self.aggregates.values() for of in each.fields)
+        if found := [of for of in fields if isinstance(of, Expr)]:
+            yield self.inputs[0], found
+
+    @cached_property
+    def by_names(self) -> _ByNames:
+        return _by_names(self.key, self.aggregates)
+
     def fields_told(self) -> Mapping[str, Any]:
         return {} if self.windows is None else self.types_told()
 
     def types_told(self) -> Mapping[str, Any]:
         """Return Arrow types of the aggregates, as far as they are known."""
         schema = self.inputs[0].schema_given(declared=False)
-        types = {} if schema is None else {each.name: each.type for each in schema.arrow}
-        named = self.aggregates.items()
+        types = {} if schema is None else self.by_names.types(schema)
+        named = self.by_names.aggregates.items()
         if self.is_single:
-            named = {"value": next(iter(self.aggregates.values()))}.items()
+            named = {"value": next(iter(self.by_names.aggregates.values()))}.items()
         found = {name: _result_type(each, types) for name, each in named}
         return {name: kind for name, kind in found.items() if kind is not None}
 
@@ -207,19 +225,38 @@ class AggregateOperator(Grouping):
             return False
         if not self.windows.is_plain or self.late != "drop":
             return False
-        if self.key is not None and not self.key.columns:
+        if self.key is not None and not (self.key.columns or self.key.expressions):
             return False
         # A program without columns needs no Arrow.
         from gearpy.task.aggregates.columns import columnar_mistakes  # noqa: PLC0415
 
-        schema = self.inputs[0].schema_given(declared=False)
-        columns = () if self.key is None else self.key.columns
-        arrow = None if schema is None else schema.arrow
-        return not columnar_mistakes(self.windows, columns, self.aggregates, arrow)
+        schema, names = self.inputs[0].schema_given(declared=False), self.by_names
+        arrow = None
+        if schema is not None:
+            if reads_attributes(names.computed, schema):
+                return False
+            arrow = names.schema(schema)
+        if schema is not None and arrow is None:
+            return False  # It is told why.
+        return not columnar_mistakes(self.windows, names.key, names.aggregates, arrow)
 
     def parts(self, placing: Placing) -> list[Operator]:
         if self.aggregates_columns(placing.given):
-            return self._two_parts(placing, PartialAggregateOperator, MergeAggregateOperator)
+            if not self.by_names.computed:
+                return self._two_parts(placing, PartialAggregateOperator, MergeAggregateOperator)
+            computing = ColumnsOperator(
+                name=f"columns of {self.name}",
+                kind="select",
+                inputs=placing.inputs,
+                expressions=(*map(col, self.by_names.read), *self.by_names.computed),
+                keeps_columns=False,
+                is_columnar=True,
+                origin=self,
+                part="columns",
+            )
+            placing = replace(placing, inputs=(computing,))
+            two = self._two_parts(placing, PartialAggregateOperator, MergeAggregateOperator)
+            return [computing, *two]
         if (
             [*placing.given] == ["rows"]
             and self.key is not None
@@ -251,11 +288,18 @@ class AggregateOperator(Grouping):
             kind="merge_partial",
             inputs=(partial,),
             parallelism=self.parallelism,
-            key=Key(key_of_part) if last is MergeCountOperator else self.key,
+            key=Key(key_of_part) if last is MergeCountOperator else self._merged_key,
             of=self,
             origin=self,
         )
         return [partial, merging]
+
+    @property
+    def _merged_key(self) -> Key | None:
+        """The key in the tables of partial aggregates."""
+        if self.key is None or not self.key.expressions:
+            return self.key
+        return key_of("key_by", self.by_names.key)
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         return self._stages(context, sides, self.fold, RunningAggregate)
@@ -285,9 +329,9 @@ class _Part(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten
         self,
     ) -> tuple[_ColumnarWindows, tuple[str, ...], Aggregate | Mapping[str, Aggregate]]:
         assert isinstance(self.of.windows, _ColumnarWindows)
-        columns = () if self.of.key is None else self.of.key.columns
-        (first, *_) = self.of.aggregates.values()
-        return self.of.windows, columns, first if self.of.is_single else self.of.aggregates
+        names = self.of.by_names
+        (first, *_) = names.aggregates.values()
+        return self.of.windows, names.key, first if self.of.is_single else names.aggregates
 
 
 @operator
@@ -320,6 +364,10 @@ class MergeAggregateOperator(_Part):
     @property
     def keeps(self) -> str:
         return f"{self.of.keeps}, from columns"
+
+    @property
+    def shown_key(self) -> str:
+        return key_text(self.of.key)
 
     @property
     def order(self) -> Order:
@@ -365,6 +413,70 @@ class MergeCountOperator(_Part):
         fold = merging_counts(self.of.fold)
         limit = context.limits.batch_records
         return [window_stage(context, self.name, self.of.windows, key_of_part, fold, limit=limit)]
+
+
+@dataclass(frozen=True)
+class _ByNames:
+    """A key and aggregates by names alone, of columns that are computed before.
+
+    Attributes:
+        read: the columns that are taken as they come.
+        computed: the others, by their names.
+    """
+
+    key: tuple[str, ...]
+    aggregates: Mapping[str, Aggregate]
+    read: Sequence[str]
+    computed: Sequence[Expr]
+
+    def schema(self, schema: RowSchema) -> Any:
+        """Return the columns that there are and those that are computed; None if they cannot be."""
+        if not self.computed:
+            return schema.arrow
+        from gearpy.expressions.binding import bound_columns  # noqa: PLC0415 - Arrow
+
+        try:
+            named = [(each.name, each.node) for each in self.computed]
+            return bound_columns(named, schema.arrow, keeps=True).schema
+        except ConfigError:
+            return None
+
+    def types(self, schema: RowSchema) -> Mapping[str, Any]:
+        """Return the Arrow types of all columns, as far as they are known."""
+        return {each.name: each.type for each in self.schema(schema) or schema.arrow}
+
+
+def _by_names(key: Key | None, aggregates: Mapping[str, Aggregate]) -> _ByNames:
+    read: dict[str, None] = {}
+    computed: dict[Node, Expr] = {}
+
+    def name(of: Any) -> Any:
+        if isinstance(of, Expr) and isinstance(of.node, ColumnNode) and "." not in of.node.name:
+            of = of.node.name
+        if isinstance(of, str):
+            read[of] = None
+        if not isinstance(of, Expr):
+            return of
+        if of.node not in computed:
+            text = f"= {of.alias('x')}".removesuffix(" as x")
+            names = {each.name for each in computed.values()}
+            while text in names:  # Another value may have the same text.
+                text += "'"
+            computed[of.node] = of.alias(text)
+        return computed[of.node].name
+
+    parts: Sequence[Any] = () if key is None else (key.columns or key.expressions)
+    names = tuple(map(name, parts))
+    named = {
+        label: replace(
+            each,
+            of=each.of if each.kind == "count" else name(each.of),
+            by=name(each.by) if each.is_by else each.by,
+            where=name(each.where),
+        )
+        for label, each in aggregates.items()
+    }
+    return _ByNames(names, named, tuple(read), tuple(computed.values()))
 
 
 def _result_type(aggregate: Aggregate, types: Mapping[str, Any]) -> Any:  # noqa: PLR0911

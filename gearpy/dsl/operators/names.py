@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, Final, cast, get_args
 
+from gearpy.core.base.fields import Computed
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.dsl.operators.borrowed import own_words
 from gearpy.errors import ConfigError, NoSuchStep
@@ -18,6 +19,8 @@ _LIKE: Final = 0.7
 
 def name_of(function: object) -> str:
     """Return the name of a function or class, as it is written in the program."""
+    if isinstance(function, Computed):
+        return str(function)
     name = getattr(function, "__qualname__", None) or type(function).__name__
     return cast("str", name).rpartition("<locals>.")[2].replace("<lambda>", "lambda")
 
@@ -54,6 +57,8 @@ def check_function(
         ConfigError: it is no function, takes other arguments, or is asynchronous where nobody
             would await it.
     """
+    if isinstance(function, Computed):
+        return
     if not callable(function):
         raise ConfigError(f"{kind} needs a function of {of}, not {function!r}")
     if not awaits and (is_coroutine_function(function) or inspect.isasyncgenfunction(function)):

@@ -15,6 +15,9 @@ from typing import Any, Literal, Self, TypeAlias, TypeVar, dataclass_transform
 from gearpy.columns.row_schema import RowSchema
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.signature import key_text
+from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr
+from gearpy.expressions.nodes import columns_in
 from gearpy.spark.query.plan import Step
 from gearpy.task.api.interfaces import Source, TaskContext
 from gearpy.task.api.rejects import StepOnError
@@ -181,6 +184,11 @@ class Operator(ABC):
         """Yield the names of fields that the step was given, with the input that has them."""
         if self.key is not None:
             yield self.inputs[0], self.key.columns
+
+    def named_expressions(self) -> Iterator[tuple[Operator, Sequence[Expr]]]:
+        """Yield the expressions that the step was given, with the input that they are of."""
+        if self.key is not None and self.key.expressions:
+            yield self.inputs[0], self.key.expressions
 
     def mistakes(self) -> Iterator[str]:
         """Yield the mistakes that are known before the step runs, other than unknown fields."""
@@ -366,6 +374,27 @@ def sources_of(step: Operator) -> set[ReadOperator]:
             found.add(each)
         pending += each.inputs
     return found
+
+
+def unfit_expressions(step: Operator) -> list[str]:
+    """Return a mistake for each expression that cannot be computed of the records of an input."""
+    mistakes: list[str] = []
+    for source, expressions in step.named_expressions():
+        schema = source.schema_given(declared=True)
+        if schema is None or reads_attributes(expressions, schema):
+            continue
+        for each in expressions:
+            try:
+                each.bind(schema)
+            except ConfigError as error:
+                mistakes += [f"{step.name}: {mistake}" for mistake in error.mistakes]
+    return mistakes
+
+
+def reads_attributes(expressions: Sequence[Expr], schema: RowSchema) -> bool:
+    """Tell whether some name is no column, but a property of the class of rows."""
+    names = {name for each in expressions for name in columns_in(each.node)}
+    return any(name not in schema.arrow.names and hasattr(schema.row_type, name) for name in names)
 
 
 def unknown_fields(step: Operator) -> list[str]:

@@ -27,6 +27,8 @@ from gearpy.dsl.operators.operator import (
     operator,
 )
 from gearpy.dsl.operators.signature import by_text
+from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr
 from gearpy.task.api.application import TaskFactory
 from gearpy.task.api.interfaces import Sink, TaskContext
 from gearpy.task.api.sides import ERRORS, BadRecord
@@ -197,10 +199,22 @@ def _key_columns(step: Operator) -> dict[str, Any]:
     if key is None or key is EVERYTHING or not is_windowed:
         return {}
     schema = None if len(step.inputs) > 1 else step.inputs[0].schema_given(declared=False)
+    if key.expressions:
+        kinds = [None if schema is None else _type_of(each, schema) for each in key.expressions]
+        if len(kinds) == 1:
+            return {"key": kinds[0]}
+        return {f"key_{at + 1}": kind for at, kind in enumerate(kinds)}
     types = {} if schema is None else {each.name: each.type for each in schema.arrow}
     if len(key.columns) < 2:  # noqa: PLR2004 - a key of several parts has a column for each
         return {"key": types.get(*key.columns) if key.columns else None}
     return {f"key_{at + 1}": types.get(name) for at, name in enumerate(key.columns)}
+
+
+def _type_of(expression: Expr, schema: RowSchema) -> Any:
+    try:
+        return expression.bind(schema).type
+    except ConfigError:  # Of a property of the class of rows.
+        return None
 
 
 class _ToldFields(Mapping[str, Any]):

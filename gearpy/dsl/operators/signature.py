@@ -6,6 +6,7 @@ They say nothing of functions, which may be rewritten, renamed and moved.
 from collections.abc import Mapping
 from typing import Final
 
+from gearpy.core.base.fields import Computed
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.trigger import AfterWatermark
 from gearpy.core.window.windows import (
@@ -32,6 +33,8 @@ def key_text(key: Key | None) -> str:
         return "nothing"
     if key.columns:
         return ", ".join(key.columns)
+    if key.expressions:
+        return ", ".join(map(str, key.expressions))
     return "the record" if key is ITSELF else "a function"
 
 
@@ -92,7 +95,7 @@ def aggregates_text(aggregates: Mapping[str, Aggregate]) -> str:
     for name, each in aggregates.items():
         given = {"": each.of, "by=": each.by, "where=": each.where}
         fields = [
-            f"{word}{of if isinstance(of, str) else 'a function'}"
+            f"{word}{of if isinstance(of, str | Computed) else 'a function'}"
             for word, of in given.items()
             if of is not None
         ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
 from gearpy.columns.row_schema import SchemaLike, row_schema_of
+from gearpy.core.base.fields import value_getter
 from gearpy.distribution import require
 from gearpy.dsl.operators.expressions import (
     ColumnsOperator,
@@ -377,7 +378,7 @@ class RecordSteps(ProgramStream[T]):
         self, kind: Any, function: Callable[[Any], Any], name: str, on_error: StepOnError | None
     ) -> Stream[Any]:
         check_function(kind, function)
-        operator = RowOperator(kind, name or step_name(kind, function), function)
+        operator = RowOperator(kind, name or step_name(kind, function), value_getter(function))
         return self._add_row(operator, kind, name, on_error)
 
     def _add_row(

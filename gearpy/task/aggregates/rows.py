@@ -209,6 +209,11 @@ def _getter_of(of: Any) -> Callable[[Any], Any]:
     return value_getter(of.of if type(of) is _Where else of)
 
 
+def _numbered(of: Iterable[Any]) -> dict[Any, int]:
+    """Return different fields with their numbers. Those of expressions are found by identity."""
+    return {each: at for at, each in enumerate(dict.fromkeys(of))}
+
+
 class _Code:
     """Makes the functions that take records into the accumulators of some aggregates."""
 
@@ -219,7 +224,7 @@ class _Code:
         of_all = [
             of for of, each in zip(self._reads, aggregates, strict=True) if each.kind != "count"
         ]
-        self._of = list(dict.fromkeys(of_all))  # Each is taken once, however many need it.
+        self._of = _numbered(of_all)  # Each is taken once, however many need it.
         self._names: dict[str, Any] = {
             "plain": PLAIN,
             "alike": one_if_key,
@@ -230,7 +235,7 @@ class _Code:
             "named": self._named,
             "direct": WITH_ATTRIBUTES,
         }
-        self._wheres = list(dict.fromkeys(of.where for of in self._of if type(of) is _Where))
+        self._wheres = _numbered(of.where for of in self._of if type(of) is _Where)
         self._getters = {f"f{at}": _getter_of(of) for at, of in enumerate(self._of)}
         self._getters |= {f"g{at}": value_getter(of) for at, of in enumerate(self._wheres)}
         self._names |= self._getters
@@ -376,14 +381,14 @@ class _Code:
         for at, of in enumerate(self._of):
             x = f"x{at}"
             if type(of) is _Where:
-                counted[x] = f" if w{self._wheres.index(of.where)} else None"
+                counted[x] = f" if w{self._wheres[of.where]} else None"
                 of = of.of  # noqa: PLW2901 - the same without its condition
             if isinstance(of, str):
                 names[x] = of
             else:
                 read = "r" if of is None else f"f{at}(r)"
                 if of in self._wheres:  # It is asked already, as a condition.
-                    read = f"w{self._wheres.index(of)}"
+                    read = f"w{self._wheres[of]}"
                 calls.append(f"{x} = {read}{counted.get(x, '')}")
         is_named = isinstance(key, FieldGetter | FieldsGetter)
         if key is not None and not is_named:
@@ -432,7 +437,7 @@ class _Code:
         # Users' code may change its arguments, so it comes when the rest cannot fail.
         order = sorted(enumerate(self._aggregates), key=lambda pair: pair[1].kind == "custom")
         for at, each in order:
-            value = self._of.index(self._reads[at]) if each.kind != "count" else 0
+            value = self._of[self._reads[at]] if each.kind != "count" else 0
             words = {
                 "s": f"s{at}", "x": f"x{value}", "c": f"c{value}", "y": f"y{at}", "add": f"add{at}"
             }  # fmt: skip

@@ -119,3 +119,78 @@ def test_mistakes_are_told_before_the_program_runs() -> None:
 
     assert "did you mean 'price'?" in str(refused.value)
     assert "select(shop * 2 as n): shop * 2: * takes numbers" in str(refused.value)
+
+
+P: Final = gp.col("price")
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: s.key_by(gp.col("shop").str.upper()).window(gp.tumbling("10s")).count(),
+        lambda s: s.key_by("shop", P.is_null()).window(gp.tumbling("10s")).count(),
+        lambda s: s.key_by(gp.col("shop")).window(gp.sliding("10s", "5s")).sum(P * 2),
+        lambda s: s.window(gp.tumbling("1m")).aggregate(
+            n=gp.agg.count(where=P > 3),
+            net=gp.agg.sum(P * 0.5),
+            same=gp.agg.mean(P * 0.5),
+            large=gp.agg.max("price", where=P * 2 > 6),
+            best=gp.agg.arg_max(gp.col("shop").str.upper(), by=-P),
+        ),
+    ],
+    ids=["key", "two keys", "column as key", "aggregates"],
+)
+def test_windows_of_expressions_are_the_same_over_columns_and_rows(build: Build) -> None:
+    of_columns, of_rows = run(in_columns(), build), run(in_rows(), build)
+
+    assert of_columns
+    assert sorted(map(repr, of_columns)) == sorted(map(repr, of_rows))
+
+
+def test_windows_of_expressions_take_columns() -> None:
+    app = gp.StreamApp("columns")
+    by_shop = app.read(in_columns()).key_by(gp.col("shop").str.upper()).window(gp.tumbling("10s"))
+    by_shop.aggregate(net=gp.agg.sum(P * 0.5, where=P > 1)).write(gp.to_list([]))
+
+    shown = kinds(app)
+
+    assert shown["columns of window_aggregate"] == "columns to columns"
+    assert shown["partial window_aggregate"] == "columns to columns"
+    assert {step.key for each in app.build().processors.values() for step in each.steps} == {
+        "",
+        "upper(shop)",
+    }
+
+
+@pytest.mark.parametrize("source", [in_columns(), in_rows()])
+def test_other_steps_take_expressions_as_functions(source: gp.Source[Any]) -> None:
+    app, yes, rest = gp.StreamApp("others"), list[Any](), list[Any]()
+    shops, tops, folded = list[Any](), list[Any](), list[Any]()
+    sales = app.read(source)
+    large, others = sales.split(P > 3)
+    large.write(gp.to_list(yes))
+    others.write(gp.to_list(rest))
+    sales.distinct(gp.col("shop").str.upper()).write(gp.to_list(shops))
+    by_shop = sales.key_by(gp.col("shop").str.upper())
+    by_shop.window(gp.session("1s")).top_n(1, by=P * -1).write(gp.to_list(tops))
+    by_shop.sum(gp.col("at") // 1000).write(gp.to_list(folded))
+
+    Simulation(app).run()
+
+    assert yes == SALES[2:]
+    assert rest == SALES[:2]
+    assert shops == SALES[:2]
+    assert len(tops) == 3
+    assert folded == [("NORTH", 1), ("SOUTH", 2), ("NORTH", 13)]
+
+
+def test_mistakes_in_keys_and_aggregates_are_told_before_the_program_runs() -> None:
+    app = gp.StreamApp("wrong")
+    sales = app.read(in_columns()).key_by(gp.col("shap").str.upper()).window(gp.tumbling("1s"))
+    sales.sum(gp.col("shop") * 2).write(gp.to_list([]))
+
+    with pytest.raises(gp.ConfigError) as refused:
+        app.build()
+
+    assert "there is no column 'shap': did you mean 'shop'?" in str(refused.value)
+    assert "shop * 2: * takes numbers" in str(refused.value)
