@@ -26,6 +26,7 @@ from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.base.zones import ZoneName
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError, OperatorError
+from gearpy.expressions.expr import Expr
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
@@ -44,7 +45,7 @@ def rows(
     data: Iterable[T],
     *,
     schema: None = None,
-    time: str | None = None,
+    time: str | Expr | None = None,
     time_unit: TimeUnit = "ms",
     zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
@@ -57,7 +58,7 @@ def rows(
     data: object,
     *,
     schema: SchemaLike[Row] | None = None,
-    time: str | None = None,
+    time: str | Expr | None = None,
     time_unit: TimeUnit = "ms",
     zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
@@ -69,7 +70,7 @@ def rows(
     data: object,
     *,
     schema: object = None,
-    time: str | None = None,
+    time: str | Expr | None = None,
     time_unit: TimeUnit = "ms",
     zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
@@ -84,7 +85,8 @@ def rows(
             `RecordBatchReader`. It is read at once; of an index of pandas without a name
             nothing is read.
         schema: of the rows; by default found out.
-        time: column of the event time; without it rows have the time 0, the Unix epoch.
+        time: column of the event time, or an expression of it; without it rows have the time 0,
+            the Unix epoch.
         time_unit: what numbers in that column count: "s", "ms", "us" or "ns".
         zone: name of the time zone of times that tell none, such as "Europe/Berlin"; UTC by
             default.
@@ -154,7 +156,7 @@ def generate_tables(
     make: Callable[..., Iterable[Any]],
     *,
     schema: SchemaLike[Row],
-    time: str | None = None,
+    time: str | Expr | None = None,
     time_unit: TimeUnit = "ms",
     zone: ZoneName | None = None,
     rate: float | None = None,
@@ -171,7 +173,8 @@ def generate_tables(
         make: returns an iterable of `pyarrow.RecordBatch` or `Table`. If it has a parameter it is
             called with the number of the partition.
         schema: of the batches.
-        time: column of the event time; without it rows have the time at which they were made.
+        time: column of the event time, or an expression of it; without it rows have the time at
+            which they were made.
         time_unit: what numbers in that column count: "s", "ms", "us" or "ns".
         zone: name of the time zone of times that tell none, such as "Europe/Berlin"; UTC by
             default.
@@ -304,7 +307,7 @@ class _MadeTables(Source):
         make: Callable[..., Iterable[Any]],
         schema: RowSchema,
         *,
-        time: str | None,
+        time: str | Expr | None,
         form: TimeForm,
         rate: float | None,
         limit: int | None,
@@ -451,11 +454,11 @@ class _MadeReader(OrderedReader[Any]):
         return times
 
 
-def _times(operator: str, batch: pa.RecordBatch, name: str | None, form: TimeForm) -> Times:
+def _times(operator: str, batch: pa.RecordBatch, name: str | Expr | None, form: TimeForm) -> Times:
     if name is None:
         return Times(pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows))
     check_time_column(operator, name, batch.schema)
     try:
         return Times(times_of(column_at(batch, name), form))
-    except (ValueError, ConfigError) as error:
+    except (pa.ArrowException, ArithmeticError, ValueError, ConfigError) as error:
         raise ConfigError(f"{operator}: column {name!r}: {error}") from error

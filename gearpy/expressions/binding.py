@@ -38,6 +38,8 @@ class Bound:
             pyarrow.ArrowInvalid, ArithmeticError, ValueError: some row has no value, as its
                 number would have more than 64 bits.
         """
+        if not batch.num_rows:
+            return pa.array([], self.type)
         found = self._run(batch)
         if isinstance(found, pa.Scalar):
             return pa.repeat(found, batch.num_rows)

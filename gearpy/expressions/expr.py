@@ -317,22 +317,22 @@ class Expr(Computed):
     # -- methods by theme ----------------------------------------------------------------------
 
     @property
-    def str(self) -> Texts:
+    def str(self) -> TextMethods:
         """Functions of texts, such as ``.str.lower()``."""
-        return Texts(self)
+        return TextMethods(self)
 
     @property
-    def dt(self) -> Times:
+    def dt(self) -> TimeMethods:
         """Functions of times, such as ``.dt.year()``."""
-        return Times(self)
+        return TimeMethods(self)
 
     @property
-    def list(self) -> Lists:
+    def list(self) -> ListMethods:
         """Functions of lists, such as ``.list.length()``."""
-        return Lists(self)
+        return ListMethods(self)
 
 
-class Texts:
+class TextMethods:
     """Functions of an expression that is a text: ``gp.col("name").str.lower()``."""
 
     def __init__(self, expr: Expr) -> None:
@@ -422,7 +422,7 @@ class Texts:
         return _call("slice", self._expr, start=start, length=length)
 
 
-class Lists:
+class ListMethods:
     """Functions of an expression that is a list: ``gp.col("tags").list.length()``."""
 
     def __init__(self, expr: Expr) -> None:
@@ -445,7 +445,7 @@ class Lists:
         return _call("list_join", self._expr, by=by)
 
 
-class Times:
+class TimeMethods:
     """Functions of an expression that is a time or a date: ``gp.col("at").dt.hour()``.
 
     Times are of UTC. With ``zone``, such as "Europe/Berlin", its calendar and clock are meant.

@@ -6,7 +6,6 @@ None where one that it is made of is; what is not chosen is not computed.
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from math import isfinite
 from typing import Any, Final
 
 from gearpy.core.base.fields import compiled, indented
@@ -23,7 +22,6 @@ from gearpy.expressions.functions import (
 )
 from gearpy.expressions.nodes import CallNode, ColumnNode, LiteralNode, Node
 
-_SIMPLE: Final = frozenset({int, bool, str, type(None)})
 _ARITHMETIC: Final = frozenset({"+", "-", "*", "/"})
 _COMPARED: Final = frozenset({"==", "!=", "<", "<=", ">", ">="})
 #: Functions whose values are true, false or None.
@@ -84,7 +82,7 @@ class _Writer:
 
     def write(self, node: Node) -> str:
         if isinstance(node, LiteralNode):
-            return self._literal(node)
+            return self._named(node.value)
         if node in self._known:
             return self._known[node]
         known = dict(self._known)
@@ -114,11 +112,6 @@ class _Writer:
         name = f"k{len(self.names)}"
         self.names[name] = value
         return name
-
-    def _literal(self, node: LiteralNode) -> str:
-        if node.kind in _SIMPLE or (node.kind is float and isfinite(node.value)):
-            return repr(node.value) if repr(node.value)[0] != "-" else f"({node.value!r})"
-        return self._named(node.value)
 
     def _column(self, name: str) -> str:
         found = self._new()

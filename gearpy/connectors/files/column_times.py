@@ -15,6 +15,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.core.base.zones import Zone, ZoneName, zone_of
 from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import in_microseconds
 
@@ -38,7 +39,7 @@ class TimeForm:
     unit: TimeUnit = "ms"
     zone: str = "UTC"
 
-    def note(self, name: str | None, schema: pa.Schema | None) -> str:
+    def note(self, name: str | Expr | None, schema: pa.Schema | None) -> str:
         """Return for people which zone was taken; nothing where all times tell it themselves."""
         if name is None:
             return ""
@@ -68,8 +69,14 @@ def time_form(operator: str, unit: TimeUnit, zone: ZoneName | None) -> TimeForm:
         raise ConfigError(f"{operator}: {error}") from None
 
 
-def type_at(schema: pa.Schema, name: str) -> Any:
-    """Return the type of a column, or of a field in a record in it; None if it is not there."""
+def type_at(schema: pa.Schema, name: str | Expr) -> Any:
+    """Return the type of a column, or of a field in a record in it; None if it is not there.
+
+    Raises:
+        ConfigError: an expression does not fit the schema.
+    """
+    if isinstance(name, Expr):
+        return name.bind(schema).type
     if name in schema.names:
         return schema.field(name).type
     first, *path = name.split(".")
@@ -81,8 +88,10 @@ def type_at(schema: pa.Schema, name: str) -> Any:
     return kind
 
 
-def column_at(batch: Any, name: str) -> Any:
-    """Return a column of a batch or table, or a field of the records in it."""
+def column_at(batch: Any, name: str | Expr) -> Any:
+    """Return a column of a batch or table, a field of the records in it, or an expression."""
+    if isinstance(name, Expr):
+        return name.bind(batch.schema).columns(batch)
     if name in batch.schema.names:
         return batch.column(name)
     first, *path = name.split(".")
@@ -124,8 +133,11 @@ def times_of(column: pa.Array, form: TimeForm = PLAIN_TIMES) -> pa.Array:
     return times
 
 
-def check_time_column(operator: str, name: str, schema: pa.Schema) -> None:
-    kind = type_at(schema, name)
+def check_time_column(operator: str, name: str | Expr, schema: pa.Schema) -> None:
+    try:
+        kind = type_at(schema, name)
+    except ConfigError as error:
+        raise ConfigError(f"{operator}: time={error}") from None
     if kind is None:
         raise ConfigError(
             f"{operator}: time={name!r} is no column: there are {', '.join(schema.names) or 'none'}"

@@ -28,7 +28,7 @@ class FileOptions(TypedDict, total=False):
     Attributes:
         columns: names of those to read, where no class as schema says them; all by default.
         time: column of the event time, such as "at", or "meta.ts" where it is in a record; or a
-            function of the row as a dict.
+            function of the row as a dict, or an expression.
         time_unit: what numbers in that column count: "s", "ms", "us" or "ns".
         zone: name of the time zone of times that tell none, such as "Europe/Berlin"; UTC by
             default.

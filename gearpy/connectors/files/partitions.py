@@ -43,6 +43,7 @@ from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.core.base.zones import ZoneName
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.expressions.expr import Expr
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
@@ -335,7 +336,7 @@ class RowFiles(Source):
         if options.schema is not None:
             whole = row_schema_of(options.schema)
         self._form.check(whole.arrow)
-        if isinstance(options.time, str):
+        if isinstance(options.time, str | Expr):
             check_time_column(operator, options.time, whole.arrow)
         if options.columns is None:
             return whole, whole.arrow

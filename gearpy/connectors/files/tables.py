@@ -18,6 +18,7 @@ from gearpy.connectors.locations import FoundFile
 from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.core.base.zones import zone_of
 from gearpy.errors import ConfigError, OperatorError
+from gearpy.expressions.expr import Expr
 from gearpy.messages.table import rows_of
 from gearpy.task.api.sides import BadRecord
 
@@ -160,7 +161,8 @@ class Fit:
     def _times(self, values: Any) -> pa.Array | None:
         if self.time is None:
             return None
-        if callable(self.time):
+        is_computed = isinstance(self.time, Expr) and self.schema is not None
+        if callable(self.time) and not is_computed:
             rows = values if self.schema is None else rows_of(values)
             zone = None if self.form.zone == "UTC" else zone_of(self.form.zone)
             try:
@@ -169,6 +171,7 @@ class Fit:
                 kind = type(error).__name__
                 raise ValueError(f"the time function raised {kind}: {error}") from error
         if self.schema is None:
+            assert isinstance(self.time, str), "functions were called"
             try:
                 cells = [cell_at(row, self.time) for row in values]
             except (LookupError, TypeError) as error:
@@ -178,7 +181,10 @@ class Fit:
             except ARROW_ERRORS as error:
                 raise ValueError(f"column {self.time!r} is no event time: {error}") from error
         else:
-            column = column_at(values, self.time)
+            try:
+                column = column_at(values, cast("str | Expr", self.time))
+            except ARROW_ERRORS as error:
+                raise ValueError(f"time {self.time}: {error}") from error
         if column.null_count:
             raise ValueError(f"column {self.time!r} has no event time")
         try:

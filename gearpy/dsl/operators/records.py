@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.dsl.operators.operator import (
@@ -12,6 +12,7 @@ from gearpy.dsl.operators.operator import (
     KeepsNothing,
     Kind,
     NeverWritten,
+    Operator,
     PassesRecords,
     Sides,
     TakesRows,
@@ -26,6 +27,12 @@ from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage
 from gearpy.task.stages.stateless import LogStage
 from gearpy.task.stages.tables import Form, MapBatchesStage, RowsStage, TableStage
+
+#: What keeps columns, in place of a function.
+_INSTEAD: Final = {
+    "filter": 'filter(gp.col("price") > 3)',
+    "map": 'with_columns(net=gp.col("price") * 0.5)',
+}
 
 
 @operator
@@ -160,6 +167,15 @@ class ToRowsOperator(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, Nev
 
     kind: str = "rows"
     schema: RowSchema | None = None
+    reader: Operator | None = None
+
+    @property
+    def note(self) -> str:
+        read = self.reader
+        if not isinstance(read, FunctionOperator) or read.kind not in _INSTEAD:
+            return ""
+        instead = _INSTEAD[read.kind]
+        return f"{read.name} makes rows of columns: an expression such as {instead} keeps them"
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
         return self.inputs[0].schema_given(declared=declared)

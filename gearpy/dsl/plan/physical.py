@@ -98,7 +98,8 @@ class _Plan:
             schema = reader.schema_taken or schema
             table = ToColumnsOperator(name="table", inputs=(self._of(source),), schema=schema)
             return self._once(table, "table")
-        rows = ToRowsOperator(name="rows", inputs=(self._of(source),), schema=schema)
+        made_of = (self._of(source),)
+        rows = ToRowsOperator(name="rows", inputs=made_of, schema=schema, reader=reader)
         row_readers = [
             step
             for step in self._readers_of(source)
