@@ -32,6 +32,7 @@ NAVIGATION: Final[Mapping[str, Sequence[str]]] = {
     "Guides": [
         *(f"operators/{name}" for name in ("transforms", "keyed", "windows", "triggers", "late")),
         *(f"operators/{name}" for name in ("joins", "aggregates", "columns", "sources")),
+        "expressions",
         *(
             "sql",
             "state",
@@ -72,6 +73,7 @@ REFERENCE: Final[Mapping[str, Sequence[str]]] = {
     "Sources and sinks": ["gearpy.connectors"],
     "Tasks and state": ["gearpy.task.api", "gearpy.state", "gearpy.messages", "gearpy.wire"],
     "Graphs": ["gearpy.core.dag", "gearpy.core.flow", "gearpy.core.gearpump"],
+    "Expressions": ["gearpy.expressions"],
     "Metrics": ["gearpy.metrics"],
     "Errors and ids": ["gearpy.errors", "gearpy.ids"],
 }

@@ -6,9 +6,10 @@ None where one that it is made of is; what is not chosen is not computed.
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from keyword import iskeyword
 from typing import Any, Final
 
-from gearpy.core.base.fields import compiled, indented
+from gearpy.core.base.fields import WITH_ATTRIBUTES, compiled, indented
 from gearpy.expressions.functions import (
     FUNCTIONS,
     INT64_MAX,
@@ -24,6 +25,14 @@ from gearpy.expressions.nodes import CallNode, ColumnNode, LiteralNode, Node
 
 _ARITHMETIC: Final = frozenset({"+", "-", "*", "/"})
 _COMPARED: Final = frozenset({"==", "!=", "<", "<=", ">", ">="})
+#: Methods of texts that need no call of ours.
+_OF_TEXTS: Final = {
+    "lower": "{}.lower()",
+    "upper": "{}.upper()",
+    "contains": "{1} in {0}",
+    "starts_with": "{}.startswith({})",
+    "ends_with": "{}.endswith({})",
+}
 #: Functions whose values are true, false or None.
 _TRUTHS: Final = frozenset(
     {*_COMPARED, "&", "|", "~", "condition", "is_null", "is_in", "contains", "starts_with"}
@@ -71,6 +80,7 @@ class _Writer:
         self.names: dict[str, Any] = {
             "attribute": _attribute,
             "both": both,
+            "direct": WITH_ATTRIBUTES,
             "either": either,
             "mixed": mixed,
             "not_bool": not_bool,
@@ -118,10 +128,13 @@ class _Writer:
         if "." in name:
             self._add(f"{found} = {self._named(_path_getter(name))}(r)")
             return found
+        other = f"attribute(r, {name!r})"
+        if name.isidentifier() and not iskeyword(name):
+            other = f"r.{name} if type(r) in direct else {other}"
         self._add(
             "try:",
-            f"    {found} = r[{name!r}] if type(r) is dict else attribute(r, {name!r})",
-            "except KeyError:",
+            f"    {found} = r[{name!r}] if type(r) is dict else {other}",
+            "except (KeyError, AttributeError):",
             f"    {found} = attribute(r, {name!r})",
         )
         return found
@@ -212,12 +225,13 @@ class _Writer:
         name = node.function
         listed = ", ".join(args)
         if name in _ARITHMETIC:
-            is_whole = f"type({found}) is int and {INT64_MIN} <= {found} <= {INT64_MAX}"
             other = f"{found} = whole({name!r}, {listed}, {found})"
             return [
                 f"try: {found} = {args[0]} {name} {args[1]}",
                 f"except (TypeError, ZeroDivisionError): {found} = mixed({name!r}, {listed})",
-                f"if type({found}) is not float and not ({is_whole}): {other}",
+                f"if type({found}) is int:",
+                f"    if not {INT64_MIN} <= {found} <= {INT64_MAX}: {other}",
+                f"elif type({found}) is not float: {other}",
             ]
         if name in _COMPARED:
             return [f"{found} = {args[0]} {name} {args[1]}"]
@@ -234,7 +248,11 @@ class _Writer:
                 f"{found} = {args[0]} in {self._named(frozenset(dict(node.options)['values']))}"
             ]
         given = [*args, *(f"{key}={self._named(value)}" for key, value in node.options)]
-        return [f"{found} = {self._named(FUNCTIONS[name])}({', '.join(given)})"]
+        call = f"{self._named(FUNCTIONS[name])}({', '.join(given)})"
+        if name in _OF_TEXTS:
+            are_texts = " and ".join(f"type({arg}) is str" for arg in args)
+            call = f"{_OF_TEXTS[name].format(*args)} if {are_texts} else {call}"
+        return [f"{found} = {call}"]
 
 
 def _is_truth(node: Node) -> bool:
@@ -248,9 +266,12 @@ def _has_value(node: Node) -> bool:
 
 
 def _attribute(record: Any, name: str) -> Any:
-    """Return a field of a record that is no plain dict."""
+    """Return a field of a record that is no plain dict, nor of a class that is known."""
     try:
-        return record[name] if isinstance(record, Mapping) else getattr(record, name)
+        if isinstance(record, Mapping):
+            return record[name]
+        WITH_ATTRIBUTES.add(type(record))
+        return getattr(record, name)
     except (KeyError, AttributeError):
         raise LookupError(_missing(record, name)) from None
 
