@@ -229,9 +229,7 @@ class _Writer:
             return [
                 f"try: {found} = {args[0]} {name} {args[1]}",
                 f"except (TypeError, ZeroDivisionError): {found} = mixed({name!r}, {listed})",
-                f"if type({found}) is int:",
-                f"    if not {INT64_MIN} <= {found} <= {INT64_MAX}: {other}",
-                f"elif type({found}) is not float: {other}",
+                *_checked(found, other, is_float=any(map(_is_float, node.args))),
             ]
         if name in _COMPARED:
             return [f"{found} = {args[0]} {name} {args[1]}"]
@@ -253,6 +251,23 @@ class _Writer:
             are_texts = " and ".join(f"type({arg}) is str" for arg in args)
             call = f"{_OF_TEXTS[name].format(*args)} if {are_texts} else {call}"
         return [f"{found} = {call}"]
+
+
+def _checked(found: str, other: str, *, is_float: bool) -> list[str]:
+    """Return the lines that look at a result: first for the type that it most likely has."""
+    if is_float:
+        return [f"if type({found}) is not float: {other}"]
+    return [
+        f"if type({found}) is int:",
+        f"    if not {INT64_MIN} <= {found} <= {INT64_MAX}: {other}",
+        f"elif type({found}) is not float: {other}",
+    ]
+
+
+def _is_float(node: Node) -> bool:
+    if isinstance(node, LiteralNode):
+        return node.kind is float
+    return isinstance(node, CallNode) and node.function == "/"
 
 
 def _is_truth(node: Node) -> bool:
