@@ -545,10 +545,11 @@ class When:
         return Then((*self._args, node_of(value)))
 
 
-class Then:
-    """A choice with a value, that other conditions may follow."""
+class Then(Expr):
+    """A choice with a value: None where no condition holds, unless `otherwise` gives another."""
 
     def __init__(self, args: tuple[Node, ...]) -> None:
+        super().__init__(CallNode("when", (*args, literal_of(None))))
         self._args = args
 
     def when(self, condition: Operand) -> When:
@@ -556,7 +557,7 @@ class Then:
         return When((*self._args, condition_of(condition)))
 
     def otherwise(self, value: Operand) -> Expr:
-        """Give the value where no condition holds; this makes the expression."""
+        """Give the value where no condition holds."""
         return Expr(CallNode("when", (*self._args, node_of(value))))
 
 

@@ -57,6 +57,7 @@ BATCH: Final = pa.RecordBatch.from_pylist(ROWS)
         (N.fill_null(0), [7, -7, 0, BIG]),
         (gp.coalesce(N % 9, X, 1), [7.0, 2.0, math.inf, float(BIG % 9)]),
         (gp.when(N != 0).then(14 / N).otherwise(None), [2.0, -2.0, None, 14 / BIG]),
+        (gp.when(N > 0).then("more"), ["more", None, None, "more"]),
         (gp.when(X == 0).then(0).otherwise(N // 7), [1, 0, None, BIG // 7]),
         (gp.greatest(N, 0), [7, 0, 0, BIG]),
         (N.cast(str), ["7", "-7", None, str(BIG)]),

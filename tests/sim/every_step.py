@@ -199,6 +199,7 @@ _EARLY: Final = gp.after_watermark(early=gp.every(count=3))
 STEPS: Final[dict[str, _Step]] = {
     "map": lambda _, stream: stream.map(lambda record: record),
     "filter": lambda _, stream: stream.filter(lambda record: record.key != DROPPED_KEY),
+    "condition": lambda _, stream: stream.filter(gp.col("key") != DROPPED_KEY),
     "flat_map": lambda _, stream: stream.flat_map(lambda record: [record, Rec(record.key, 0)]),
     "map_batches": _with_columns,
     "async": lambda _, stream: stream.map_async(_slow, concurrency=CALLS),
@@ -503,7 +504,7 @@ def _expected(names: Sequence[str], records: int) -> dict[int, int | None]:
         factor = _COPIES.get(name, 1)
         is_known = copies == 1 or name not in _GATHERING
         copies = copies * factor if is_known and copies and factor else None
-        drops |= name == "filter" and not is_of_all_keys
+        drops |= name in {"filter", "condition"} and not is_of_all_keys
         is_of_all_keys |= name == "unkeyed"
     return {n: copies for n in range(records) if not (drops and n % KEYS == DROPPED_KEY)}
 

@@ -126,6 +126,11 @@ class RecordSteps(ProgramStream[T]):
             >>> results
             [1, 3]
         """
+        if isinstance(predicate, str):
+            raise ConfigError(
+                f"filter({predicate!r}): give an expression, such as filter(gp.col('price') > 3), "
+                "or a function of a record"
+            )
         if not isinstance(predicate, Expr):
             return self._row("filter", predicate, name, on_error)
         step = ConditionOperator(
@@ -187,7 +192,8 @@ class RecordSteps(ProgramStream[T]):
         named: Mapping[str, Any],
         on_error: StepOnError | None,
     ) -> Stream[dict[str, Any]]:
-        wrong: list[Any] = [each for each in columns if type(each) not in {str, Expr}]
+        given_columns: tuple[Any, ...] = columns
+        wrong = [each for each in given_columns if not isinstance(each, str | Expr)]
         if wrong or not (columns or named):
             given = repr(wrong[0]) if wrong else "nothing"
             raise ConfigError(

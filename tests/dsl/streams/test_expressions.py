@@ -1,6 +1,7 @@
 """Steps of expressions: over columns and over rows, with policies for bad records."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -194,3 +195,82 @@ def test_mistakes_in_keys_and_aggregates_are_told_before_the_program_runs() -> N
 
     assert "there is no column 'shap': did you mean 'shop'?" in str(refused.value)
     assert "shop * 2: * takes numbers" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (lambda s: s.filter("price > 3"), "filter('price > 3'): give an expression, such as"),
+        (lambda s: s.select(), "select takes names of columns and expressions, not nothing"),
+        (lambda s: s.select(3), "select takes names of columns and expressions, not 3"),
+        (lambda s: s.with_columns(P * 2, P * 2), "with_columns makes two columns 'price * 2'"),
+        (lambda s: s.select(net=[1]), "select: [1] is no value for an expression"),
+    ],
+    ids=["text", "nothing", "number", "twice", "list"],
+)
+def test_mistakes_are_told_where_they_are_made(wrong: Build, text: str) -> None:
+    with pytest.raises(gp.ConfigError) as refused:
+        wrong(gp.StreamApp("wrong").read(in_columns()))
+    assert text in str(refused.value)
+
+
+@dataclass
+class Sale:
+    shop: str
+    price: int
+
+    @property
+    def doubled(self) -> int:
+        return self.price * 2
+
+
+@pytest.mark.parametrize(
+    ("build", "values"),
+    [
+        (lambda s: s.filter(P > 3), [Sale("south", 5)]),
+        (lambda s: s.filter(P > 3).map(lambda sale: sale.doubled), [10]),
+        (lambda s: s.filter(gp.col("doubled") > 6), [Sale("south", 5)]),
+        (
+            lambda s: s.select("shop", twice=gp.col("doubled")).skip(1),
+            [{"shop": "south", "twice": 10}],
+        ),
+        (lambda s: s.with_columns(one=1).take(1), [{"shop": "north", "price": 3, "one": 1}]),
+        (lambda s: s.map(P * 2), [6, 10]),
+    ],
+    ids=["filter", "then a function", "property", "select", "with_columns", "map"],
+)
+@pytest.mark.parametrize("schema", [Sale, None], ids=["columns", "rows"])
+def test_rows_of_a_class_are_taken(schema: type[Sale], build: Build, values: list[Any]) -> None:
+    sales = [Sale("north", 3), Sale("south", 5)]
+
+    results = run(gp.collection(sales, schema=schema), build)
+
+    assert [each.value for each in results] == values
+
+
+def test_the_plan_says_what_would_keep_columns() -> None:
+    app = gp.StreamApp("notes")
+    app.read(in_columns()).filter(lambda sale: sale["price"]).write(gp.to_list([]))
+
+    (rows,) = [
+        step.note
+        for each in app.build().processors.values()
+        for step in each.steps
+        if step.name == "rows"
+    ]
+
+    assert rows == (
+        "filter(lambda) makes rows of columns: an expression such as "
+        'filter(gp.col("price") > 3) keeps them'
+    )
+
+
+def test_a_source_takes_an_expression_as_its_time() -> None:
+    results = run(gp.rows(SALES, time=gp.col("at") * 1000), lambda s: s.filter(P > 3))
+
+    assert results == [gp.Message(SALES[2], 12_000_000)]
+
+
+def test_an_expression_that_is_no_time_is_refused() -> None:
+    with pytest.raises(gp.ConfigError, match="time=there is no column 'att': did you mean 'at'"):
+        gp.rows(SALES, time=gp.col("att") * 1000)
