@@ -88,7 +88,7 @@ def key_of(kind: str, keys: Sequence[KeyLike]) -> Key:
         return Key(keys[0])
     given = ", ".join(map(repr, keys)) or "nothing"
     raise ConfigError(
-        f"{kind} takes one function of a record, or names of fields and expressions, not {given}: "
+        f"{kind} takes one function of a record, or names of fields, not {given}: "
         f'write {kind}(lambda record: ...) or {kind}("user", "country")'
     )
 
