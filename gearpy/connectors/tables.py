@@ -134,7 +134,7 @@ def rows(
     bound_ms = duration_ms(out_of_order)
     note = "; ".join(filter(None, [note, form.note(time, batch.schema)]))
     source = TableSource(known, batch, times, parts=partitions, bound_ms=bound_ms, note=note)
-    source.time_column = time or ""
+    source.time_column = None if isinstance(time, Expr) else time or ""
     return source
 
 
@@ -321,7 +321,7 @@ class _MadeTables(Source):
         self.schema = schema
         self._arrow = schema.arrow
         self._time = time
-        self.time_column = time or ""
+        self.time_column = None if isinstance(time, Expr) else time or ""
         self._form = form
         self._rate = rate
         self._limit = limit
