@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.window.accumulators import Aggregate
+from gearpy.dsl.operators.keys import EVERYTHING
 from gearpy.dsl.operators.operator import (
     ActsInside,
     GivesNewRecords,
@@ -41,22 +43,48 @@ class _Keyed(TakesRows, SeesOrder, ActsInside):
         """Make the stage for records that come in the right order."""
 
 
-def columns_by_key(step: Operator, given: Sequence[Kind]) -> RowSchema | None:
-    """Return the schema of the columns that a step can take; None if it is to take rows.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Passing(_Keyed, PassesRecords):
+    """The common answers of those that let some records pass; of columns they look at the key."""
 
-    Args:
-        given: the forms that its inputs give.
-    """
-    schema = step.inputs[0].schema_given(declared=False)
-    if [*given] != ["table"] or schema is None or step.key is None or not step.key.columns:
-        return None
-    # A program without columns needs no Arrow.
-    from gearpy.task.aggregates.partials import key_mistake  # noqa: PLC0415
+    schema: RowSchema | None = None  #: Of the columns that it takes, in the plan that will run.
 
-    types = dict(zip(schema.arrow.names, schema.arrow.types, strict=True))
-    if any(name not in types or key_mistake(types[name]) for name in step.key.columns):
-        return None
-    return schema
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        return "rows" if self._taken_schema(given) is None else "table"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        return taken
+
+    def parts(self, placing: Placing) -> list[Operator]:
+        schema = self._taken_schema(placing.given)
+        if schema is None:
+            return super().parts(placing)
+        origin = self.origin or self
+        return [self.changed(inputs=placing.inputs, origin=origin, schema=schema)]
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        if self.schema is None or not self.waits:
+            return super().make_stages(context, sides)
+        from gearpy.task.chain.table_gate import TableGate  # noqa: PLC0415 - Arrow
+
+        assert self.key is not None
+        gate = TableGate(context, self.key.function, self.schema)
+        return [OrderedStage(context, self._stage(context), gate)]
+
+    def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
+        """Return the schema of the columns that the step can take; None if it is to take rows."""
+        schema, key = self.inputs[0].schema_given(declared=False), self.key
+        if [*given] != ["table"] or schema is None or key is None:
+            return None
+        if not key.columns:
+            return schema if key.function is EVERYTHING.function else None
+        # A program without columns needs no Arrow.
+        from gearpy.task.aggregates.partials import key_mistake  # noqa: PLC0415
+
+        types = dict(zip(schema.arrow.names, schema.arrow.types, strict=True))
+        if any(name not in types or key_mistake(types[name]) for name in key.columns):
+            return None
+        return schema
 
 
 @operator
@@ -104,25 +132,11 @@ class RollingOperator(_Keyed, GivesNewRecords):
 
 
 @operator
-class DistinctOperator(_Keyed, PassesRecords):
+class DistinctOperator(_Passing):
     """Lets the first record of each key pass."""
 
     kind: str = "distinct"
     within_ms: int | None = None
-    schema: RowSchema | None = None  #: Of the columns that it takes, in the plan that will run.
-
-    def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        return "rows" if columns_by_key(self, given) is None else "table"
-
-    def kind_given(self, taken: Kind) -> Kind:
-        return taken
-
-    def parts(self, placing: Placing) -> list[Operator]:
-        schema = columns_by_key(self, placing.given)
-        if schema is None:
-            return super().parts(placing)
-        origin = self.origin or self
-        return [self.changed(inputs=placing.inputs, origin=origin, schema=schema)]
 
     @property
     def keeps(self) -> str:
@@ -135,18 +149,9 @@ class DistinctOperator(_Keyed, PassesRecords):
         key = self.key.function
         return DistinctStage(context, self.name, key, self.within_ms, self.schema)
 
-    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        if self.schema is None or not self.waits:
-            return super().make_stages(context, sides)
-        from gearpy.task.chain.table_gate import TableGate  # noqa: PLC0415 - Arrow
-
-        assert self.key is not None
-        gate = TableGate(context, self.key.function, self.schema)
-        return [OrderedStage(context, self._stage(context), gate)]
-
 
 @operator
-class PlaceOperator(_Keyed, PassesRecords):
+class PlaceOperator(_Passing):
     """Lets the first records of a stream pass ("take"), or all but these ("skip"); in one task."""
 
     count: int

@@ -85,7 +85,7 @@ def test_results_depend_on_the_records_alone(
 #: Many records of each millisecond, none of them where its bytes would put it.
 TIES: Final = [gp.Message(n * 7 % 30, n // 10) for n in range(30)]
 
-AFTER: Final[dict[str, Callable[[gp.Stream[int]], gp.Stream[int]]]] = {
+AFTER: Final[dict[str, Callable[[gp.Stream[Any]], gp.Stream[Any]]]] = {
     "skip": lambda s: s.skip(3),
     "again": lambda s: s.skip(1).skip(1).skip(1),
     "both": lambda s: s.take(100).skip(3),
@@ -96,16 +96,24 @@ AFTER: Final[dict[str, Callable[[gp.Stream[int]], gp.Stream[int]]]] = {
 @pytest.mark.parametrize("crashes", [0, 2], ids=["", "crashes"])
 @pytest.mark.parametrize("tasks", [1, 3])
 @pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("form", ["rows", "columns"])
 @pytest.mark.parametrize("build", AFTER.values(), ids=AFTER)
 def test_records_of_one_time_stay_in_order_behind_first_records(
-    build: Callable[[gp.Stream[int]], gp.Stream[int]], partitions: int, tasks: int, crashes: int
+    build: Callable[[gp.Stream[Any]], gp.Stream[Any]],
+    form: str,
+    partitions: int,
+    tasks: int,
+    crashes: int,
 ) -> None:
     parts = [TIES[at::partitions] for at in range(partitions)]
     read = sorted((m.timestamp, at, turn) for at, p in enumerate(parts) for turn, m in enumerate(p))
     values = [parts[at][turn].value for _, at, turn in read][3:]
 
     app, sink = gp.StreamApp("small", parallelism=tasks), MemoryTransactions()
-    stream = build(app.read(gp.collection(TIES, partitions=partitions)))
+    records = [gp.Message({"n": n}, time_ms) for n, time_ms in TIES]
+    schema = {"n": int} if form == "columns" else None
+    rows = build(app.read(gp.collection(records, partitions=partitions, schema=schema)))
+    stream = rows.map(lambda row: int(row["n"]))
     stream.key_by(lambda n: n % 2).pairwise().write(sink)
     crashed(app, seed=tasks, crashes=crashes)
 
