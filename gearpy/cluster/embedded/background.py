@@ -18,7 +18,7 @@ from gearpy.cluster.client.looking import look_at
 from gearpy.cluster.embedded.launch import Processes, launched
 from gearpy.cluster.embedded.run import EMBEDDED, NEEDS_FOLDER, RESUMED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
-from gearpy.cluster.programs.artifacts import stream_here
+from gearpy.cluster.programs.artifacts import run_by_loader, stream_here
 from gearpy.config.load import load, project_file
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, GearpyError, SubmitRefused, ends_at_the_caller
@@ -87,6 +87,7 @@ def start(
     """
     if until == "caught-up" and checkpoint is None:
         raise ConfigError(NEEDS_FOLDER)
+    run_by_loader(app)
     application = stream_here(app, until)
 
     name = application.name

@@ -12,7 +12,7 @@ from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.launch import OnProgress, Processes, launched
 from gearpy.cluster.embedded.output import NO_READER, give_up_output, is_of_no_reader
 from gearpy.cluster.embedded.signals import StopSignals
-from gearpy.cluster.programs.artifacts import stream_here
+from gearpy.cluster.programs.artifacts import run_by_loader, stream_here
 from gearpy.config.load import load, project_file
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, OperatorError, SubmitRefused, ends_at_the_caller
@@ -63,6 +63,9 @@ def run(
     of its own. When nobody reads its output any more, as behind ``| head``, the program ends with
     exit code 141.
 
+    In a program that ``gear run`` or a cluster loads, it says which application that is, and
+    nothing behind it is executed.
+
     Args:
         app: an application, or a function that makes one (of a list of arguments: it gets
             ``sys.argv[1:]``).
@@ -89,6 +92,7 @@ def run(
     """
     if until == "caught-up" and checkpoint is None:
         raise ConfigError(NEEDS_FOLDER)
+    run_by_loader(app)
     application = stream_here(app, until)
     try:
         with StopSignals() as stop:

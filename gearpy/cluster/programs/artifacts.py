@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar, get_args
 
 from msgspec.structs import replace
 
-from gearpy.cluster.programs.isolation import GuestModules, Modules, OwnModules
+from gearpy.cluster.programs.isolation import OF_RUN, GuestModules, Modules, OwnModules, ProgramRuns
 from gearpy.cluster.programs.requirements import check_requirements
 from gearpy.config.schema import Config
 from gearpy.distribution import EXTRAS, not_installed
@@ -42,8 +42,14 @@ _PROCESS: Final = secrets.token_hex(4)
 #: The program that is being loaded in this context; empty while none is.
 loading: Final = ContextVar("loading", default="")
 _SPREAD: Final = " on "  # Behind the key of an embedded application.
-_ATTRS: Final = ("app", "main")
+_ATTRS: Final = (OF_RUN, "app", "main")
 _MakeModules = Callable[[Path], Modules]
+
+
+def run_by_loader(app: object) -> None:
+    """Leave an application to the command that loads the program, if one does."""
+    if loading.get():
+        raise ProgramRuns(app)
 
 
 class ArgumentsRefused(ConfigError):
@@ -336,7 +342,7 @@ def _find(module: ModuleType, artifact: Artifact) -> tuple[str, Any]:
         return artifact.attr, found
     for name in _ATTRS:
         if name in vars(module):
-            return name, getattr(module, name)
+            return name, vars(module)[name]
     candidates = _candidates(module)
     if len(candidates) == 1:
         return candidates[0], getattr(module, candidates[0])
@@ -365,6 +371,8 @@ def _called(where: str, function: Any, args: Sequence[str]) -> Any:
         raise ArgumentsRefused(f"{where} takes no arguments, got {' '.join(args)}")
     try:
         return function(list(args)) if takes_args else function()
+    except ProgramRuns as runs:
+        return runs.app
     except GearpyError as error:
         note_place(error)
         raise

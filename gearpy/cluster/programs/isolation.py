@@ -49,6 +49,18 @@ class Modules(Protocol):
         ...
 
 
+#: Where a module has the application that it has run while it was loaded.
+OF_RUN: Final = "gp.run"
+
+
+class ProgramRuns(BaseException):
+    """A program runs its application while it is loaded: that one is loaded, and nothing runs."""
+
+    def __init__(self, app: Any) -> None:
+        super().__init__("gp.run or gp.start while the program is loaded")
+        self.app = app
+
+
 class OwnModules:
     """Modules under their own names; see the docstring of this module.
 
@@ -225,6 +237,8 @@ def _run(spec: ModuleSpec) -> ModuleType:
     assert spec.loader is not None
     try:
         spec.loader.exec_module(module)
+    except ProgramRuns as runs:
+        vars(module)[OF_RUN] = runs.app
     except BaseException:
         sys.modules.pop(spec.name, None)
         raise

@@ -28,6 +28,7 @@ from gearpy.dsl.operators.operator import (
 from gearpy.dsl.operators.records import FunctionOperator, ToRowsOperator
 from gearpy.dsl.operators.signature import key_text
 from gearpy.errors import ConfigError
+from gearpy.expressions.rows import advice_on
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.fused import RowOperator
 from gearpy.task.chain.stage import Stage
@@ -283,8 +284,8 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
         unknown = [name for name in self.right_key.columns if name not in right.arrow.names]
         for name in unknown:
             yield (
-                f"{self.name}: there is no field {name!r} in the table {source.description}: there "
-                f"are {', '.join(right.arrow.names)}"
+                f"{self.name}: there is no field {name!r} in the table {source.description}"
+                f"{advice_on(name, right.arrow.names)}"
             )
         left = self.inputs[0].schema_given(declared=True)
         if left is not None and not unknown:

@@ -18,6 +18,7 @@ from gearpy.dsl.operators.signature import key_text
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr
 from gearpy.expressions.nodes import columns_in
+from gearpy.expressions.rows import advice_on
 from gearpy.spark.query.plan import Step
 from gearpy.task.api.interfaces import Source, TaskContext
 from gearpy.task.api.rejects import StepOnError
@@ -400,8 +401,8 @@ def reads_attributes(expressions: Sequence[Expr], schema: RowSchema) -> bool:
 def unknown_fields(step: Operator) -> list[str]:
     """Return a mistake for each field that a step names and its records do not have."""
     return [
-        f"{step.name}: there is no field {name!r} in what {source.name!r} gives: "
-        f"there are {', '.join(schema.arrow.names)}"
+        f"{step.name}: there is no field {name!r} in what {source.name!r} gives"
+        f"{advice_on(name, schema.arrow.names)}"
         for source, names in step.named_fields()
         if names and (schema := source.schema_given(declared=True)) is not None
         for name in names

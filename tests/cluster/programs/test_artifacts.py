@@ -171,6 +171,29 @@ def test_what_is_not_there_is_named(
     assert (modules_of(tmp_path), sys.path) == (set(), path)
 
 
+@pytest.mark.parametrize("run", ["gp.run(app)", "gp.run(lambda: app)", "main()", "gp.start(app)"])
+@pytest.mark.parametrize("own_process", [True, False])
+def test_a_program_that_runs_itself_is_loaded_and_does_not_run(
+    tmp_path: Path, run: str, *, own_process: bool
+) -> None:
+    text = f"""\
+import gearpy as gp
+
+app, results = gp.StreamApp("of-itself"), []
+app.read(gp.collection([1])).write(gp.to_list(results))
+
+def main():
+    gp.run(app)
+
+{run}
+raise ValueError("nothing behind it is executed")
+"""
+    loader = ApplicationLoader(own_process=own_process)
+    folder = write(tmp_path, {"app.py": text})
+    application = stream_of(loader.load(ONE, stored(), ME, folder), "a test")
+    assert application.name == "of-itself"
+
+
 def test_an_artifact_that_was_not_fetched_is_refused() -> None:
     with pytest.raises(ConfigError, match="was not fetched"):
         load(stored())

@@ -38,6 +38,7 @@ def last_step(build: Callable[[Stream[Any]], Any], source: gp.Source | None = No
 
 TUMBLING = gp.tumbling("10ms")
 THERE = "there are user, item, price"
+MEANT = f"did you mean 'user'? {THERE}"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_schema_is_said_by_somebody(build: Callable[[Stream[Any]], Any], expecte
         (lambda s: s.key_by("user").count(), []),
         (
             lambda s: s.key_by("usr", "item").count(),
-            [f"count: there is no field 'usr' in what 'tables' gives: {THERE}"],
+            [f"count: there is no field 'usr' in what 'tables' gives: {MEANT}"],
         ),
         (
             lambda s: s.key_by("user").window(TUMBLING).sum("cost"),
@@ -245,11 +246,16 @@ def test_schema_is_said_by_somebody(build: Callable[[Stream[Any]], Any], expecte
                 .key_by("doubled")
                 .sum("prise")
             ),
-            ["sum: there is no field 'prise' in what 'trades' gives: there are user, price"],
+            [
+                (
+                    "sum: there is no field 'prise' in what 'trades' gives: "
+                    "did you mean 'price'? there are user, price"
+                )
+            ],
         ),
         (
             lambda s: s.key_by("user").join(s.key_by("uzer"), TUMBLING),
-            [f"join: there is no field 'uzer' in what 'tables' gives: {THERE}"],
+            [f"join: there is no field 'uzer' in what 'tables' gives: {MEANT}"],
         ),
     ],
     ids=["known", "key", "aggregate", "annotated", "property", "join"],
