@@ -9,9 +9,11 @@ from datetime import datetime
 from queue import Empty, Full, Queue
 from typing import Any, Final
 
+from gearpy.connectors.files.stamps import in_zone, zone_note
 from gearpy.connectors.simple import SimpleSource
 from gearpy.connectors.streams.generator import takes_part
 from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import T
 from gearpy.task.api.failure import USER_ERRORS
@@ -29,6 +31,7 @@ def poll(
     *,
     every: Duration,
     timestamp: Callable[[T], int | datetime] | None = None,
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
 ) -> SimpleSource[T]:
     """Call a function again and again, and read the records that it returns.
@@ -45,8 +48,10 @@ def poll(
         function: returns an iterable of records; or, with a parameter, those and a position.
         every: the pause between two calls, such as "10s"; there is none while records come with a
             position that is another one than before.
-        timestamp: gives the event time of a record, ms since the epoch or an aware datetime.
+        timestamp: gives the event time of a record, ms since the epoch or a datetime.
             Without it records have the time of their arrival.
+        zone: name of the time zone of datetimes of ``timestamp`` that tell none, such as
+            "Europe/Berlin".
         out_of_order: how far back in time a later record may be.
 
     Raises:
@@ -100,7 +105,7 @@ def poll(
         "poll",
         function=function,
         run=run,
-        timestamp=timestamp,
+        timestamp=in_zone("poll", timestamp, zone),
         out_of_order=out_of_order,
         has_position=has_position,
     )
@@ -110,6 +115,7 @@ def from_async(
     make: Callable[[], AsyncIterator[T]] | Callable[[Any], AsyncIterator[tuple[T, Any]]],
     *,
     timestamp: Callable[[T], int | datetime] | None = None,
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
 ) -> SimpleSource[T]:
     """Read what an asynchronous generator yields, such as the messages of a web socket.
@@ -123,8 +129,10 @@ def from_async(
 
     Args:
         make: an ``async def`` function that yields.
-        timestamp: gives the event time of a record, ms since the epoch or an aware datetime.
+        timestamp: gives the event time of a record, ms since the epoch or a datetime.
             Without it records have the time of their arrival.
+        zone: name of the time zone of datetimes of ``timestamp`` that tell none, such as
+            "Europe/Berlin".
         out_of_order: how far back in time a later record may be.
 
     Raises:
@@ -177,7 +185,7 @@ def from_async(
         "from_async",
         function=make,
         run=run,
-        timestamp=timestamp,
+        timestamp=in_zone("from_async", timestamp, zone),
         out_of_order=out_of_order,
         has_position=has_position,
     )
@@ -242,6 +250,10 @@ class _BackgroundSource(SimpleSource[Any]):
         return self._text
 
     reads_by = description
+
+    @property
+    def note(self) -> str:
+        return zone_note(self._timestamp)
 
     def up_to_now(self) -> "_BackgroundSource":
         other = copy(self)

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypedDict, overload
 
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
-from gearpy.connectors.files.stamps import FromRecords, StampedReader, Stamps
+from gearpy.connectors.files.stamps import FromRecords, StampedReader, Stamps, in_zone, zone_note
 from gearpy.core.base.copies import own_each
 from gearpy.core.base.times import Duration, duration_ms, event_time_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
@@ -34,6 +35,7 @@ def collection(
     values: Iterable[T | Message[T]],
     *,
     timestamp: Callable[[T], int | datetime] | None = None,
+    zone: ZoneName | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
     schema: None = None,
@@ -45,6 +47,7 @@ def collection(
     values: Iterable[T | Message[T]],
     *,
     timestamp: Callable[[T], int | datetime] | None = None,
+    zone: ZoneName | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
     schema: SchemaLike[Row],
@@ -55,6 +58,7 @@ def collection(
     values: Iterable[Any],
     *,
     timestamp: Callable[[Any], int | datetime] | None = None,
+    zone: ZoneName | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
     schema: object = None,
@@ -65,8 +69,10 @@ def collection(
 
     Args:
         values: the records; a `Message` is a value with its event time.
-        timestamp: gives the event time of a value, ms since the epoch or an aware datetime.
+        timestamp: gives the event time of a value, ms since the epoch or a datetime.
             Without it values that are no `Message` have the time 0, the Unix epoch.
+        zone: name of the time zone of datetimes of ``timestamp`` that tell none, such as
+            "Europe/Berlin".
         partitions: number of parts that can be read in parallel.
         out_of_order: how far back in time a later value of the same partition may be.
         schema: of the values, which then come as tables: a `pyarrow.Schema`, a dataclass,
@@ -82,7 +88,7 @@ def collection(
     """
     return CollectionSource(
         values,
-        timestamp=timestamp,
+        timestamp=in_zone("collection", timestamp, zone),
         parts=partitions,
         bound_ms=duration_ms(out_of_order),
         schema=None if schema is None else row_schema_of(schema),
@@ -176,6 +182,10 @@ class CollectionSource(Source):
     @property
     def description(self) -> str:
         return f"collection({len(self._values)} values)"
+
+    @property
+    def note(self) -> str:
+        return zone_note(self._timestamp)
 
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(self._parts)

@@ -22,12 +22,15 @@ from gearpy.connectors.files.stamps import (
     StampedReader,
     Stamps,
     each,
+    in_zone,
     stamps_of,
     that_pass,
+    zone_note,
 )
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
 from gearpy.connectors.locations import no_match, unpacker_of
 from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.type_variables import T
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 class LineOptions(TypedDict, total=False):
     """Options of `files`, as it explains them."""
 
+    zone: ZoneName | None
     out_of_order: Duration
     follow: bool
     poll: Duration
@@ -77,6 +81,7 @@ def files(
     *patterns: str | Path,
     parse: Callable[[str], Any] | None = None,
     timestamp: Callable[[Any], int | datetime] | None = None,
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
     follow: bool = False,
     poll: Duration = "1s",
@@ -98,7 +103,9 @@ def files(
     Args:
         patterns: paths, or patterns with ``*``, ``?``, ``[...]``.
         parse: makes the record of a line, such as `gearpy.regex` and `gearpy.logfmt` give it.
-        timestamp: gives the event time of a record, ms since the epoch or an aware datetime.
+        timestamp: gives the event time of a record, ms since the epoch or a datetime.
+        zone: name of the time zone of datetimes of ``timestamp`` that tell none, such as
+            "Europe/Berlin".
         out_of_order: how far back in time a later line of the same file may be.
         follow: wait for lines to be added, and for more files, without end. A last line is kept
             back until its line ending is there. A file that has become shorter or was replaced
@@ -134,7 +141,7 @@ def files(
     return FileSource(
         patterns,
         parse=parse,
-        timestamp=timestamp,
+        timestamp=in_zone("files", timestamp, zone),
         bound_ms=duration_ms(out_of_order),
         follow=follow,
         poll_ms=duration_ms(poll),
@@ -254,6 +261,10 @@ class FileSource(Source):
     @property
     def description(self) -> str:
         return f"files({', '.join(self._patterns)})"
+
+    @property
+    def note(self) -> str:
+        return zone_note(self._timestamp)
 
     def up_to_now(self) -> "FileSource":
         """Follow the files, as they may have grown by the next run, up to the last whole line."""

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from gearpy.core.base.times import EventTime, event_time_ms
+from gearpy.core.base.zones import ZoneName, zone_of
 from gearpy.core.window.watermark import BoundedOutOfOrder
-from gearpy.errors import OperatorError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.type_variables import T_co
 from gearpy.task.api.failure import operator_error
@@ -89,6 +90,47 @@ class FromClock(Stamps):
         if values:
             self.watermark_ms = max(self.watermark_ms, self._now_ms())
         return [self.watermark_ms] * len(values)
+
+
+class InZone:
+    """A user's function for event times, whose datetimes without a zone are of this one."""
+
+    def __init__(self, function: Callable[[Any], EventTime], zone: ZoneName) -> None:
+        self._function = function
+        self._zone = zone_of(zone)
+
+    def __call__(self, record: Any) -> int:
+        time: Any = self._function(record)
+        return time if type(time) is int else event_time_ms(time, self._zone)
+
+    @property
+    def note(self) -> str:
+        return f"times that tell no zone are of {self._zone.name}"
+
+
+def in_zone(
+    operator: str, function: Callable[[Any], EventTime] | None, zone: ZoneName | None
+) -> Callable[[Any], EventTime] | None:
+    """Return the function of `timestamp=`, as `zone=` has it.
+
+    Raises:
+        ConfigError: there is no such zone, or nothing that is of it.
+    """
+    if zone is None:
+        return function
+    if function is None:
+        raise ConfigError(
+            f"{operator}: zone= is of the times that timestamp= gives: give that, too"
+        )
+    try:
+        return InZone(function, zone)
+    except ConfigError as error:
+        raise ConfigError(f"{operator}: {error}") from None
+
+
+def zone_note(function: Callable[[Any], EventTime] | None) -> str:
+    """Return for people which zone was taken; see `Source.note`."""
+    return function.note if isinstance(function, InZone) else ""
 
 
 def stamps_of(

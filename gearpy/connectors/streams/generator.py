@@ -9,8 +9,9 @@ from typing import Any, Final, TypedDict, overload
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
-from gearpy.connectors.files.stamps import StampedReader, Stamps, stamps_of
+from gearpy.connectors.files.stamps import StampedReader, Stamps, in_zone, stamps_of, zone_note
 from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Message
@@ -37,6 +38,7 @@ def generate(
     *,
     rate: float | None = None,
     timestamp: Callable[[T], int | datetime] | None = None,
+    zone: ZoneName | None = None,
     limit: int | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
@@ -50,6 +52,7 @@ def generate(
     *,
     rate: float | None = None,
     timestamp: Callable[[T], int | datetime] | None = None,
+    zone: ZoneName | None = None,
     limit: int | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
@@ -62,6 +65,7 @@ def generate(
     *,
     rate: float | None = None,
     timestamp: Callable[[Any], int | datetime] | None = None,
+    zone: ZoneName | None = None,
     limit: int | None = None,
     partitions: int = 1,
     out_of_order: Duration = "0s",
@@ -77,8 +81,10 @@ def generate(
             partition, else every partition has the same records.
         rate: records per second of all partitions together; without it as fast as they are
             taken. Time that was lost is made up for, but no more than a second of it.
-        timestamp: gives the event time of a record, ms since the epoch or an aware datetime.
+        timestamp: gives the event time of a record, ms since the epoch or a datetime.
             Without it records have the time at which they were made.
+        zone: name of the time zone of datetimes of ``timestamp`` that tell none, such as
+            "Europe/Berlin".
         limit: number of records of all partitions together.
         partitions: number of iterators that can be read in parallel.
         out_of_order: how far back in time a later record of the same partition may be.
@@ -98,7 +104,7 @@ def generate(
     return GeneratorSource(
         make,
         rate=rate,
-        timestamp=timestamp,
+        timestamp=in_zone("generate", timestamp, zone),
         limit=limit,
         parts=partitions,
         bound_ms=duration_ms(out_of_order),
@@ -185,6 +191,10 @@ class GeneratorSource(Source):
     @property
     def description(self) -> str:
         return f"generate({getattr(self._make, '__name__', type(self._make).__name__)})"
+
+    @property
+    def note(self) -> str:
+        return zone_note(self._timestamp)
 
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(self._parts)

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from gearpy.clocks import wall_ms
 from gearpy.connectors.files.lines import Decoder
-from gearpy.connectors.files.stamps import Stamps, stamps_of
+from gearpy.connectors.files.stamps import Stamps, in_zone, stamps_of, zone_note
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
 from gearpy.core.base.times import Duration, EventTime, duration_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.task.api.interfaces import Source
 
 _READ_BYTES: Final = 1 << 16
@@ -20,6 +21,7 @@ _PARTITION: Final = "stdin"
 def stdin(
     *,
     timestamp: Callable[[str], EventTime] | None = None,
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
     encoding: str = "utf-8",
     errors: str = "replace",
@@ -32,6 +34,8 @@ def stdin(
 
     Args:
         timestamp: gives the event time of a line; without it a line has the time at which it came.
+        zone: name of the time zone of datetimes of ``timestamp`` that tell none, such as
+            "Europe/Berlin".
         out_of_order: how far back in time a later line may be.
         encoding: of the text; one that writes ASCII as ASCII.
         errors: what to do with bytes that are no text: "strict" fails, "replace", "ignore".
@@ -43,7 +47,10 @@ def stdin(
     """
     Decoder(encoding, errors)  # Refuses what has no lines.
     return StdinSource(
-        timestamp=timestamp, bound_ms=duration_ms(out_of_order), encoding=encoding, errors=errors
+        timestamp=in_zone("stdin", timestamp, zone),
+        bound_ms=duration_ms(out_of_order),
+        encoding=encoding,
+        errors=errors,
     )
 
 
@@ -73,6 +80,10 @@ class StdinSource(Source):
     @property
     def description(self) -> str:
         return "stdin"
+
+    @property
+    def note(self) -> str:
+        return zone_note(self._timestamp)
 
     def partitions(self) -> Sequence[str]:
         return [_PARTITION]

@@ -11,10 +11,11 @@ from typing import Any, Final, Protocol
 
 from gearpy.clocks import wall_ms
 from gearpy.connectors.files.lines import Decoder
-from gearpy.connectors.files.stamps import Stamps, stamps_of
+from gearpy.connectors.files.stamps import Stamps, in_zone, stamps_of, zone_note
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
 from gearpy.core.base.pauses import pause_after
 from gearpy.core.base.times import Duration, EventTime, duration_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Source
 
@@ -29,6 +30,7 @@ def tcp_lines(
     port: int,
     *,
     timestamp: Callable[[str], EventTime] | None = None,
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
     until_closed: bool = False,
     retry_first: Duration = "100ms",
@@ -50,6 +52,8 @@ def tcp_lines(
         host: name or address.
         port: from 1 to 65535.
         timestamp: gives the event time of a line; without it a line has the time at which it came.
+        zone: name of the time zone of datetimes of ``timestamp`` that tell none, such as
+            "Europe/Berlin".
         out_of_order: how far back in time a later line may be.
         until_closed: the stream ends when the server closes the connection; by default it is made
             again, without end.
@@ -80,7 +84,7 @@ def tcp_lines(
     Decoder(encoding, errors)  # Refuses what has no lines.
     return TcpSource(
         (host, port),
-        timestamp=timestamp,
+        timestamp=in_zone("tcp_lines", timestamp, zone),
         bound_ms=duration_ms(out_of_order),
         until_closed=until_closed,
         pauses_ms=(first_ms, most_ms),
@@ -129,6 +133,10 @@ class TcpSource(Source):
     @property
     def description(self) -> str:
         return f"tcp_lines({self._place})"
+
+    @property
+    def note(self) -> str:
+        return zone_note(self._timestamp)
 
     def partitions(self) -> Sequence[str]:
         return [self._place]

@@ -22,6 +22,7 @@ from gearpy.connectors.files.column_times import (
 )
 from gearpy.core.base.stable_hash import stable_hash
 from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.base.zones import ZoneName
 from gearpy.core.handover.lanes import LanePlace, Lanes
 from gearpy.core.handover.window_log import LogSegment, LogView, Position
 from gearpy.errors import ConfigError, GearpyError, WindowLogDamaged, WindowLogGap
@@ -48,6 +49,7 @@ def window_log(
     *,
     time: str | None = None,
     time_unit: TimeUnit = "ms",
+    zone: ZoneName | None = None,
     out_of_order: Duration = "0s",
     schema: SchemaLike[Row] | None = None,
     rows: bool = False,
@@ -79,6 +81,8 @@ def window_log(
         path: the folder of the log, or its URL.
         time: column of the event time, such as "at", or "meta.ts" where it is in a record.
         time_unit: what numbers in that column count: "s", "ms", "us" or "ns".
+        zone: name of the time zone of times that tell none, such as "Europe/Berlin"; UTC by
+            default.
         out_of_order: how far back in time a later batch of the same lane may go.
         schema: of the rows, as of `csv`; needed where the log is not there yet.
         rows: give dicts, and no tables.
@@ -106,11 +110,10 @@ def window_log(
     """
     if partitions < 1:
         raise ConfigError(f"{_NAME}: partitions is {partitions}, must be 1 or more")
-    time_form(_NAME, time_unit, None)
     return WindowLogSource(
         WindowLog(path, storage_options=storage_options),
         time=time,
-        time_unit=time_unit,
+        form=time_form(_NAME, time_unit, zone),
         bound_ms=duration_ms(out_of_order),
         schema=None if schema is None else row_schema_of(schema),
         rows=rows,
@@ -139,7 +142,7 @@ class WindowLogSource(Source):
         log: WindowLog,
         *,
         time: str | None,
-        time_unit: TimeUnit,
+        form: TimeForm,
         bound_ms: int,
         schema: RowSchema | None,
         rows: bool,
@@ -151,7 +154,7 @@ class WindowLogSource(Source):
     ) -> None:
         self._log = log
         self._time = time
-        self._unit: TimeUnit = time_unit
+        self._form = form
         self._bound_ms = bound_ms
         self._given = schema
         self._rows = rows
@@ -171,6 +174,11 @@ class WindowLogSource(Source):
     def schema(self) -> RowSchema | None:
         return None if self._rows else self._columns()
 
+    @property
+    def note(self) -> str:
+        known = self._given is not None or self._log.exists
+        return self._form.note(self._time, self._columns().arrow if known else None)
+
     def up_to_now(self) -> "WindowLogSource":
         other = copy(self)
         other._up_to_now, other._follow, other.bounded = True, False, True  # noqa: SLF001 - of the same class
@@ -185,7 +193,7 @@ class WindowLogSource(Source):
         columns = self._columns()
         return WindowLogReader(
             self._log,
-            LogTimes(columns.arrow, self._time, self._unit, self._bound_ms),
+            LogTimes(columns.arrow, self._time, self._form, self._bound_ms),
             columns.arrow if self._given is not None else None,
             is_mine=lambda lane: part_of_lane(lane, self._parts) == part,
             rows=self._rows,
@@ -218,10 +226,10 @@ class LogTimes:
     """Event times of rows, and the promise of a batch; without a column by the names of columns."""
 
     def __init__(
-        self, schema: pa.Schema, column: str | None, unit: TimeUnit, bound_ms: int
+        self, schema: pa.Schema, column: str | None, form: TimeForm, bound_ms: int
     ) -> None:
         self._column = column or next(name for name in _TIMES if name in schema.names)
-        self._unit: TimeUnit = unit
+        self._form = form
         self._earlier_ms = int(column is None and self._column == _WINDOW_END)
         self._bound_ms = bound_ms
         self._has_early = _TIMING in schema.names
@@ -230,7 +238,7 @@ class LogTimes:
         """Return a time for each row; of one without that of the batch before."""
         try:
             column = column_at(table, self._column).combine_chunks()
-            times = times_of(column, TimeForm(self._unit))
+            times = times_of(column, self._form)
         except ValueError as error:
             raise ConfigError(f"{_NAME}: column {self._column!r}: {error}") from error
         if self._earlier_ms:

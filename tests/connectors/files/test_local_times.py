@@ -1,6 +1,8 @@
 """Event times of files that tell no zone, are in a record, or are seconds with fractions."""
 
 import json
+import sys
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,73 @@ def test_function_of_a_row_may_give_local_times(tmp_path: Path) -> None:
     (found,) = times(gp.csv(str(path), time=day, zone="Europe/Berlin"))
 
     assert found == int(datetime(2026, 3, 28, 23, tzinfo=UTC).timestamp() * 1000)
+
+
+BERLIN: Any = {"timestamp": datetime.fromisoformat, "zone": "Europe/Berlin"}
+
+
+async def _texts() -> AsyncIterator[str]:
+    for text in TEXTS:
+        yield text
+
+
+@pytest.mark.parametrize("kind", ["files", "collection", "generate", "from_async", "stdin"])
+def test_function_of_a_record_may_give_local_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    path = tmp_path / "times.txt"
+    path.write_text("\n".join(TEXTS))
+    sources: dict[str, Callable[[], Any]] = {
+        "files": lambda: gp.files(path, **BERLIN),
+        "collection": lambda: gp.collection(TEXTS, **BERLIN),
+        "generate": lambda: gp.generate(lambda: TEXTS, **BERLIN),
+        "from_async": lambda: gp.from_async(_texts, **BERLIN),
+        "stdin": lambda: gp.stdin(**BERLIN),
+    }
+    source = sources[kind]()
+    app, results = gp.StreamApp("times"), list[gp.Message]()
+    app.read(source).write(gp.to_list(results, messages=True))
+
+    with path.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        gp.run(app)
+
+    assert [message.timestamp for message in results] == EXPECTED
+    assert source.note == "times that tell no zone are of Europe/Berlin"
+
+
+def test_zone_of_a_function_is_that_of_times_without_one() -> None:
+    values = [datetime(2026, 7, 1, tzinfo=UTC), 5, datetime(2026, 7, 1)]  # noqa: DTZ001 - the zone is told
+    source = gp.collection(values, timestamp=lambda value: value, zone=ZoneInfo("Asia/Tokyo"))  # type: ignore[arg-type,return-value]
+
+    first, second, third = times(source)
+
+    assert (second, first - third) == (5, 9 * 3_600_000)
+
+
+def test_zone_without_times_and_one_that_is_none_are_refused() -> None:
+    with pytest.raises(
+        gp.ConfigError, match=r"^files: zone= is of the times that timestamp= gives"
+    ):
+        gp.files("x", zone="Europe/Berlin")
+    with pytest.raises(gp.ConfigError, match=r"^generate: .*'Europe/Berlin'"):
+        gp.generate(list, timestamp=len, zone="berlin")
+    with pytest.raises(gp.ConfigError, match=r"^window_log: .*zone"):
+        gp.window_log("x", zone="Mars")
+
+
+def test_window_log_may_have_local_times(tmp_path: Path) -> None:
+    rows = [{"at": text} for text in TEXTS]
+    app = gp.StreamApp("made")
+    app.read(gp.rows(rows, time="at")).key_by("at").window(gp.tumbling("1h")).count().write(
+        gp.window_log_folder(str(tmp_path / "log"))
+    )
+    gp.run(app)
+
+    source = gp.window_log(tmp_path / "log", time="key", zone="Europe/Berlin", out_of_order="365d")
+
+    assert sorted(times(source)) == EXPECTED
+    assert source.note == "times in key that tell no zone are of Europe/Berlin"
 
 
 @pytest.mark.parametrize("rows", [False, True])
