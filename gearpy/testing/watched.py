@@ -58,6 +58,7 @@ class WatchedSource(Source):
         self.bounded = source.bounded or bool(patience.ends)
         self.is_by_arrival = source.is_by_arrival
         self.sets_bad_aside = source.sets_bad_aside
+        self.quarantines_bad = source.quarantines_bad
 
     @property
     def description(self) -> str:

@@ -35,7 +35,8 @@ class FileOptions(TypedDict, total=False):
         out_of_order: how far back in time a later row of the same partition may be.
         on_bad: what becomes of a row that does not fit, and of a file that is none: "fail" ends
             the application and names file and row; "skip" leaves it out, logs and counts it;
-            "side" gives it to `Stream.errors`, and counts it.
+            "quarantine" keeps its text for ``gear quarantine``; "side" gives it to `Stream.errors`,
+            and counts it.
         partitions: number of partitions that share the files; by default each file is one.
         follow: wait for more files, without end.
         poll: wait between two looks.

@@ -689,7 +689,7 @@ def _found_schema(
                 raise ConfigError(
                     f"{operator}: {file.name}, line {number}: "
                     f"{shortened(parser.cause(some[0], error))}: correct the row, leave such rows "
-                    'out with on_bad="skip" or "side", or give schema='
+                    'out with on_bad="skip", "quarantine" or "side", or give schema='
                 ) from error
             return []
 

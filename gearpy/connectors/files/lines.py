@@ -66,7 +66,7 @@ class Decoder:
                 operator="files",
                 cause=f"{name}: byte {offset + error.start} is not {self._encoding} "
                 f"({error.reason}): give the file's encoding=, or errors='replace', or leave such "
-                'lines out with on_bad="skip" or "side"',
+                'lines out with on_bad="skip", "quarantine" or "side"',
                 record=repr(line[:_SHOWN_BYTES]),
             ) from error
 

@@ -120,9 +120,9 @@ def files(
         errors: what to do with bytes that are no text: "strict", "replace", "ignore".
         on_bad: what becomes of a line that is no text, where ``errors`` is "strict", or on which
             ``parse`` or ``timestamp`` raises: "fail" ends the application and names file and byte;
-            "skip" leaves it out, logs and counts it; "side" gives it to `Stream.errors`, and counts
-            it. With "fail", ``application.on-error`` decides about what ``parse`` and ``timestamp``
-            raise.
+            "skip" leaves it out, logs and counts it; "quarantine" keeps its text for ``gear
+            quarantine``; "side" gives it to `Stream.errors`, and counts it. With "fail",
+            ``application.on-error`` decides about what ``parse`` and ``timestamp`` raise.
 
     Raises:
         ConfigError: a pattern matches no file, and nothing is followed; raised when the
@@ -242,6 +242,7 @@ class FileSource(Source):
             on_bad = known_on_bad("files", on_bad)
         self._on_bad: OnBad = on_bad
         self.sets_bad_aside = on_bad == "side"
+        self.quarantines_bad = on_bad == "quarantine"
         if on_lost not in get_args(OnLost):
             raise ConfigError(f'files: on_lost is {on_lost!r:.100}, must be "fail" or "skip"')
         self._on_lost: OnLost = on_lost

@@ -110,6 +110,7 @@ class RowFiles(Source):
         self._poll_ms, self._settle_ms = duration_ms(options.poll), duration_ms(options.settle)
         self.bounded = not options.follow
         self.sets_bad_aside = options.on_bad == "side"
+        self.quarantines_bad = options.on_bad == "quarantine"
         self._found: list[FoundFile] = []
         self._up_to_now = False
         self._schemas: tuple[RowSchema, pa.Schema] | None = None  # Given, and read.

@@ -28,7 +28,7 @@ T = TypeVar("T")
 Places: TypeAlias = Sequence[float] | None
 
 #: The fate of a row that cannot be read.
-OnBad: TypeAlias = Literal["fail", "skip", "side"]
+OnBad: TypeAlias = Literal["fail", "skip", "quarantine", "side"]
 
 #: Errors of pyarrow for a value that it cannot convert, those of parsers, and of `Fit`.
 ARROW_ERRORS: Final = (
@@ -42,7 +42,9 @@ ARROW_ERRORS: Final = (
 
 _LOG: Final = logging.getLogger(__name__)
 #: The cure where a file is none, or cannot be read further.
-FILE_CURE: Final = 'correct the file, or leave such files out with on_bad="skip" or "side"'
+FILE_CURE: Final = (
+    'correct the file, or leave such files out with on_bad="skip", "quarantine" or "side"'
+)
 _LOGGED_MAX: Final = 10  # A file is logged so often.
 _repr = Repr()
 _repr.maxstring = _repr.maxother = 200
@@ -222,11 +224,12 @@ class BadRows:
             raise OperatorError(
                 operator=self._operator,
                 cause=f"{self._file}, {where}: {cause}: correct the {what}, or leave such "
-                f'{what}s out with on_bad="skip" or "side"',
+                f'{what}s out with on_bad="skip", "quarantine" or "side"',
                 record=_repr.repr(record),
             )
-        self.skipped += count
-        if self._policy == "side":
+        if self._policy != "quarantine":  # It counts them itself.
+            self.skipped += count
+        if self._policy in {"quarantine", "side"}:
             place = f"{self._file}, {where}"
             bad = BadRecord.of(record, step=self._operator, error=cause, where=place)
             self._aside.append(bad if time_ms is None else replace(bad, time=time_ms))

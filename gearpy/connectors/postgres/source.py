@@ -111,7 +111,8 @@ def postgres(
         on_bad: what becomes of a row with a value that no column here can hold, such as a numeric
             that is NaN, an endless date or one before Christ, or without an event time: "fail"
             ends the application and names row and column; "skip" leaves it out, logs and counts
-            it; "side" gives it to `Stream.errors`, and counts it.
+            it; "quarantine" keeps its text for ``gear quarantine``; "side" gives it to
+            `Stream.errors`, and counts it.
 
     Raises:
         ConfigError: an option is not understood, or psycopg is missing.
@@ -207,6 +208,7 @@ class PostgresSource(Source[dict[str, Any]]):
         self._ranges = list(pairwise(bounds))
         self.bounded = not query.follows
         self.sets_bad_aside = query.on_bad == "side"
+        self.quarantines_bad = query.on_bad == "quarantine"
         self.is_by_arrival = query.follows and query.time is None
         self.time_column = query.time or ""
 

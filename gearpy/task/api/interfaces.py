@@ -416,6 +416,7 @@ class Source(ABC, Generic[T_co]):
     is_by_arrival: bool = False  #: All readers will say so; see `SourceReader.is_by_arrival`.
     discovers: bool = False  #: Partitions are found while it is read: `discover` returns a finder.
     sets_bad_aside: bool = False  #: Readers give bad records apart, for `Stream.errors`.
+    quarantines_bad: bool = False  #: Readers give bad records apart, for quarantine.
     of_program: bool = False  #: Of the program's own process, as `stdin` is: it is read there.
     time_column: str | None = None  #: Event times come from it; "": from none; None: unknown.
 

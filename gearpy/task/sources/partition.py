@@ -62,6 +62,7 @@ class SourcePartition:
         idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
         clock_ms: ends reading on behind a small batch; None: nothing is read on.
         sets_bad_aside: whether its reader is asked for bad records.
+        quarantines_bad: the same, and they go into quarantine.
         units: looks at its first records.
         advances: whether it then promises that nothing older than ``idle_after_ms`` before the wall
             time will come, and so is not idle, but moves on with the clock.
@@ -80,6 +81,7 @@ class SourcePartition:
         advances: bool = False,
         clock_ms: Callable[[], int] | None = None,
         sets_bad_aside: bool = False,
+        quarantines_bad: bool = False,
         rejects: Rejects | None = None,
         units: UnitCheck | None = None,
     ) -> None:
@@ -104,6 +106,7 @@ class SourcePartition:
         self._skipped = 0  # Bad records that its reader has told of.
         self._sets_bad_aside = sets_bad_aside
         self._rejects = rejects or Rejects()
+        self._quarantine = self._rejects.of_step("quarantine") if quarantines_bad else None
         self.bad: list[BadRecord] = []  #: Set aside by the last `read`, at `bad_ms` of event time.
         self.bad_ms = 0
         self._units = units
@@ -281,6 +284,11 @@ class SourcePartition:
             self._rejects.take_encoded(b"", MIN_MS, error)
         if self._sets_bad_aside:
             self.bad += self.reader.take_bad()
+        elif self._quarantine is not None:
+            for bad in self.reader.take_bad():
+                cause = f"{bad.where}: {bad.error}"
+                error = OperatorError(operator=bad.step, cause=cause, record=bad.record)
+                self._quarantine.take_encoded(b"", MIN_MS if bad.time is None else bad.time, error)
         if batch is None or not batch.values:
             return None
         values, times = batch.values, batch.timestamps

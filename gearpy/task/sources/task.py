@@ -430,6 +430,7 @@ class SourceTask(ChainTask):
             advances=self._advances,
             clock_ms=self.context.now_ms,
             sets_bad_aside=self._source.sets_bad_aside,
+            quarantines_bad=self._source.quarantines_bad,
             rejects=self.context.rejects,
             units=self._units,
         )

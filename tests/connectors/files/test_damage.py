@@ -126,7 +126,7 @@ def check_bad(make: Callable[..., Source[Any]], rows: list[Any], where: str, bad
     assert aside(make(on_bad="side")) == [(where, text)]
     told = refusal(make)
     assert f"{where}: " in told
-    assert 'on_bad="skip" or "side"' in told
+    assert 'on_bad="skip", "quarantine" or "side"' in told
     assert len(told) < 1500
     return told
 
@@ -251,7 +251,7 @@ def test_lines_that_are_no_text(lines: list[bytes], end: bytes, size: int) -> No
         if bad:
             told = refusal(lambda: gp.files(file))
             assert "x.log: byte " in told
-            assert 'on_bad="skip" or "side"' in told
+            assert 'on_bad="skip", "quarantine" or "side"' in told
 
 
 # -- packed files ----------------------------------------------------------------------------

@@ -211,7 +211,7 @@ def test_bad_rows_are_left_out_or_refused(postgres: PostgresAddress, with_bad: s
         read_all(gp.postgres(postgres.url, with_bad, by="id"))
     text = f"{with_bad}, row id=1: column 'price': The string 'NaN' is not a valid decimal"
     assert text in str(told.value)
-    assert 'on_bad="skip" or "side"' in str(told.value)
+    assert 'on_bad="skip", "quarantine" or "side"' in str(told.value)
     assert "a view can give it as text" in str(told.value)
 
 

@@ -120,8 +120,9 @@ def kafka(
         group: consumer group that offsets are committed to when an epoch is complete, for other
             tools to see. gearpy itself goes on from its epochs.
         on_bad: what becomes of a value that is not of the form: "fail" ends the application
-            and names partition and offset; "skip" leaves it out, logs and counts it; "side" gives
-            it to `Stream.errors`, and counts it.
+            and names partition and offset; "skip" leaves it out, logs and counts it; "quarantine"
+            keeps its text for ``gear quarantine``; "side" gives it to `Stream.errors`, and counts
+            it.
         out_of_range: what becomes of a partition whose next record is not there any more, as it was
             too old to be kept: "fail", or go on at the "earliest" or "latest", logged and counted.
         poll: wait between two looks for new partitions.
@@ -207,6 +208,7 @@ class KafkaSource(Source[Any]):
         self._now_ms = now_ms
         self.bounded = reading.bounds.until is not None
         self.sets_bad_aside = reading.records.on_bad == "side"
+        self.quarantines_bad = reading.records.on_bad == "quarantine"
         time = reading.records.fit.time
         self.time_column = time if isinstance(time, str) else None
 
