@@ -65,6 +65,7 @@ _WINDOW_RESULT: Final = ("key", "value", "start", "end", "firing", "timing", "re
 _LOCAL_RESULT: Final = (*_WINDOW_RESULT, "local_start", "local_end")
 _RESULTS: Final = frozenset({_WINDOW_RESULT, _LOCAL_RESULT})
 _JOINED: Final = ("key", "left", "right", "start", "end")
+_JOINS: Final = frozenset({_JOINED, (*_JOINED, "local_start", "local_end")})
 #: Columns of all that a key or a value is, where it has no fields.
 _WHOLE: Final = frozenset({"key", "value", "left", "right"})
 _ERRORS: Final = (pa.ArrowException, TypeError, ValueError, ArithmeticError, AttributeError)
@@ -84,11 +85,11 @@ class LogColumns:
     """Makes columns of records, all with one schema, whose types Spark takes as they are.
 
     Results of windows have ``window_start``, ``window_end``, the key, the fields of the value,
-    ``firing``, ``timing`` and ``retracts``, and with a zone ``local_start`` and ``local_end``;
-    those of joins the window, the key and the fields of
-    both sides; other records their fields, and ``event_time``. The key of one part is ``key``, that
-    of several ``key_1``, ``key_2`` ...; a value without fields is ``value``. A stream without keys
-    has no column for them.
+    ``firing``, ``timing`` and ``retracts``; those of joins the window, the key and the fields of
+    both sides; with a zone both have ``local_start`` and ``local_end``, too. Other records have
+    their fields, and ``event_time``. The key of one part is ``key``, that of several ``key_1``,
+    ``key_2`` ...; a value without fields is ``value``. A stream without keys has no column for
+    them.
 
     Without a schema it has that of all records so far: it grows with what comes, until `settle`
     or `adopt` says that it may not any more.
@@ -367,7 +368,7 @@ class LogColumns:
             cells: _Cells = dict(zip(batch.schema.names, batch.columns, strict=True))
             return _stamped(cells, timestamps)
         fields = getattr(values[0], "_fields", None)
-        if fields in _RESULTS or fields == _JOINED:
+        if fields in _RESULTS or fields in _JOINS:
             if len(set(map(type, values))) > 1:
                 kinds = ", ".join(sorted(kind.__name__ for kind in set(map(type, values))))
                 raise TypeError(f"records of one type are needed, these are {kinds}")
@@ -388,14 +389,16 @@ class LogColumns:
         return cells, _Around(_BEFORE, added, identity)
 
     def _of_joins(self, values: Sequence[Any]) -> tuple[_Cells, "_Around"]:
-        key, left, right, start, end = map(list, zip(*values, strict=True))
+        key, left, right, start, end, *bounds = map(list, zip(*values, strict=True))
+        added = _LOCAL[: len(bounds)]
         cells = _merged(
             {WINDOW_START: _Added(start, is_time=True), WINDOW_END: _Added(end, is_time=True)},
             self._keys(key),
             self._side("left", left, prefix="left_"),
             self._side("right", right, prefix="right_"),
+            {field.name: _Added(each) for field, each in zip(added, bounds, strict=True)},
         )
-        return cells, _Around(_BEFORE)
+        return cells, _Around(_BEFORE, added)
 
     def _keys(self, keys: list[Any]) -> _Cells:
         first = next((key for key in keys if key is not None), None)

@@ -64,49 +64,62 @@ _NO_ZONE: Final = (
 )
 
 
-class LocalWindowResult(WindowResult[K_co, V_co]):
-    """The result of a window with a zone: it has two fields more.
+class LocalBounds:
+    """Two fields behind those of a result, which have windows with a zone.
 
-    A subclass, as NamedTuples make none, so that all that takes results of windows takes it.
+    Its subclasses are those of results, as NamedTuples make none, so that all that takes these
+    takes them.
     """
 
     __slots__ = ()
-    _fields = (*WindowResult._fields, "local_start", "local_end")  # type: ignore[assignment]
-    local_start = property(itemgetter(7))
-    local_end = property(itemgetter(8))
+    _fields: tuple[str, ...]
+    local_start = property(itemgetter(-2))
+    local_end = property(itemgetter(-1))
 
     def __new__(cls, *fields: Any) -> Self:
         """Make it of all its fields, as copies and pickles do."""
-        return tuple.__new__(cls, fields)
+        return cls._make(fields)
 
     @classmethod
-    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override]
-        return tuple.__new__(cls, iterable)
+    def _make(cls, iterable: Iterable[Any]) -> Self:
+        return tuple.__new__(cls, iterable)  # type: ignore[type-var] # all of them are tuples
 
     def _replace(self, **changes: Any) -> Self:
-        fields = {**self._asdict(), **changes}
-        if len(fields) > len(self):
+        fields = {**self._asdict(), **changes}  # type: ignore[attr-defined] # as above
+        if len(fields) > len(self._fields):
             raise ValueError(
                 f"a result of windows has no {', '.join(fields.keys() - self._fields)}"
             )
-        return tuple.__new__(type(self), fields.values())
+        return self._make(fields.values())
+
+
+_LOCAL: Final = ("local_start", "local_end")
+
+
+class LocalWindowResult(LocalBounds, WindowResult[K_co, V_co]):  # type: ignore[misc]
+    """The result of a window with a zone."""
+
+    __slots__ = ()
+    _fields = (*WindowResult._fields, *_LOCAL)  # type: ignore[assignment]
 
 
 register_record(WindowResult, "gearpy.WindowResult")
 register_record(LocalWindowResult, "gearpy.LocalWindowResult")
 
-_Maker: TypeAlias = Callable[[Iterable[Any]], WindowResult[Any, Any]]
+_Maker: TypeAlias = Callable[[Iterable[Any]], Any]
 
 #: Makes a result of a tuple of all its fields, at the speed of a tuple.
 result_of: Final[_Maker] = partial(tuple.__new__, WindowResult)
 
 
-def local_bounds(windows: object) -> tuple[_Maker, Callable[[int, int], tuple[str, ...]] | None]:
+def local_bounds(
+    windows: object, plain: type = WindowResult, local: type = LocalWindowResult
+) -> tuple[_Maker, Callable[[int, int], tuple[str, ...]] | None]:
     """Return what makes results of windows, and the fields that those with a zone have behind."""
     if not isinstance(windows, LocalWindows | LocalSlidingWindows):
-        return result_of, None
+        return partial(tuple.__new__, plain), None
     text = lru_cache(_TEXTS_KEPT)(windows.steps.zone.text)
-    return partial(tuple.__new__, LocalWindowResult), lambda start, end: (text(start), text(end))
+    return partial(tuple.__new__, local), lambda start, end: (text(start), text(end))
 
 
 def result_maker(windows: object) -> Callable[[Sequence[Any]], WindowResult[Any, Any]]:
@@ -122,6 +135,7 @@ class JoinResult(NamedTuple, Generic[K_co, L_co, R_co]):
 
     ``start`` and ``end`` are those of the window. Where there is none, they are the older one's
     event time, and the newer one's and one ms; for `join_latest` the left one's counts alone.
+    Those of windows with a zone have two fields more, as results of `WindowResult` have.
     """
 
     key: K_co
@@ -129,6 +143,23 @@ class JoinResult(NamedTuple, Generic[K_co, L_co, R_co]):
     right: R_co
     start: int
     end: int
+
+    @property
+    def local_start(self) -> str:
+        """The start of the window as the clocks of its zone show it; see `WindowResult`."""
+        raise AttributeError(_NO_ZONE)
+
+    @property
+    def local_end(self) -> str:
+        """The end of the window as the clocks of its zone show it; see `WindowResult`."""
+        raise AttributeError(_NO_ZONE)
+
+
+class LocalJoinResult(LocalBounds, JoinResult[K_co, L_co, R_co]):  # type: ignore[misc]
+    """A pair of a window with a zone."""
+
+    __slots__ = ()
+    _fields = (*JoinResult._fields, *_LOCAL)  # type: ignore[assignment]
 
 
 class CoGroup(NamedTuple, Generic[K_co, L_co, R_co]):
@@ -143,6 +174,25 @@ class CoGroup(NamedTuple, Generic[K_co, L_co, R_co]):
     start: int
     end: int
 
+    @property
+    def local_start(self) -> str:
+        """The start of the window as the clocks of its zone show it; see `WindowResult`."""
+        raise AttributeError(_NO_ZONE)
+
+    @property
+    def local_end(self) -> str:
+        """The end of the window as the clocks of its zone show it; see `WindowResult`."""
+        raise AttributeError(_NO_ZONE)
+
+
+class LocalCoGroup(LocalBounds, CoGroup[K_co, L_co, R_co]):  # type: ignore[misc]
+    """All records of a key in a window with a zone."""
+
+    __slots__ = ()
+    _fields = (*CoGroup._fields, *_LOCAL)  # type: ignore[assignment]
+
 
 register_record(JoinResult, "gearpy.JoinResult")
 register_record(CoGroup, "gearpy.CoGroup")
+register_record(LocalJoinResult, "gearpy.LocalJoinResult")
+register_record(LocalCoGroup, "gearpy.LocalCoGroup")

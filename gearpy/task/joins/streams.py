@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
@@ -33,7 +32,13 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.window_result import CoGroup, JoinResult
+from gearpy.task.api.window_result import (
+    CoGroup,
+    JoinResult,
+    LocalCoGroup,
+    LocalJoinResult,
+    local_bounds,
+)
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
 from gearpy.task.chain.stage import Stage, step_bulk
 
@@ -89,6 +94,7 @@ class JoinSpec:
         start: makes it; is given how many rows it yields at once.
         interval_ms: of one by intervals, how much older and newer right records may be.
         combine: makes a result of a pair; None: `JoinResult`.
+        windows: those in which records meet, if it has any.
     """
 
     kind: JoinKind
@@ -97,6 +103,7 @@ class JoinSpec:
     combine: Combine | None = None
     how: How = "inner"
     interval_ms: tuple[int, int] | None = None
+    windows: Windows | None = None
 
     @classmethod
     def over(
@@ -113,6 +120,7 @@ class JoinSpec:
             description=f"{how} join, {_text_of(windows)}",
             start=partial(_window_join, windows, how, False),
             combine=combine,
+            windows=windows,
         )
 
     @classmethod
@@ -127,6 +135,7 @@ class JoinSpec:
             kind="cogroup",
             description=f"cogroup, {_text_of(windows)}",
             start=partial(_window_join, windows, "outer", True),
+            windows=windows,
         )
 
     @classmethod
@@ -233,6 +242,8 @@ class JoinStage(Stage):
         self.name = name
         self._context = context
         self._spec = spec
+        kinds = (CoGroup, LocalCoGroup) if spec.kind == "cogroup" else (JoinResult, LocalJoinResult)
+        self._made, self._bounds_of = local_bounds(spec.windows, *kinds)
         self._join = spec.start(context.limits.batch_records)
         self._watermark_ms = MIN_MS
         self._gate = EventGate(context, join_key, waits=waits, sides_of=_right_first)
@@ -359,8 +370,11 @@ class JoinStage(Stage):
         rows = _own_rows(rows)
         combine = self._spec.combine
         if combine is None:
-            kind: type[Any] = CoGroup if self._spec.kind == "cogroup" else JoinResult
-            yield Batch(list(map(tuple.__new__, repeat(kind), rows)), times)
+            if (bounds_of := self._bounds_of) is None:
+                yield Batch(list(map(self._made, rows)), times)
+            else:
+                made = [self._made((*row, *bounds_of(row[3], row[4]))) for row in rows]
+                yield Batch(made, times)
             return
         results: list[Any] = []
         rejected: set[int] = set()

@@ -1,5 +1,6 @@
 """Totals of local days and months, over the changes of clocks, as plain Python has them."""
 
+import copy
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -12,7 +13,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 import gearpy as gp
+from gearpy.columns.log_columns import LogColumns
 from gearpy.testing import Simulation
+from gearpy.wire.values.payload import decode_value, encode_value
 
 ZONES: Final = ["Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo", "America/Santiago"]
 HOUR_MS: Final = 3_600_000
@@ -164,3 +167,32 @@ def test_join_over_a_local_day_finds_what_is_of_the_same_date() -> None:
     expected = {(a.value, b.value) for a in lefts for b in rights if day(a) == day(b)}
     assert {(result.left, result.right) for result in results} == expected
     assert len(results) == len(expected)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", None])
+def test_pairs_and_groups_of_a_join_have_the_bounds_of_their_zone(zone: str | None) -> None:
+    day = datetime(2026, 3, 29, 12, tzinfo=UTC)
+    rows = [{"k": 1, "at": int((day + timedelta(days=n)).timestamp() * 1000)} for n in range(2)]
+
+    def joined(how: str) -> list[Any]:
+        app, results = gp.StreamApp("joined"), list[Any]()
+        left, right = (app.read(gp.rows(rows, time="at"), name=n).key_by("k") for n in "lr")
+        windows = gp.tumbling("1d", zone=zone) if zone else gp.tumbling("1d")
+        getattr(left, how)(right, windows).write(gp.to_list(results))
+        Simulation(app).run()
+        return results
+
+    for result in (*joined("join"), *joined("cogroup")):
+        if zone is None:
+            with pytest.raises(AttributeError, match="these windows have no zone"):
+                _ = result.local_start
+            continue
+        one, other = map(datetime.fromisoformat, (result.local_start, result.local_end))
+        assert (one.timestamp() * 1000, other.timestamp() * 1000) == (result.start, result.end)
+        assert (one.hour, other.hour) == (0, 0)
+        assert result._replace(key=7)[:1] == (7,)
+        assert copy.copy(result) == result
+        assert decode_value(encode_value(result)) == result
+        columns = LogColumns("pairs").batch_of([result], [0])
+        assert columns.schema.names[-2:] == ["local_start", "local_end"]
+    assert [len(joined("join")), len(joined("cogroup"))] == [2, 2]
