@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,3 +166,45 @@ def test_what_an_ended_run_advises_works_there(tmp_path: Path) -> None:
     report = last_report("other")
     assert report is not None
     assert "gear app restart" not in str(report.answers)
+
+
+def test_a_run_that_ends_is_not_started_again_from_elsewhere(shop: BackgroundRun) -> None:
+    code, told = gear("app", "restart", "shop")
+
+    assert code == 2
+    assert "first cannot be started again from here: stop it with 'gear app stop shop" in told
+    assert shop.summary.status == "active"
+
+
+def test_where_no_cluster_is_a_run_is_told_of_with_what_works_beside_it(
+    shop: BackgroundRun, tmp_path: Path
+) -> None:
+    (program := tmp_path / "p.py").write_text(
+        "import gearpy as gp\napp = gp.StreamApp('p')\n"
+        "app.read(gp.collection([1])).write(gp.console())\n"
+    )
+
+    code, told = gear("app", "submit", str(program))
+
+    assert code == 3
+    assert f"first (process {os.getpid()})) for gear top, why" in told
+    assert shop.summary.status == "active"
+
+
+def test_a_run_that_is_drained_by_a_command_is_told_to_its_end(tmp_path: Path) -> None:
+    """Its own process ends with it, so the last that is known is what it has left."""
+    (tmp_path / "p.py").write_text(
+        "import itertools, gearpy as gp\napp = gp.StreamApp('p')\n"
+        "app.read(gp.generate(itertools.count, rate=100)).write(gp.jsonl_folder('out'))\n"
+    )
+    words = [sys.executable, "-m", "gearpy", "run", "--resume", "first", "p.py"]
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL) as run:
+        eventually(lambda: len(live_runs()) == 1, within_s=30)
+        (entry,) = live_runs()
+        eventually(lambda: RunClient(entry).running("p").summary().progress.epoch > 0, within_s=30)
+
+        code, told = gear("app", "stop", "first", "--drain")
+
+        assert run.wait(30) == 0
+    assert code == 0
+    assert "drained" in told

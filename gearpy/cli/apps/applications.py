@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,9 +20,9 @@ from gearpy.cli.terminal.runs import left_report
 from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.report import Report
-from gearpy.cluster.client.runs import RunClient
+from gearpy.cluster.client.runs import RunClient, RunEntry, last_report
 from gearpy.core.master.registry import TERMINAL
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
 from gearpy.messages.client import GetApplication, GetCluster, ListWorkers, LogText, ReadLog
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
@@ -30,6 +31,8 @@ from gearpy.views.draining import DrainNotice
 from gearpy.wire.values.records import DEFAULT_REGISTRY
 
 _POLL_S: Final = 0.5
+_SOON_S: Final = 0.05
+_LEFT_WITHIN_S: Final = 10.0
 
 commands = group("Submit, list, describe and stop applications on a cluster.")
 for _name, _place, _about in (
@@ -220,8 +223,15 @@ def stop(
                 if line := notice.line(summary, monotonic_ms()):
                     print_hints([line])
 
+            run = client.entry if isinstance(client, RunClient) else None
             with hint_if_cut_off("the drain goes on without this command"):
-                summary = running.wait(on_progress=tell)
+                try:
+                    summary = running.wait(on_progress=tell)
+                except ConnectionLost:
+                    if run is None:
+                        raise
+                    _print_what_is_left(run, as_json=given.as_json)
+                    return
         else:
             summary = running.summary()
     if given.as_json:
@@ -256,6 +266,19 @@ def savepoint(
     else:
         numbers = ", ".join(dict.fromkeys(map(str, epochs.values())))
         print(f"savepoint {name} of application {app_id} is epoch {numbers}")
+
+
+def _print_what_is_left(run: RunEntry, *, as_json: bool) -> None:
+    """Print what a run leaves that has just ended, once its process has written it."""
+    until_s, is_last = time.monotonic() + _LEFT_WITHIN_S, False
+    while not is_last:
+        is_last = not run.goes_on or time.monotonic() > until_s
+        report = last_report(run.name)
+        if report is not None and report.at_ms >= run.began_ms:
+            _print_left(report, as_json=as_json)
+            return
+        time.sleep(_SOON_S)
+    print(f"run {text.printable(str(run))} has ended")
 
 
 @commands.command(epilog=HELP)

@@ -98,6 +98,14 @@ def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
             "--set transport.secret-file=FILE"
         )
     elif isinstance(error, ConnectionLost) and str(error).startswith("no cluster"):
+        from gearpy.cluster.client.runs import live_runs
+
+        if runs := ", ".join(map(str, live_runs())):
+            yield (
+                f"fix: no cluster is needed beside a run ({runs}) for gear top, why, info, report, "
+                "state, quarantine, kill, and gear app describe, scale, stop; another program "
+                "takes its place when it was stopped, by 'gear run --resume NAME PROGRAM'"
+            )
         start = program("local")
         yield f"fix: start a cluster with {start}, or name another with --master host:port"
     elif isinstance(error, ConnectionLost) and str(error).startswith("no master leads"):

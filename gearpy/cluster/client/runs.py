@@ -9,7 +9,7 @@ import socket
 import stat
 import tempfile
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +17,7 @@ from msgspec import Struct
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.report import Report
 from gearpy.cluster.processes.framed import framed, read_framed
-from gearpy.errors import AskTimeout, ConnectionLost, GearpyError
+from gearpy.errors import AskTimeout, ConnectionLost, GearpyError, SubmitRefused
 from gearpy.ids import AppId
 from gearpy.transport.security.secret import make_private_folders
 from gearpy.wire.codec import decode_answer, encode_control
@@ -40,6 +40,15 @@ class RunEntry(Struct, frozen=True, kw_only=True):
     def is_called(self, name: str) -> bool:
         return name in {self.name, self.application, self.folder, str(self.pid)}
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether its process lives; it may have no one who answers any more."""
+        try:
+            os.kill(self.pid, 0)
+        except OSError:
+            return False
+        return True
+
     def __str__(self) -> str:
         return f"{self.name} (process {self.pid})"
 
@@ -53,6 +62,21 @@ class RunClient(ClusterClient):
 
     def find(self, text: str | None = None) -> AppId:
         return RUN_APP
+
+    def restart(
+        self, app_id: AppId, *, from_beginning: bool = False, checkpoint_folder: str = ""
+    ) -> NoReturn:
+        """Refuse it: a run ends with its application, and its process with it.
+
+        Raises:
+            SubmitRefused: always.
+        """
+        name = self.entry.application
+        raise SubmitRefused(
+            f"run {self.entry.name} cannot be started again from here: stop it with 'gear app stop "
+            f"{name} --drain', then start its program with --resume; 'gear app restart-tasks "
+            f"{name}' has its tasks begin again while it runs"
+        )
 
     def __enter__(self) -> Self:
         return self
