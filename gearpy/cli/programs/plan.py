@@ -13,7 +13,15 @@ from msgspec import to_builtins
 
 from gearpy.cli.programs.program import load_program
 from gearpy.cli.terminal.exits import FAILED
-from gearpy.cli.terminal.options import AppArgs, Given, Target, option, takes
+from gearpy.cli.terminal.options import (
+    AppArgs,
+    Given,
+    ProcessesOption,
+    Target,
+    option,
+    processes_of,
+    takes,
+)
 from gearpy.cli.terminal.output import print_lines
 from gearpy.core.dag.graph import StepSpec
 from gearpy.core.dag.state_moves import layout_of, lost, state_moves
@@ -48,6 +56,7 @@ def plan(
             "The exit code is 1 if something is dropped.",
         ),
     ] = None,
+    processes: ProcessesOption = None,
     output: Annotated[
         Path | None, option("--output", metavar="FILE", help="Write it there.")
     ] = None,
@@ -62,9 +71,12 @@ def plan(
         )
     if diff is not None and form not in {"text", "json"}:
         raise ConfigError(f"--format {form}: a difference is printed as text or json")
+    if diff is not None and processes is not None:
+        raise ConfigError("--processes is for a plan: what is kept is the same with any number")
     _, application = load_program(target, args or ())
     if diff is None:
-        _put(_FORMATS[form](physical_plan(application)), output)
+        spread = application.spread(processes_of(processes))
+        _put(_FORMATS[form](physical_plan(spread)), output)
         return
     _, other = load_program(diff, args or ())
     moves = state_moves(layout_of(application.dag), layout_of(other.dag))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Annotated, Final, cast
+from typing import Annotated, Final
 
 import typer
 from msgspec import to_builtins
@@ -24,9 +24,11 @@ from gearpy.cli.terminal.options import (
     Executors,
     Given,
     MetricsPlace,
+    ProcessesOption,
     Target,
     UntilOption,
     option,
+    processes_of,
     takes,
 )
 from gearpy.cli.terminal.output import print_guarantee, print_hints
@@ -34,7 +36,6 @@ from gearpy.cli.terminal.services import NoToken
 from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.client.measured import cluster_sample
-from gearpy.cluster.embedded.launch import Processes, number_of
 from gearpy.cluster.embedded.run import EMBEDDED, NEEDS_FOLDER, run_until
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
@@ -61,15 +62,7 @@ def run(
     args: AppArgs = None,
     *,
     executors: Executors = None,
-    processes: Annotated[
-        str | None,
-        option(
-            "--processes",
-            metavar="N|auto",
-            help="Processes that share the tasks, on Linux; auto: one for each core. Default: all "
-            "in this process.",
-        ),
-    ] = None,
+    processes: ProcessesOption = None,
     resume: Annotated[
         str | None,
         option(
@@ -116,11 +109,7 @@ def run(
         own = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
         words = [word for word in sys.argv[2:own] if word != "--watch"] + sys.argv[own:]
         raise typer.Exit(watch(target, words, is_named=resume is not None, say=_say))
-    shared = processes or "1"
-    number = number_of(
-        int(shared) if shared.isascii() and shared.isdecimal() else cast("Processes", shared),
-        executors or 1,
-    )
+    number = processes_of(processes, executors or 1)
     config, as_json = given.config(defaults=EMBEDDED), given.as_json
     log_to_stderr(verbose=given.verbose)
     if quiet and not given.verbose:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, cast
 
 import typer
 from msgspec import Struct
@@ -93,6 +93,30 @@ def option(*names: str, **settings: Any) -> Any:
 
 def argument(**settings: Any) -> Any:
     return typer.Argument(show_default=False, **settings)
+
+
+ProcessesOption: TypeAlias = Annotated[
+    str | None,
+    option(
+        "--processes",
+        metavar="N|auto",
+        help="Processes that share the tasks, on Linux; auto: one for each core. Default: all "
+        "in this process.",
+    ),
+]
+
+
+def processes_of(given: str | None, executors: int = 1) -> int:
+    """Return the number of processes.
+
+    Raises:
+        ConfigError: it is none, or executors are asked for, too.
+    """
+    from gearpy.cluster.embedded.launch import Processes, number_of
+
+    shared = given or "1"
+    is_number = shared.isascii() and shared.isdecimal()
+    return number_of(int(shared) if is_number else cast("Processes", shared), executors)
 
 
 Target: TypeAlias = Annotated[

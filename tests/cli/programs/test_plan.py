@@ -110,3 +110,18 @@ def test_an_unknown_form_names_the_one_that_is_drawn_everywhere(
 
     assert refused.exit_code == 2
     assert "--format mermaid" in refused.stderr
+
+
+def test_a_plan_for_several_processes_has_the_tasks_of_a_run_on_so_many(tmp_path: Path) -> None:
+    (path := tmp_path / "spread.py").write_text(
+        "import gearpy as gp\napp = gp.StreamApp('spread')\n"
+        "rows = app.read(gp.collection(range(9), partitions=3)).key_by(lambda n: n)\n"
+        "rows.count().write(gp.console())\n"
+    )
+
+    one, three = gear(path), gear(path, "--processes", "3")
+
+    assert one.stdout.startswith("spread: 2 processors, 2 tasks, 1 region")
+    assert three.stdout.startswith("spread: 3 processors, 9 tasks, 1 region")
+    assert gear(path, "--processes", "0").exit_code == 2
+    assert gear(path, "--processes", "2", "--diff", path).exit_code == 2
