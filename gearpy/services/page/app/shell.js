@@ -45,12 +45,12 @@ function Head({ at, who, mustLogin }) {
     <a class="name" href="#/">gearpy</a>
     ${!mustLogin && html`<nav aria-label="screens">
       <a href="#/" aria-current=${isAt(["overview"])}>Overview</a>
-      <a href="#/apps" aria-current=${isAt(["apps", "submit"])}>Applications</a>
-      <a href="#/workers" aria-current=${isAt(["workers"])}>Workers</a>
+      <a href="#/apps" aria-current=${isAt(["apps", "submit"])}>${who?.of_one_run ? "Run" : "Applications"}</a>
+      ${!who?.of_one_run && html`<a href="#/workers" aria-current=${isAt(["workers"])}>Workers</a>`}
       <a href="#/alerts" aria-current=${isAt(["alerts"])}>Alerts${alerts > 0 && ` · ${alerts}`}</a>
     </nav>`}
     <div class="state">
-      ${all && html`<span><span class="wide">cluster <code title=${all.cluster_id}>${all.cluster_id.slice(0, 8)}</code> · </span>${all.masters.length > 0 && `${many(all.masters.length, "master")} · `}${many(all.workers.length, "worker")}</span>`}
+      ${all && !who?.of_one_run && html`<span><span class="wide">cluster <code title=${all.cluster_id}>${all.cluster_id.slice(0, 8)}</code> · </span>${all.masters.length > 0 && `${many(all.masters.length, "master")} · `}${many(all.workers.length, "worker")}</span>`}
       <${Connection} />
       <button class="plain" onClick=${find} title="find (/)" aria-label="find">/</button>
       <button class="plain" onClick=${switchTheme} title="switch between dark and light">${useStore(theme) === "dark" ? "light" : "dark"}</button>

@@ -1,5 +1,6 @@
 // Numbers, ages, names and levels as elements.
 import { html, useEffect, useState } from "../app/html.js";
+import { application, overview } from "../data/live.js";
 import { absolute, ago, ticking } from "../words/time.js";
 import { say } from "./said.js";
 
@@ -62,7 +63,15 @@ const withCommands = (text) =>
 
 /** A text as a sentence: a capital first, a full stop last. */
 export const sentence = (text) => capital(text) + (/[.!?…:]$/.test(text) ? "" : ".");
-export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** A capital first; but names of the program, such as those of steps, stay as they are. */
+export const capital = (text) => (beginsWithName(text) ? text : text.charAt(0).toUpperCase() + text.slice(1));
+
+function beginsWithName(text) {
+  const apps = overview.get()?.applications ?? [];
+  const steps = (application.get().view?.processors ?? []).flatMap((each) => [each.name, ...each.steps]);
+  return [...apps.map((each) => each.name), ...steps].some((name) => name && text.startsWith(name) && !/[A-Za-z]/.test(text.charAt(name.length)));
+}
 
 /** What a question was refused with, and the fix. */
 export const Trouble = ({ error }) =>

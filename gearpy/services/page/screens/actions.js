@@ -64,7 +64,9 @@ function askSavepoint(view) {
     title: `Stop ${view.name} with a savepoint?`,
     text: [
       `It is drained, and its last epoch is kept as ${name} until that is dropped.`,
-      "Another application goes on from it: gear app submit --from-checkpoint and this name.",
+      session.get()?.of_one_run
+        ? "The run goes on from there when it is started again with --resume."
+        : "Another application goes on from it: gear app submit --from-checkpoint and this name.",
     ],
     yes: "Stop",
     act: async () => {

@@ -1,7 +1,7 @@
 // Applications as rows; and what to do where there are none.
 import { html } from "../app/html.js";
 import { toApp } from "../app/route.js";
-import { Age, Command, Mark, capital, Num, Status } from "../parts/words.js";
+import { Age, Command, Mark, Num, Status } from "../parts/words.js";
 import { Table } from "../parts/table.js";
 import { few, rate, span } from "../words/units.js";
 
@@ -19,7 +19,7 @@ export function AppTable({ apps, ended = false }) {
     !ended && { name: "behind", number: true, by: (app) => app.watermark_lag_ms, cell: (app) => Num(span(app.watermark_lag_ms)) },
     { name: ended ? "ended" : "submitted", wide: !ended, by: (app) => (ended ? app.finished_ms : app.submitted_ms), cell: (app) => html`<${Age} at=${ended ? app.finished_ms : app.submitted_ms} />` },
     { name: "user", wide: true, by: (app) => app.user, cell: (app) => app.user || "—" },
-    { name: "how it is", wide: true, words: true, cell: (app) => html`<${Mark} level=${app.headline.level} />${capital(app.headline.text)}` },
+    { name: "how it is", wide: true, words: true, cell: (app) => html`<${Mark} level=${app.headline.level} />${app.headline.text}` },
   ].filter(Boolean);
   return html`<${Table} label=${ended ? "applications that ended" : "applications"} rows=${apps} keyOf=${(app) => app.id} columns=${columns} />`;
 }

@@ -1,6 +1,8 @@
 // Tables of one application: steps, executors, events.
 import { html } from "../app/html.js";
 import { toApp } from "../app/route.js";
+import { session } from "../data/api.js";
+import { useStore } from "../data/store.js";
 import { ShareBar } from "../parts/bars.js";
 import { Age, Copy, Num } from "../parts/words.js";
 import { Table } from "../parts/table.js";
@@ -31,12 +33,15 @@ const LATELY = [
   { name: "late", number: true, wide: true, by: (row) => row.late, cell: (row) => Num(few(row.late)) },
 ];
 
-export const ExecutorTable = ({ view }) => html`<${Table} label="executors" rows=${view.executors} keyOf=${(row) => row.id} columns=${executorColumns(view)} />`;
+export function ExecutorTable({ view }) {
+  const columns = executorColumns(view, useStore(session)?.of_one_run);
+  return html`<${Table} label="executors" rows=${view.executors} keyOf=${(row) => row.id} columns=${columns} />`;
+}
 
-const executorColumns = (view) => [
+const executorColumns = (view, ofOneRun) => [
   { name: "executor", by: (row) => row.id, cell: (row) => html`<a href=${toApp(view.app_id, `executor/${row.id}`)}>${row.id < 0 ? "app master" : `executor ${row.id}`}</a>` },
   { name: "status", by: (row) => row.status, cell: (row) => row.status },
-  { name: "worker", number: true, wide: true, by: (row) => row.worker_id, cell: (row) => row.worker_id },
+  ...(ofOneRun ? [] : [{ name: "worker", number: true, wide: true, by: (row) => row.worker_id, cell: (row) => row.worker_id }]),
   { name: "process", number: true, wide: true, cell: (row) => (row.pid ? html`<${Copy} text=${row.pid} />` : "—") },
   ...(view.of_actors ? [] : MEASURED), // Those of actors run no tasks, and report nothing.
   { name: "launch", number: true, wide: true, by: (row) => row.launch, cell: (row) => row.launch },

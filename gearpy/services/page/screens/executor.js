@@ -1,7 +1,7 @@
 // One executor: its process, its tasks, and the end of its log as it is written.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../app/html.js";
 import { toApp } from "../app/route.js";
-import { get } from "../data/api.js";
+import { get, session } from "../data/api.js";
 import { log } from "../data/live.js";
 import { report } from "../data/report.js";
 import { useStore } from "../data/store.js";
@@ -13,6 +13,7 @@ const NEAR_PX = 40;
 
 export function Executor({ view, at }) {
   const one = view.executors.find((each) => each.id === at.item);
+  const ofOneRun = useStore(session)?.of_one_run;
   return html`
     <p class="quiet"><a href=${toApp(view.app_id)}>Graph</a> / <b>${at.item < 0 ? "app master" : `executor ${at.item}`}</b></p>
     ${one ? html`<section class="card" aria-label="figures"><dl class="facts">
@@ -22,13 +23,14 @@ export function Executor({ view, at }) {
         <div><dt>tasks</dt><dd>${one.tasks.length}</dd></div>
         <div><dt>status</dt><dd>${one.status}</dd></div>
         <div><dt>launch</dt><dd>${one.launch}</dd></div>
-        <div><dt>worker</dt><dd>${one.worker_id}</dd></div>
+        ${!ofOneRun && html`<div><dt>worker</dt><dd>${one.worker_id}</dd></div>`}
         <div><dt>process</dt><dd>${one.pid ? html`<${Copy} text=${one.pid} />` : "—"}</dd></div>
         <div><dt>address</dt><dd>${one.address ? html`<${Copy} text=${one.address} />` : "—"}</dd></div>
       </dl></section>
       <section class="card"><details><summary>${many(one.tasks.length, "task")}</summary><p class="mono">${one.tasks.join("  ")}</p></details></section>`
     : html`<p class="quiet">${at.item < 0 ? "It is in charge of the executors and the clock; below is its log." : "It does not run at present; below is the log of its last launch."}</p>`}
-    ${!report && html`<${Log} app=${view.app_id} executor=${at.item} />`}`;
+    ${ofOneRun && html`<p class="quiet">What it prints is where the run was started; with --verbose its log, too.</p>`}
+    ${!report && !ofOneRun && html`<${Log} app=${view.app_id} executor=${at.item} />`}`;
 }
 
 function Log({ app, executor }) {

@@ -15,7 +15,9 @@ const ENDED_SHOWN = 8;
 
 export function Overview() {
   const all = useStore(overview);
-  const canStart = mayStart(useStore(session));
+  const who = useStore(session);
+  const canStart = mayStart(who);
+  const ofCluster = !who?.of_one_run; // A run has neither workers nor masters that anybody reaches.
   if (!all) return html`<p class="quiet">Asking the cluster …</p>`;
   const living = all.applications.filter((app) => LIVING.includes(app.status));
   const ended = all.applications.filter((app) => !LIVING.includes(app.status)).reverse();
@@ -28,16 +30,16 @@ export function Overview() {
     <section class="card" aria-label="figures"><dl class="facts">
       <div><dt>applications running</dt><dd>${living.length}</dd></div>
       <div><dt>records in</dt><dd>${Num(rate(flow))}</dd></div>
-      <div><dt>slots in use</dt><dd>${(slots - free).toLocaleString("en")}<span class="unit"> of ${slots.toLocaleString("en")}</span></dd></div>
-      <div><dt>workers</dt><dd>${all.workers.length}</dd></div>
-      ${all.masters.length > 0 && html`<div><dt>masters</dt><dd>${all.masters.length}</dd></div>`}
+      ${ofCluster && html`<div><dt>slots in use</dt><dd>${(slots - free).toLocaleString("en")}<span class="unit"> of ${slots.toLocaleString("en")}</span></dd></div>
+      <div><dt>workers</dt><dd>${all.workers.length}</dd></div>`}
+      ${ofCluster && all.masters.length > 0 && html`<div><dt>masters</dt><dd>${all.masters.length}</dd></div>`}
       <div><dt>version</dt><dd>${all.version}</dd></div>
     </dl></section>
     ${!all.applications.length && html`<${NoApplications} />`}
     ${living.length > 0 && html`<section class="card"><header><h2>Running</h2>${canStart && html`<a href="#/submit">submit another</a>`}</header><${AppTable} apps=${living} /></section>`}
     ${ended.length > 0 && html`<section class="card"><header><h2>Ended</h2>${ended.length > ENDED_SHOWN && html`<a href="#/apps">all ${ended.length}</a>`}</header><${AppTable} apps=${ended.slice(0, ENDED_SHOWN)} ended /></section>`}
-    <section class="card"><h2>Workers</h2><${WorkerTable} workers=${all.workers} /></section>
-    ${all.masters.length > 0 && html`<section class="card"><h2>Masters</h2><${Table} label="masters" rows=${all.masters} keyOf=${(row) => row.address} columns=${[
+    ${ofCluster && html`<section class="card"><h2>Workers</h2><${WorkerTable} workers=${all.workers} /></section>`}
+    ${ofCluster && all.masters.length > 0 && html`<section class="card"><h2>Masters</h2><${Table} label="masters" rows=${all.masters} keyOf=${(row) => row.address} columns=${[
       { name: "address", cell: (row) => (row.address ? html`<${Copy} text=${row.address} />` : "in this process") },
       { name: "part", cell: (row) => (row.leader ? "leads" : "stands by") },
       { name: "memory", number: true, cell: (row) => Num(bytes(row.rss_bytes)) },
