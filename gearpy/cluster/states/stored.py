@@ -4,6 +4,7 @@ It is read where it was stored, without the tasks and without a cluster.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -35,6 +36,8 @@ METADATA: Final = b"gearpy"
 _ENDS: Final = frozenset({"read", "write"})
 #: State that gearpy keeps beside that of a step.
 _BESIDE: Final = frozenset({"waiting"})
+#: One of the aggregates in the text of what a step keeps.
+_AGGREGATE: Final = re.compile(r"(?:(?P<name>\w+)=)?(?P<kind>\w+)\([^()]*\)(?:, )?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +156,8 @@ class StoredStates:
                     stored_ms=self._stored.summary(manifest).stored_ms,
                 )
                 metadata = {METADATA: json.dumps(asdict(moment))}
-                tables[name] = columns[name].table().replace_schema_metadata(metadata)
+                table = with_names(columns[name].table(), place.step.keeps)
+                tables[name] = table.replace_schema_metadata(metadata)
             return tables
 
         return self._again(look)
@@ -308,6 +312,27 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return list(map(_finite, value))
     return repr(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def with_names(table: pa.Table, keeps: str) -> pa.Table:
+    """Give the parts of a value the names that the program has for its aggregates.
+
+    They are in the text of what the step keeps, such as ``n=count(), total=sum(price) by shop``.
+    """
+    names, at = list[str](), 0
+    while (found := _AGGREGATE.match(keeps, at)) is not None:
+        names.append(found["name"] or found["kind"])
+        at = found.end()
+    if "value" not in table.schema.names or len(names) < 2:  # noqa: PLR2004 - one is the value
+        return table
+    place = table.schema.get_field_index("value")
+    column = table.column(place).combine_chunks()
+    numbered = [f"f{at}" for at in range(len(names))]
+    if not pa.types.is_struct(column.type) or [each.name for each in column.type] != numbered:
+        return table
+    mask = column.is_null() if column.null_count else None
+    named = pa.StructArray.from_arrays(column.flatten(), names, mask=mask)
+    return table.set_column(place, "value", named)
 
 
 def _parts_of(chain: SnapshotChain, task: TaskId) -> Iterator[Part]:

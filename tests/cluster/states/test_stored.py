@@ -6,6 +6,8 @@ import math
 from pathlib import Path
 from typing import Any, BinaryIO
 
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from gearpy.cluster.states import stored
@@ -16,6 +18,7 @@ from gearpy.cluster.states.stored import (
     rows_of,
     stored_state,
     stored_states,
+    with_names,
 )
 from gearpy.core.coordinator.views import DagVersion, DagVersions
 from gearpy.errors import ConfigError
@@ -218,3 +221,24 @@ def test_a_folder_is_enough(tmp_path: Path) -> None:
         stored_state(str(tmp_path / "no"), "shop", "Visits")
     with pytest.raises(ConfigError, match="nothing of application 'shops'"):
         stored_state(str(tmp_path), "shops", "Visits")
+
+
+@pytest.mark.parametrize(
+    ("keeps", "names"),
+    [
+        ("n=count(), total=sum(price) by shop in tumbling 10 s", ["n", "total"]),
+        ("count(), p95=quantile(0.95, ms, where=a function) in global", ["count", "p95"]),
+        ("count() by shop", ["f0", "f1"]),
+        ("n=count(), total=sum(price), mean(price)", ["f0", "f1"]),
+        ("what its task keeps by shop", ["f0", "f1"]),
+        ("", ["f0", "f1"]),
+    ],
+)
+def test_parts_of_a_value_have_the_names_of_several_aggregates(
+    keeps: str, names: list[str]
+) -> None:
+    values = [{"f0": 1, "f1": 2.0}, None]
+
+    found = with_names(pa.table({"key": ["a", "b"], "value": values}), keeps)
+
+    assert found["value"].to_pylist() == [dict(zip(names, (1, 2.0), strict=True)), None]
