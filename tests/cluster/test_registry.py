@@ -197,13 +197,13 @@ def test_a_run_that_is_drained_by_a_command_is_told_to_its_end(tmp_path: Path) -
         "import itertools, gearpy as gp\napp = gp.StreamApp('p')\n"
         "app.read(gp.generate(itertools.count, rate=100)).write(gp.jsonl_folder('out'))\n"
     )
-    words = [sys.executable, "-m", "gearpy", "run", "--resume", "first", "p.py"]
-    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL) as run:
+    words = [sys.executable, "-m", "gearpy", "run", "--resume", "./first", "p.py"]
+    with subprocess.Popen(words, cwd=tmp_path) as run:
         eventually(lambda: len(live_runs()) == 1, within_s=30)
         (entry,) = live_runs()
         eventually(lambda: RunClient(entry).running("p").summary().progress.epoch > 0, within_s=30)
 
-        code, told = gear("app", "stop", "first", "--drain")
+        code, told = gear("app", "stop", "p", "--drain")
 
         assert run.wait(30) == 0
     assert code == 0
