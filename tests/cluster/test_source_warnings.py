@@ -90,3 +90,18 @@ def test_a_program_whose_reader_leaves_ends_in_silence(tmp_path: Path) -> None:
 
     assert process.returncode == NO_READER
     assert b"rror" not in said
+
+
+def test_seconds_in_the_place_of_milliseconds_are_told_of(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_log(monkeypatch)
+    app = gp.StreamApp("seconds")
+    app.read(gp.rows([{"at": 1772355600}], time="at")).write(gp.to_list([]))
+    gp.run(app)
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "warning: rows(1): its first event time, 1772355600, is of the year 1970"
+    )
+    assert "give time_unit='s', or multiply by 1,000" in line

@@ -7,7 +7,9 @@ from typing import Final
 from gearpy.views.text import printable
 
 _OF_ALL: Final = logging.getLogger("gearpy")
-_OF_CONNECTORS: Final = logging.getLogger("gearpy.connectors")
+_OF_SOURCES: Final = tuple(
+    logging.getLogger(name) for name in ("gearpy.connectors", "gearpy.task.sources")
+)
 _OF_PROGRAMS: Final = logging.getLogger("gearpy.app")
 
 
@@ -30,7 +32,8 @@ _LINES: Final = _SourceWarnings(logging.INFO)
 
 def show_source_warnings() -> None:
     """Show them where nobody has set up logging; lines of programs from "info" on."""
-    _OF_CONNECTORS.addHandler(_HANDLER)
+    for each in _OF_SOURCES:
+        each.addHandler(_HANDLER)
     _OF_PROGRAMS.addHandler(_LINES)
     if _OF_PROGRAMS.level == logging.NOTSET:
         _OF_PROGRAMS.setLevel(logging.INFO)

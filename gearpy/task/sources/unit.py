@@ -21,8 +21,9 @@ def unit_mistake(time_ms: int) -> str:
     for unit, per_s in _PER_S.items():
         if _LEAST_S * per_s <= time_ms < _MOST_S * per_s:
             by = "multiply by 1,000" if unit == "s" else f"divide by {per_s // 1000:,}"
+            year = "1970" if unit == "s" else f"{1970 + time_ms // _YEAR_MS:,}"
             return (
-                f"its first event time, {time_ms}, is of the year {1970 + time_ms // _YEAR_MS:,} "
+                f"its first event time, {time_ms}, is of the year {year} "
                 f"if it is in ms, and looks like {unit}: give time_unit={unit!r}, or {by}"
             )
     return ""

@@ -98,7 +98,7 @@ def test_source_of_arrival_has_no_future() -> None:
 @pytest.mark.parametrize(
     ("time_ms", "advice"),
     [
-        (1_772_355_600, "of the year 1,970 if it is in ms, and looks like s: give time_unit='s'"),
+        (1_772_355_600, "of the year 1970 if it is in ms, and looks like s: give time_unit='s'"),
         (1_772_355_600_000_000, "looks like us: give time_unit='us', or divide by 1,000"),
         (1_772_355_600_000_000_000, "looks like ns: give time_unit='ns', or divide by 1,000,000"),
         (1_772_355_600_000, ""),
