@@ -141,6 +141,8 @@ def test_of_several_runs_one_has_to_be_named(shop: BackgroundRun, tmp_path: Path
     both = f"{tmp_path / 'first'} (process {os.getpid()}), other (process {os.getpid()})"
     assert gear("why") == (2, f"error: 2 runs go on here: name one of {both}\n")
     assert "(other)" in gear("why", "other")[1]
+    code, said = gear("app", "list")
+    assert (code, [line.split()[1] for line in said.splitlines()[2:]]) == (0, ["shop", "other"])
     other.stop()
 
     code, said = gear("info", "other")
