@@ -13,12 +13,9 @@ import pytest
 
 import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
-from gearpy.cluster.embedded.run import EMBEDDED
-from gearpy.config.load import load
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.messages.summaries import ApplicationSummary
+from tests.cluster.night_build import CONFIG, night, shown
 
-CONFIG: Final = load(env={}, overrides={"checkpoint.interval-ms": "100"}, defaults=EMBEDDED)
 GAP_MS: Final = 10_000
 
 
@@ -26,17 +23,6 @@ GAP_MS: Final = 10_000
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def night(app: gp.StreamApp) -> ApplicationSummary:
-    summary = gp.run(app, until="caught-up", checkpoint="run", config=CONFIG)
-    assert (summary.status, summary.outcome) == ("succeeded", "caught up")
-    return summary
-
-
-def shown(out: str = "out") -> list[Any]:
-    lines = (each for file in Path(out).glob("*.jsonl") for each in file.read_text().splitlines())
-    return sorted((json.loads(line) for line in lines), key=str)
 
 
 def append(path: str, text: str) -> None:

@@ -1,7 +1,6 @@
 """What is new, then stop: each source over nights, of which one brings nothing."""
 
 import io
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -16,13 +15,10 @@ from pyarrow import feather
 from pyarrow import parquet as pq
 
 import gearpy as gp
-from gearpy.cluster.embedded.run import EMBEDDED
-from gearpy.config.load import load
-from gearpy.messages.summaries import ApplicationSummary
+from tests.cluster.night_build import night, shown
 from tests.servers.postgres import PostgresAddress
 from tests.storage.folder_build import folder_at_url, real_url
 
-CONFIG: Final = load(env={}, overrides={"checkpoint.interval-ms": "100"}, defaults=EMBEDDED)
 FIRST: Final = range(5)
 MORE: Final = range(5, 12)
 #: Adds numbers to what a source reads, and the source.
@@ -34,17 +30,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     return tmp_path
-
-
-def night(app: gp.StreamApp) -> ApplicationSummary:
-    summary = gp.run(app, until="caught-up", checkpoint="run", config=CONFIG)
-    assert (summary.status, summary.outcome) == ("succeeded", "caught up")
-    return summary
-
-
-def shown(out: str = "out") -> list[Any]:
-    lines = (each for file in Path(out).glob("*.jsonl") for each in file.read_text().splitlines())
-    return sorted((json.loads(line) for line in lines), key=str)
 
 
 def packed(numbers: range, kind: str) -> bytes:
