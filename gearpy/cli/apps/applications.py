@@ -12,16 +12,15 @@ import typer
 from msgspec import to_builtins
 
 from gearpy.cli.apps.describe import describe_application
-from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.options import AppRef, Given, MaybeRef, argument, asking, option
 from gearpy.cli.terminal.output import hint_if_cut_off, print_hints, print_json, table
-from gearpy.cli.terminal.runs import is_named, is_there, left_report
+from gearpy.cli.terminal.runs import left_report
 from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.report import Report
-from gearpy.cluster.client.runs import RunClient, RunEntry, last_report, live_runs
+from gearpy.cluster.client.runs import RunClient, RunEntry, last_report
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
@@ -114,14 +113,12 @@ def list_(
     ] = True,
 ) -> None:
     """List the applications of a cluster, the oldest first; without one, the runs that go on."""
-    config = given.config()
-    has_cluster = is_named(given.master) or any(map(is_there, config.cluster.masters))
-    if not has_cluster and (runs := live_runs()):
-        found = [each for run in runs for each in RunClient(run).applications()]
-    else:
-        with connected(config) as client:
-            found = [*client.applications()]
-    applications = [each for each in found if everything or each.status not in TERMINAL]
+    applications: list[ApplicationSummary] = []
+    for each in given.clients():
+        with each as client:
+            applications += client.applications()
+    if not everything:
+        applications = [each for each in applications if each.status not in TERMINAL]
     if given.as_json:
         print_json(_as_values(applications=applications))
     else:

@@ -56,6 +56,17 @@ class Given(Struct, frozen=True, kw_only=True):
         config = self.config()
         return connected(config) if is_named(self.master) else found(config, ref)
 
+    def clients(self) -> "Sequence[AbstractContextManager[ClusterClient]]":
+        """Connect to the cluster; where there is none, to all runs that go on."""
+        from gearpy.cli.terminal.connect import connected
+        from gearpy.cli.terminal.runs import is_named, is_there
+        from gearpy.cluster.client.runs import RunClient, live_runs
+
+        config = self.config()
+        has_cluster = is_named(self.master) or any(map(is_there, config.cluster.masters))
+        runs = [] if has_cluster else live_runs()
+        return [RunClient(each) for each in runs] or [connected(config)]
+
 
 def takes(*names: str, **instead: Any) -> Callable[[_Command], _Command]:
     """Make a decorator that adds shared options to a command, and ends it as `guarded` does."""
