@@ -172,7 +172,15 @@ def _to_date(value: Any) -> date:
 
 
 def _to_bytes(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
     return value.encode() if isinstance(value, str) else bytes(_unfit(value))
+
+
+def _to_time(value: Any) -> Any:
+    if isinstance(value, time):
+        return value
+    return time.fromisoformat(value) if isinstance(value, str) else _unfit(value)
 
 
 _MAKERS: Final[Mapping[Callable[[Any], bool], Callable[[Any], Any]]] = {
@@ -184,4 +192,5 @@ _MAKERS: Final[Mapping[Callable[[Any], bool], Callable[[Any], Any]]] = {
     at.is_boolean: _to_bool,
     at.is_date: _to_date,
     at.is_binary: _to_bytes,
+    at.is_time: _to_time,
 }

@@ -4,7 +4,7 @@ import math
 import pickle
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -134,6 +134,11 @@ BATCH: Final = pa.RecordBatch.from_pylist(ROWS)
         (T.cast(str).cast("datetime") == T, [True, True, None, True]),
         (T.dt.strftime("%Y").str.to_datetime("%Y").dt.month(), [1, 1, None, 1]),
         (T.cast("date") == T.dt.date(), [True, True, None, True]),
+        (S.cast(bytes).cast(bytes).cast(str) == S, [True, True, True, None]),
+        (gp.lit(time(1, 2)).cast(time).cast(str), ["01:02:00"] * 4),
+        (gp.lit("01:02").cast(time), [time(1, 2)] * 4),
+        (gp.lit("TRUE").cast(bool), [True] * 4),
+        (gp.lit("1e3").cast(float), [1000.0] * 4),
         (gp.lit(3), [3, 3, 3, 3]),
         (N + None, [None] * 4),
         (S.hash() == S.hash(), [True, True, True, None]),
