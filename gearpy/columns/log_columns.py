@@ -13,6 +13,15 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.columns.fields import fields_of, is_record
 from gearpy.columns.reasons import is_utf8
+from gearpy.columns.results import (
+    BEFORE,
+    BEHIND,
+    LOCAL,
+    TIME,
+    WINDOW_END,
+    WINDOW_START,
+    result_columns,
+)
 from gearpy.columns.spark_types import exact_schema
 from gearpy.columns.values import array_of, cast_column, plain_cells, refuse_unknown
 from gearpy.columns.widening import settled_type, told_type, wider_schema
@@ -38,11 +47,8 @@ _INTEGERS: Final = {
 
 _Test: TypeAlias = Callable[[Sequence[Any]], bool]
 
-WINDOW_START: Final = "window_start"
-WINDOW_END: Final = "window_end"
 EVENT_TIME: Final = "event_time"
 
-_TIME: Final = pa.timestamp("us", "UTC")
 _US_PER_MS: Final = 1000
 _ENDS: Final = (MIN_MS, MAX_MS)
 _ENDS_SET: Final = frozenset(_ENDS)
@@ -50,16 +56,8 @@ _ENDS_SET: Final = frozenset(_ENDS)
 _FIRST_MS: Final = -62_135_596_800_000
 _LAST_MS: Final = 253_402_300_799_999
 _RECORD_CHARS_MAX: Final = 500
-#: Columns that the log adds; by what records are.
-_BEFORE: Final = (pa.field(WINDOW_START, _TIME), pa.field(WINDOW_END, _TIME))
-_BEHIND: Final = (
-    pa.field("firing", pa.int32()),
-    pa.field("timing", pa.string()),
-    pa.field("retracts", pa.bool_()),
-)
-#: Results of windows with a zone have these, too.
-_LOCAL: Final = (pa.field("local_start", pa.string()), pa.field("local_end", pa.string()))
-_STAMP: Final = (pa.field(EVENT_TIME, _TIME),)
+#: The column that the log adds to records that are no results.
+_STAMP: Final = (pa.field(EVENT_TIME, TIME),)
 #: Fields of `WindowResult`; of `JoinResult` and `CoGroup`. The task layer has these classes.
 _WINDOW_RESULT: Final = ("key", "value", "start", "end", "firing", "timing", "retracts")
 _LOCAL_RESULT: Final = (*_WINDOW_RESULT, "local_start", "local_end")
@@ -366,7 +364,7 @@ class LogColumns:
         if type(values) is Table:
             batch = values.batch
             cells: _Cells = dict(zip(batch.schema.names, batch.columns, strict=True))
-            return _stamped(cells, timestamps)
+            return self._of_results(batch) or _stamped(cells, timestamps)
         fields = getattr(values[0], "_fields", None)
         if fields in _RESULTS or fields in _JOINS:
             if len(set(map(type, values))) > 1:
@@ -375,9 +373,29 @@ class LogColumns:
             return self._of_windows(values) if fields in _RESULTS else self._of_joins(values)
         return _stamped(self._fields(values), timestamps)
 
+    def _of_results(self, batch: pa.RecordBatch) -> tuple[_Cells, "_Around"] | None:
+        columns = result_columns(batch.schema)
+        if columns is None:
+            return None
+        key = self._key or columns.key
+        if len(key) != len(columns.key):
+            raise ValueError(
+                f"the key has {len(columns.key)} parts, and the names {', '.join(key)} are for "
+                f"{len(key)}: give one name for each part"
+            )
+        names = dict(zip(columns.key, key, strict=True))
+        cells = _merged(
+            *(
+                {names.get(name, name): column}
+                for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            )
+        )
+        identity = (WINDOW_START, WINDOW_END, *key, "firing", "retracts")
+        return cells, _Around(BEFORE, columns.behind, identity)
+
     def _of_windows(self, values: Sequence[Any]) -> tuple[_Cells, "_Around"]:
         key, value, start, end, *behind = map(list, zip(*values, strict=True))
-        added = (*_BEHIND, *_LOCAL)[: len(behind)]
+        added = (*BEHIND, *LOCAL)[: len(behind)]
         keys = self._keys(key)
         cells = _merged(
             {WINDOW_START: _Added(start, is_time=True), WINDOW_END: _Added(end, is_time=True)},
@@ -386,11 +404,11 @@ class LogColumns:
             {field.name: _Added(each) for field, each in zip(added, behind, strict=True)},
         )
         identity = (WINDOW_START, WINDOW_END, *keys, "firing", "retracts")
-        return cells, _Around(_BEFORE, added, identity)
+        return cells, _Around(BEFORE, added, identity)
 
     def _of_joins(self, values: Sequence[Any]) -> tuple[_Cells, "_Around"]:
         key, left, right, start, end, *bounds = map(list, zip(*values, strict=True))
-        added = _LOCAL[: len(bounds)]
+        added = LOCAL[: len(bounds)]
         cells = _merged(
             {WINDOW_START: _Added(start, is_time=True), WINDOW_END: _Added(end, is_time=True)},
             self._keys(key),
@@ -398,7 +416,7 @@ class LogColumns:
             self._side("right", right, prefix="right_"),
             {field.name: _Added(each) for field, each in zip(added, bounds, strict=True)},
         )
-        return cells, _Around(_BEFORE, added)
+        return cells, _Around(BEFORE, added)
 
     def _keys(self, keys: list[Any]) -> _Cells:
         first = next((key for key in keys if key is not None), None)
@@ -481,7 +499,7 @@ def moments(times_ms: Sequence[int] | pa.Array) -> pa.Array:
         array = pc.if_else(is_end, pa.scalar(None, pa.int64()), array)
         ends = pc.min_max(array).as_py().values()
     _check_years(at for at in ends if at is not None)
-    return pc.multiply_checked(array, _US_PER_MS).view(_TIME)
+    return pc.multiply_checked(array, _US_PER_MS).view(TIME)
 
 
 def _check_years(times_ms: Iterable[int]) -> None:

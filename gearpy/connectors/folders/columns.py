@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.fields import fields_of, is_record
 from gearpy.columns.log_columns import LogColumns
+from gearpy.columns.results import result_columns
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.columns.values import array_of, check_cast, plain_cells, refuse_unknown
 from gearpy.columns.widening import told_type, wider_schema
@@ -46,13 +47,17 @@ class ColumnsOf:
 
     def batch_of(self, records: Sequence[Any]) -> pa.RecordBatch:
         before = self.schema
-        if type(records) is Table:
+        are_results = False
+        if type(records) is Table and result_columns(records.batch.schema) is not None:
+            are_results = True
+        elif type(records) is Table:
             batch = self._of_table(records)
             if batch is not None:
                 return batch
             self.schema = before
-        if isinstance(next(iter(records), None), WindowResult | JoinResult | CoGroup) and (
-            self.schema is None or _OWN_FIELD not in self.schema.names
+        if are_results or (
+            isinstance(next(iter(records), None), WindowResult | JoinResult | CoGroup)
+            and has_result_columns(self.schema)
         ):
             if self._results is None:
                 self._results = LogColumns(self._name, schema=self._given, keys=self.keys)
@@ -124,6 +129,11 @@ class ColumnsOf:
     def restore(self, state: bytes | None) -> None:
         if self.schema is None and state is not None:
             self.schema = pa.ipc.read_schema(pa.py_buffer(state))
+
+
+def has_result_columns(schema: pa.Schema | None) -> bool:
+    """Tell whether results of windows have their columns; else they have those of their fields."""
+    return schema is None or _OWN_FIELD not in schema.names
 
 
 def _schema_of(cells: dict[str, list[Any]], told: Mapping[str, Any] = _NOT_TOLD) -> pa.Schema:

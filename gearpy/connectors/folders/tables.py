@@ -13,7 +13,13 @@ import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from gearpy.connectors.folders.columns import ColumnFormat, ColumnsOf, WaitingRows, checked_schema
+from gearpy.connectors.folders.columns import (
+    ColumnFormat,
+    ColumnsOf,
+    WaitingRows,
+    checked_schema,
+    has_result_columns,
+)
 from gearpy.connectors.folders.writer import FolderOptions, FolderSink, RowWriter
 from gearpy.connectors.shared_options import check_options, takes
 from gearpy.errors import ConfigError
@@ -62,7 +68,9 @@ def arrow_folder(path: str | Path, *, schema: Any = None, **options: Unpack[Fold
     def make_format() -> ColumnFormat:
         return ColumnFormat(_ARROW, ".arrow", known, rows_of)
 
-    return FolderSink(_ARROW, path, make_format, columnar=True, **options)
+    return FolderSink(
+        _ARROW, path, make_format, columnar=True, takes_results=has_result_columns(known), **options
+    )
 
 
 @takes(FolderOptions, FolderSink)
@@ -120,7 +128,9 @@ def csv_folder(
     def make_format() -> ColumnFormat:
         return ColumnFormat(_CSV, ".csv", known, rows_of)
 
-    return FolderSink(_CSV, path, make_format, columnar=True, **options)
+    return FolderSink(
+        _CSV, path, make_format, columnar=True, takes_results=has_result_columns(known), **options
+    )
 
 
 class _CsvRows(RowWriter):
@@ -268,4 +278,11 @@ def parquet_folder(
     def make_format() -> ColumnFormat:
         return ColumnFormat(_PARQUET, ".parquet", known, rows_of)
 
-    return FolderSink(_PARQUET, path, make_format, columnar=True, **options)
+    return FolderSink(
+        _PARQUET,
+        path,
+        make_format,
+        columnar=True,
+        takes_results=has_result_columns(known),
+        **options,
+    )

@@ -155,6 +155,7 @@ class FolderSink(PartSink):
         prefix: str = PREFIX,
         overwrite: bool = False,
         columnar: bool = False,
+        takes_results: bool = False,
         file_bytes: int | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -168,6 +169,7 @@ class FolderSink(PartSink):
         )
         if file_bytes is not None and file_bytes < 1:
             raise ConfigError(f"{name}: file_bytes is {file_bytes}, must be 1 or more")
+        self.takes_results = takes_results
         self._make_format = make_format
         self._file_bytes = file_bytes
 

@@ -22,13 +22,15 @@ from gearpy.dsl.operators.operator import (
 )
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr
-from gearpy.expressions.nodes import Node
+from gearpy.expressions.nodes import Node, columns_in
 from gearpy.expressions.rows import columns_function
 from gearpy.spark.query.plan import RowsStep
 from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.window_result import WindowResult
 from gearpy.task.chain.fused import RowOperator, fused_stages
 from gearpy.task.chain.stage import Stage
 
+_OF_RESULTS: Final = frozenset(WindowResult._fields)
 _TEXT_MAX: Final = 80
 
 
@@ -42,9 +44,16 @@ class _OfExpressions(KeepsNothing, IgnoresOrder, ActsInside):
 
     expressions: tuple[Expr, ...]
     is_columnar: bool  # In the plan that runs; as written, nobody knows yet.
+    keeps_columns: bool
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
         is_table = [*given] == ["table"] and not self._reads_attributes
+        source, names = self.inputs[0], self._names
+        if source.gives_results:
+            # As columns they have the fields of their values; only few names are in both forms.
+            if self.keeps_columns or not names <= _OF_RESULTS:
+                return "table"
+            is_table = is_table and names <= source.result_names
         return "table" if is_table else "rows"
 
     def kind_given(self, taken: Kind) -> Kind:
@@ -57,6 +66,10 @@ class _OfExpressions(KeepsNothing, IgnoresOrder, ActsInside):
 
     def named_expressions(self) -> Iterator[tuple[Operator, Sequence[Expr]]]:
         yield self.inputs[0], self.expressions
+
+    @property
+    def _names(self) -> set[str]:
+        return {name for each in self.expressions for name in columns_in(each.node)}
 
     def parts(self, placing: Placing) -> list[Operator]:
         is_columnar = placing.taken == "table"
@@ -94,6 +107,7 @@ class ConditionOperator(_OfExpressions, PassesRecords):
     kind: str = "filter"
     expressions: tuple[Expr, ...]
     is_columnar: bool = False
+    keeps_columns: bool = False
 
     @property
     def row_operator(self) -> RowOperator:

@@ -13,6 +13,8 @@ from gearpy.core.window.trigger import phases_of
 from gearpy.core.window.windows import (
     CountWindows,
     DisjointWindows,
+    LocalSlidingWindows,
+    LocalWindows,
     OverlappingWindows,
     Windows,
     too_many_windows,
@@ -63,6 +65,10 @@ class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
 
     windows: Windows | None
     late: WindowLate
+
+    @property
+    def gives_results(self) -> bool:
+        return self.windows is not None
 
     @property
     def order(self) -> Order:
@@ -240,10 +246,45 @@ class AggregateOperator(Grouping):
             return False  # It is told why.
         return not columnar_mistakes(self.windows, names.key, names.aggregates, arrow)
 
+    @property
+    def columns_taken(self) -> Any:
+        """The schema of the tables that are aggregated; None if nothing tells it."""
+        schema = self.inputs[0].schema_given(declared=False)
+        return None if schema is None else self.by_names.schema(schema)
+
+    @property
+    def results(self) -> Any:
+        """The schema of results as a table; None if something does not tell it.
+
+        It is asked only where columns are aggregated.
+        """
+        schema = self.columns_taken
+        if schema is None:
+            return None
+        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
+
+        from gearpy.columns.results import results_schema  # noqa: PLC0415 - it loads Arrow
+        from gearpy.task.aggregates.merge_tables import mergeable  # noqa: PLC0415 - the same
+
+        names = self.by_names
+        if not mergeable(names.aggregates, schema):
+            return None
+        values = self.fields_told()
+        if len(values) < len(self.aggregates) or any(map(pa.types.is_null, values.values())):
+            return None
+        keys = [schema.field(name).type for name in names.key]
+        is_local = isinstance(self.windows, LocalWindows | LocalSlidingWindows)
+        return results_schema(keys, values, is_local=is_local, is_single=self.is_single)
+
+    @property
+    def result_names(self) -> frozenset[str]:
+        results = self.results if self.aggregates_columns(["table"]) else None
+        return frozenset() if results is None else frozenset(results.names)
+
     def parts(self, placing: Placing) -> list[Operator]:
         if self.aggregates_columns(placing.given):
             if not self.by_names.computed:
-                return self._two_parts(placing, PartialAggregateOperator, MergeAggregateOperator)
+                return self._columnar_parts(placing)
             computing = ColumnsOperator(
                 name=f"columns of {self.name}",
                 kind="select",
@@ -255,8 +296,7 @@ class AggregateOperator(Grouping):
                 part="columns",
             )
             placing = replace(placing, inputs=(computing,))
-            two = self._two_parts(placing, PartialAggregateOperator, MergeAggregateOperator)
-            return [computing, *two]
+            return [computing, *self._columnar_parts(placing)]
         if (
             [*placing.given] == ["rows"]
             and self.key is not None
@@ -270,6 +310,14 @@ class AggregateOperator(Grouping):
         ):
             return self._two_parts(placing, PartialCountOperator, MergeCountOperator)
         return super().parts(placing)
+
+    def _columnar_parts(self, placing: Placing) -> list[Operator]:
+        partial, merging = self._two_parts(
+            placing, PartialAggregateOperator, MergeAggregateOperator
+        )
+        if {*placing.wanted} == {"table"} and self.results is not None:
+            merging = merging.changed(gives="table")
+        return [partial, merging]
 
     def _two_parts(
         self, placing: Placing, first: Callable[..., Operator], last: Callable[..., Operator]
@@ -354,12 +402,20 @@ class PartialAggregateOperator(_Part):
 
 @operator
 class MergeAggregateOperator(_Part):
-    """Merges partial aggregates of columns."""
+    """Merges partial aggregates of columns; gives its results in the form that is wanted."""
 
     of: AggregateOperator
+    gives: Kind = "rows"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
         return "table"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        return self.gives
+
+    @property
+    def gives_results(self) -> bool:
+        return True
 
     @property
     def keeps(self) -> str:
@@ -376,8 +432,19 @@ class MergeAggregateOperator(_Part):
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         from gearpy.task.aggregates.columns import MergeAggregateStage  # noqa: PLC0415 - Arrow
+        from gearpy.task.aggregates.merge_tables import (  # noqa: PLC0415 - the same
+            MergeTablesStage,
+            mergeable,
+        )
 
-        return [MergeAggregateStage(context, self.name, *self._columnar())]
+        schema = self.of.columns_taken
+        if schema is None or not mergeable(self.of.by_names.aggregates, schema):
+            return [MergeAggregateStage(context, self.name, *self._columnar())]
+        results = self.of.results if self.gives == "table" else None
+        stage = MergeTablesStage(
+            context, self.name, *self._columnar(), schema=schema, results=results
+        )
+        return [stage]
 
 
 @operator
@@ -481,7 +548,7 @@ def _by_names(key: Key | None, aggregates: Mapping[str, Aggregate]) -> _ByNames:
 
 def _result_type(aggregate: Aggregate, types: Mapping[str, Any]) -> Any:  # noqa: PLR0911
     """Return the Arrow type of the results of an aggregate; None if nothing tells it."""
-    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - types are there, or few
+    import pyarrow as pa  # noqa: PLC0415 - types are there, or few
 
     match aggregate.kind:
         case "count" | "count_if" | "distinct" | "approx_distinct":

@@ -8,7 +8,7 @@ step that decide where tasks begin and end: sources, sinks, side outputs and tas
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias, TypeVar, dataclass_transform
 
@@ -67,6 +67,7 @@ class Placing:
         taken: the form in which it gets them.
         parallelism: of steps that do not say otherwise.
         is_only_reader: no other step reads its inputs.
+        wanted: the forms in which its records are wanted.
     """
 
     inputs: tuple[Operator, ...]
@@ -74,6 +75,7 @@ class Placing:
     taken: Kind
     parallelism: int
     is_only_reader: bool
+    wanted: Collection[Kind] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,6 +134,16 @@ class Operator(ABC):
         This text is alike in every process and says nothing of functions, which may change. Two
         steps whose texts differ cannot go on from each other's state.
         """
+
+    @property
+    def gives_results(self) -> bool:
+        """Whether records that it gives may be results of windows."""
+        return False
+
+    @property
+    def result_names(self) -> frozenset[str]:
+        """The columns of these, where they come as a table."""
+        return frozenset()
 
     @property
     def note(self) -> str:
@@ -243,6 +255,14 @@ class TakesRows(Operator):
 
 class PassesRecords(Operator):
     """Answers: each outgoing record is one of the incoming records."""
+
+    @property
+    def gives_results(self) -> bool:
+        return any(source.gives_results for source in self.inputs)
+
+    @property
+    def result_names(self) -> frozenset[str]:
+        return frozenset.intersection(*(source.result_names for source in self.inputs))
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
         schemas = [source.schema_given(declared=declared) for source in self.inputs]

@@ -49,7 +49,7 @@ class FunctionOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
     def schema_given(self, *, declared: bool) -> RowSchema | None:
         if self.gives is not None:
             return self.gives
-        if self.operator.kind == "filter" or self.kind == "inspect":
+        if self._passes:
             return super().schema_given(declared=declared)
         if declared:
             return None
@@ -69,6 +69,14 @@ class FunctionOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
             return row_schema_of(found)
         except ConfigError:  # Rows stay rows; the user did not ask for columns.
             return None
+
+    @property
+    def _passes(self) -> bool:
+        return self.operator.kind == "filter" or self.kind == "inspect"
+
+    @property
+    def gives_results(self) -> bool:
+        return self._passes and super().gives_results
 
     @property
     def acts(self) -> bool:

@@ -157,9 +157,12 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
     dispatcher: Dispatcher = "default"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        takes_columns = getattr(self.sink, "columnar", False) and "rows" not in given
+        if "rows" in given or not getattr(self.sink, "columnar", False):
+            return "rows"
         is_of_pairs = isinstance(self.inputs[0].schema_given(declared=False), JoinSchema)
-        return "table" if takes_columns and not is_of_pairs else "rows"
+        has_results = any(source.gives_results for source in self.inputs)
+        is_refused = is_of_pairs or (has_results and not self.sink.takes_results)
+        return "rows" if is_refused else "table"
 
     def kind_given(self, taken: Kind) -> Kind:
         return "rows"

@@ -48,11 +48,12 @@ class _Plan:
             taken=taken,
             parallelism=self._parallelism,
             is_only_reader=all(len(self._readers_of(source)) == 1 for source in step.inputs),
+            wanted=self._wanted_of(step),
         )
         *before, last = step.parts(placing)
         for part in before:
             self._add(part, part.kind_given(taken))
-        self._now[step] = self._add(last, step.kind_given(taken))
+        self._now[step] = self._add(last, last.kind_given(taken))
 
     def _readers_of(self, source: Operator) -> list[Operator]:
         return [step for step in self._steps if source in step.inputs]

@@ -3,12 +3,12 @@
 Arrow aggregates the rows of each table, by window and key, where they are sent; the few rows of
 results travel to the tasks of the keys, which merge them into their windows. So a record costs its
 share of a few vector operations. The results are those of the same aggregates over rows; only of
-floats the last digits may differ, as they are added up in another order, and the keys of a window
-may come in another order, as Arrow finds them.
+floats the last digits may differ, as they are added up in another order.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -39,8 +39,11 @@ from gearpy.task.aggregates.partials import (
     Input,
     Partial,
     Rows,
+    is_sorted,
     key_mistake,
+    one_keys_of,
     partial_of,
+    places_of,
     plain,
     roles_of,
     unfit,
@@ -56,8 +59,11 @@ Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
 
 #: The number of records behind each row of partials; other columns of partials begin alike, so that
 #: only those of the key have the names that users gave.
-_RECORDS: Final = "#records"
-_OWN: Final = "#"
+RECORDS: Final = "#records"
+OWN: Final = "#"
+#: Pieces of fewer rows are not looked for one by one.
+_ROWS_OF_PIECE: Final = 256
+_CODES_MAX: Final = 1 << 62
 #: So many boundaries of local windows are compared with all times of a table.
 _COMPARED_MAX: Final = 64
 
@@ -85,22 +91,22 @@ def columnar_mistakes(
         f"{each} takes a function or whole records, not a column"
         if each.kind not in _ONE_BY_ONE
         else f"a {each.kind} aggregate takes one value after the other"
-        for each in _listed(aggregates)
+        for each in listed(aggregates)
         if not is_columnar(each)
     ]
     fitting = DisjointWindows | OverlappingWindows
     if not isinstance(windows, fitting) or not windows.is_plain:
         mistakes.append("the windows are not tumbling or sliding ones that fire once")
     if isinstance(windows, OverlappingWindows) and "collect" in {
-        e.kind for e in _listed(aggregates)
+        e.kind for e in listed(aggregates)
     }:
         mistakes.append("collect() over sliding windows needs the order of the records")
-    mistakes += [f"a key column is named {name!r}" for name in key if name.startswith(_OWN)]
+    mistakes += [f"a key column is named {name!r}" for name in key if name.startswith(OWN)]
     return mistakes or ([] if schema is None else _schema_mistakes(key, aggregates, schema))
 
 
 def _schema_mistakes(key: Sequence[str], aggregates: Aggregates, schema: pa.Schema) -> list[str]:
-    wanted = [*key, *chain.from_iterable(each.fields for each in _listed(aggregates))]
+    wanted = [*key, *chain.from_iterable(each.fields for each in listed(aggregates))]
     there = ", ".join(schema.names) or "none"
     if missing := [name for name in dict.fromkeys(wanted) if name not in schema.names]:
         return [f"there is no column {name!r}: there are {there}" for name in missing]
@@ -111,13 +117,13 @@ def _schema_mistakes(key: Sequence[str], aggregates: Aggregates, schema: pa.Sche
     ]
     return mistakes + [
         f"{each}: column {field!r} of type {schema.field(field).type} {mistake}"
-        for each in _listed(aggregates)
+        for each in listed(aggregates)
         for field, kind in roles_of(each)
         if (mistake := unfit(kind, schema.field(field).type))
     ]
 
 
-def _listed(aggregates: Aggregates) -> list[Aggregate]:
+def listed(aggregates: Aggregates) -> list[Aggregate]:
     return [aggregates] if isinstance(aggregates, Aggregate) else list(aggregates.values())
 
 
@@ -148,12 +154,9 @@ class PartialAggregateStage(Stage):
         if mistakes := columnar_mistakes(windows, key, aggregates):
             raise ConfigError(*(f"{name}: {mistake}" for mistake in mistakes))
         self.name = name
-        self._pieces = _Pieces(windows)
+        self._partials = PartialTables(windows, key, aggregates)
         self._key = tuple(key)
         self._aggregates = aggregates
-        self._partials = [
-            (each, partial_of(each)) for each in _listed(aggregates) if each.kind != "count"
-        ]
         self._schema: pa.Schema = None
 
     def process(self, batch: Batch) -> Iterator[Batch]:
@@ -169,7 +172,7 @@ class PartialAggregateStage(Stage):
                 in_time = pc.invert(late)
                 table, times = table.filter(in_time), Times(times.array.filter(in_time))
             if len(times):
-                yield Batch(*self._partial(table.batch, times), origin=batch.origin)
+                yield Batch(*self._partials.of(table.batch, times), origin=batch.origin)
         except pa.ArrowException as error:
             raise operator_error(self.name, error) from error
 
@@ -177,7 +180,7 @@ class PartialAggregateStage(Stage):
         """Yield the partial results of late rows, with the promise before each row."""
         for promised_ms in pc.unique(times.promised).to_pylist():
             alike = pc.equal(times.promised, promised_ms)
-            partials, oldest = self._partial(table.filter(alike).batch, times.filter(alike))
+            partials, oldest = self._partials.of(table.filter(alike).batch, times.filter(alike))
             promised = pa.repeat(pa.scalar(promised_ms, pa.int64()), len(oldest))
             yield batch.giving(partials, Times(oldest.array, promised))
 
@@ -188,70 +191,150 @@ class PartialAggregateStage(Stage):
             raise OperatorError(operator=self.name, cause="; ".join(mistakes))
         self._schema = schema
 
-    def _partial(self, table: pa.RecordBatch, times: Times) -> tuple[Table, Times]:
+
+class PartialTables:
+    """Makes small tables of large ones: a row for each window and key.
+
+    A row has the columns of the key, the number of records, and for each aggregate the columns of
+    its `Partial`. Rows come in the order of their first records.
+    """
+
+    def __init__(
+        self,
+        windows: DisjointWindows | OverlappingWindows,
+        key: Sequence[str],
+        aggregates: Aggregates,
+    ) -> None:
+        self._pieces = Pieces(windows)
+        self._key = tuple(key)
+        self._partials = [
+            (each, partial_of(each)) for each in listed(aggregates) if each.kind != "count"
+        ]
+
+    def schema(self, schema: pa.Schema) -> pa.Schema:
+        """Return the schema of the small tables of tables with this one."""
+        empty = [pa.nulls(1, kind) for kind in schema.types]
+        table, _ = self.of(pa.RecordBatch.from_arrays(empty, schema.names), Times.of([0]))
+        return table.batch.schema
+
+    def of(self, table: pa.RecordBatch, times: Times) -> tuple[Table, Times]:
         rows = Rows(times.array)
         fields = chain.from_iterable(each.fields for each, _ in self._partials)
         columns = {name: plain(table.column(name)) for name in dict.fromkeys([*self._key, *fields])}
+        keys = [one_keys_of(columns[name]) for name in self._key]
         taken = [(values_of(each, columns), partial) for each, partial in self._partials]
-        pieces = self._pieces.of_all(times)
-        by = [*([] if pieces is None else [pieces]), *(columns[name] for name in self._key)]
+        pieces = self._pieces.numbers(times)
+        by = [*([] if pieces is None else [pieces]), *keys]
         inputs = [partial.inputs(column, rows) for column, partial in taken]
-        keys, (oldest, records, *found) = _grouped(
-            by or [pa.repeat(pa.scalar(0, pa.int8()), len(times))],
-            [
-                (times.array, "min", None),
-                (times.array, "count", None),
-                *chain.from_iterable(inputs),
-            ],
+        in_order = is_sorted(times.array)
+        oldest = [] if in_order else [(times.array, "min", None)]
+        places, (records, *found) = grouped(
+            by, len(times), [([], "count_all", None), *oldest, *chain.from_iterable(inputs)]
         )
-        arrays = [*(keys[len(keys) - len(self._key) :] if self._key else []), records]
-        labels = [*self._key, _RECORDS]
+        low = times.array.take(places) if in_order else found.pop(0)
+        arrays = [*(each.take(places) for each in keys), records]
+        labels = [*self._key, RECORDS]
         for at, ((column, partial), needed) in enumerate(zip(taken, inputs, strict=True)):
             mine, found = found[: len(needed)], found[len(needed) :]
             finished = partial.finish(mine, column, rows)
             arrays += finished
-            labels += [f"{_OWN}{at}.{part}" for part in range(len(finished))]
-        return Table(pa.RecordBatch.from_arrays(arrays, labels)), Times(oldest)
+            labels += [f"{OWN}{at}.{part}" for part in range(len(finished))]
+        return Table(pa.RecordBatch.from_arrays(arrays, labels)), Times(low)
 
 
-def _grouped(by: list[pa.Array], inputs: list[Input]) -> tuple[list[pa.Array], list[pa.Array]]:
-    """Return the different values of some columns, and the results of Arrow for each."""
+def grouped(by: list[pa.Array], rows: int, inputs: list[Input]) -> tuple[pa.Array, list[pa.Array]]:
+    """Return where groups of rows begin, in that order, and what Arrow finds of each.
+
+    Args:
+        by: rows that are equal here are one group.
+    """
+    by = _as_one(by) or by or [pa.repeat(pa.scalar(0, pa.int8()), rows)]
+    columns, asked = dict[str, pa.Array](), list[Any]()
+    for at, (column, *how) in enumerate([*inputs, (places_of(rows), "min", None)]):
+        if how[0] != "count_all":
+            columns[f"v{at}"] = column
+        asked.append(([] if how[0] == "count_all" else f"v{at}", *how))
     names = [f"k{at}" for at in range(len(by))]
-    labels = [f"v{at}" for at in range(len(inputs))]
-    table = pa.Table.from_arrays([*by, *(column for column, _, _ in inputs)], [*names, *labels])
-    asked = [(label, *how) for label, (_, *how) in zip(labels, inputs, strict=True)]
-    # In one thread, which keeps the order of the rows.
+    table = pa.Table.from_arrays([*by, *columns.values()], [*names, *columns])
+    # In one thread, which is quicker for a table.
     found = table.group_by(names, use_threads=False).aggregate(asked).combine_chunks()
-    arrays = [_one_chunk(column) for column in found.columns]
-    return arrays[: len(by)], arrays[len(by) :]
+    *arrays, places = map(_one_chunk, found.columns[len(by) :])
+    if not is_sorted(places):  # Arrow keeps an order of its own.
+        order = pc.array_sort_indices(places)
+        places, *arrays = (each.take(order) for each in (places, *arrays))
+    return places, arrays
+
+
+def _as_one(by: list[pa.Array]) -> list[pa.Array]:
+    """Return one column for two of whole numbers, by which Arrow groups faster; else nothing."""
+    if len(by) != 2 or not all(  # noqa: PLR2004
+        pa.types.is_signed_integer(each.type) and not each.null_count for each in by
+    ):
+        return []
+    (low, high), (least, greatest) = (
+        (found["min"].as_py(), found["max"].as_py()) for found in map(pc.min_max, by)
+    )
+    span = greatest - least + 1
+    if (high - low + 1) * span > _CODES_MAX or max(map(abs, (low, high, least))) > _CODES_MAX:
+        return []
+    first, second = (each.cast(pa.int64()) for each in by)
+    codes = pc.multiply(pc.subtract(first, low), span)
+    return [pc.add(codes, pc.subtract(second, least))]
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-class _Pieces:
+class Pieces:
     """Event time in pieces: all times of one are in the same windows."""
 
     def __init__(self, windows: DisjointWindows | OverlappingWindows) -> None:
         self._steps: list[tuple[int, int]] = []  # Boundaries: one every so often, and where.
         self._local: LocalSteps | None = None
         self.of: Callable[[int], int] = lambda _: MIN_MS
+        self._until = (
+            windows.end_of if isinstance(windows, DisjointWindows) else windows.piece_until
+        )
         if isinstance(windows, TumblingWindows):
             self._steps = [(windows.size_ms, windows.offset_ms)]
             self.of = windows.start_of
         elif isinstance(windows, SlidingWindows):
             begin, every = windows.offset_ms, windows.every_ms
             self._steps = [(every, begin), (every, begin + windows.size_ms)]
+            if not windows.size_ms % every:
+                del self._steps[1:]  # It is the same.
             self.of = windows.piece_of
         elif isinstance(windows, LocalWindows | LocalSlidingWindows):
             self._local = windows.steps
             self.of = self._local.start_of
 
-    def of_all(self, times: Times) -> pa.Array | None:
+    def parts(
+        self, table: pa.RecordBatch, times: Times
+    ) -> Iterator[tuple[int, pa.RecordBatch, int]]:
+        """Yield the rows of each piece, in their order, with its start and their oldest time."""
+        numbers = self.numbers(times)
+        if numbers is None:
+            low, _ = times.bounds()
+            yield self.of(low), table, low
+            return
+        array = times.array
+        if not is_sorted(numbers):
+            order = pc.array_sort_indices(numbers)
+            table, numbers, array = table.take(order), numbers.take(order), array.take(order)
+        at = 0
+        for rows in pc.value_counts(numbers).field("counts").to_pylist():
+            low = pc.min(array.slice(at, rows)).as_py()
+            yield self.of(low), table.slice(at, rows), low
+            at += rows
+
+    def numbers(self, times: Times) -> pa.Array | None:
+        """Return a number for each time, alike for those of one piece; None if there is one."""
         low, high = times.bounds()
         if self.of(low) == self.of(high):
             return None
+        if is_sorted(times.array) and (ends := self._ends(times.array, low, high)):
+            return repeated(list(range(len(ends))), [b - a for a, b in pairwise([0, *ends])])
         if self._local is not None:
             return _boundaries_of(self._local, times, low, high)
         try:
@@ -260,6 +343,25 @@ class _Pieces:
             return _numbered(map(self.of, times))
         # With each boundary that is passed at least one of them grows.
         return counts[0] if len(counts) == 1 else pc.add(*counts)
+
+    def _ends(self, times: pa.Array, low: int, high: int) -> list[int]:
+        """Return where pieces end in times that are in order; nothing if they are many."""
+        ends, until = [0], self._until(self.of(low))
+        while until <= high:
+            if len(ends) * _ROWS_OF_PIECE > len(times):
+                return []
+            place_of = bisect_left(
+                range(len(times)), until, ends[-1], key=lambda at: times[at].as_py()
+            )
+            ends.append(place_of)
+            until = self._until(self.of(times[place_of].as_py()))
+        return [*ends[1:], len(times)]
+
+
+def repeated(values: list[Any], counts: list[int]) -> pa.Array:
+    """Return each value so many times."""
+    ends = pa.array(accumulate(counts), pa.int64())
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, pa.array(values)))
 
 
 def _numbered(pieces: Iterable[int]) -> pa.Array:
@@ -310,7 +412,7 @@ class MergeAggregateStage(WindowFold):
         key_of = itemgetter(_KEY) if key else None
         limit = context.limits.batch_records
         super().__init__(context, name, windows, key_of, _merging_fold(aggregates), limit=limit)
-        self._reader = _Reader(tuple(key), aggregates)
+        self._reader = Reader(tuple(key), aggregates)
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         if not batch.values:
@@ -323,17 +425,17 @@ _KEY: Final = 0  # Places in the rows of partials.
 _COUNT: Final = 1
 
 
-class _Reader:
+class Reader:
     """Makes rows of tables of partials."""
 
     def __init__(self, key: tuple[str, ...], aggregates: Aggregates) -> None:
         self._key = key
         self._partials: list[Partial | None] = [
-            None if each.kind == "count" else partial_of(each) for each in _listed(aggregates)
+            None if each.kind == "count" else partial_of(each) for each in listed(aggregates)
         ]
 
     def rows(self, table: pa.RecordBatch) -> list[tuple[Any, ...]]:
-        records: list[int] = table.column(_RECORDS).to_pylist()
+        records: list[int] = table.column(RECORDS).to_pylist()
         names = table.schema.names
         accumulators: list[list[Any]] = []
         at = 0
@@ -341,7 +443,7 @@ class _Reader:
             if partial is None:
                 accumulators.append(records)
                 continue
-            mine = [name for name in names if name.startswith(f"{_OWN}{at}.")]
+            mine = [name for name in names if name.startswith(f"{OWN}{at}.")]
             accumulators.append(partial.accumulators([table.column(name) for name in mine]))
             at += 1
         return list(zip(self._keys(table), records, *accumulators, strict=True))
@@ -368,7 +470,7 @@ _MERGE: Final = ("{s} = {merge}({s}, {p})",)
 def _merging_fold(aggregates: Aggregates) -> Fold:
     """Return the fold of the records, but of rows of partials."""
     fold = fold_of_one(aggregates) if isinstance(aggregates, Aggregate) else fold_of(aggregates)
-    loop = _merge_loop(_listed(aggregates))
+    loop = _merge_loop(listed(aggregates))
     return replace(
         fold,
         kind="fold",

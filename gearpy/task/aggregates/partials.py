@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, Final, Protocol
 
@@ -27,10 +27,12 @@ from gearpy.core.window.sketches import (
     few_or_registers,
     fitted,
 )
-from gearpy.messages.table import cells_of
+from gearpy.messages.table import cells_of, in_microseconds
 
 #: A column to compute on, the name of Arrow's function over groups, and its options.
 Input = tuple[Any, str, Any]
+#: Turns columns that Arrow has computed into those that travel.
+Finish = Callable[[list[pa.Array]], list[pa.Array]]
 
 _INT64_MAX: Final = 2**63 - 1
 _HALF: Final = 32
@@ -40,9 +42,28 @@ _MORE_DIGITS: Final = 10
 _DIGITS_MAX: Final = 76
 _DIGITS_128: Final = 38
 _BITS_128: Final = 128
+_FLOAT_MAX: Final = 1 << 53  #: A float holds each whole number up to this.
+_PLACES: Final = 1 << 16
 _NO_NUMBER: Final = pa.scalar(None, pa.float64())
 _NO_NULLS: Final = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
+#: So that a group without a value is not lost.
+_WITH_NULL: Final = pc.CountOptions(mode="all")
 _UNIT_US: Final = {"s": 1_000_000, "ms": 1000, "us": 1}
+
+
+def is_sorted(numbers: pa.Array) -> bool:
+    return bool(pc.all(pc.less_equal(numbers[:-1], numbers[1:]), min_count=0).as_py())
+
+
+def places_of(rows: int) -> pa.Array:
+    """Return the numbers from 0 on, so many."""
+    return _places(-(-rows // _PLACES)).slice(0, rows)
+
+
+@lru_cache(maxsize=4)
+def _places(parts: int) -> pa.Array:
+    ones = pa.repeat(pa.scalar(1, pa.int64()), parts * _PLACES)
+    return pc.subtract(pc.cumulative_sum(ones), 1)
 
 
 class Rows:
@@ -55,13 +76,12 @@ class Rows:
 
     @cached_property
     def places(self) -> pa.Array:
-        ones = pa.repeat(pa.scalar(1, pa.int64()), len(self.times))
-        return pc.subtract(pc.cumulative_sum(ones), 1)
+        return places_of(len(self.times))
 
     def ranks(self) -> pa.Array:
         if self._ranks is None:
             times = self.times
-            if pc.all(pc.less_equal(times[:-1], times[1:]), min_count=0).as_py():
+            if is_sorted(times):
                 self._order = self._ranks = self.places
             else:
                 self._order = pc.array_sort_indices(times).cast(pa.int64())
@@ -71,6 +91,15 @@ class Rows:
     def of_ranks(self, ranks: pa.Array) -> pa.Array:
         assert self._order is not None
         return self._order.take(ranks)
+
+
+def one_keys_of(column: pa.Array) -> pa.Array:
+    """Return a column in which values are equal if they are one key: see `one_key`."""
+    column = in_microseconds(column)
+    if not pa.types.is_floating(column.type):
+        return column
+    zero, nan = (pa.scalar(each, column.type) for each in (0.0, NAN))
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
 
 
 class Partial(Protocol):
@@ -86,6 +115,22 @@ class Partial(Protocol):
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
         """Return an accumulator for each group."""
+        ...
+
+
+class Merging(Partial, Protocol):
+    """A partial that Arrow can also merge, so that no accumulator is made of its columns."""
+
+    def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
+        """Return what Arrow has to compute of the columns that travel, and how it becomes them."""
+        ...
+
+    def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
+        """Return the columns of some accumulators, which state has kept."""
+        ...
+
+    def results(self, columns: list[pa.Array]) -> pa.Array | None:
+        """Return the results as a column; None if Python has to make them of accumulators."""
         ...
 
 
@@ -230,6 +275,16 @@ def partial_of(aggregate: Aggregate) -> Partial:
     return _PARTIALS[aggregate.kind](aggregate)
 
 
+def merging_of(aggregate: Aggregate) -> Merging | None:
+    """Return the partial of an aggregate if Arrow can merge it; of a count, that is its number."""
+    if aggregate.kind == "count":
+        return _CountIf(aggregate)
+    if aggregate.kind not in _PARTIALS or aggregate.kind == "approx_distinct":
+        return None
+    partial: Any = partial_of(aggregate)
+    return partial if hasattr(partial, "merging") else None
+
+
 class _Whole:
     """Sums that would not fit into 64 bits: the upper and the lower halves are added up apart."""
 
@@ -253,6 +308,35 @@ class _Whole:
         low = found[0].cast(pa.int64())
         high = found[1] if len(found) > 1 else pa.repeat(pa.scalar(0, pa.int64()), len(low))
         return [low.cast(column.type) if pa.types.is_duration(column.type) else low, high]
+
+    @staticmethod
+    def merging(low: pa.Array, high: pa.Array) -> tuple[list[Input], Finish]:
+        inputs = _Whole.inputs(low)
+
+        def finish(found: list[pa.Array]) -> list[pa.Array]:
+            *lows, highs = found
+            low_now, carried = _Whole.finish(lows, low)
+            return [low_now, pc.add_checked(carried, highs)]
+
+        return [*inputs, (high, "sum", None)], finish
+
+    @staticmethod
+    def columns(totals: list[Any], kind: pa.DataType) -> list[pa.Array]:
+        unit_us = _UNIT_US[kind.unit] if pa.types.is_duration(kind) else 0
+        if unit_us:
+            unit = timedelta(microseconds=unit_us)
+            totals = [None if each is None else each // unit for each in totals]
+        is_wide = [each is not None and not -_INT64_MAX <= each <= _INT64_MAX for each in totals]
+        pairs = list(zip(totals, is_wide, strict=True))
+        lows = pa.array([each & _LOW if wide else each for each, wide in pairs], pa.int64())
+        highs = [each >> _HALF if wide else 0 for each, wide in pairs]
+        return [lows.cast(kind), pa.array(highs, pa.int64())]
+
+    @staticmethod
+    def results(low: pa.Array, high: pa.Array) -> pa.Array | None:
+        if pc.any(pc.not_equal(high, 0), min_count=0).as_py():
+            return None
+        return low.cast(pa.duration("us")) if pa.types.is_duration(low.type) else low
 
     @staticmethod
     def totals(low: pa.Array, high: pa.Array) -> list[Any]:
@@ -294,6 +378,25 @@ class _Sum:
         totals: list[Any] = _Whole.totals(low, high) if _is_whole(low.type) else low.to_pylist()
         return totals
 
+    def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
+        low, high = columns
+        if _is_whole(low.type):
+            return _Whole.merging(low, high)
+        return [(low, "sum", None)], lambda found: [found[0], pa.nulls(len(found[0]), high.type)]
+
+    def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
+        if _is_whole(kinds[0]):
+            return _Whole.columns(accumulators, kinds[0])
+        return [pa.array(accumulators, kinds[0]), pa.nulls(len(accumulators), kinds[1])]
+
+    def results(self, columns: list[pa.Array]) -> pa.Array | None:
+        low, high = columns
+        if _is_whole(low.type):
+            return _Whole.results(low, high)
+        if pa.types.is_decimal(low.type):
+            return low.cast(pa.decimal128(_DIGITS_128, low.type.scale))
+        return low
+
 
 class _Mean(_Sum):
     """A sum, and the number of its values."""
@@ -309,9 +412,54 @@ class _Mean(_Sum):
         pairs = zip(totals, columns[0].to_pylist(), strict=True)
         return [(total, count) if count else None for total, count in pairs]
 
+    def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
+        inputs, finish = super().merging(columns[1:])
+        return [(columns[0], "sum", None), *inputs], lambda found: [found[0], *finish(found[1:])]
+
+    def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
+        pairs = [(None, 0) if each is None else each for each in accumulators]
+        totals = super().columns([total for total, _ in pairs], kinds[1:])
+        return [pa.array([count for _, count in pairs], kinds[0]), *totals]
+
+    def results(self, columns: list[pa.Array]) -> pa.Array | None:
+        count, low, high = columns
+        if pa.types.is_integer(low.type):
+            # As long as a float holds a sum exactly, Arrow and Python divide alike.
+            ends = pc.min_max(low)
+            if max(abs(ends["min"].as_py() or 0), abs(ends["max"].as_py() or 0)) > _FLOAT_MAX:
+                return None
+            if _Whole.results(low, high) is None:
+                return None
+        elif not pa.types.is_floating(low.type):
+            return None
+        none = pa.scalar(None, pa.float64())
+        counts = pc.if_else(pc.greater(count, 0), count.cast(pa.float64()), none)
+        return pc.divide(low.cast(pa.float64()), counts)
+
+
+class _OneColumn:
+    """The merging half of partials of one column."""
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        raise NotImplementedError
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        raise NotImplementedError
+
+    def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
+        (column,) = columns
+        rows = Rows(column)
+        return self.inputs(column, rows), lambda found: self.finish(found, column, rows)
+
+    def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
+        return [pa.array(accumulators, kinds[0])]
+
+    def results(self, columns: list[pa.Array]) -> pa.Array | None:
+        return columns[0]
+
 
 @dataclass(frozen=True, slots=True)
-class _Extreme:
+class _Extreme(_OneColumn):
     """The least or the greatest value, as Arrow finds it."""
 
     aggregate: Aggregate
@@ -346,6 +494,19 @@ class _Edge:
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
         pairs = zip(columns[0].to_pylist(), cells_of(columns[1]), strict=True)
         return [None if pair[0] is None else pair for pair in pairs]
+
+    def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
+        times, column = columns
+        rows = Rows(times.fill_null(0))  # Those are of no value, and have no rank.
+        finish = self.finish
+        return self.inputs(column, rows), lambda found: finish(found, column, rows)
+
+    def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
+        pairs = [(None, None) if each is None else each for each in accumulators]
+        return [pa.array(each, kind) for each, kind in zip(_unzipped(pairs, 2), kinds, strict=True)]
+
+    def results(self, columns: list[pa.Array]) -> pa.Array | None:
+        return columns[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,10 +544,37 @@ class _Distinct:
         """Return the inputs of Arrow; none for a column without values."""
         if pa.types.is_null(column.type):
             column = column.cast(pa.bool_())  # Arrow crashes on the other.
-        return [(column, "distinct", None)]
+        return [(one_keys_of(column), "distinct", _WITH_NULL)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
         return found
+
+    def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
+        (lists,) = columns
+
+        def finish(found: list[pa.Array]) -> list[pa.Array]:
+            (places,) = found
+            groups = pc.list_parent_indices(places).take(
+                pc.list_parent_indices(mine := lists.take(places.flatten()))
+            )
+            table = pa.Table.from_arrays([groups, mine.flatten()], ["group", "value"])
+            merged = table.group_by("group", use_threads=False).aggregate(
+                [("value", "distinct", _WITH_NULL)]
+            )
+            return [merged.sort_by("group").column("value_distinct").combine_chunks()]
+
+        return [(places_of(len(lists)), "list", None)], finish
+
+    def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
+        # Without a value a group would be lost among others.
+        return [pa.array([[*each] or [None] for each in accumulators], kinds[0])]
+
+    def results(self, columns: list[pa.Array]) -> pa.Array | None:
+        (lists,) = columns
+        values, groups = lists.flatten().is_valid(), pc.list_parent_indices(lists)
+        table = pa.Table.from_arrays([groups, values.cast(pa.int64())], ["group", "value"])
+        found = table.group_by("group", use_threads=False).aggregate([("value", "sum")])
+        return found.sort_by("group").column("value_sum").combine_chunks()
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
         kind = columns[0].type.value_type
@@ -448,7 +636,7 @@ def _distances(values: pa.Array, least: pa.Array) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Truth:
+class _Truth(_OneColumn):
     """Whether any, or all values are true."""
 
     aggregate: Aggregate
@@ -465,7 +653,7 @@ class _Truth:
 
 
 @dataclass(frozen=True, slots=True)
-class _CountIf:
+class _CountIf(_OneColumn):
     """How many values are true."""
 
     aggregate: Aggregate
@@ -480,6 +668,9 @@ class _CountIf:
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
         numbers: list[Any] = columns[0].to_pylist()
         return numbers
+
+    def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
+        return [(columns[0], "sum", None)], lambda found: found
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,6 +694,22 @@ class _Best:
         times, by, of = columns[0].to_pylist(), cells_of(columns[1]), cells_of(columns[2])
         found = zip(times, by, of, strict=True)
         return [None if time is None else (time, (b, value)) for time, b, value in found]
+
+    def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
+        times, by, of = columns
+        both = pa.StructArray.from_arrays([by, of], ["by", "of"])
+        rows = Rows(times.fill_null(0))  # Those are of no value, and have no rank.
+        finish = self.finish
+        return self.inputs(both, rows), lambda found: finish(found, both, rows)
+
+    def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
+        rows = [
+            (None, None, None) if each is None else (each[0], *each[1]) for each in accumulators
+        ]
+        return [pa.array(each, kind) for each, kind in zip(_unzipped(rows, 3), kinds, strict=True)]
+
+    def results(self, columns: list[pa.Array]) -> pa.Array | None:
+        return columns[2]
 
     def _order(self, by: pa.Array, rows: Rows) -> pa.Array:
         # NaN is behind all numbers, in either order.
@@ -605,6 +812,10 @@ class _Decayed:
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
         rows = zip(*(each.to_pylist() for each in columns), strict=True)
         return [None if row[0] is None else row for row in rows]
+
+
+def _unzipped(rows: list[Any], columns: int) -> list[list[Any]]:
+    return [[row[at] for row in rows] for at in range(columns)]
 
 
 def _values_by_group(places: pa.Array, column: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final, Generic, Literal, NamedTuple, Self, TypeAlias
 
 from gearpy.core.window.windows import LocalSlidingWindows, LocalWindows
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.table import cells_of
 from gearpy.messages.type_variables import K_co, L_co, R_co, V_co
 from gearpy.wire.values.records import register_record
 
@@ -57,6 +60,7 @@ class WindowResult(NamedTuple, Generic[K_co, V_co]):
 
 _START: Final = 2
 _END: Final = 3
+_US_PER_MS: Final = 1000
 _TEXTS_KEPT: Final = 1024
 _OF_FIRINGS: Final = slice(4, 7)
 _NO_ZONE: Final = (
@@ -128,6 +132,35 @@ def result_maker(windows: object) -> Callable[[Sequence[Any]], WindowResult[Any,
     if bounds_of is None:
         return new
     return lambda row: new((*row, *bounds_of(row[_START], row[_END])))
+
+
+def rows_of_results(batch: Any) -> list[WindowResult[Any, Any]] | None:
+    """Return the rows of a table of results of windows; None if it has others."""
+    from gearpy.columns.results import result_columns  # noqa: PLC0415 - Arrow is there
+
+    columns = result_columns(batch.schema)
+    if columns is None:
+        return None
+    cells = dict(zip(batch.schema.names, map(cells_of, batch.columns), strict=True))
+    starts, ends = (
+        [
+            end if each is None else each // _US_PER_MS
+            for each in batch.column(at).cast("int64").to_pylist()
+        ]
+        for at, end in enumerate((MIN_MS, MAX_MS))
+    )
+    keys = [cells[name] for name in columns.key]
+    values = [cells[name] for name in columns.value]
+    key = keys[0] if len(keys) == 1 else zip(*keys, strict=True) if keys else repeat(None)
+    value = (
+        values[0]
+        if columns.is_single
+        else [dict(zip(columns.value, row, strict=True)) for row in zip(*values, strict=True)]
+    )
+    behind = [cells[field.name] for field in columns.behind]
+    is_local = len(columns.behind) > len(WindowResult._fields) - _OF_FIRINGS.start
+    make = partial(tuple.__new__, LocalWindowResult if is_local else WindowResult)
+    return list(map(make, zip(key, value, starts, ends, *behind, strict=False)))
 
 
 class JoinResult(NamedTuple, Generic[K_co, L_co, R_co]):

@@ -14,10 +14,13 @@ from gearpy.messages.late_time import LateTime, promise_of
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.window_result import WindowResult, rows_of_results
 from gearpy.task.chain.stage import Stage
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
+
+    from gearpy.columns.log_columns import LogColumns
 
 Form: TypeAlias = Literal["arrow", "pandas", "polars"]
 
@@ -56,9 +59,10 @@ class RowsStage(Stage):
     def _converted(self, part: Table, timestamps: list[int]) -> tuple[list[Any], list[int]]:
         """Return rows; if the row class refuses one, each row is looked at alone."""
         try:
-            return (list(part) if self._schema is None else self._schema.rows(part.batch)), list(
-                timestamps
-            )
+            rows = rows_of_results(part.batch)
+            if rows is None:
+                rows = list(part) if self._schema is None else self._schema.rows(part.batch)
+            return rows, list(timestamps)
         except USER_ERRORS as error:
             if len(part) == 1:
                 record, at_ms = part[0], timestamps[0]
@@ -70,8 +74,7 @@ class RowsStage(Stage):
                 except OperatorError as raised:
                     raise raised from error
                 return [], []
-        rows: list[Any] = []
-        times: list[int] = []
+        rows, times = list[Any](), list[int]()
         for place in range(len(part)):
             row, time = self._converted(part[place : place + 1], timestamps[place : place + 1])
             rows += row
@@ -83,7 +86,7 @@ class TableStage(Stage):
     """Takes rows, yields a table.
 
     Without a schema it is that of the first rows, as long as rows fit, and then that of those
-    which did not.
+    which did not. Results of windows have the columns that files have of them.
 
     Args:
         schema: the schema of the rows; None: found out.
@@ -93,6 +96,7 @@ class TableStage(Stage):
         self.name = name
         self._schema = schema
         self._is_given = schema is not None
+        self._columns: LogColumns | None = None  # Of results of windows.
         self._rejects = context.rejects
 
     def process(self, batch: Batch) -> Iterator[Batch]:
@@ -109,6 +113,8 @@ class TableStage(Stage):
     def _table(self, values: list[Any]) -> Table:
         if self._is_given:
             return as_table(values, self._schema)
+        if isinstance(values[0], WindowResult):
+            return self._results(values)
         if self._schema is not None:
             try:
                 return as_table(values, self._schema)
@@ -116,6 +122,16 @@ class TableStage(Stage):
                 pass  # Other rows than before; their schema is found out anew.
         self._schema = inferred_schema(values)
         return as_table(values, self._schema)
+
+    def _results(self, values: list[Any]) -> Table:
+        from gearpy.columns.log_columns import LogColumns  # noqa: PLC0415 - it loads Arrow
+        from gearpy.columns.results import marked  # noqa: PLC0415 - the same
+
+        columns = self._columns = self._columns or LogColumns(self.name)
+        batch, own = columns.batch_of(values), 4
+        keys = len(columns.identity) - own  # The others are of the log.
+        is_single = "value" in batch.schema.names
+        return Table(batch.cast(marked(batch.schema, keys, is_single=is_single)))
 
     def _without_bad(self, batch: Batch, error: BaseException) -> Iterator[Batch]:
         """Go on behind the rows that do not fit, if that is the policy."""
@@ -236,7 +252,9 @@ class MapBatchesStage(ColumnsStage):
             yield from self._results(batch, table[start:stop], times[start:stop])
 
     def _called(self, table: Table, times: Times) -> tuple[Table, Times] | None:
-        given = table.batch
+        from gearpy.columns.results import unmarked  # noqa: PLC0415 - it loads Arrow
+
+        given = table.batch.replace_schema_metadata(unmarked(table.batch.schema).metadata)
         if self._times is not None:
             name = self._times
             if name in given.schema.names:

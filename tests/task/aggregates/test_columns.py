@@ -1,7 +1,7 @@
 """Aggregates in columns, beside the same aggregates over rows."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from random import Random
@@ -26,6 +26,7 @@ from gearpy.task.aggregates.columns import (
     columnar_mistakes,
 )
 from gearpy.task.aggregates.fold import WindowFold
+from gearpy.task.aggregates.merge_tables import MergeTablesStage, mergeable
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.snapshots import decode_state, encode_state
@@ -122,10 +123,12 @@ KEYS: list[tuple[str, ...]] = [
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> tuple[AnyWindows, tuple[str, ...], list[Aggregate], list[Any]]:
+def programs(
+    draw: st.DrawFn, aggregates: Sequence[Aggregate] = AGGREGATES
+) -> tuple[AnyWindows, tuple[str, ...], list[Aggregate], list[Any]]:
     """Return windows, key, aggregates and steps, whose rows have the columns that are needed."""
     windows, key = draw(st.sampled_from(WINDOWS)), draw(st.sampled_from(KEYS))
-    drawn = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=5))
+    drawn = draw(st.lists(st.sampled_from(aggregates), min_size=1, max_size=5))
     chosen = [each for each in drawn if not columnar_mistakes(windows, key, each, SCHEMA)]
     chosen = chosen or [agg.count()]
     fields = [str(field) for each in chosen for field in each.fields]
@@ -184,6 +187,11 @@ class BothPaths:
 
         self.rows = Life(rows)
         self.columns = Life(lambda c: MergeAggregateStage(c, "columns", windows, key, aggregates))
+        if mergeable(aggregates, SCHEMA):
+            self.columns.make = lambda c: MergeTablesStage(
+                c, "columns", windows, key, aggregates, schema=SCHEMA
+            )
+            self.columns.start()
         self.partial = PartialAggregateStage(a_context(), "partial", windows, key, aggregates)
 
     def take(self, table: pa.RecordBatch, times: list[int]) -> None:

@@ -1,0 +1,441 @@
+"""Partials of columns merged in columns: into results as a table, or as rows.
+
+For aggregates that Arrow can merge, over tables whose schema the plan knows. What is kept of a
+window, or of a piece of sliding ones, are the tables of partials as they came, merged when they
+have grown, when an epoch ends and when windows close. No accumulator is made of them but for what
+state has to store; it stores the same as if the windows were given rows.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice, repeat
+from typing import Any, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.columns.log_columns import moments
+from gearpy.core.base.fields import key_getter
+from gearpy.core.window.accumulators import Aggregate
+from gearpy.core.window.sliding import SlidingPieces
+from gearpy.core.window.windows import DisjointWindows, OverlappingWindows
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times, microsecond_type
+from gearpy.state.kinds.bulk import BulkState
+from gearpy.task.aggregates.columns import (
+    OWN,
+    RECORDS,
+    Aggregates,
+    PartialTables,
+    Pieces,
+    Reader,
+    grouped,
+    listed,
+    repeated,
+)
+from gearpy.task.aggregates.fold import WindowedStage
+from gearpy.task.aggregates.partials import Input, merging_of, roles_of
+from gearpy.task.aggregates.rows import fold_of, fold_of_one
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.window_result import local_bounds
+
+#: Tables that have come since the last merge are merged when they have so many bytes, and twice as
+#: many as it gave.
+_MERGED_FROM: Final = 1 << 20
+#: So many rows of pieces are merged into windows at once, or one window's.
+_CLOSED_ROWS: Final = 1 << 17
+#: So many keys are handed to state in one step.
+_TOLD_ROWS: Final = 1 << 12
+
+
+def mergeable(aggregates: Aggregates, schema: pa.Schema) -> bool:
+    """Tell whether Arrow can merge the partials of these aggregates of a table."""
+    fields = [(each, name) for each in listed(aggregates) for name, _ in roles_of(each)]
+    return all(
+        merging_of(each) is not None
+        and not pa.types.is_nested(kind := schema.field(name).type)
+        and microsecond_type(kind) == kind
+        for each, name in fields
+    )
+
+
+@dataclass(slots=True)
+class _Piece:
+    """The partials of one piece of time: keys come once in ``stored``, often in ``fresh``.
+
+    Attributes:
+        stored: state has all of it; None if it has none.
+        merged: bytes of ``fresh`` as it was merged last.
+        size: bytes of ``fresh``.
+    """
+
+    oldest_ms: int
+    stored: pa.RecordBatch | None = None
+    fresh: list[pa.RecordBatch] = field(default_factory=list)
+    merged: int = 0
+    size: int = 0
+
+    @property
+    def tables(self) -> list[pa.RecordBatch]:
+        return self.fresh if self.stored is None else [self.stored, *self.fresh]
+
+
+class MergeTablesStage(WindowedStage):
+    """Merges partials into windows, in columns; yields results when the watermark closes them.
+
+    Results come by end and start of their windows, then in the order in which keys first came.
+
+    Args:
+        windows: as at the other end, like all that follows.
+        key: names of its columns.
+        schema: of the tables from which the partials are.
+        results: the schema of results as a table; None: they are `WindowResult`s.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        windows: DisjointWindows | OverlappingWindows,
+        key: Sequence[str],
+        aggregates: Aggregates,
+        *,
+        schema: pa.Schema,
+        results: pa.Schema | None = None,
+    ) -> None:
+        key_of = key_getter(*key) if key else None
+        super().__init__(context, name, key_of, limit=context.limits.batch_records)
+        self._sliding = SlidingPieces(windows) if isinstance(windows, OverlappingWindows) else None
+        self._end_of = (self._sliding or windows).end_of
+        self._pieces = Pieces(windows)
+        self._merge = _Merge(tuple(key), aggregates)
+        self._schema = PartialTables(windows, key, aggregates).schema(schema)
+        self._results = results
+        self._rows_max = context.limits.columnar_batch_records
+        self._result_of, self._bounds_of = local_bounds(windows)
+        fold = fold_of_one(aggregates) if isinstance(aggregates, Aggregate) else fold_of(aggregates)
+        self._result = fold.result
+        self._open: dict[int, _Piece] = {}
+        self._watermark_ms = MIN_MS
+        self._kept: BulkState | None = None
+
+    # -- what comes --------------------------------------------------------------------------
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        """Keep partials until their windows close; those of late records may have to wait."""
+        if batch.has_late and type(batch.values) is Table:
+            rows = list(batch.values)
+            batch = batch.giving(rows, list(batch.timestamps))
+            batch.has_late = True
+        batch = self._in_time(batch)
+        self._take(batch)
+        return self._due(self._watermark_ms) if len(self._gate) else iter(())
+
+    def _due(self, watermark_ms: int) -> Iterator[Batch]:
+        for at_ms, batch in self._gate.due(watermark_ms):
+            yield from self._closed(max(at_ms, self._watermark_ms))
+            self._take(batch)
+
+    def _take(self, batch: Batch) -> None:
+        if not len(batch.values):
+            return
+        try:
+            if type(batch.values) is Table:
+                table = batch.values.batch.cast(self._schema)
+            else:
+                table = pa.RecordBatch.from_pylist(batch.values, self._schema)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise operator_error(self.name, error) from error
+        for start, part, oldest_ms in self._pieces.parts(table, Times.of(batch.timestamps)):
+            if self._end_of(start) <= self._watermark_ms:
+                self._context.counters.late_records += pc.sum(part.column(RECORDS)).as_py()
+                continue
+            piece = self._open.setdefault(start, _Piece(oldest_ms))
+            piece.oldest_ms = min(piece.oldest_ms, oldest_ms)
+            piece.fresh.append(part)
+            piece.size += part.nbytes
+            if piece.size > max(_MERGED_FROM, 2 * piece.merged) and len(piece.fresh) > 1:
+                piece.fresh = [self._merge.of(piece.fresh)]
+                piece.size = piece.merged = piece.fresh[0].nbytes
+
+    # -- what goes ---------------------------------------------------------------------------
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
+        """Yield the results of the windows that end at or before the watermark, in order."""
+        try:
+            if len(self._gate):
+                yield from self._due(watermark_ms)
+            yield from self._closed(watermark_ms)
+        except (pa.ArrowException, *USER_ERRORS) as error:
+            raise operator_error(self.name, error) from error
+
+    def _closed(self, watermark_ms: int) -> Iterator[Batch]:
+        before_ms, self._watermark_ms = self._watermark_ms, watermark_ms
+        windows = self._closing(before_ms)
+        if not windows:
+            return
+        starts, some, rows = sorted(self._open), list[tuple[int, int, list[pa.RecordBatch]]](), 0
+        for end, start in windows:
+            within = starts
+            if self._sliding is not None:
+                within = starts[bisect_left(starts, start) : bisect_left(starts, end)]
+            else:
+                within = [start]
+            tables = list(chain.from_iterable(self._open[at].tables for at in within))
+            more = sum(table.num_rows for table in tables)
+            if some and rows + more > _CLOSED_ROWS:
+                yield from self._merged(some)
+                some, rows = [], 0
+            some.append((start, end, tables))
+            rows += more
+        yield from self._merged(some)
+        for start in [s for s in self._open if self._end_of(s) <= watermark_ms]:
+            self._forget(start, self._open.pop(start))
+
+    def _closing(self, before_ms: int) -> list[tuple[int, int]]:
+        """Return end and start of the windows that close, in order."""
+        if self._sliding is not None:
+            return self._sliding.closing(self._open, before_ms, self._watermark_ms)
+        ends = ((self._end_of(start), start) for start in self._open)
+        return sorted(each for each in ends if each[0] <= self._watermark_ms)
+
+    def _merged(self, windows: list[tuple[int, int, list[pa.RecordBatch]]]) -> Iterator[Batch]:
+        """Yield the results of some windows, given with the tables of their pieces."""
+        if all(len(tables) == 1 for _, _, tables in windows):
+            table = pa.concat_batches([tables[0] for _, _, tables in windows])
+            counts = [tables[0].num_rows for _, _, tables in windows]
+        else:
+            sizes = [sum(each.num_rows for each in tables) for _, _, tables in windows]
+            joined = pa.concat_batches(chain.from_iterable(tables for _, _, tables in windows))
+            table, counts = self._merge.of_windows(joined, sizes)
+        if self._results is None:
+            at = 0
+            for (start, end, _), count in zip(windows, counts, strict=True):
+                yield from self._rows(table.slice(at, count), start, end)
+                at += count
+            return
+        ends = repeated([end for _, end, _ in windows], counts)
+        starts = repeated([start for start, _, _ in windows], counts)
+        local = [] if self._bounds_of is None else [self._bounds_of(*each[:2]) for each in windows]
+        texts = [repeated(list(each), counts) for each in zip(*local, strict=True)]
+        around = (moments(starts), moments(ends)), texts
+        results = Table(self._merge.results(table, self._results, *around))
+        times = Times(pc.subtract(ends, 1))
+        for at in range(0, len(times), self._rows_max):
+            part = slice(at, at + self._rows_max)
+            yield Batch(results[part], times[part])
+
+    def _rows(self, table: pa.RecordBatch, start: int, end: int) -> Iterator[Batch]:
+        keys, kept = self._merge.pairs(table)
+        result = self._result
+        given = kept if result is None else map(result, kept)
+        bounds = () if self._bounds_of is None else self._bounds_of(start, end)
+        alike = map(repeat, (start, end, 0, "on-time", False, *bounds))
+        rows = map(self._result_of, zip(keys, given, *alike, strict=False))
+        while results := list(islice(rows, self._limit)):
+            yield Batch(results, [end - 1] * len(results))
+
+    # -- state -------------------------------------------------------------------------------
+
+    def snapshot(self) -> Any:
+        """Return the oldest record times of open windows, and the watermark.
+
+        Keyed state has what has changed in the windows.
+        """
+        for start, piece in self._open.items():
+            if not piece.fresh:
+                continue
+            piece.stored, changed = self._merge.changed(piece.stored, piece.fresh)
+            piece.fresh, piece.size, piece.merged = [], 0, 0
+            keys, values = list[Any](), list[Any]()
+            self._state().put_all(keys, values, start)
+            self._state().go_on_with(self._told(changed, keys, values), changed.num_rows)
+        self._gate.tell()
+        return [{at: piece.oldest_ms for at, piece in self._open.items()}, self._watermark_ms]
+
+    def restore(self, state: list[Any] | None) -> None:
+        """Go on from a snapshot, and from keyed state."""
+        oldest_ms, self._watermark_ms = state or ({}, MIN_MS)
+        for start, pairs in self._state().restored():
+            table = self._merge.table(pairs, self._schema)
+            self._open[start] = _Piece(oldest_ms[start], stored=table)
+        self._gate.restore(self.place, self.name)
+
+    @property
+    def open_windows(self) -> int:
+        sliding = self._sliding
+        if sliding is None:
+            return sum(self._merge.of(each.tables).num_rows for each in self._open.values())
+        windows = sliding.closing(self._open, self._watermark_ms, MAX_MS)
+        inside = ([self._open[at] for at in self._open if a <= at < b] for b, a in windows)
+        found = (chain.from_iterable(each.tables for each in pieces) for pieces in inside)
+        return sum(self._merge.of(list(tables)).num_rows for tables in found)
+
+    @property
+    def hold_ms(self) -> int:
+        oldest = (piece.oldest_ms for piece in self._open.values())
+        return min(self._gate.first_ms, *oldest, MAX_MS)
+
+    def _state(self) -> BulkState:
+        if self._kept is None:
+            self._kept = self._bulk("windows")
+            # So many whole numbers take as much as the tables.
+            self._kept.holds(
+                lambda: [
+                    range(table.nbytes // 8)
+                    for each in self._open.values()
+                    for table in each.tables
+                ],
+                self._tell_again,
+            )
+        return self._kept
+
+    def _tell_again(self) -> None:
+        for piece in self._open.values():
+            piece.fresh, piece.stored = piece.tables, None
+
+    def _told(
+        self, table: pa.RecordBatch, keys: list[Any], values: list[Any] | None
+    ) -> Iterator[None]:
+        """Make keys and values of a table, in pieces. It stays as it is, whatever comes."""
+        for at in range(0, table.num_rows, _TOLD_ROWS):
+            some, kept = self._merge.pairs(table.slice(at, _TOLD_ROWS))
+            keys += some
+            if values is not None:
+                values += kept
+            yield
+
+    def _forget(self, start: int, piece: _Piece) -> None:
+        if piece.stored is not None:
+            keys = list[Any]()
+            self._state().delete(keys, start)
+            self._state().go_on_with(self._told(piece.stored, keys, None), piece.stored.num_rows)
+
+
+class _Merge:
+    """Merges rows of partials that have the same key, and makes of them what is wanted."""
+
+    def __init__(self, key: tuple[str, ...], aggregates: Aggregates) -> None:
+        self._key = key
+        self._aggregates = listed(aggregates)
+        self._reader = Reader(key, aggregates)
+        self._is_count = [each.kind for each in self._aggregates] == ["count"]
+        found = (merging_of(each) for each in self._aggregates if each.kind != "count")
+        self._partials = [each for each in found if each is not None]
+
+    def of(self, tables: list[pa.RecordBatch]) -> pa.RecordBatch:
+        if len(tables) == 1:
+            return tables[0]
+        return self._merged(pa.concat_batches(tables), [], [])[0]
+
+    def of_windows(
+        self, table: pa.RecordBatch, sizes: list[int]
+    ) -> tuple[pa.RecordBatch, list[int]]:
+        """Merge rows within each of some windows, which have so many one after the other.
+
+        With the rows comes how many of them each window has.
+        """
+        window = repeated(list(range(len(sizes))), sizes)
+        merged, places, _ = self._merged(table, [window], [])
+        return merged, pc.value_counts(window.take(places)).field("counts").to_pylist()
+
+    def changed(
+        self, stored: pa.RecordBatch | None, fresh: list[pa.RecordBatch]
+    ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """Return what is stored with what is new, and the rows of it that this has changed."""
+        if stored is None:
+            merged = self._merged(pa.concat_batches(fresh), [], [])[0]
+            return merged, merged
+        table = pa.concat_batches([stored, *fresh])
+        is_new = repeated([0, 1], [len(stored), len(table) - len(stored)])
+        merged, _, (is_new,) = self._merged(table, [], [(is_new, "max", None)])
+        return merged, merged.filter(pc.equal(is_new, 1))
+
+    def _merged(
+        self, table: pa.RecordBatch, before: list[pa.Array], more: list[Input]
+    ) -> tuple[pa.RecordBatch, pa.Array, list[pa.Array]]:
+        keys = [table.column(name) for name in self._key]
+        ways = [
+            partial.merging(self._columns(table, at)) for at, partial in enumerate(self._partials)
+        ]
+        inputs = chain.from_iterable(needed for needed, _ in ways)
+        records = table.column(RECORDS)
+        places, (records, *found) = grouped(
+            [*before, *keys], len(table), [(records, "sum", None), *more, *inputs]
+        )
+        others, found = found[: len(more)], found[len(more) :]
+        arrays = [*(each.take(places) for each in keys), records]
+        for needed, finish in ways:
+            mine, found = found[: len(needed)], found[len(needed) :]
+            arrays += finish(mine)
+        merged = pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+        return merged, places, others
+
+    @staticmethod
+    def _columns(table: pa.RecordBatch, at: int) -> list[pa.Array]:
+        names = table.schema.names
+        return [table.column(name) for name in names if name.startswith(f"{OWN}{at}.")]
+
+    # -- from and to Python ------------------------------------------------------------------
+
+    def pairs(self, table: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
+        """Return keys, and accumulators as folds over rows keep them."""
+        rows = self._reader.rows(table)
+        kept = [row[1] if self._is_count else tuple(row[2:]) for row in rows]
+        return [row[0] for row in rows], kept
+
+    def table(self, pairs: Mapping[Any, Any], schema: pa.Schema) -> pa.RecordBatch:
+        """Return the table of keys and accumulators."""
+        keys = [[each] for each in pairs] if len(self._key) == 1 else list(pairs)
+        cells = [[key[at] for key in keys] for at in range(len(self._key))]
+        values = [[each] if self._is_count else each for each in pairs.values()]
+        records, columns, at = [0] * len(values), list[pa.Array](), 0
+        for place, aggregate in enumerate(self._aggregates):
+            accumulators = [each[place] for each in values]
+            if aggregate.kind == "count":
+                records = accumulators
+                continue
+            kinds = [each.type for each in schema if each.name.startswith(f"{OWN}{at}.")]
+            columns += self._partials[at].columns(accumulators, kinds)
+            at += 1
+        found = [
+            *(
+                pa.array(each, schema.field(name).type)
+                for name, each in zip(self._key, cells, strict=True)
+            ),
+            pa.array(records, pa.int64()),
+            *columns,
+        ]
+        return pa.RecordBatch.from_arrays(found, schema=schema)
+
+    def results(
+        self,
+        table: pa.RecordBatch,
+        schema: pa.Schema,
+        bounds: Sequence[pa.Array],
+        texts: Sequence[pa.Array],
+    ) -> pa.RecordBatch:
+        """Return the results as a table, with the bounds of their windows, also as texts."""
+        found = [*bounds, *(table.column(name) for name in self._key)]
+        partials = iter(enumerate(self._partials))
+        for aggregate in self._aggregates:
+            if aggregate.kind == "count":
+                found.append(table.column(RECORDS))
+                continue
+            at, partial = next(partials)
+            columns, field = self._columns(table, at), schema.field(len(found))
+            column = partial.results(columns)
+            if column is None:
+                results = list(map(aggregate.result, partial.accumulators(columns)))
+                try:
+                    column = pa.array(results, field.type)
+                except (pa.ArrowException, ArithmeticError) as error:
+                    raise ValueError(f"column {field.name!r} is {field.type}: {error}") from error
+            found.append(column)
+        found += [pa.repeat(pa.scalar(each), len(table)) for each in (0, "on-time", False)]
+        cast = [each.cast(kind) for each, kind in zip([*found, *texts], schema.types, strict=True)]
+        return pa.RecordBatch.from_arrays(cast, schema=schema)
