@@ -79,7 +79,7 @@ class _Passing(_Keyed, PassesRecords):
         if not key.columns:
             return schema if key.function is EVERYTHING.function else None
         # A program without columns needs no Arrow.
-        from gearpy.task.aggregates.partials import key_mistake  # noqa: PLC0415
+        from gearpy.task.aggregates.fitting import key_mistake  # noqa: PLC0415
 
         types = dict(zip(schema.arrow.names, schema.arrow.types, strict=True))
         if any(name not in types or key_mistake(types[name]) for name in key.columns):

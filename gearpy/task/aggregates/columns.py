@@ -34,20 +34,16 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, cells_of
+from gearpy.task.aggregates.fitting import key_mistake, plain, roles_of, unfit, values_of
 from gearpy.task.aggregates.fold import Fold, FoldLoop, Kept, WindowFold
 from gearpy.task.aggregates.partials import (
     Input,
     Partial,
     Rows,
     is_sorted,
-    key_mistake,
     one_keys_of,
     partial_of,
     places_of,
-    plain,
-    roles_of,
-    unfit,
-    values_of,
 )
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import operator_error
@@ -61,7 +57,7 @@ Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
 #: only those of the key have the names that users gave.
 RECORDS: Final = "#records"
 OWN: Final = "#"
-#: Pieces of fewer rows are not looked for one by one.
+#: TimePieces of fewer rows are not looked for one by one.
 _ROWS_OF_PIECE: Final = 256
 _CODES_MAX: Final = 1 << 62
 #: So many boundaries of local windows are compared with all times of a table.
@@ -205,7 +201,7 @@ class PartialTables:
         key: Sequence[str],
         aggregates: Aggregates,
     ) -> None:
-        self._pieces = Pieces(windows)
+        self._pieces = TimePieces(windows)
         self._key = tuple(key)
         self._partials = [
             (each, partial_of(each)) for each in listed(aggregates) if each.kind != "count"
@@ -286,7 +282,7 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-class Pieces:
+class TimePieces:
     """Event time in pieces: all times of one are in the same windows."""
 
     def __init__(self, windows: DisjointWindows | OverlappingWindows) -> None:

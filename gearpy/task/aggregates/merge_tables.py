@@ -30,14 +30,15 @@ from gearpy.task.aggregates.columns import (
     RECORDS,
     Aggregates,
     PartialTables,
-    Pieces,
     Reader,
+    TimePieces,
     grouped,
     listed,
     repeated,
 )
+from gearpy.task.aggregates.fitting import roles_of
 from gearpy.task.aggregates.fold import WindowedStage
-from gearpy.task.aggregates.partials import Input, merging_of, roles_of
+from gearpy.task.aggregates.partials import Input, merging_of
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
@@ -111,7 +112,7 @@ class MergeTablesStage(WindowedStage):
         super().__init__(context, name, key_of, limit=context.limits.batch_records)
         self._sliding = SlidingPieces(windows) if isinstance(windows, OverlappingWindows) else None
         self._end_of = (self._sliding or windows).end_of
-        self._pieces = Pieces(windows)
+        self._pieces = TimePieces(windows)
         self._merge = _Merge(tuple(key), aggregates)
         self._schema = PartialTables(windows, key, aggregates).schema(schema)
         self._results = results

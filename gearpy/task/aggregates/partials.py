@@ -5,10 +5,9 @@ names the values that Arrow computes (`inputs`), turns them into columns that tr
 those, at the other end, into the accumulators of `core.window` (`accumulators`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, Final, Protocol
@@ -19,7 +18,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.core.base.fields import NAN
 from gearpy.core.base.one_key import one_key
-from gearpy.core.window.accumulators import Aggregate, Kind
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.sketches import (
     EXACT_MAX,
     FINEST_SHIFT,
@@ -28,6 +27,7 @@ from gearpy.core.window.sketches import (
     fitted,
 )
 from gearpy.messages.table import cells_of, in_microseconds
+from gearpy.task.aggregates.fitting import DIGITS_MAX, MORE_DIGITS, UNIT_US, truth
 
 #: A column to compute on, the name of Arrow's function over groups, and its options.
 Input = tuple[Any, str, Any]
@@ -37,18 +37,13 @@ Finish = Callable[[list[pa.Array]], list[pa.Array]]
 _INT64_MAX: Final = 2**63 - 1
 _HALF: Final = 32
 _LOW: Final = 2**_HALF - 1
-#: A sum of decimals has so many digits more than they have: a table has fewer rows than ten to it.
-_MORE_DIGITS: Final = 10
-_DIGITS_MAX: Final = 76
 _DIGITS_128: Final = 38
-_BITS_128: Final = 128
 _FLOAT_MAX: Final = 1 << 53  #: A float holds each whole number up to this.
 _PLACES: Final = 1 << 16
 _NO_NUMBER: Final = pa.scalar(None, pa.float64())
 _NO_NULLS: Final = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
 #: So that a group without a value is not lost.
 _WITH_NULL: Final = pc.CountOptions(mode="all")
-_UNIT_US: Final = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 
 def is_sorted(numbers: pa.Array) -> bool:
@@ -134,140 +129,6 @@ class Merging(Partial, Protocol):
         ...
 
 
-def plain(column: pa.Array) -> pa.Array:
-    """Return a column in a form with which Arrow can compute; its values stay the same."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return plain(column.dictionary_decode())
-    for is_kind, make in _PLAINER:
-        if is_kind(kind):
-            return column.cast(make(kind))
-    return column
-
-
-def _is_short_decimal(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal(kind)) and kind.bit_width < _BITS_128
-
-
-_PLAINER: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
-    (pa.types.is_float16, lambda _: pa.float32()),
-    (_is_short_decimal, lambda kind: pa.decimal128(kind.precision, kind.scale)),
-)
-
-
-# -- which columns fit -------------------------------------------------------------------------
-
-
-def key_mistake(kind: pa.DataType) -> str | None:
-    kind = _plain_type(kind)
-    return None if any(is_kind(kind) for is_kind in _HASHABLE) else "is no key"
-
-
-def roles_of(aggregate: Aggregate) -> Iterator[tuple[Any, Kind]]:
-    """Yield the columns of an aggregate, each with the one that must be able to take it."""
-    if aggregate.kind != "count":
-        yield aggregate.of, aggregate.kind
-    if aggregate.is_by:
-        yield aggregate.by, "max"
-    if aggregate.where is not None:
-        yield aggregate.where, "any"
-
-
-def values_of(aggregate: Aggregate, columns: Mapping[Any, pa.Array]) -> pa.Array:
-    """Return what an aggregate takes of each row; see `Aggregate.value`."""
-    column = columns[aggregate.of]
-    if aggregate.where is not None:
-        counts = _truth(columns[aggregate.where]).fill_null(False)
-        if not aggregate.is_by:
-            return pc.if_else(counts, column, pa.scalar(None, column.type))
-    if not aggregate.is_by:
-        return column
-    by = columns[aggregate.by]
-    if aggregate.where is not None:
-        by = pc.if_else(counts, by, pa.scalar(None, by.type))
-    return pa.StructArray.from_arrays([by, column], ["by", "of"])
-
-
-def unfit(aggregate: Kind, kind: pa.DataType) -> str | None:
-    """Say why an aggregate does not fit a column of this type; None if it fits."""
-    kind = _plain_type(kind)
-    what, fitting = _FITTING[aggregate]
-    if fitting is None or pa.types.is_null(kind) or any(is_kind(kind) for is_kind in fitting):
-        if aggregate in {"sum", "mean"} and pa.types.is_decimal(kind):
-            most = _DIGITS_MAX - _MORE_DIGITS
-            if kind.precision > most:
-                return f"has more than {most} digits and cannot be added up"
-        return None
-    return what
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(kind):
-        return _plain_type(kind.value_type)
-    for is_kind, make in _PLAINER:
-        if is_kind(kind):
-            return make(kind)
-    return kind
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-    )
-
-
-def _is_length_of_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_duration(kind)) and kind.unit in _UNIT_US
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind))
-
-
-_IsKind = Callable[[Any], bool]
-_HASHABLE: Final[tuple[_IsKind, ...]] = (
-    _is_number, _is_text, _is_time, _is_length_of_time, pa.types.is_null
-)  # fmt: skip
-_ORDERED: Final[tuple[_IsKind, ...]] = (_is_number, _is_text, _is_time, _is_length_of_time)
-_FITTING: Final[dict[str, tuple[str, tuple[_IsKind, ...] | None]]] = {
-    "count": ("", None),
-    "sum": ("cannot be added up", (_is_number, _is_length_of_time)),
-    "mean": ("cannot be added up", (_is_number, _is_length_of_time)),
-    "min": ("has no order here", _ORDERED),
-    "max": ("has no order here", _ORDERED),
-    "top": ("has no order here", _ORDERED),
-    "first": ("", None),
-    "last": ("", None),
-    "collect": ("", None),
-    "distinct": ("has values that cannot be told apart here", _ORDERED),
-    "variance": ("has no variance", (_is_number,)),
-    "stddev": ("has no variance", (_is_number,)),
-    **dict.fromkeys(
-        ("any", "all", "count_if"),
-        ("is neither true nor false", (_is_number, _is_text, _is_length_of_time)),
-    ),
-    "quantile": ("has no quantiles", (_is_number,)),
-    "ewma": ("has no mean", (_is_number,)),
-    "approx_distinct": ("has values that cannot be told apart here", _ORDERED),
-    "mode": ("has values that cannot be told apart here", _ORDERED),
-    "arg_min": ("", None),
-    "arg_max": ("", None),
-}
-
-
 # -- partials ----------------------------------------------------------------------------------
 
 
@@ -322,7 +183,7 @@ class _Whole:
 
     @staticmethod
     def columns(totals: list[Any], kind: pa.DataType) -> list[pa.Array]:
-        unit_us = _UNIT_US[kind.unit] if pa.types.is_duration(kind) else 0
+        unit_us = UNIT_US[kind.unit] if pa.types.is_duration(kind) else 0
         if unit_us:
             unit = timedelta(microseconds=unit_us)
             totals = [None if each is None else each // unit for each in totals]
@@ -346,7 +207,7 @@ class _Whole:
             lows = [None if a is None else a + (b << _HALF) for a, b in pairs]
         if not pa.types.is_duration(low.type):
             return lows
-        unit_us = _UNIT_US[low.type.unit]
+        unit_us = UNIT_US[low.type.unit]
         return [None if a is None else timedelta(microseconds=a * unit_us) for a in lows]
 
 
@@ -361,7 +222,7 @@ class _Sum:
         if _is_whole(kind):
             return _Whole.inputs(column)
         if pa.types.is_decimal(kind):
-            digits = kind.precision + _MORE_DIGITS
+            digits = kind.precision + MORE_DIGITS
             wide = pa.decimal128 if digits <= _DIGITS_128 else pa.decimal256
             column = column.cast(wide(digits, kind.scale))
         elif pa.types.is_null(kind):
@@ -618,7 +479,7 @@ _OF_DISTANCES: Final = ("mean_mean", "spread_variance")
 def _measured(column: pa.Array) -> pa.Array:
     """Return numbers of the type in which their distances are exact."""
     kind = column.type
-    if pa.types.is_decimal(kind) and kind.precision < _DIGITS_MAX:
+    if pa.types.is_decimal(kind) and kind.precision < DIGITS_MAX:
         return column.cast(pa.decimal256(kind.precision, kind.scale))
     if pa.types.is_unsigned_integer(kind):
         return column.cast(pa.uint64())
@@ -642,7 +503,7 @@ class _Truth(_OneColumn):
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        return [(_truth(column), self.aggregate.kind, _NO_NULLS)]
+        return [(truth(column), self.aggregate.kind, _NO_NULLS)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
         return found
@@ -660,7 +521,7 @@ class _CountIf(_OneColumn):
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
         yes, no = pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64())
-        return [(pc.if_else(_truth(column), yes, no), "count", None)]
+        return [(pc.if_else(truth(column), yes, no), "count", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
         return found
@@ -890,15 +751,3 @@ def _is_whole(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_duration(kind)
     )
-
-
-def _truth(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
-        return column.cast(pa.bool_())
-    if _is_text(kind):
-        return pc.not_equal(pc.binary_length(column), 0)
-    if pa.types.is_duration(kind):
-        column = column.cast(pa.int64())
-    zero = Decimal(0) if pa.types.is_decimal(column.type) else 0
-    return pc.not_equal(column, pa.scalar(zero, column.type))

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.accumulators import Aggregate
-from gearpy.task.aggregates.partials import Rows, key_mistake, partial_of, plain, unfit
+from gearpy.task.aggregates.fitting import key_mistake, plain, unfit
+from gearpy.task.aggregates.partials import Rows, partial_of
 
 #: A column's type and some of its values.
 COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
