@@ -48,6 +48,7 @@ from gearpy.connectors.postgres.source import postgres as postgres
 from gearpy.connectors.simple import SimpleSink as SimpleSink
 from gearpy.connectors.simple import SimpleSource as SimpleSource
 from gearpy.connectors.sql.sink import sql_sink as sql_sink
+from gearpy.connectors.sql.source import sql_source as sql_source
 from gearpy.connectors.streams.generator import generate as generate
 from gearpy.connectors.streams.stdin import stdin as stdin
 from gearpy.connectors.streams.tcp import tcp_lines as tcp_lines

@@ -186,6 +186,7 @@ NEEDS: Final[dict[str, tuple[Callable[[], object], str, str]]] = {
     "protobuf": (lambda: gp.protobuf(object), "google.protobuf", "kafka"),
     "delta": (lambda: gp.delta_table("t"), "deltalake", "delta"),
     "postgres": (lambda: gp.postgres("postgresql://h/d", "t", by="id"), "psycopg", "postgres"),
+    "sql_source": (lambda: gp.sql_source("sqlite:///x.db", "t"), "sqlalchemy", "sql"),
     "postgres_sink": (lambda: gp.postgres_sink("postgresql://h/d", "t"), "psycopg", "postgres"),
     "sql_sink": (lambda: gp.sql_sink("sqlite:///x.db", "t"), "sqlalchemy", "sql"),
     "mysql": (lambda: gp.sql_sink("mysql://h/d", "t"), "pymysql", "mysql"),

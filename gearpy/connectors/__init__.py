@@ -7,8 +7,8 @@
 - `delta`: delta tables in which readers see each record once.
 - `kafka`: topics of Kafka.
 - `postgres`: tables of PostgreSQL as a sink and as a source.
-- `sql`: tables of SQLite, DuckDB, MySQL and others as a sink; `table_writer`: what is one for all
-  databases.
+- `sql`: tables of SQLite, DuckDB, MySQL and others as a sink and as a source; `database`: what is
+  one for all of them.
 - `http_sink`: records as requests of HTTP.
 - `window_log`: window logs as a sink and as a source.
 

@@ -21,6 +21,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 import gearpy as gp
 from gearpy.columns.row_schema import row_schema_of
+from gearpy.connectors.database.table_reader import TableQuery
 from gearpy.connectors.files.column_times import PLAIN_TIMES
 from gearpy.connectors.files.tables import Fit
 from gearpy.connectors.kafka.reading.decoding import Reading, RecordDecoder
@@ -509,7 +510,7 @@ def _table_reader() -> Any:
     class Copied(source.PostgresReader):
         data = b""
 
-        def _next_rows(self, max_records: int) -> list[Any]:
+        def rows_between(self, at: Any, end: Any, limit: int) -> list[Any]:
             data, self.data = self.data, b""
             return self._parsed(data) if data else []
 
@@ -518,8 +519,8 @@ def _table_reader() -> Any:
         found.append(columns._column("postgres(t)", "t", (name, *kind, False, False)))  # noqa: SLF001
 
     def reader(data: bytes, time: str | None, on_bad: Any) -> Any:
-        query = source.TableQuery(
-            table="t", by=("id",), columns=None, time=time, form=PLAIN_TIMES, follows=False,
+        query = TableQuery(
+            table="t", by=("id",), columns=None, time=time, form=PLAIN_TIMES, follows=True,
             interval_ms=1, bound_ms=0, on_bad=on_bad,
         )  # fmt: skip
         address: Any = None  # It does not connect.

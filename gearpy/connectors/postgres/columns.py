@@ -10,7 +10,7 @@ from uuid import UUID
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from gearpy.connectors.table_writer import TableColumn
+from gearpy.connectors.database.table_writer import TableColumn
 from gearpy.errors import ConfigError, OperatorError
 
 if TYPE_CHECKING:

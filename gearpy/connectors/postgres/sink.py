@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gearpy.columns.row_schema import SchemaLike
+from gearpy.connectors.database.table_writer import TargetTable, target_table
 from gearpy.connectors.postgres.connection import PostgresAddress
 from gearpy.connectors.postgres.writer import PostgresWriter
-from gearpy.connectors.table_writer import TargetTable, target_table
 from gearpy.task.api.interfaces import Sink
 
 

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.connectors.database.table_writer import (
+    EPOCH_COLUMN,
+    TableColumn,
+    TableWriter,
+    TargetTable,
+)
 from gearpy.connectors.epoch_writer import EpochOwner
 from gearpy.connectors.postgres.columns import check_texts, columns_of, copied, type_of
 from gearpy.connectors.postgres.connection import PostgresAddress
-from gearpy.connectors.table_writer import EPOCH_COLUMN, TableColumn, TableWriter, TargetTable
 from gearpy.core.handover.ledger import LedgerEntry
 from gearpy.errors import GearpyError
 

@@ -1,4 +1,4 @@
-"""Tables of any database as a sink: by SQLAlchemy, and of DuckDB by its own library.
+"""Tables of any database as a sink and as a source: by SQLAlchemy, of DuckDB by its own library.
 
-Start with `sink`. Both libraries are imported in this room only, and when they are needed.
+Start with `sink` and `source`. Both libraries are imported in this room only, when they are needed.
 """

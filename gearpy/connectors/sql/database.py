@@ -9,6 +9,7 @@ from gearpy.distribution import require
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
     from sqlalchemy import Connection
 
 _CONNECT_S: Final = 10
@@ -87,7 +88,7 @@ class Database:
         port = f":{self.url.port}" if self.url.port else ""
         return f"{name} {self.url.host or 'localhost'}{port}/{self.url.database or ''}"
 
-    def connect(self) -> "Connection":
+    def connect(self, *, writes: bool = True) -> "Connection":
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
         is_sqlite = self.dialect == "sqlite"
@@ -100,7 +101,8 @@ class Database:
         if is_sqlite:
             # Python's module would begin a transaction with the first change, behind what was read.
             sa.event.listen(engine, "connect", _leave_transactions_alone)
-            sa.event.listen(engine, "begin", _begin_at_once)
+            if writes:  # Who reads needs no lock: each statement sees one moment.
+                sa.event.listen(engine, "begin", _begin_at_once)
         connection = engine.connect()
         with connection.begin():
             for setting in _SETTINGS.get(self.dialect, ()):
@@ -115,6 +117,8 @@ class Database:
         """Return the database to wait for, if the error may pass by itself; empty if not."""
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
+        if self.dialect == "duckdb":
+            return self._duckdb_trouble(error)
         if not isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError):
             return ""
         text = str(error.orig)
@@ -124,9 +128,30 @@ class Database:
             passes = bool(_PASSES[self.dialect].search(text))
         return f"{self.shown}: {text.splitlines()[0]}" if passes else ""
 
+    def _duckdb_trouble(self, error: Exception) -> str:
+        import duckdb  # noqa: PLC0415 - an extra
+
+        text = str(error)
+        passes = (
+            # Another process has it, or this one for writing where it is to be read.
+            (isinstance(error, duckdb.IOException) and "lock" in text)
+            or (isinstance(error, duckdb.ConnectionException) and "configuration" in text)
+            or isinstance(error, duckdb.TransactionException)
+        )
+        return f"{self.shown}: {text.splitlines()[0]}" if passes else ""
+
     def failure(self, error: Exception) -> GearpyError:
         text = str(getattr(error, "orig", None) or error).strip()
         return OperatorError(operator=self._operator, cause=f"{self.shown}: {text}", is_final=True)
+
+
+def duckdb_at(database: Database) -> "DuckDBPyConnection":
+    """Open a file for reading; nobody can write to it until it is closed."""
+    import duckdb  # noqa: PLC0415 - an extra
+
+    file = duckdb.connect(database.url.database or "", read_only=True)
+    file.execute("set timezone = 'UTC'")
+    return file
 
 
 def _leave_transactions_alone(connection: Any, _: Any) -> None:

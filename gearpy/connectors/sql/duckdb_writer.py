@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.connectors.epoch_writer import EpochOwner
-from gearpy.connectors.postgres.columns import check_texts
-from gearpy.connectors.sql.database import Database
-from gearpy.connectors.table_writer import (
+from gearpy.connectors.database.table_writer import (
     EPOCH_COLUMN,
     OWNERS,
     TableColumn,
@@ -18,8 +15,11 @@ from gearpy.connectors.table_writer import (
     TargetTable,
     last_of_each,
 )
+from gearpy.connectors.epoch_writer import EpochOwner
+from gearpy.connectors.postgres.columns import check_texts
+from gearpy.connectors.sql.database import Database
+from gearpy.connectors.sql.found_columns import duckdb_columns, quoted, wanted_columns
 from gearpy.core.handover.ledger import LedgerEntry
-from gearpy.errors import GearpyError, OperatorError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 _OWNERS: Final = f"""create table if not exists {OWNERS} (run text, sink text, task integer,
     incarnation bigint not null, epoch bigint not null, primary key (run, sink, task))"""
 _OF: Final = "where run = ? and sink = ? and task = ?"
-_COLUMNS: Final = """select column_name, data_type, is_nullable, column_default is not null
-from duckdb_columns()
-where table_name = ? and schema_name = ? and database_name = current_database()
-order by column_index"""
 
 
 class DuckdbWriter(TableWriter):
@@ -74,34 +70,8 @@ class DuckdbWriter(TableWriter):
     # -- the table ---------------------------------------------------------------------------
 
     def columns_there(self) -> list[TableColumn]:
-        *above, name = self._table.name.split(".")
-        found = self._connected.execute(_COLUMNS, [name, above[0] if above else "main"])
-        there = {row[0]: row for row in found.fetchall()}
-        if not there:
-            return []
-        wanted = self._table.columns or (*there,)
-        if missing := [each for each in wanted if each not in there]:
-            raise self._mistake(f"has no column {missing[0]!r}: it has {', '.join(there)}")
-        if self._table.columns and EPOCH_COLUMN in there:
-            wanted = (*wanted, EPOCH_COLUMN)
-        empty = self._connected.sql(f"select * from {self._target} limit 0")  # noqa: S608 - quoted
-        arrow = empty.to_arrow_table().schema
-        columns = []
-        for each in wanted:
-            _, text, can_be_null, is_filled = there[each]
-            kind = arrow.field(each).type
-            if pa.types.is_timestamp(kind):
-                kind = pa.timestamp(kind.unit, "UTC" if kind.tz else None)
-            if pa.types.is_dictionary(kind):
-                kind = kind.value_type
-            form = text.lower() if text in {"JSON", "UUID"} else ""
-            field = pa.field(each, kind, nullable=can_be_null)
-            columns.append(TableColumn(each, form, field, is_filled))
-        return columns
-
-    def _mistake(self, text: str) -> GearpyError:
-        cause = f"table {self._table.name} in {self._database.shown} {text}"
-        return OperatorError(operator=self._name, cause=cause, is_final=True)
+        found = duckdb_columns(self._connected, self._table.name)
+        return wanted_columns(self._name, self._database.shown, self._table, found)
 
     def column_for(self, field: pa.Field) -> TableColumn:
         return TableColumn(field.name, "", field)
@@ -113,10 +83,10 @@ class DuckdbWriter(TableWriter):
         types = self._connected.execute("describe select * from gearpy_stage").fetchall()
         self._connected.unregister("gearpy_stage")
         parts = [
-            f"{_quoted(field.name)} {kind[1]}{'' if field.nullable else ' not null'}"
+            f"{quoted(field.name)} {kind[1]}{'' if field.nullable else ' not null'}"
             for field, kind in zip(fields, types, strict=True)
         ]
-        keys = ", ".join(map(_quoted, self._table.upsert))
+        keys = ", ".join(map(quoted, self._table.upsert))
         parts.append(f"primary key ({keys})" if keys else f"{EPOCH_COLUMN} text")
         self._connected.execute(f"create table if not exists {self._target} ({', '.join(parts)})")
 
@@ -124,12 +94,7 @@ class DuckdbWriter(TableWriter):
         check_texts(columns, rows)
 
     def trouble(self, error: Exception) -> str:
-        import duckdb  # noqa: PLC0415 - an extra
-
-        text = str(error)
-        is_taken = isinstance(error, duckdb.IOException) and "lock" in text
-        passes = is_taken or isinstance(error, duckdb.TransactionException)
-        return f"{self._database.shown}: {text.splitlines()[0]}" if passes else ""
+        return self._database.trouble(error)
 
     # -- transactions ------------------------------------------------------------------------
 
@@ -170,13 +135,13 @@ class DuckdbWriter(TableWriter):
     def put(self, rows: Sequence[pa.RecordBatch]) -> None:
         keys = self._table.upsert
         table = last_of_each(pa.Table.from_batches(rows), keys)
-        names = ", ".join(map(_quoted, table.schema.names))
-        others = [_quoted(each) for each in table.schema.names if each not in keys]
+        names = ", ".join(map(quoted, table.schema.names))
+        others = [quoted(each) for each in table.schema.names if each not in keys]
         behind = ""
         if keys:
             changes = ", ".join(f"{each} = excluded.{each}" for each in others)
             what = f"update set {changes}" if others else "nothing"
-            behind = f" on conflict ({', '.join(map(_quoted, keys))}) do {what}"
+            behind = f" on conflict ({', '.join(map(quoted, keys))}) do {what}"
         self._connected.register("gearpy_stage", table)
         self._connected.execute(
             f"insert into {self._target} ({names}) "  # noqa: S608 - quoted
@@ -186,8 +151,4 @@ class DuckdbWriter(TableWriter):
 
     @property
     def _target(self) -> str:
-        return ".".join(map(_quoted, self._table.name.split(".")))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+        return ".".join(map(quoted, self._table.name.split(".")))

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from gearpy.columns.row_schema import SchemaLike
+from gearpy.connectors.database.table_writer import TableWriter, TargetTable, target_table
 from gearpy.connectors.sql.database import Database
 from gearpy.connectors.sql.duckdb_writer import DuckdbWriter
 from gearpy.connectors.sql.writer import SqlWriter
-from gearpy.connectors.table_writer import TableWriter, TargetTable, target_table
 from gearpy.task.api.interfaces import Sink
 
 

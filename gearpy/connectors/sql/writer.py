@@ -1,6 +1,6 @@
 """Writes records into a table by SQLAlchemy, those of an epoch in one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from reprlib import repr as short_repr
@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.connectors.epoch_writer import EpochOwner
-from gearpy.connectors.sql.columns import UTC, arrow_of, check_values, sql_type
-from gearpy.connectors.sql.database import Database
-from gearpy.connectors.table_writer import (
+from gearpy.connectors.database.table_writer import (
     EPOCH_COLUMN,
     OWNERS,
     TableColumn,
@@ -20,8 +17,12 @@ from gearpy.connectors.table_writer import (
     TargetTable,
     last_of_each,
 )
+from gearpy.connectors.epoch_writer import EpochOwner
+from gearpy.connectors.sql.columns import UTC, check_values, sql_type
+from gearpy.connectors.sql.database import Database
+from gearpy.connectors.sql.found_columns import columns_of, table_mistake, wanted_columns
 from gearpy.core.handover.ledger import LedgerEntry
-from gearpy.errors import GearpyError, OperatorError
+from gearpy.errors import GearpyError
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -61,43 +62,18 @@ class SqlWriter(TableWriter):
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
         *schema, name = self._table.name.split(".")
-        inspector = sa.inspect(self._connected)
         with self.transaction():
-            try:
-                rows = inspector.get_columns(name, schema=schema[0] if schema else None)
-            except sa.exc.NoSuchTableError:
+            found = columns_of(self._database, self._connected, self._table.name)
+            if not found:
                 return []
-            options = inspector.get_table_options(name, schema[0] if schema else None)
+            options = sa.inspect(self._connected).get_table_options(name, *schema)
         engine = next((text for key, text in options.items() if key.endswith("_engine")), "InnoDB")
         if engine != "InnoDB":
             raise self._mistake(f"is kept by {engine}, which has no transactions: take InnoDB")
-        there = {row["name"]: row for row in rows}
-        wanted = self._table.columns or (*there,)
-        if missing := [each for each in wanted if each not in there]:
-            raise self._mistake(f"has no column {missing[0]!r}: it has {', '.join(there)}")
-        if self._table.columns and EPOCH_COLUMN in there:
-            wanted = (*wanted, EPOCH_COLUMN)
-        return [self._column(there[each]) for each in wanted]
-
-    def _column(self, row: Mapping[str, Any]) -> TableColumn:
-        name, kind = row["name"], row["type"]
-        arrow, form = arrow_of(kind, self._database.dialect, row.get("comment") or "")
-        if arrow is None:
-            raise self._mistake(f"has column {name!r} of type {kind}: leave it out by columns=")
-        is_filled = bool(
-            row.get("default") is not None
-            or row.get("computed")
-            or row.get("identity")
-            or row.get("autoincrement") is True
-        )
-        # SQLite takes texts of any length.
-        longest = 0 if self._database.dialect == "sqlite" else getattr(kind, "length", None) or 0
-        field = pa.field(name, arrow, nullable=row["nullable"])
-        return TableColumn(name, form, field, is_filled, longest)
+        return wanted_columns(self._name, self._database.shown, self._table, found)
 
     def _mistake(self, text: str) -> GearpyError:
-        cause = f"table {self._table.name} in {self._database.shown} {text}"
-        return OperatorError(operator=self._name, cause=cause, is_final=True)
+        return table_mistake(self._name, self._table.name, self._database.shown, text)
 
     def column_for(self, field: pa.Field) -> TableColumn:
         sql_type(field, self._database.dialect, is_key=False)

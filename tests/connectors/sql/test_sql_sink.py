@@ -1,12 +1,9 @@
 """A table of any database, real ones, has each record once."""
 
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import count
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import duckdb
@@ -14,43 +11,15 @@ import pytest
 import sqlalchemy as sa
 
 import gearpy as gp
-from gearpy.connectors.sql.database import Database
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.testing import check_sink
+from tests.connectors.databases import ask
 
 #: Whoever is killed closes nothing.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-
-_NUMBERS: Final = count()
-DATABASES: Final = ("sqlite", "duckdb", "mariadb", "postgres")
-
-
-@pytest.fixture(params=DATABASES)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty database, or of one that has tables of other names."""
-    if request.param in {"sqlite", "duckdb"}:
-        return f"{request.param}:///{tmp_path}/shop.db"
-    found: str = request.getfixturevalue(request.param).url
-    return found
-
-
-@pytest.fixture
-def name() -> str:
-    return f"sql{next(_NUMBERS)}"
-
-
-def ask(url: str, text: str) -> list[tuple[Any, ...]]:
-    """Return what a reader sees, by the database's own library."""
-    if url.startswith("duckdb"):
-        with closing(duckdb.connect(url.removeprefix("duckdb:///"))) as file:
-            file.execute("set timezone = 'UTC'")
-            return file.execute(text).fetchall()
-    with closing(Database("test", url).connect()) as connection, connection.begin():
-        done = connection.exec_driver_sql(text)
-        return [tuple(row) for row in done.all()] if done.returns_rows else []
 
 
 def run(records: list[Any], sink: gp.Sink[Any]) -> None:
