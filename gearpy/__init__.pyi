@@ -30,6 +30,7 @@ from gearpy.connectors.folders.tables import csv_folder as csv_folder
 from gearpy.connectors.folders.tables import parquet_folder as parquet_folder
 from gearpy.connectors.gather import to_table as to_table
 from gearpy.connectors.http_sink import http_sink as http_sink
+from gearpy.connectors.iceberg.table import iceberg_table as iceberg_table
 from gearpy.connectors.installed import connector as connector
 from gearpy.connectors.kafka.avro import avro as avro
 from gearpy.connectors.kafka.cluster import KafkaCluster as KafkaCluster

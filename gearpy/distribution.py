@@ -26,6 +26,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "confluent_kafka": "kafka",
     "cryptography": "tls",
     "deltalake": "delta",
+    "pyiceberg": "iceberg",
     "duckdb": "sql",
     "fastapi": "ui",
     "fastavro": "kafka",

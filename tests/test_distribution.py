@@ -185,6 +185,7 @@ NEEDS: Final[dict[str, tuple[Callable[[], object], str, str]]] = {
     "avro": (lambda: gp.avro(schema={}), "fastavro", "kafka"),
     "protobuf": (lambda: gp.protobuf(object), "google.protobuf", "kafka"),
     "delta": (lambda: gp.delta_table("t"), "deltalake", "delta"),
+    "iceberg": (lambda: gp.iceberg_table("a.b", catalog="c"), "pyiceberg", "iceberg"),
     "postgres": (lambda: gp.postgres("postgresql://h/d", "t", by="id"), "psycopg", "postgres"),
     "sql_source": (lambda: gp.sql_source("sqlite:///x.db", "t"), "sqlalchemy", "sql"),
     "postgres_sink": (lambda: gp.postgres_sink("postgresql://h/d", "t"), "psycopg", "postgres"),

@@ -5,6 +5,7 @@
 - `folders`: folders in which readers see each record once.
 - `partitioned`: tables in partitions: a folder for each value, as Hive and Spark have them.
 - `delta`: delta tables in which readers see each record once.
+- `iceberg`: Iceberg tables in which readers see each record once.
 - `kafka`: topics of Kafka.
 - `postgres`: tables of PostgreSQL as a sink and as a source.
 - `sql`: tables of SQLite, DuckDB, MySQL and others as a sink and as a source; `database`: what is

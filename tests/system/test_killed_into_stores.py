@@ -13,6 +13,8 @@ from random import Random
 from typing import Final
 
 import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchTableError
 
 from tests.connectors.http_receiver import receiver
 from tests.eventually import DEADLINE_S, eventually
@@ -54,7 +56,22 @@ def _http(stack: ExitStack) -> tuple[str, Callable[[], list[int]]]:
     return sink, lambda: [each["n"] for each in there.taken()]
 
 
-STORES: Final[dict[str, Store]] = {"http": _http, "sqlite": _sqlite}
+def _iceberg(_: ExitStack) -> tuple[str, Callable[[], list[int]]]:
+    catalog = {"type": "sql", "uri": "sqlite:///catalog.db", "warehouse": f"file://{Path.cwd()}"}
+
+    def numbers() -> list[int]:
+        with closing(load_catalog(**catalog)) as there:
+            try:
+                found = there.load_table("shop.numbers").scan(selected_fields=("n",)).to_arrow()
+            except NoSuchTableError:
+                return []
+            there_are: list[int] = found.column("n").to_pylist()
+            return there_are
+
+    return f'gp.iceberg_table("shop.numbers", catalog={catalog!r})', numbers
+
+
+STORES: Final[dict[str, Store]] = {"http": _http, "iceberg": _iceberg, "sqlite": _sqlite}
 
 
 @pytest.fixture
