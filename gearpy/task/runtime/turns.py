@@ -14,6 +14,7 @@ from gearpy.messages.app import LongTurn
 from gearpy.messages.summaries import ErrorCard
 from gearpy.task.api.failure import source_in
 from gearpy.task.chain.fused import FusedStage
+from gearpy.task.chain.stage import Stage
 
 _STACK_CHARS_MAX = 8000
 #: Begins the name of the frame in which a task works, before that of its operator. What looks at a
@@ -126,7 +127,7 @@ def _step_of(frames: Sequence[tuple[FrameType, int]]) -> str:
         owner = frame.f_locals.get("self")
         if isinstance(owner, FusedStage):
             return owner.operator_at(frames)
-        name, place = getattr(owner, "name", None), getattr(owner, "place", None)
-        if isinstance(name, str) and isinstance(place, int):
+        # Objects of others are left alone: a half-made one may answer without end.
+        if isinstance(owner, Stage) and isinstance(name := getattr(owner, "name", None), str):
             return name
     return ""

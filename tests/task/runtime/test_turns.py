@@ -99,3 +99,19 @@ def test_task_that_is_no_chain_has_no_step() -> None:
 
     assert work.step == ""
     assert work.source_line.startswith("self.open.wait")
+
+
+def test_half_made_objects_of_libraries_are_left_alone() -> None:
+    """SQLAlchemy has such, for a moment: a missing attribute is looked for in a missing one."""
+    gate = Gate()
+
+    class HalfMade:
+        def __getattr__(self, name: str) -> Any:
+            return self.missing
+
+        def wait(self, value: int) -> Any:
+            return gate.wait(value)
+
+    work = work_in(chained(mapped(lambda value: HalfMade().wait(value))), gate)
+
+    assert work.source_line.startswith("self.open.wait")
