@@ -321,7 +321,8 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any]):
                 self.disconnect()
                 self._is_known = False
                 if trouble := self.trouble(error):
-                    _log.warning("%s waits for %s", self._name, trouble)
+                    if not self._trouble:
+                        _log.warning("%s waits for %s", self._name, trouble)
                     self._trouble = trouble
                     self._timer = threading.Timer(_RETRY_S, self._try_again)
                     self._timer.daemon = True

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _ONLY: Final = "0"
+_ROWS: Final = "gearpy_rows"  #: What statements call the table or query.
 
 
 def sql_source(
@@ -243,14 +245,14 @@ class SqlReader(DatabaseReader):
         return self._database.trouble(error)
 
     def newest(self) -> list[Any]:
-        down = [each.desc() for each in _columns(self._query.by)]
+        down = [each.desc() for each in self._columns_at(self._query.by)]
         found = self._answer(self._select(self._query.by, [], []).order_by(*down).limit(1))
         return [value for row in found for value in row]
 
     def rows_between(
         self, at: Sequence[Any], end: Sequence[Any], limit: int
     ) -> list[FetchedRows | BadRow]:
-        asked = self._select(self._names, at, end).order_by(*_columns(self._query.by))
+        asked = self._select(self._names, at, end).order_by(*self._columns_at(self._query.by))
         rows = self._answer(asked.limit(limit + 1))
         # A reader that goes on behind one of two rows of the same order would miss the other.
         for one, other in pairwise(map(self._order_of, rows)):
@@ -267,19 +269,33 @@ class SqlReader(DatabaseReader):
     def _select(self, names: Sequence[str], at: Sequence[Any], end: Sequence[Any]) -> Any:
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
-        target: Any
-        if self._is_query:
-            text = self._query.table.replace(":", "\\:")  # A colon would begin a parameter.
-            target = sa.text(f"({text}) gearpy_rows")
-        else:
-            *above, table = self._query.table.split(".")
-            name = sa.sql.quoted_name(table, quote=True)
-            target = sa.table(name, schema=above[0] if above else None)
-        by = _columns(self._query.by)
+        by = self._columns_at(self._query.by)
         where = [each.is_not(None) for each in by]
         where += [_behind(by, at)] if at else []
         where += [sa.not_(_behind(by, end))] if end else []
-        return sa.select(*_columns(names)).select_from(target).where(*where)
+        return sa.select(*self._columns_at(names)).where(*where)
+
+    def _columns_at(self, names: Sequence[str]) -> list[Any]:
+        return [self._target.c[name] for name in names]
+
+    @cached_property
+    def _target(self) -> Any:
+        """The table or query, by another name, which is in front of the names of its columns.
+
+        SQLite takes a name alone, if there is no such column, for a text.
+        """
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        def exact(name: str) -> Any:  # A dialect knows the reserved words of its own database.
+            return sa.sql.quoted_name(name, quote=True)
+
+        columns: list[Any] = [sa.column(exact(name)) for name in self._names]
+        if self._is_query:
+            text = self._query.table.replace(":", "\\:")  # A colon would begin a parameter.
+            return sa.text(text).columns(*columns).subquery(_ROWS)
+        *above, table = self._query.table.split(".")
+        schema = exact(above[0]) if above else None
+        return sa.table(exact(table), *columns, schema=schema).alias(_ROWS)
 
     def _answer(self, statement: Any) -> list[Any]:
         if self._database.dialect == "duckdb":
@@ -322,13 +338,6 @@ def _array_of(field: pa.Field, cells: Sequence[Any]) -> pa.Array:
         return pa.array(values, field.type)
     except ARROW_ERRORS as error:
         raise ValueError(f"column {field.name!r}: {error}") from error
-
-
-def _columns(names: Sequence[str]) -> list[Any]:
-    """Return columns with quotes: a dialect knows the reserved words of its own database alone."""
-    import sqlalchemy as sa  # noqa: PLC0415 - an extra
-
-    return [sa.column(sa.sql.quoted_name(name, quote=True)) for name in names]
 
 
 def _behind(by: "Sequence[sa.ColumnElement[Any]]", place: Sequence[Any]) -> Any:

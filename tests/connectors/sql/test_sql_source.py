@@ -102,6 +102,14 @@ def test_a_query_is_read_with_its_schema(url: str, table: str) -> None:
     assert read(source) == [{"id": n, "name": str(n), **part} for n in (58, 59, 60)]
 
 
+def test_a_column_that_a_schema_makes_up_is_an_error(url: str, table: str) -> None:
+    """SQLite would take its name for a text."""
+    query = f"select id from {table}"  # noqa: S608
+    for name in (table, query):
+        with pytest.raises(OperatorError, match="colour"):
+            read(gp.sql_source(url, name, schema={"id": int, "colour": str}))
+
+
 class Polled:
     """A reader of a clock that is told, and what it gave."""
 
