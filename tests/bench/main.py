@@ -65,6 +65,20 @@ def micro(
 
 
 @app.command()
+def tables(
+    urls: Annotated[list[str] | None, typer.Argument(help="of servers, as sql_sink takes")] = None,
+    records: Annotated[int, typer.Option(help="of each run")] = 200_000,
+    runs: Annotated[int, typer.Option(help="of each; the best one counts")] = 3,
+) -> None:
+    """How fast tables of SQLite, DuckDB, Iceberg and servers are written and read."""
+    from tests.bench.tables import measure_tables
+
+    for each in measure_tables(urls or (), records=records, runs=runs):
+        rates = f"{each.per_cpu_s:10,.0f} a CPU second {each.per_s:10,.0f} a second"
+        typer.echo(f"{each.name:24} {rates}")
+
+
+@app.command()
 def processes(
     number: Annotated[int, typer.Option(help="processes to compare with one")] = 2,
     scale: Annotated[float, typer.Option(help="records, as a share of the usual number")] = 1.0,
