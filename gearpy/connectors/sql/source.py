@@ -94,7 +94,8 @@ def sql_source(
         out_of_order: how far back in time a later row may be.
         on_bad: what becomes of a row with a value that its column here cannot hold, such as a text
             in a column of numbers of SQLite: "fail" ends the application and names row and column;
-            "skip" leaves it out, logs and counts it; "side" gives it to `Stream.errors`.
+            "skip" leaves it out, logs and counts it; "quarantine" keeps its text for
+            ``gear quarantine``; "side" gives it to `Stream.errors`.
 
     Raises:
         ConfigError: the address or an option is none, or a library is missing. A table that is not
