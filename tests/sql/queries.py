@@ -56,6 +56,10 @@ class Maker:
             f"least({a}, {b})",
             f"cast({a} as bigint)",
             f"sign({a})",
+            "extract(second from ts)",
+            "minute(ts) * 60 + second(ts)",
+            f"cast(epoch_ms(ts) % {self._random.randrange(3, 9)} as bigint)",
+            "dayofweek(ts)",
             f"if({self.condition(depth - 1)}, {a}, {b})",
         )
 
@@ -88,6 +92,12 @@ class Maker:
             f"coalesce({a}, 'none')",
             f"trim({a} || '  ')",
             f"concat({a}, '-', v)",
+            f"split_part({a}, 'e', {self._one('1', '2', '-1')})",
+            f"regexp_extract({a}, '[a-z]+')",
+            f"regexp_extract({a}, '([A-Z]?)([a-z])', 2)",
+            f"ltrim({a}, 'tT')",
+            f"rtrim('  ' || {a} || '  ')",
+            "strftime(ts, '%H:%M:%S')",
             f"cast({self.number(0)} as varchar)",
         )
 
@@ -112,6 +122,10 @@ class Maker:
             f"contains({self.text(depth - 1)}, 'e')",
             f"ts >= timestamp '2026-01-01 00:00:{self._random.randrange(10, 60)}'",
             f"k {self._one('<', '>=', '=')} 'jam'",
+            f"regexp_matches({self.text(depth - 1)}, '^t.a')",
+            "date_trunc('minute', ts) = timestamp '2026-01-01 00:00:00'",
+            "ts - interval '30 seconds' > '2026-01-01'",
+            "ts between '2026-01-01 00:00:05' and '2026-01-01 00:00:40'",
         )
 
     def aggregate(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, coalesce, concat, greatest, least, lit, when
 from gearpy.sql.parse.syntax import Expression, FunctionCall, Literal
-from gearpy.sql.parse.tokens import SqlText
+from gearpy.sql.parse.tokens import SqlText, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,6 @@ def _replace(value: Argument, old: Argument, new: Argument) -> Expr:
     return value.expr.str.replace(old.plain(str, "'a'"), new.plain(str, "'b'"))
 
 
-def _trim(value: Argument, characters: Argument | None = None) -> Expr:
-    return value.expr.str.strip(" " if characters is None else characters.plain(str, "'-'"))
-
-
 def _item(value: Argument, place: Argument) -> Expr:
     if isinstance(place.node, Literal) and type(place.node.value) is str:
         return value.expr.field(place.node.value)
@@ -157,6 +153,87 @@ def _truncated(value: Expr) -> Expr:
     return when(value < 0).then(value.ceil()).otherwise(value.floor())
 
 
+def _strip(method: str) -> Function:
+    def build(value: Argument, characters: Argument | None = None) -> Expr:
+        stripped = " " if characters is None else characters.plain(str, "'-'")
+        found: Expr = getattr(value.expr.str, method)(stripped)
+        return found
+
+    return Function(build, 1, 2)
+
+
+def _split_part(value: Argument, by: Argument, place: Argument) -> Expr:
+    number = place.plain(int, "1, the place of the first part")
+    if number == 0:
+        raise ConfigError("places of parts begin with 1")
+    parts = value.expr.str.split(by.plain(str, "'/'"))
+    # Of a text with fewer parts it is the empty one, as SQL has it.
+    found = coalesce(parts[number - 1 if number > 0 else number], "")
+    return when(value.expr.is_null()).then(None).otherwise(found)
+
+
+def _regexp_extract(value: Argument, pattern: Argument, group: Argument | None = None) -> Expr:
+    number = 0 if group is None else group.plain(int, "1")
+    found = value.expr.str.extract(pattern.plain(str, "'id=([0-9]+)'"), number)
+    # Where nothing is found it is the empty text, as in DuckDB and Spark.
+    return when(value.expr.is_null()).then(None).otherwise(coalesce(found, ""))
+
+
+def _regexp_matches(value: Argument, pattern: Argument) -> Expr:
+    return value.expr.str.matches(pattern.plain(str, "'^[a-z]+$'"))
+
+
+def _part_of(name: str, value: Expr) -> Expr:
+    if name not in _PARTS:
+        raise ConfigError(
+            f"there is no part {name!r} of a time{did_you_mean(name, _PARTS)} (there are: "
+            f"{', '.join(_PARTS)})"
+        )
+    return _PARTS[name](value)
+
+
+def _date_part(part: Argument, value: Argument) -> Expr:
+    return _part_of(part.plain(str, "'hour'").lower(), value.expr)
+
+
+def _date_trunc(unit: Argument, value: Argument) -> Expr:
+    name = unit.plain(str, "'hour'").lower()
+    if name not in _TRUNCATED:
+        raise ConfigError(
+            f"there is no unit {name!r}{did_you_mean(name, _TRUNCATED)} (there are: "
+            f"{', '.join(_TRUNCATED)})"
+        )
+    return value.expr.dt.truncate(_TRUNCATED[name])
+
+
+def _strftime(value: Argument, form: Argument) -> Expr:
+    return value.expr.dt.strftime(form.plain(str, "'%Y-%m-%d'"))
+
+
+def _strptime(value: Argument, form: Argument) -> Expr:
+    return value.expr.str.to_datetime(form.plain(str, "'%Y-%m-%d'"))
+
+
+#: What `extract` and others take of a time, of UTC.
+_PARTS: Final[Mapping[str, Callable[[Expr], Expr]]] = {
+    "year": lambda a: a.dt.year(),
+    "quarter": lambda a: a.dt.quarter(),
+    "month": lambda a: a.dt.month(),
+    "day": lambda a: a.dt.day(),
+    "hour": lambda a: a.dt.hour(),
+    "minute": lambda a: a.dt.minute(),
+    "second": lambda a: a.dt.second(),
+    "doy": lambda a: a.dt.day_of_year(),
+    "dow": lambda a: a.dt.weekday() % 7,  # From Sunday, which is 0.
+    "isodow": lambda a: a.dt.weekday(),  # From Monday, which is 1.
+    "epoch": lambda a: a.dt.epoch("us") / 1_000_000,
+}
+_TRUNCATED: Final = {
+    **{unit: unit for unit in ("day", "week", "month", "quarter", "year")},
+    "hour": "1h",
+    "minute": "1m",
+    "second": "1s",
+}
 _EQUAL: Final = _two(lambda a, b: a == b)
 _LENGTH: Final = _one(lambda a: a.str.length())
 _REMAINDER: Final = _two(_remainder)
@@ -164,6 +241,8 @@ _POWER: Final = _two(lambda a, b: a**b)
 _COALESCE: Final = _many(coalesce)
 _SUBSTRING: Final = Function(_substring, 2, 3)
 _CEIL: Final = _one(lambda a: a.ceil())
+_MATCHES: Final = Function(_regexp_matches, 2, 2)
+_CONTAINS: Final = _two(lambda a, b: a.list.contains(b))
 _IF: Final = Function(lambda c, a, b: when(c.expr).then(a.expr).otherwise(b.expr), 3, 3)
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
@@ -223,7 +302,9 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "length": _LENGTH,
     "len": _LENGTH,
     "char_length": _LENGTH,
-    "trim": Function(_trim, 1, 2),
+    "trim": _strip("strip"),
+    "ltrim": _strip("strip_start"),
+    "rtrim": _strip("strip_end"),
     "replace": Function(_replace, 3, 3),
     "substring": _SUBSTRING,
     "substr": _SUBSTRING,
@@ -233,7 +314,24 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "starts_with": _two(lambda a, b: a.str.starts_with(b)),
     "ends_with": _two(lambda a, b: a.str.ends_with(b)),
     "concat": _many(lambda *all_: concat(*(coalesce(each.cast(str), "") for each in all_))),
+    "split_part": Function(_split_part, 3, 3),
+    "regexp_extract": Function(_regexp_extract, 2, 3),
+    "regexp_matches": _MATCHES,
+    "regexp_like": _MATCHES,
+    # Times.
+    "date_part": Function(_date_part, 2, 2),
+    "date_trunc": Function(_date_trunc, 2, 2),
+    **{name: _one(part) for name, part in _PARTS.items() if name not in ("doy", "dow", "isodow")},
+    "dayofweek": _one(_PARTS["dow"]),
+    "dayofyear": _one(_PARTS["doy"]),
+    "epoch_ms": _one(lambda a: a.dt.epoch("ms")),
+    "to_timestamp": _one(lambda a: a.dt.from_epoch("s")),
+    "strftime": Function(_strftime, 2, 2),
+    "strptime": Function(_strptime, 2, 2),
     # Lists.
+    "list_contains": _CONTAINS,
+    "array_contains": _CONTAINS,
+    "array_to_string": Function(lambda a, b: a.expr.list.join(b.plain(str, "','")), 2, 2),
     "cardinality": _one(lambda a: a.list.length()),
     "array_length": _one(lambda a: a.list.length()),
 }

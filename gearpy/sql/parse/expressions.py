@@ -441,15 +441,25 @@ class ExpressionParser(Tokens):
         return TimeSpan(at, round(total))
 
     def _moment(self, word: Token, text: Token) -> Literal:
-        try:
-            if word.text == "date":
-                return Literal(word.at, date.fromisoformat(text.text))
-            moment = datetime.fromisoformat(text.text)
-        except ValueError:
-            raise self.text.error(
-                text.at, f"{text.raw} is no {word.text}: write it as in DATE '2026-01-31'"
-            ) from None
-        return Literal(word.at, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        return as_time(Literal(text.at, text.text), self.text, is_date=word.text == "date")
+
+
+def as_time(literal: Literal, text: SqlText, *, is_date: bool) -> Literal:
+    """Return a text or date as the date or time that it says; a time without a zone is of UTC.
+
+    Raises:
+        ConfigError: it says none.
+    """
+    said = literal.value
+    try:
+        if is_date:
+            of = said if isinstance(said, date) else date.fromisoformat(said)
+            return Literal(literal.at, of)
+        of = datetime.fromisoformat(said if isinstance(said, str) else said.isoformat())
+    except ValueError:
+        what = "date, such as '2026-01-31'" if is_date else "time, such as '2026-01-31 09:30:00'"
+        raise text.error(literal.at, f"{said!r} is no {what}") from None
+    return Literal(literal.at, of if of.tzinfo else of.replace(tzinfo=UTC))
 
 
 def _unit(word: str) -> str:

@@ -200,7 +200,7 @@ class GroupPlan:
                 )
             self._computed[call] = Column(name, name, types[name])
         columns = tuple(dict.fromkeys(self._computed.values()))
-        shown = GroupRows(keys, tuple(names.values()), *((START, END) if bounds else ()))
+        shown = GroupRows(keys, bool(names), *((START, END) if bounds else ()))
         schema = pa.schema([(each.field, each.type) for each in columns])
         stream = made(results, "map", shown, schema, "rows of groups")
         relation = Relation(stream, columns, changes=changes)

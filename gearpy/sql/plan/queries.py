@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.windows import Windows, global_window, session, sliding, tumbling
+from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, col
 from gearpy.sql.parse.expressions import RESERVED
@@ -294,15 +295,16 @@ def _projected(items: Sequence[Item], scope: Scope) -> Relation:
         "",
     )
     stream = relation.stream
-    if [(each.name, each.field) for each in relation.columns] != [
-        (name, _field_of(value)) for name, value in values.items()
-    ]:
+    as_it_is = [(each.name, each.field) for each in relation.columns]
+    if as_it_is != [(name, value.name) for name, value in values.items()] or _has_class(stream):
         stream = selected(stream, values)
     return Relation(stream, tuple(columns), time, changes=relation.changes)
 
 
-def _field_of(value: Expr) -> str:
-    return value.name
+def _has_class(stream: Stream[Any]) -> bool:
+    """Tell whether records are of a class, and not dicts as rows of queries are."""
+    schema = stream._step.schema_given(declared=False)
+    return schema is not None and schema.row_type is not None
 
 
 def _name_of(node: Expression) -> str:

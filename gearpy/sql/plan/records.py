@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from gearpy.ids import MAX_MS, MIN_MS
@@ -21,6 +22,7 @@ def everything(_: Any) -> None:
     """Return the one key of all records."""
 
 
+@lru_cache(maxsize=1024)  # Many results have the same bounds.
 def moment(ms: int) -> datetime | None:
     """Return a time of windows; None for the ends of time."""
     return None if ms in (MIN_MS, MAX_MS) else _EPOCH + ms * _MS
@@ -32,23 +34,26 @@ class GroupRows:
 
     Attributes:
         keys: fields of the key.
-        values: names of the aggregates.
+        has_values: there are aggregates; else groups alone are asked for.
         start: field for the start of the window; empty without windows.
         end: likewise.
     """
 
     keys: tuple[str, ...]
-    values: tuple[str, ...]
+    has_values: bool
     start: str = ""
     end: str = ""
 
     def __call__(self, result: Any) -> Row:
         key, values = result[0], result[1]
-        keys = (key,) if len(self.keys) == 1 else key or ()
-        row = dict(zip(self.keys, keys, strict=True))
+        if len(self.keys) == 1:
+            row = {self.keys[0]: key}
+        else:
+            row = dict(zip(self.keys, key or (), strict=True))
         if self.start:
             row[self.start], row[self.end] = moment(result[2]), moment(result[3])
-        row |= {name: values[name] for name in self.values}
+        if self.has_values:
+            row.update(values)
         return row
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, Final, get_type_hints
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -14,7 +15,7 @@ from gearpy.expressions.expr import Expr, col, lit, when
 from gearpy.sql.names.aggregates import AGGREGATES
 from gearpy.sql.names.functions import FUNCTIONS, Argument
 from gearpy.sql.names.types import arrow_type
-from gearpy.sql.parse.expressions import as_duration
+from gearpy.sql.parse.expressions import as_duration, as_time
 from gearpy.sql.parse.syntax import (
     Case,
     Cast,
@@ -30,6 +31,10 @@ from gearpy.sql.parse.tokens import SqlText, did_you_mean
 from gearpy.sql.plan.records import Computing
 from gearpy.sql.plan.relations import Column, Computed, Relation, free_name, made, selected
 
+#: What compares its arguments with each other.
+_COMPARING: Final = frozenset(
+    {*("=", "<>", "<", "<=", ">", ">="), *("in", "between", "is not distinct")}
+)
 #: A name in the text of an error, where a column is neither grouped nor aggregated.
 _NOT_GROUPED: Final = "is neither grouped nor aggregated: add it to GROUP BY, or take any_value({})"
 
@@ -166,12 +171,26 @@ class Scope:
             raise self.text.error(
                 node.at, f"there is no function {node.name!r}{did_you_mean(node.name, known)}"
             )
-        arguments = [self._argument(each) for each in node.arguments]
         function.check(node, self.text)
+        compared = self._compared(node) if node.name in _COMPARING else node.arguments
+        arguments = [self._argument(each) for each in compared]
         try:
             return function.build(*arguments)
         except ConfigError as error:
             raise self.text.error(node.at, str(error)) from None
+
+    def _compared(self, node: FunctionCall) -> Sequence[Expression]:
+        """Return what is compared: of plain dates and texts beside times those times."""
+        kinds = [self.type_of(each) for each in node.arguments if not isinstance(each, Literal)]
+        times = next((each for each in kinds if pa.types.is_temporal(each)), None)
+        if times is None or pa.types.is_duration(times) or pa.types.is_time(times):
+            return node.arguments
+        return [
+            as_time(each, self.text, is_date=pa.types.is_date(times))
+            if isinstance(each, Literal) and isinstance(each.value, str | date)
+            else each
+            for each in node.arguments
+        ]
 
     def _argument(self, node: Expression) -> Argument:
         return Argument(self._value(node), node, self.text)

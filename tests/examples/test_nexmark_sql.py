@@ -1,0 +1,69 @@
+"""The queries of `examples/nexmark/sql.py` answer as plain Python does of the same events."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+
+import gearpy as gp
+from gearpy.testing import Simulation
+from tests.examples.nexmark_answers import ANSWERS, site_of
+from tests.examples.program_modules import modules_of
+from tests.examples.test_nexmark import FOLDER, IN_ORDER, OUT_OF_ORDER
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_QUERIES: Final = (
+    *("q0", "q1", "q2", "q3", "q5", "q7", "q8", "q9", "q11", "q13"),
+    *("q14", "q15", "q16", "q17", "q18", "q19", "q20", "q21", "q22"),
+)
+
+
+@pytest.fixture(scope="module")
+def modules() -> Iterator[dict[str, Any]]:
+    with modules_of(FOLDER, ("events", "columns", "sql")) as modules:
+        yield modules
+
+
+def rows_of(query: str, answers: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """Return rows as the right answers have them; of running answers the last of each key."""
+    if query == "q1":
+        names = ("auction", "bidder", "price", "channel", "time_ms", "url")
+        answers = [{name: row[name] for name in names} for row in answers]
+    rows = [
+        tuple(
+            (cell - _EPOCH) // timedelta(milliseconds=1) if isinstance(cell, datetime) else cell
+            for cell in row.values()
+        )
+        for row in answers
+    ]
+    match query:
+        case "q7":
+            rows = [(None, *row) for row in rows]
+        case "q9":
+            rows = list({row[0]: row for row in rows}.values())
+        case "q18":
+            rows = list({row[:2]: row for row in rows}.values())
+        case "q19":
+            rows = list({(row[0], row[2]): row[:2] for row in rows}.values())
+    return Counter(rows)
+
+
+def test_every_query_is_checked(modules: dict[str, Any]) -> None:
+    assert tuple(modules["sql"].SQL) == _QUERIES
+
+
+@pytest.mark.parametrize("query", _QUERIES)
+def test_answers_are_those_of_plain_python(query: str, modules: dict[str, Any]) -> None:
+    """Also out of order, of several partitions."""
+    for settings in (IN_ORDER, OUT_OF_ORDER):
+        events = 3025 if query == "q2" else 525
+        nexmark = modules["events"].Nexmark(events=events, **settings)
+        app, answers = gp.StreamApp(query), list[dict[str, Any]]()
+        modules["sql"].answers_of(query, app, nexmark).write(gp.to_list(answers))
+
+        Simulation(app).run()
+
+        right, _ = ANSWERS[query]
+        assert rows_of(query, answers) == right(site_of(nexmark))
