@@ -182,7 +182,7 @@ class Maker:
         if self._random.random() < 0.4:
             keys.append(self._one("v > 4", "id % 2", "upper(k)"))
         named = ", ".join(f"{key} as g{n}" for n, key in enumerate(keys))
-        by = self._one(", ".join(keys), ", ".join(f"g{n}" for n in range(len(keys))))
+        by = self._one("all", ", ".join(keys), ", ".join(f"g{n}" for n in range(len(keys))))
         having = self._one(
             "",
             "",

@@ -23,6 +23,7 @@ _MISTAKES = [
     ("select item + at from bids", 13, "+ takes"),
     ("select lower(price) from bids", 8, "lower takes"),
     ("select item, price from bids group by item", 14, "neither grouped nor aggregated"),
+    ("select price as p from bids where p > 1", 35, "write the expression itself"),
     ("select sum(sum(price)) from bids", 12, "inside of another aggregate"),
     ("select item from bids where sum(price) > 1", 29, "put it into HAVING"),
     ("select sum(distinct price) from bids", 8, "SELECT DISTINCT"),

@@ -23,12 +23,14 @@ class AggregateFunction:
         columns: how many arguments are values of records.
         options: how many behind them are plain values.
         distinct: makes it of different values alone; None: there is no such form.
+        makes_fraction: its result is a float, whatever kind of number it takes.
     """
 
     make: Callable[..., Aggregate]
     columns: int = 1
     options: int = 0
     distinct: Callable[..., Aggregate] | None = None
+    makes_fraction: bool = False
 
     def taken(
         self, call: FunctionCall, text: SqlText
@@ -97,17 +99,19 @@ def _count(*, where: str | None) -> Aggregate:
 
 
 def _spread(function: Callable[..., Aggregate], ddof: int) -> AggregateFunction:
-    return AggregateFunction(lambda of, *, where: function(of, ddof=ddof, where=where))
+    return AggregateFunction(
+        lambda of, *, where: function(of, ddof=ddof, where=where), makes_fraction=True
+    )
 
 
 _ARG_MIN: Final = AggregateFunction(_arg(agg.arg_min), columns=2)
 _ARG_MAX: Final = AggregateFunction(_arg(agg.arg_max), columns=2)
-_MEAN: Final = AggregateFunction(agg.mean)
-_QUANTILE: Final = AggregateFunction(_quantile, options=1)
+_MEAN: Final = AggregateFunction(agg.mean, makes_fraction=True)
+_QUANTILE: Final = AggregateFunction(_quantile, options=1, makes_fraction=True)
 _LIST: Final = AggregateFunction(agg.collect)
 _FIRST: Final = AggregateFunction(agg.first)
 _LAST: Final = AggregateFunction(agg.last)
-_MEDIAN: Final = AggregateFunction(agg.median)
+_MEDIAN: Final = AggregateFunction(agg.median, makes_fraction=True)
 #: Of truths the least is whether all are; and of none there is none, as SQL has it.
 _ALL: Final = AggregateFunction(agg.min)
 _ANY: Final = AggregateFunction(agg.max)

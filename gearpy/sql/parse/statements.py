@@ -16,6 +16,7 @@ from gearpy.sql.parse.syntax import (
     JoinTable,
     Query,
     Select,
+    Star,
     Statement,
     SubQuery,
     Table,
@@ -141,7 +142,9 @@ class Parser(ExpressionParser):
         group: tuple[Expression, ...] = ()
         if self.accept("group"):
             self.expect("by", "behind GROUP")
-            group = () if self.accept("all") else self.listed(self.expression)
+            place = self.next.at
+            is_all = self.accept("all")
+            group = (Star(place),) if is_all else self.listed(self.expression)
         having = self.expression() if self.accept("having") else None
         qualify = self.expression() if self.accept("qualify") else None
         return Select(at, items, table, where, group, having, qualify, is_distinct)

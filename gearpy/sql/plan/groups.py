@@ -16,7 +16,7 @@ from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr
 from gearpy.sql.names.aggregates import AGGREGATES
-from gearpy.sql.parse.syntax import Expression, FunctionCall, Literal, Name, parts_of
+from gearpy.sql.parse.syntax import Cast, Expression, FunctionCall, Literal, Name, parts_of
 from gearpy.sql.plan.records import GroupRows, everything
 from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
 from gearpy.sql.plan.values import Scope
@@ -150,6 +150,13 @@ class GroupPlan:
         if inner:
             raise text.error(inner[0].at, f"{inner[0].name} stands inside of another aggregate")
         columns, options, where = function.taken(call, text)
+        if function.makes_fraction:  # Of decimals, too.
+            columns = [
+                Cast(each.at, each, "double")
+                if pa.types.is_decimal(self._scope.type_of(each))
+                else each
+                for each in columns
+            ]
         if not columns and where is None and among_others:
             where = Literal(call.at, True)
         if where is not None and self._scope.type_of(where) != pa.bool_():

@@ -395,10 +395,17 @@ class _Join:
                 bounds[of.field].append(column.field)
             else:
                 fields[side].append((of.field, column.field))
-        rows = JoinRows(
-            tuple(fields["left"]), tuple(fields["right"]), tuple(bounds[START]), tuple(bounds[END])
-        )
-        stream = made(pairs, "map", rows, self._both.schema, "rows of pairs")
+        if pairs._step.schema_given(declared=False) is not None and not any(bounds.values()):
+            into = {
+                name: col(side).field(field) for side in fields for field, name in fields[side]
+            }  # Pairs of columns stay columns.
+            stream = selected(pairs, {each.field: into[each.field] for each in self._both.columns})
+        else:
+            rows = JoinRows(
+                *(tuple(fields["left"]), tuple(fields["right"])),
+                *(tuple(bounds[START]), tuple(bounds[END])),
+            )
+            stream = made(pairs, "map", rows, self._both.schema, "rows of pairs")
         columns = self._both.columns
         if self._join.using:  # Such a column is there once.
             columns = tuple(

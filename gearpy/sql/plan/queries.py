@@ -231,7 +231,19 @@ class _Resolver:
 
     def inner(self, node: Expression) -> Expression:
         """Resolve what stands before the group, and knows of no alias."""
-        return rewritten(node, self._named)
+
+        def changed(part: Expression) -> Expression | None:
+            if isinstance(part, Name) and len(part.parts) == 1:
+                name = part.parts[0].lower()
+                if name in self._aliases and name not in self._columns:
+                    raise self._scope.text.error(
+                        part.at,
+                        f"{part} is a name for what is selected, which is not known here: write "
+                        "the expression itself, or select from (SELECT ...)",
+                    )
+            return self._named(part)
+
+        return rewritten(node, changed)
 
     def outer(self, node: Expression) -> Expression:
         """Resolve what may name what is selected."""
@@ -249,7 +261,9 @@ class _Resolver:
         """Resolve what is grouped by: a place or an alias stands for what is selected."""
         found: list[Expression] = []
         for node in nodes:
-            if isinstance(node, Literal) and type(node.value) is int:
+            if isinstance(node, Star):  # GROUP BY ALL
+                found += [each.value for each in items if not aggregates_in([each.value])]
+            elif isinstance(node, Literal) and type(node.value) is int:
                 if not 1 <= node.value <= len(items):
                     raise self._scope.text.error(
                         node.at, f"there is no column {node.value}: {len(items)} are selected"

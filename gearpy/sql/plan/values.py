@@ -172,12 +172,20 @@ class Scope:
                 node.at, f"there is no function {node.name!r}{did_you_mean(node.name, known)}"
             )
         function.check(node, self.text)
-        compared = self._compared(node) if node.name in _COMPARING else node.arguments
-        arguments = [self._argument(each) for each in compared]
+        taken: Sequence[Expression] = node.arguments
+        if node.name in _COMPARING:
+            taken = self._compared(node)
+        elif node.name in ("+", "-") and self._adds_to_date(node):
+            taken = [Cast(taken[0].at, taken[0], "timestamp"), *taken[1:]]
+        arguments = [self._argument(each) for each in taken]
         try:
             return function.build(*arguments)
         except ConfigError as error:
             raise self.text.error(node.at, str(error)) from None
+
+    def _adds_to_date(self, node: FunctionCall) -> bool:
+        date_kind, span = map(self.type_of, node.arguments)
+        return bool(pa.types.is_date(date_kind) and pa.types.is_duration(span))
 
     def _compared(self, node: FunctionCall) -> Sequence[Expression]:
         """Return what is compared: of plain dates and texts beside times those times."""
