@@ -87,7 +87,8 @@ class Tables:
         if isinstance(found, Source):
             if table.is_file and time:
                 found = self._file(table, time)
-            read = ReadOperator(name=found.description if table.is_file else key, source=found)
+            name = found.description if table.is_file else key
+            read = ReadOperator(name=name, given=name, source=found)
             found = self.program.add(read)
         relation = self._relation(found, table)
         self.named[key] = relation
