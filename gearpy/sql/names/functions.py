@@ -262,6 +262,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "/": _two(lambda a, b: a / b),
     "//": _two(_quotient),
     "%": _REMAINDER,
+    "floor %": _two(lambda a, b: a % b),  # The planner's own.
     "negate": _one(lambda a: -a),
     "||": _two(concat),
     "in": Function(_is_in, 2, _MANY),

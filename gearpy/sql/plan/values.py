@@ -31,6 +31,7 @@ from gearpy.sql.parse.tokens import SqlText, did_you_mean
 from gearpy.sql.plan.records import Computing
 from gearpy.sql.plan.relations import Column, Computed, Relation, free_name, made, selected
 
+_ZERO: Final = Literal(0, 0)
 #: What compares its arguments with each other.
 _COMPARING: Final = frozenset(
     {*("=", "<>", "<", "<=", ">", ">="), *("in", "between", "is not distinct")}
@@ -173,8 +174,10 @@ class Scope:
             )
         function.check(node, self.text)
         taken: Sequence[Expression] = node.arguments
+        if node.name in ("=", "<>"):
+            taken = [_of_remainder(each) if _ZERO in taken else each for each in taken]
         if node.name in _COMPARING:
-            taken = self._compared(node)
+            taken = self._compared(replace(node, arguments=tuple(taken)))
         elif node.name in ("+", "-") and self._adds_to_date(node):
             taken = [Cast(taken[0].at, taken[0], "timestamp"), *taken[1:]]
         arguments = [self._argument(each) for each in taken]
@@ -202,6 +205,13 @@ class Scope:
 
     def _argument(self, node: Expression) -> Argument:
         return Argument(self._value(node), node, self.text)
+
+
+def _of_remainder(node: Expression) -> Expression:
+    """Return a remainder that is compared with 0 in its cheaper form, where signs do not count."""
+    if isinstance(node, FunctionCall) and node.name in ("%", "mod"):
+        return replace(node, name="floor %")
+    return node
 
 
 def conjuncts(node: Expression | None) -> list[Expression]:
