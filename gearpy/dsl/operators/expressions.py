@@ -180,3 +180,26 @@ class ColumnsOperator(_OfExpressions):
         from gearpy.task.stages.expressions import SelectColumnsStage  # noqa: PLC0415 - Arrow
 
         return SelectColumnsStage(context, self.name, self.expressions, keeps=self.keeps_columns)
+
+
+@operator
+class ResultsOperator(ColumnsOperator):
+    """Makes rows of results of windows: by the names of their columns, or else by a function."""
+
+    kind: str = "map"
+    expressions: tuple[Expr, ...]
+    keeps_columns: bool = False
+    is_columnar: bool = False
+    row: RowOperator
+    gives: RowSchema
+
+    def schema_given(self, *, declared: bool) -> RowSchema:
+        return self.gives
+
+    @property
+    def row_operator(self) -> RowOperator:
+        return self.row
+
+    @property
+    def fused(self) -> RowOperator | None:
+        return None if self.is_columnar else self.row

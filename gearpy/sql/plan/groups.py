@@ -7,19 +7,22 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.connectors.tables import rows
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.windows import Windows, global_window, tumbling
+from gearpy.dsl.operators.expressions import ResultsOperator
 from gearpy.dsl.operators.groups import AggregateOperator
 from gearpy.dsl.operators.operator import ReadOperator
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
-from gearpy.expressions.expr import Expr
+from gearpy.expressions.expr import Expr, col
 from gearpy.sql.names.aggregates import AGGREGATES
 from gearpy.sql.parse.syntax import Cast, Expression, FunctionCall, Literal, Name, parts_of
 from gearpy.sql.plan.records import GroupRows, everything
-from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
+from gearpy.sql.plan.relations import Column, Relation, free_name, selected
 from gearpy.sql.plan.values import Scope
+from gearpy.task.chain.fused import RowOperator
 
 #: The type of bounds of windows.
 TIMES: Final = pa.timestamp("us", "UTC")
@@ -209,7 +212,14 @@ class GroupPlan:
         columns = tuple(dict.fromkeys(self._computed.values()))
         shown = GroupRows(keys, bool(names), *((START, END) if bounds else ()))
         schema = pa.schema([(each.field, each.type) for each in columns])
-        stream = made(results, "map", shown, schema, "rows of groups")
+        rows_step = ResultsOperator(
+            name="rows of groups",
+            inputs=(step,),
+            expressions=tuple(col(_column_of(each, keys)).alias(each) for each in schema.names),
+            row=RowOperator("map", "rows of groups", shown),
+            gives=RowSchema(schema),
+        )
+        stream = results._program.add(rows_step)
         relation = Relation(stream, columns, changes=changes)
         return Scope(
             self._scope.text,
@@ -218,6 +228,13 @@ class GroupPlan:
             self._relation,
             self._scope.functions,
         )
+
+
+def _column_of(field: str, keys: Sequence[str]) -> str:
+    """Return the column of a table of results that a field of the rows is."""
+    if field not in keys:
+        return field
+    return "key" if len(keys) == 1 else f"key_{keys.index(field) + 1}"
 
 
 def _hint(node: Expression) -> str:
