@@ -193,6 +193,10 @@ class ResultsOperator(ColumnsOperator):
     row: RowOperator
     gives: RowSchema
 
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        # Rows would become columns whose types follow from their values alone.
+        return "table" if [*given] == ["table"] else "rows"
+
     def schema_given(self, *, declared: bool) -> RowSchema:
         return self.gives
 
