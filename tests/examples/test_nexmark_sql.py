@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 import gearpy as gp
-from gearpy.testing import Simulation
+from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
 from tests.examples.nexmark_answers import ANSWERS, site_of
 from tests.examples.program_modules import modules_of
 from tests.examples.test_nexmark import FOLDER, IN_ORDER, OUT_OF_ORDER
@@ -67,3 +67,20 @@ def test_answers_are_those_of_plain_python(query: str, modules: dict[str, Any]) 
 
         right, _ = ANSWERS[query]
         assert rows_of(query, answers) == right(site_of(nexmark))
+
+
+@pytest.mark.parametrize("query", ["q3", "q5", "q9", "q11", "q16"])
+def test_answers_survive_crashes(query: str, modules: dict[str, Any]) -> None:
+    """Each answer comes once: a query has the guarantees of the steps that it becomes."""
+    nexmark = modules["events"].Nexmark(events=525, **OUT_OF_ORDER)
+    app, sink = gp.StreamApp(query), MemoryTransactions()
+    modules["sql"].answers_of(query, app, nexmark).write(sink)
+    faults = EpochFaults(store_ms=5, commit_ms=5, given_up=0.2, commits_lost=0.2)
+
+    simulation = Simulation(
+        app, seed=5, cut_every_ms=4, crash_at_ms=[8, 16], faults=faults, may_miss=True
+    ).run()
+
+    right, _ = ANSWERS[query]
+    assert simulation.crashes == 2
+    assert rows_of(query, sink.values) == right(site_of(nexmark))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
@@ -251,6 +251,20 @@ def _inside(value: Any) -> Iterator[Expression]:
     elif isinstance(value, tuple):
         for each in value:
             yield from _inside(each)
+
+
+def calls_in(
+    nodes: Iterable[Expression | None], names: Container[str], *, over: bool
+) -> list[FunctionCall]:
+    """Return the calls of some functions, with ``OVER`` or without it, each once."""
+    found = [
+        part
+        for node in nodes
+        if node is not None
+        for part in parts_of(node)
+        if isinstance(part, FunctionCall) and part.name in names and (part.over is not None) == over
+    ]
+    return list(dict.fromkeys(found))
 
 
 def rewritten(node: Expression, change: Callable[[Expression], Expression | None]) -> Expression:

@@ -18,7 +18,7 @@ from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, col
 from gearpy.sql.names.aggregates import AGGREGATES
-from gearpy.sql.parse.syntax import Cast, Expression, FunctionCall, Literal, Name, parts_of
+from gearpy.sql.parse.syntax import Cast, Expression, FunctionCall, Literal, Name, calls_in
 from gearpy.sql.plan.records import GroupRows, everything
 from gearpy.sql.plan.relations import Column, Relation, free_name, selected
 from gearpy.sql.plan.values import Scope
@@ -34,14 +34,7 @@ SAME_WINDOW: Final = tumbling("1ms")
 
 def aggregates_in(nodes: Iterable[Expression | None]) -> list[FunctionCall]:
     """Return the calls of aggregates in some expressions, each once."""
-    found = [
-        part
-        for node in nodes
-        if node is not None
-        for part in parts_of(node)
-        if isinstance(part, FunctionCall) and part.name in AGGREGATES and part.over is None
-    ]
-    return list(dict.fromkeys(found))
+    return calls_in(nodes, AGGREGATES, over=False)
 
 
 class GroupPlan:

@@ -20,7 +20,7 @@ from gearpy.sql.parse.syntax import (
     Query,
     Select,
     SubQuery,
-    parts_of,
+    calls_in,
 )
 from gearpy.sql.parse.tokens import SqlText
 from gearpy.sql.plan.groups import END, SAME_WINDOW, START
@@ -35,14 +35,7 @@ _LAST: Final = {"<=": 0, "<": -1, "=": 0}
 
 def ranks_of(nodes: Iterable[Expression | None]) -> list[FunctionCall]:
     """Return the calls of row_number() in some expressions, each once."""
-    found = [
-        part
-        for node in nodes
-        if node is not None
-        for part in parts_of(node)
-        if isinstance(part, FunctionCall) and part.name == _ROW_NUMBER and part.over is not None
-    ]
-    return list(dict.fromkeys(found))
+    return calls_in(nodes, (_ROW_NUMBER,), over=True)
 
 
 def with_bound(select: Select) -> Select:
