@@ -50,14 +50,15 @@ def test_a_source_of_a_job_is_read_once_and_may_be_a_table(tmp_path: Path) -> No
         create source sales with (connector='csv', path='{tmp_path}/sales.csv', time='at',
             follow=true, late = 'drop');
         create source shops with (connector='csv', path='{tmp_path}/sales.csv');
+        with s as (select * from shops) select count(*) from s join shops using (shop);
         select sales.shop, shops.price from sales join shops using (shop);
         explain select shop from sales union all select shop from sales;
         """
     )
 
-    assert [is_plan for _, is_plan in made.answers] == [False, True]
-    assert [step.kind for step in made.app.plan][:3] == ["read", "filter", "select"]
-    assert sum(step.kind == "read" for step in made.app.plan) == 1
+    assert [is_plan for _, is_plan in made.answers] == [False, False, True]
+    reads = [step.name for step in made.app.plan if step.kind == "read"]
+    assert sorted(name for name in reads if name != "no record") == ["sales", "shops"]
     assert any(step.kind == "join_table" for step in made.app.plan)
 
 

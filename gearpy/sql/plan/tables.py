@@ -40,6 +40,7 @@ class Tables:
         named: tables by name.
         functions: of the user, by name.
         emit: "changes", "final", or empty for what fits the input.
+        reads: what is read already, by name, and of files by the column of event times.
     """
 
     program: Program
@@ -47,6 +48,7 @@ class Tables:
     named: dict[str, Named]
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     emit: str = ""
+    reads: dict[tuple[str, str], Relation] = field(default_factory=dict)
 
     def with_views(self, views: Mapping[str, Named]) -> Tables:
         return replace(self, named={**self.named, **views})
@@ -84,14 +86,17 @@ class Tables:
         key, found = self.find(table)
         if isinstance(found, Query | Relation):
             return found
+        place = (key, time if table.is_file else "")
+        if place in self.reads:
+            return self.reads[place]
         if isinstance(found, Source):
             if table.is_file and time:
                 found = self._file(table, time)
             name = found.description if table.is_file else key
-            read = ReadOperator(name=name, given=name, source=found)
-            found = self.program.add(read)
-        relation = self._relation(found, table)
-        self.named[key] = relation
+            # The name of a source is its own, so that what it keeps is found by it.
+            given = "" if table.is_file else key
+            found = self.program.add(ReadOperator(name=name, given=given, source=found))
+        self.reads[place] = relation = self._relation(found, table)
         return relation
 
     def _relation(self, stream: Stream[Any], table: TableName) -> Relation:
