@@ -28,7 +28,7 @@ from gearpy.errors import ConfigError
 from gearpy.storage.folder.files import sync_folder, told
 
 #: The kinds of artifacts.
-SUFFIXES: Final = (".py", ".zip", ".whl")
+SUFFIXES: Final = (".py", ".sql", ".zip", ".whl")
 
 #: An archive may unpack to so many times its size; text does to five times, bombs to a thousand.
 RATIO_MAX: Final = 100
@@ -93,12 +93,12 @@ class ArtifactLimits(Struct, frozen=True, kw_only=True):
 
 
 def check_filename(filename: str) -> None:
-    """Refuse a text that is no plain name of a `.py`, `.zip` or `.whl` file."""
+    """Refuse a text that is no plain name of a `.py`, `.sql`, `.zip` or `.whl` file."""
     plain = _FILENAME.fullmatch(filename) is not None and not filename.startswith(".")
     if not plain or len(filename.encode("utf-8", "replace")) > FILENAME_BYTES_MAX:
         raise ConfigError(f"{filename[:80]!r} is no plain file name for an artifact: rename it")
     if not filename.endswith(SUFFIXES):
-        raise ConfigError(f"{filename} is not a program: give a .py, .zip or .whl file")
+        raise ConfigError(f"{filename} is not a program: give a .py, .sql, .zip or .whl file")
 
 
 def unpack(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) -> None:
@@ -116,7 +116,7 @@ def unpack(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) ->
     check_filename(filename)
     folder.mkdir(mode=0o700)
     try:
-        if filename.endswith(".py"):
+        if filename.endswith((".py", ".sql")):
             target = folder / filename
             meter = _Meter(filename, packed.stat().st_size, limits)
             with packed.open("rb") as source, _created(target) as out:

@@ -96,7 +96,7 @@ def test_an_archive_is_submitted(served: Served) -> None:
     ("file", "data", "status", "text"),
     [
         (("a.py", b"def (:\n"), {}, 400, "a.py:1: "),
-        (("a.jar", b"x"), {}, 400, "a.jar is not a program: give a .py, .zip or .whl file"),
+        (("a.jar", b"x"), {}, 400, "a.jar is not a program: give a .py, .sql, .zip or .whl file"),
         (("../../a.sh", b"x"), {}, 400, "a.sh is not a program"),
         (("a.zip", b"x"), {}, 400, "is damaged"),
         (("a.py", b"x = 1"), {"args": "'"}, 400, "args: "),

@@ -232,7 +232,7 @@ def tried_here(program: Uploadable, target: str, config: Config) -> ProgramOutli
 @contextmanager
 def _told_as_given(program: Uploadable, target: str, folder: Path) -> Iterator[None]:
     path, artifact = split_path(target).path, program.artifact
-    place = f"{path}" if path.suffix == ".py" else f"{path}:{artifact.module}"
+    place = f"{path}" if path.suffix in {".py", ".sql"} else f"{path}:{artifact.module}"
 
     def told(text: str) -> str:
         if artifact.module:

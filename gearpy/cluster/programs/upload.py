@@ -156,6 +156,8 @@ def _packed(given: Target, folder: Path, limits: ArtifactLimits) -> tuple[Path, 
             )
         pack(files, target, limits)
         return target, f"{path.stem}.zip", Entry(path.stem, attr), path.parent
+    if path.suffix == ".sql":
+        return path, path.name, Entry("", ""), path.parent
     if path.suffix in {".zip", ".whl"}:
         try:
             with path.open("rb") as file:
@@ -173,7 +175,8 @@ def _packed(given: Target, folder: Path, limits: ArtifactLimits) -> tuple[Path, 
         entry = entry_of(names, given.names, tops=tops, shown=str(given.path))
         return path, path.name, entry, given.path
     raise ConfigError(
-        f"{given.path} is not a program: give a .py file, a package folder, a .zip or a .whl"
+        f"{given.path} is not a program: give a .py or .sql file, a package folder, a .zip or "
+        "a .whl"
     )
 
 

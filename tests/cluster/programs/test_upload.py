@@ -150,6 +150,17 @@ def test_whatever_was_given_runs_on_the_cluster(
     assert name_on_the_cluster(artifact, master, tmp_path) == name
 
 
+def test_a_file_of_sql_is_a_program(tmp_path: Path, master: Master) -> None:
+    """It needs no Python around it."""
+    (tmp_path / "data.jsonl").write_text('{"a": 1}\n')
+    job = tmp_path / "job.sql"
+    job.write_text(f"select a from '{tmp_path}/data.jsonl'")  # noqa: S608 - of the test
+
+    artifact = upload(master.ask, str(job), config())
+
+    assert name_on_the_cluster(artifact, master, tmp_path) == "job"
+
+
 def test_requirements_beside_a_file_go_along(tmp_path: Path, master: Master) -> None:
     """Else nobody could check them there."""
     files = {"jobs.py": APP.format(name="needy"), "requirements.txt": "no-such-package\n"}
