@@ -385,12 +385,12 @@ class ApplicationConfig(Struct, frozen=True, kw_only=True):
     ] = 100
     drain_timeout_s: Annotated[
         _Seconds,
-        "An application that is drained stops its sources, and shows what they have read; if that "
-        "takes longer, it fails.",
+        "An application that is drained stops its sources, and commits what they have read; if "
+        "that takes longer, it fails.",
     ] = 60
     trial_s: Annotated[
         _Seconds,
-        "A new version of a running application is on trial for so long: until then sinks show "
+        "A new version of a running application is on trial for so long: until then sinks commit "
         "nothing of it, and the version before takes its place again if it fails.",
     ] = 5
     autoscale: Annotated[

@@ -56,7 +56,7 @@ ALERT_RULES: Final = (
         for_s=0,
         says="{where}",
         unit="count",
-        advice="mend what its error names, and start it again",
+        advice="correct what its error names, and start it again",
         value='delta(gearpy_applications{status="failed"}[10m])',
         text="An application has failed.",
     ),

@@ -25,7 +25,7 @@ class DrainNotice:
             return ""
         self._due_ms = now_ms + _EVERY_MS
         waits_for = summary.progress.waits_for
-        what = f"waits for {waits_for}" if waits_for else "what was read is still being shown"
+        what = f"waits for {waits_for}" if waits_for else "what was read is still being committed"
         times = f"stopping for {(now_ms - self._began_ms) // 1000} s"
         if self._timeout_ms is None:
             times += f"; it ends as failed when that takes longer than {_TIMEOUT_KEY}"

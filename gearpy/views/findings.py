@@ -101,8 +101,8 @@ def findings_of(
             Headline(
                 level="warn",
                 text=f"the present epoch is not stored by {each}",
-                advice="records go on, and what sinks show at the end of an epoch waits; it is "
-                "tried again",
+                advice="records still flow, but transactional sinks commit nothing new; the write "
+                "is tried again",
             )
             for each in detail.unstored
             if f"{STORE}{each}" != store

@@ -29,8 +29,8 @@ def test_who_does_not_know_the_limit_is_told_its_key() -> None:
     line = a_notice(timeout_ms=None).line(RUNS, 5_000)
 
     assert line == (
-        "what was read is still being shown; stopping for 4 s; it ends as failed when that takes "
-        "longer than application.drain-timeout-seconds; Ctrl-C ends it"
+        "what was read is still being committed; stopping for 4 s; it ends as failed when that "
+        "takes longer than application.drain-timeout-seconds; Ctrl-C ends it"
     )
 
 

@@ -196,7 +196,7 @@ def _end_at_once(number: int, view: View, *, is_resumable: bool) -> None:
     epoch = view.last.progress.epoch if view.last else 0
     since = f"since epoch {epoch}" if epoch else "so far"
     again = "; it is read again when the run is resumed" if is_resumable else ""
-    line = f"ended at once: what was read {since} is not shown{again}\n"
+    line = f"ended at once: what was read {since} is not committed{again}\n"
     os.write(sys.stderr.fileno(), line.encode())
     os._exit(exit_code_of_signal(number))
 

@@ -175,7 +175,7 @@ def purge(
         option(
             "--older-than",
             metavar="TIME",
-            help="Remove what was shown longer ago, such as 7d, even if readers lack it.",
+            help="Remove what was committed longer ago, such as 7d, even if readers lack it.",
         ),
     ] = None,
 ) -> None:

@@ -80,8 +80,8 @@ def shown_since(point: str, *, config: Config) -> str:
         return ""
     return (
         f"application {found.app_id} has gone on from this epoch {epoch} to epoch {newest}: what "
-        "its sinks have shown since stays there, and the same results come a second time. Give the "
-        "new application sinks of its own, or remove those results first"
+        "its sinks have committed since stays there, and the same results come a second time. Give "
+        "the new application sinks of its own, or remove those results first"
     )
 
 

@@ -22,14 +22,14 @@ from gearpy.task.stages.guarantees import cannot_be_resumed
 from gearpy.views.draining import DrainNotice
 
 #: What counts where nobody has set anything else. With the user at hand, the first failure of a
-#: program is one to be mended, and not one to be tried again.
+#: program is one to correct, not one to try again.
 #: Autoscale has no cluster to go to.
 EMBEDDED: Final[Mapping[str, str]] = {
     "application.total-retries": "0",
     "application.autoscale-cooldown-seconds": "0",
 }
 _STOPPING: Final = (
-    "stopping: nothing more is read, what was read is being shown; once more: at once"
+    "stopping: nothing more is read, what was read is being committed; once more: at once"
 )
 _AT_ONCE: Final = "Ctrl-C once more ends it at once"
 NEEDS_FOLDER: Final = (

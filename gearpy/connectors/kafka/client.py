@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 _LOG: Final = logging.getLogger(__name__)
 
-#: Errors that no waiting mends, by their names in librdkafka, and how to mend each.
+#: Errors that no waiting cures, by their names in librdkafka, and the cure of each.
 _FINAL: Final = {
     "_AUTHENTICATION": "the login was refused: correct user=, password= and mechanism=",
     "SASL_AUTHENTICATION_FAILED": "the login was refused: correct user= and password=",

@@ -249,7 +249,7 @@ class WindowLogWriter(TransactionalWriter):
             state = self._state
             state = state if state is not None and state["lane"] == self._lane.owner.id else None
             view = self._lane.number_on(behind=state["next"] - 1 if state else 0)
-            # Rows that were shown behind the checkpoint come again.
+            # Rows that were committed after the checkpoint come again.
             since = self._lane.owner.since if state is None else state["next"]
             if state is not None and state["again"]:
                 self._replays.restore(state["again"])
@@ -259,8 +259,8 @@ class WindowLogWriter(TransactionalWriter):
                 for rows in recalled(self._log, view, lane, since=since, identity=identity):
                     self._replays.restore(rows)
                 _log.warning(
-                    "%s: back to before batch %d of lane %s, so %d rows that were shown in batches "
-                    "up to %d are left out when they come again",
+                    "%s: back to before batch %d of lane %s, so %d rows that were committed in "
+                    "batches up to %d are left out when they come again",
                     _NAME,
                     since,
                     lane,
@@ -273,12 +273,12 @@ class WindowLogWriter(TransactionalWriter):
             ) from error
 
     def leave(self) -> None:
-        """Refuse to end a lane that has shown rows which come again, now in other lanes."""
+        """Refuse to end a lane that has committed rows which come again, now in other lanes."""
         if len(self._replays):
             raise GearpyError(
                 f"{_NAME}: {len(self._replays)} rows of lane {self._lane.lane} in "
-                f"{self._log.place} were shown behind the checkpoint and come again, which only "
-                "the task of this lane can leave out: keep the parallelism that the sink had"
+                f"{self._log.place} were committed after the checkpoint and come again, which "
+                "only the task of this lane can leave out: keep the parallelism that the sink had"
             )
 
     def _adopt(self) -> None:

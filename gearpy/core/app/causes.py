@@ -88,9 +88,9 @@ def drain_too_long(
         holder = chain[-1]
         cause += f": it waits for {holder.name} (task {holder.task_id}), {holder.waits_for}"
     return ErrorCard(
-        cause=f"{cause}; what was read since the newest epoch is not shown. To go on from there, "
-        "which reads it again: 'gear run --resume' or 'gear app submit --from-checkpoint'; raise "
-        "application.drain-timeout-seconds if it is only slow"
+        cause=f"{cause}; what was read since the newest epoch is not committed. To go on from "
+        "there, which reads it again: 'gear run --resume' or 'gear app submit --from-checkpoint'; "
+        "raise application.drain-timeout-seconds if it is only slow"
     )
 
 

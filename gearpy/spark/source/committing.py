@@ -228,7 +228,7 @@ def _written(
     if not store.move(pending, to=name):
         raise GearpyError(
             f"window log {log.place}: what batch {number} was written to has been removed: another "
-            f"writer has the same txnAppId, or checkpoint; nothing of the batch was shown"
+            f"writer has the same txnAppId, or checkpoint; nothing of the batch was committed"
         )
     store.sync_names()
     (segment,) = segments_of([name])

@@ -34,14 +34,14 @@ _CAUSES: Final = {
         "checkpoint cannot both write: for one of them, {apart}"
     ),
     "ahead": (
-        "{lane} has shown epochs up to {epoch}, and the application goes on from an earlier one, "
-        "or from a copy of its folder or checkpoint: their records would come twice; Kafka takes "
-        "nothing back. To write them all the same, {apart}"
+        "{lane} has committed epochs up to {epoch}, and the application goes on from an earlier "
+        "one, or from a copy of its folder or checkpoint: their records would come twice; Kafka "
+        "takes nothing back. To write them all the same, {apart}"
     ),
     "forgotten": (
-        "the marker of {lane} is gone, or is that of epoch {epoch}, and newer epochs were shown: "
-        "nobody can tell whether the last one was. The topic of markers was removed or emptied: "
-        "bring it back, or begin a new run"
+        "the marker of {lane} is gone, or is that of epoch {epoch}, and newer epochs were "
+        "committed: nobody can tell whether the last one was. The topic of markers was removed or "
+        "emptied: bring it back, or begin a new run"
     ),
 }
 

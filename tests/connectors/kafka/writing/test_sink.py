@@ -322,7 +322,7 @@ def test_going_back_behind_what_was_shown_is_refused(runs: Runs) -> None:
 
     said = refused(runs.start(2, 1, {1: prepared[1]}))
 
-    assert "has shown epochs up to 2" in said
+    assert "has committed epochs up to 2" in said
     assert "give its kafka_sink another name= and resume it; on a cluster" in said
     delivered(runs.start(1, 1, {1: prepared[1]}, run="other-" + runs.run))
     assert runs.seen(2) == ["r1", "r2"]
