@@ -35,7 +35,7 @@ def graph_svg(view: AppView) -> str:
     fastest = max((each.rate or 0 for each in view.edges), default=0)
     lines = (
         _edge(each, layout.lines[each.source, each.target], fastest)
-        for each in sorted(view.edges, key=lambda edge: edge.holds_clock or edge.backpressured)
+        for each in sorted(view.edges, key=lambda edge: edge.backpressured)
     )
     accent = view.headline.processor if view.headline.level in {"warn", "bad"} else None
     boxes = (
@@ -55,13 +55,8 @@ def _edge(edge: EdgeView, points: Sequence[Point], fastest: float) -> str:
     share = (edge.rate or 0) / fastest if fastest else 0
     width = _LINE_MIN + (_LINE_MAX - _LINE_MIN) * share
     style = f'stroke="currentColor" stroke-opacity=".35" stroke-width="{width:.1f}"'
-    if edge.backpressured or edge.holds_clock:
-        width = max(width, 4.0 if edge.backpressured else 2.5)
-        colour = RED if edge.backpressured else AMBER
-        style = (
-            f'stroke="{colour}" stroke-width="{width:.1f}" '
-            f'stroke-dasharray="1 {2.2 * width:.1f}" stroke-linecap="round"'
-        )
+    if edge.backpressured:
+        style = f'stroke="{AMBER}" stroke-width="3" stroke-dasharray="6 4"'
     says = [edge.partitioner, text.rate(edge.rate)]
     says += ["back-pressure"] * edge.backpressured + ["holds the clock"] * edge.holds_clock
     title = text.html(", ".join(each for each in says if each))
@@ -124,10 +119,10 @@ def _bar(processor: ProcessorFigures, x: float, y: float, width: float) -> str:
         return back
     busy = min(1.0, processor.busy)
     held = min(1.0 - busy, processor.backpressured or 0.0)
-    colour = AMBER if busy >= _BUSY else BLUE
+    colour = RED if busy >= _BUSY else BLUE
     bars = [_rect(x, y, width * busy, colour, "1")]
     if held > 0:
-        bars.append(_rect(x + width * busy, y, width * held, RED, ".55"))
+        bars.append(_rect(x + width * busy, y, width * held, AMBER, ".7"))
     return back + "".join(bars)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gearpy.views.app import app_view
-from gearpy.views.drawing import RED, graph_svg
+from gearpy.views.drawing import AMBER, RED, graph_svg
 from gearpy.views.model import AppView, Headline
 from tests.views.build import a_detail, a_look
 
@@ -55,6 +55,17 @@ def test_one_box_at_most_has_the_accent() -> None:
 
     assert graph_svg(replace(a_view(), headline=headline)).count(f'stroke="{RED}"') == 1
     assert RED not in graph_svg(replace(a_view(), headline=replace(headline, level="ok")))
+
+
+def test_colours_are_those_of_the_page() -> None:
+    """Amber waits for what is behind it, red works all the time or is what the finding names."""
+    view = replace(a_view(busy=0.5, backpressured=0.3), headline=Headline(level="ok", text=""))
+    first, *others = view.edges
+    held = replace(view, edges=(replace(first, backpressured=True), *others))
+
+    assert AMBER in graph_svg(held)
+    assert RED not in graph_svg(held)
+    assert RED in graph_svg(a_view(busy=0.95))
 
 
 @given(st.text(), st.text())

@@ -25,9 +25,11 @@ _MARKS: Final[Mapping[Level, str]] = {"ok": "✓", "info": "·", "warn": "!", "b
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _BAR: Final = 8  # Characters.
+_FULL: Final = 0.9  # Who works for more of its time than this is full.
 _WIDE: Final = 110  # Characters from which on there is room for sparklines and latency.
 _SPARK: Final = 16
 _EVENTS_MAX: Final = 5
+_LEGEND: Final = "what the sentence above is about; held: waits for what is behind it"
 
 
 def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -> RenderableType:
@@ -51,6 +53,8 @@ def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -
     parts += [] if view.of_actors else [*_totals(view)]
     if view.processors:
         parts += [Text(), _processors(view, width, order)]
+        if level in {"warn", "bad"} and view.headline.processor is not None:
+            parts.append(Text(f"{_MARKS[level]} {_LEGEND}", style="dim"))
     for title, lines in (
         (
             "metrics of the program",
@@ -209,16 +213,17 @@ def _row(
     is_wide: bool,
 ) -> Iterator[Text]:
     is_named = each.id == headline.processor and headline.level in {"warn", "bad"}
-    style = _STYLES[headline.level] if is_named else ""
-    yield Text(">" if each.holds_clock else "", style="yellow")
+    style = "bold red" if is_named else ""
+    yield Text(_MARKS[headline.level] if is_named else "", style="bold red")
     yield _foreign(each.name, style=style)
     yield Text(str(each.parallelism))
     yield Text(text.rate(each.records_in_rate) or text.count(each.records_in))
     yield Text(text.span(behind_ms))
     yield Text(text.count(each.late) if each.late else "")
     if has_shares:
-        yield Text(f"{bar(each.busy)} {text.share(each.busy):>5}")
-        yield Text(text.share(each.backpressured) if each.backpressured else "", style="red")
+        full = "red" if (each.busy or 0) >= _FULL else ""
+        yield Text(f"{bar(each.busy)} {text.share(each.busy):>5}", style=full)
+        yield Text(text.share(each.backpressured) if each.backpressured else "", style="yellow")
     if is_wide:
         yield Text(spark(each.rates[-_SPARK:]), style="blue")
         yield Text(text.span(each.latency_p99_ms))

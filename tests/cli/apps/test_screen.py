@@ -39,7 +39,7 @@ def a_view(**changes: Any) -> AppView:
 
 def names_of(lines: list[str]) -> list[str]:
     known = ("orders", "join", "to_spark")
-    return [name for line in lines for name in known if line.lstrip("> ").startswith(name)]
+    return [name for line in lines for name in known if line.lstrip("! ").startswith(name)]
 
 
 def test_an_application_fits_80_columns() -> None:
@@ -65,7 +65,7 @@ def test_an_application_fits_80_columns() -> None:
     assert lines[0].startswith("revenue  active  application 7 · 1 m 00 s · 1 executor, 4 tasks")
     assert lines[1:3] == ["! join is slow", "  make it fast"]
     assert any("orders" in line and "48.2 k/s" in line and "20 %" in line for line in lines)
-    assert any(line.startswith(">  join") for line in lines)
+    assert [line[:6] for line in lines[3:] if line.startswith("!")] == ["!  joi", "! what"]
     assert "restarts: 3 in 5 m" in lines
     assert lines[-1] == "2027-01-15T08:00:00Z  executor 2 restarted"
     assert max(map(len, lines)) <= 80

@@ -3,7 +3,7 @@ import { html, useLayoutEffect, useMemo, useRef, useState } from "../app/html.js
 import { go, toApp } from "../app/route.js";
 import { few, joined, many, rate, share } from "../words/units.js";
 import { Bar, Spark } from "../parts/bars.js";
-import { Num } from "../parts/words.js";
+import { Mark, Num } from "../parts/words.js";
 import { STEP, placed, shapeOf } from "./layout.js";
 
 const LEAST_SCALE = 0.8; // Smaller text is not read: the graph scrolls within its card instead.
@@ -24,7 +24,8 @@ export function Dag({ view, picked, onPeek }) {
     if (at && box.current && !fits) box.current.scrollLeft = Math.max(0, at.x * size - room / 2);
   }, [shape, room > 0]);
   const top = Math.max(1e-9, ...view.edges.map((each) => each.rate ?? 0));
-  const isTroubled = !view.finished_ms && ["warn", "bad"].includes(view.headline.level);
+  const culprit = ["warn", "bad"].includes(view.headline.level) ? view.processors.find((each) => each.id === view.headline.processor) : undefined;
+  const hasClock = !view.finished_ms && culprit?.holds_clock; // Else its path leads to a step that is as it should be.
   const plane = { width: `${plan.width * size}px`, height: `${plan.height * size}px` };
   const zoom = { width: `${plan.width}px`, height: `${plan.height}px`, transform: size === 1 ? "" : `scale(${size})`, transformOrigin: "0 0" };
   return html`<section class="card graph" aria-label="data flow">
@@ -32,27 +33,26 @@ export function Dag({ view, picked, onPeek }) {
       <div class="plane" style=${plane}><div style=${zoom}>
         <svg class="lines" width=${plan.width} height=${plan.height} aria-hidden="true">
           ${view.edges.map((edge) => html`<${Line} key=${`${edge.source}-${edge.target}`} edge=${edge} top=${top}
-            line=${plan.lines.get(`${edge.source}-${edge.target}`)} isTroubled=${isTroubled} />`)}
+            line=${plan.lines.get(`${edge.source}-${edge.target}`)} hasClock=${hasClock} />`)}
         </svg>
         ${view.processors.map((step) => html`<${Step} key=${step.id} step=${step} at=${plan.at.get(step.id)} app=${view.app_id}
-          picked=${picked === step.id} level=${view.headline.processor === step.id && ["warn", "bad"].includes(view.headline.level) ? view.headline.level : ""} onPeek=${onPeek} />`)}
+          picked=${picked === step.id} culprit=${step === culprit ? view.headline.level : ""} onPeek=${onPeek} />`)}
       </div></div>
     </div>
     ${!view.finished_ms && html`<${Legend} />`}
   </section>`;
 }
 
-function Line({ edge, top, line, isTroubled }) {
-  const holds = edge.holds_clock && isTroubled;
-  const kind = `${edge.backpressured ? "waits " : ""}${holds ? "clock" : ""}`;
+function Line({ edge, top, line, hasClock }) {
+  const kind = edge.backpressured ? "waits" : edge.holds_clock && hasClock ? "clock" : "";
   const width = 1.5 + 5.5 * Math.sqrt((edge.rate ?? 0) / top);
   return html`<g>
-    <path class=${kind} d=${line.path} style=${{ strokeWidth: `${(kind ? Math.max(width, holds ? 5.5 : 3) : width).toFixed(1)}px` }} />
+    <path class=${kind} d=${line.path} style=${{ strokeWidth: `${(kind ? 3 : width).toFixed(1)}px` }} />
     <polygon class="tip ${kind}" points=${line.tip} />
   </g>`;
 }
 
-function Step({ step, at, app, picked, level, onPeek }) {
+function Step({ step, at, app, picked, culprit, onPeek }) {
   const style = {
     left: `${at.x - STEP.width / 2}px`, top: `${at.y - STEP.height / 2}px`,
     width: `${STEP.width}px`, height: `${STEP.height}px`,
@@ -61,12 +61,12 @@ function Step({ step, at, app, picked, level, onPeek }) {
   const total = step.records_in;
   const moves = flow !== null && flow !== undefined;
   const words = `${step.name}, ${many(step.parallelism, "task")}, ${joined(moves ? rate(flow) : few(total))} records, busy ${joined(share(step.busy))}`
-    + `${step.backpressured > 0.1 ? `, waits ${joined(share(step.backpressured))}` : ""}${step.holds_clock ? ", holds the clock" : ""}`;
-  return html`<a class="step ${picked ? "picked" : ""} ${level}" style=${style} href=${`#/app/${app}?step=${step.id}`}
+    + `${step.backpressured > 0.1 ? `, waits ${joined(share(step.backpressured))}` : ""}${step.holds_clock ? ", holds the clock" : ""}${culprit ? ", what the sentence above is about" : ""}`;
+  return html`<a class="step ${picked ? "picked" : ""} ${culprit && "culprit"}" style=${style} href=${`#/app/${app}?step=${step.id}`}
       aria-label=${words} aria-current=${picked ? "true" : undefined}
       onMouseEnter=${() => onPeek(step.id)} onMouseLeave=${() => onPeek(null)} onFocus=${() => onPeek(step.id)} onBlur=${() => onPeek(null)}
       onDblClick=${() => go(toApp(app, `step/${step.id}`))}>
-    <span class="who"><b title=${step.name}>${step.steps[0] ?? step.name}</b><small title=${many(step.parallelism, "task")}>× ${step.parallelism}</small></span>
+    <span class="who"><b title=${step.name}>${culprit && html`<${Mark} level=${culprit} />`}${step.steps[0] ?? step.name}</b><small title=${many(step.parallelism, "task")}>× ${step.parallelism}</small></span>
     <small class="then" title=${step.steps.join(" → ")}>${step.steps.length > 1 ? step.steps.slice(1).map((each) => `→\u00a0${each}`).join(" ") : step.role}</small>
     <span class="now">${moves && html`<${Spark} values=${step.rates} />`}<span>${moves ? Num(rate(flow)) : html`${Num(few(total))}<span class="unit"> rec.</span>`}</span></span>
     ${step.busy !== null && html`<${Bar} busy=${step.busy} waits=${step.backpressured ?? 0} />`}
@@ -76,9 +76,10 @@ function Step({ step, at, app, picked, level, onPeek }) {
 const Legend = () => html`<div class="legend" aria-hidden="true">
   <span>× 4: four tasks</span>
   <span>line in a step: records per second, 10 min</span>
-  <span>bar: share of time busy, striped: waiting</span>
-  <span><svg width="30" height="8"><path class="waits" d="M1 4H29" stroke-width="3" /></svg>back-pressure</span>
-  <span><svg width="30" height="8"><path class="clock" d="M4 4H29" stroke-width="5" /></svg>path that holds the clock, if it is behind</span>
+  <span><i class="frame"></i>what the sentence above is about</span>
+  <span><i class="bar"><i style=${{ width: "50%" }}></i></i>share of time busy; red from 90 % on</span>
+  <span><i class="bar"><i class="waits" style=${{ width: "100%" }}></i></i><svg width="30" height="8"><path class="waits" d="M1 4H29" stroke-width="3" /></svg>waits for what is behind it</span>
+  <span><svg width="30" height="8"><path class="clock" d="M4 4H29" stroke-width="3" /></svg>path to the task that holds the clock</span>
 </div>`;
 
 function useWidth(ref) {

@@ -3,12 +3,11 @@ import { html } from "../app/html.js";
 import { joined, share } from "../words/units.js";
 import { Num } from "./words.js";
 
-const HIGH = 0.75;
 const FULL = 0.9;
 
 /** Time that is worked (solid) and waited for those behind (striped), of all time. */
 export function Bar({ busy, waits = 0 }) {
-  const level = busy >= FULL ? "full" : busy >= HIGH ? "high" : "";
+  const level = busy >= FULL ? "full" : ""; // Amber is for waiting, here as in the graph.
   const width = (part) => ({ width: `${Math.min(1, Math.max(0, part ?? 0)) * 100}%` });
   const label = `busy ${joined(share(busy))}${waits > 0 ? `, waits ${joined(share(waits))}` : ""}`;
   return html`<span class="bar" role="img" aria-label=${label} title=${label}>
