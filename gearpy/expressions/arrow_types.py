@@ -21,10 +21,13 @@ UTC: Final = pa.timestamp("us", "UTC")
 DURATION: Final = pa.duration("us")
 #: The types that columns are taken as, where they are computed with.
 _PLAIN: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
+    (at.is_uint64, lambda _: pa.uint64()),  # It may have more than int64 can hold.
     (at.is_integer, lambda _: INT),
     (at.is_floating, lambda _: FLOAT),
     (at.is_large_string, lambda _: TEXT),
+    (at.is_string_view, lambda _: TEXT),
     (at.is_large_binary, lambda _: pa.binary()),
+    (at.is_binary_view, lambda _: pa.binary()),
     (at.is_fixed_size_binary, lambda _: pa.binary()),
     (at.is_decimal, lambda kind: pa.decimal256(kind.precision, kind.scale)),
     (at.is_timestamp, lambda kind: pa.timestamp("us", None if kind.tz is None else "UTC")),

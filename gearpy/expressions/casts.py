@@ -5,9 +5,9 @@ A value that does not fit is refused: nothing is cut off, and no number wraps.
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -17,6 +17,7 @@ from msgspec import Struct
 from gearpy.columns.types import field_of
 from gearpy.errors import ConfigError
 from gearpy.expressions.arrow_types import Ruled, mapped
+from gearpy.expressions.time_functions import in_utc
 
 _NAMES: Final[Mapping[str, type]] = {
     "int": int,
@@ -46,12 +47,15 @@ class CastTarget(Struct, frozen=True):
         Raises:
             ValueError: it does not fit.
         """
-        found = _python_of(self.kind)(value)
-        if at.is_integer(self.kind) or at.is_decimal(self.kind) or at.is_floating(self.kind):
+        found, kind = _python_of(self.kind)(value), self.kind
+        if at.is_primitive(kind) or at.is_decimal(kind):
             try:
-                found = pa.scalar(found, self.kind).as_py() if self.kind != pa.float64() else found
+                kept = pa.scalar(found, kind).as_py() if kind != pa.float64() else found
             except (pa.ArrowException, OverflowError) as error:
-                raise ValueError(f"{value!r:.100} does not fit {self.kind}") from error
+                raise ValueError(f"{value!r:.100} does not fit {kind}") from error
+            if kept != found and (at.is_timestamp(kind) or at.is_time(kind)):
+                raise ValueError(f"{value!r:.100} does not fit {kind}: truncate it before")
+            found = found if at.is_temporal(kind) else kept
         return found
 
     def rule(self, kind: pa.DataType) -> Ruled:
@@ -93,8 +97,10 @@ def _is_castable(kind: pa.DataType, to: pa.DataType) -> bool:
         (at.is_timestamp, at.is_date, at.is_string),
         (at.is_time, at.is_string),
         (at.is_string, at.is_integer, at.is_floating, at.is_decimal, at.is_boolean, at.is_binary),
-        (at.is_string, at.is_large_string),
+        (at.is_string,),
+        (at.is_duration,),
     )
+    to = pa.string() if at.is_large_string(to) else to
     return any(
         any(holds(kind) for holds in group) and any(holds(to) for holds in group)
         for group in groups
@@ -110,7 +116,7 @@ def _python_of(kind: pa.DataType) -> Callable[[Any], Any]:
     return _unfit
 
 
-def _unfit(value: Any) -> Any:
+def _unfit(value: Any) -> NoReturn:
     raise ValueError(f"{value!r:.100} cannot be cast so")
 
 
@@ -131,7 +137,7 @@ def _to_float(value: Any) -> float:
     if isinstance(value, str) and ("_" in value or value != value.strip()):
         raise ValueError(f"{value!r:.100} is no number")
     if not isinstance(value, str | int | float | Decimal):
-        return float(_unfit(value))
+        _unfit(value)
     return float(value)
 
 
@@ -141,8 +147,8 @@ def _to_text(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, date | time):
-        return value.isoformat()
-    return str(value)
+        return str(in_utc(value).isoformat() if isinstance(value, datetime) else value.isoformat())
+    return str(value if isinstance(value, str | int | float | Decimal) else _unfit(value))
 
 
 def _to_bool(value: Any) -> bool:
@@ -150,7 +156,7 @@ def _to_bool(value: Any) -> bool:
         return _TRUTHS[value.lower()]
     if isinstance(value, int | float | Decimal):
         return bool(value)
-    return bool(_unfit(value))
+    _unfit(value)
 
 
 def _datetime(value: Any, *, is_naive: bool = False) -> datetime:
@@ -168,13 +174,15 @@ def _datetime(value: Any, *, is_naive: bool = False) -> datetime:
 def _to_date(value: Any) -> date:
     if isinstance(value, datetime):
         return (value if value.tzinfo is None else value.astimezone(UTC)).date()
-    return date.fromisoformat(value) if isinstance(value, str) else value
+    if isinstance(value, date):
+        return value
+    return date.fromisoformat(value) if isinstance(value, str) else _unfit(value)
 
 
 def _to_bytes(value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
-    return value.encode() if isinstance(value, str) else bytes(_unfit(value))
+    return value.encode() if isinstance(value, str) else _unfit(value)
 
 
 def _to_time(value: Any) -> Any:
@@ -193,4 +201,5 @@ _MAKERS: Final[Mapping[Callable[[Any], bool], Callable[[Any], Any]]] = {
     at.is_date: _to_date,
     at.is_binary: _to_bytes,
     at.is_time: _to_time,
+    at.is_duration: lambda value: value if isinstance(value, timedelta) else _unfit(value),
 }

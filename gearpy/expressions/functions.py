@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from gearpy.core.base.stable_hash import stable_hash
-from gearpy.expressions.time_functions import TIME_FUNCTIONS
+from gearpy.expressions.time_functions import TIME_FUNCTIONS, in_utc
 
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
@@ -34,7 +34,7 @@ WHITE_SPACE: Final = (
 
 
 def mixed(operator: str, left: Any, right: Any) -> Any:
-    """Compute what Python refuses: division by 0, and decimals with floats."""
+    """Compute what Python refuses: division by 0, also of 0, and decimals with floats."""
     if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
         if isinstance(left, int) and isinstance(right, int):
             raise ZeroDivisionError(f"{left} {operator} {right}: division by zero")
@@ -66,10 +66,17 @@ def whole(operator: str, left: Any, right: Any, result: Any) -> Any:
             return float(left) / float(right)
         return _EXACTLY[operator](left, right)
     if isinstance(result, datetime | timedelta) and operator != "/":
-        return result
+        # Not by the clocks of a zone, as Python does: they skip hours, and have some twice.
+        first, second = in_utc(left), in_utc(right)
+        return first + second if operator == "+" else first - second if operator == "-" else result
     if not isinstance(result, float | int) or isinstance(left, str | bytes | list | tuple):
         raise _no_operands(operator, left, right)
     return result if isinstance(result, float) else _int64(f"{left} {operator} {right}", result)
+
+
+def floating(value: Any) -> Any:
+    """Return a number as a float, as one of several values that may be floats."""
+    return float(value) if type(value) in {int, Decimal} else value
 
 
 def _int64(what: str, number: int) -> int:
@@ -91,15 +98,15 @@ def _quotient(left: Any, right: Any) -> float:
 
 
 def _floor_divided(left: Any, right: Any) -> Any:
-    if type(left) is int and type(right) is int:
+    if isinstance(left, int) and isinstance(right, int):
         return _int64(f"{left} // {right}", left // right)
     left, right = _floats("//", left, right)
     return left // right if right else _divided(left, right)
 
 
 def _remainder(left: Any, right: Any) -> Any:
-    if type(left) is int and type(right) is int:
-        return left % right
+    if isinstance(left, int) and isinstance(right, int):
+        return _int64(f"{left} % {right}", left % right)
     left, right = _floats("%", left, right)
     return math.nan if not right or math.isinf(left) else left % right
 
@@ -132,7 +139,7 @@ def _abs(value: Any) -> Any:
 
 
 def _round(value: Any, *, digits: int) -> Any:
-    if isinstance(value, int):
+    if type(value) is int:
         return _int64(f"round({value}, {digits})", round(value, digits))
     if isinstance(value, float) and not math.isfinite(value):
         return value
@@ -148,7 +155,7 @@ def _ceil(value: Any) -> Any:
 
 
 def _rounded(name: str, value: Any, function: Callable[[Any], int]) -> Any:
-    if isinstance(value, int) or (isinstance(value, float) and not math.isfinite(value)):
+    if type(value) is int or (isinstance(value, float) and not math.isfinite(value)):
         return value
     if isinstance(value, float):
         return math.copysign(float(function(value)), value)
@@ -176,7 +183,7 @@ def _log(value: Any) -> float:
 
 
 def _number(name: str, value: Any) -> Any:
-    if isinstance(value, int | float | Decimal | timedelta):
+    if isinstance(value, int | float | Decimal | timedelta) and not isinstance(value, bool):
         return value
     raise TypeError(f"{name} takes a number, not {value!r:.100}")
 
@@ -273,6 +280,8 @@ def _list_contains(values: Any, value: Any) -> bool:
 
 
 def _list_join(values: Any, *, by: str) -> str | None:
+    if not isinstance(values, list | tuple):
+        raise TypeError(f"join takes a list, not {values!r:.100}")
     return None if None in values else by.join(_text("join", each) for each in values)
 
 

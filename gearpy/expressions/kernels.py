@@ -32,7 +32,7 @@ from gearpy.expressions.arrow_types import (
     refuse,
 )
 from gearpy.expressions.functions import FUNCTIONS, TAKES_NULL, WHITE_SPACE, whole
-from gearpy.expressions.time_kernels import TIME_RULES
+from gearpy.expressions.time_kernels import TIME_RULES, are_in_years
 
 #: A double has each whole number up to this.
 _EXACT_MAX: Final = 1 << 53
@@ -81,6 +81,9 @@ def _arithmetic(name: str, of_numbers: Callable[[Datum, Datum], Datum]) -> Rule:
         kind = _number_type(name, kinds)
         if kind is None:
             return _of_decimals(name, *kinds)
+        if kind == INT and pa.uint64() in kinds:
+            function = _PYTHON[name]
+            return INT, mapped(lambda a, b: whole(name, a, b, function(a, b)), INT)
         return kind, lambda a, b: of_numbers(_to(kind, a), _to(kind, b))
 
     return rule
@@ -101,7 +104,14 @@ def _of_decimals(name: str, left: pa.DataType, right: pa.DataType) -> Ruled:
 
 def _of_times(name: str, left: pa.DataType, right: pa.DataType) -> Ruled:
     kinds = [left, right]
-    function = pc.add_checked if name == "+" else pc.subtract_checked
+    of_durations = pc.add_checked if name == "+" else pc.subtract_checked
+
+    def function(a: Datum, b: Datum) -> Datum:
+        found = of_durations(a, b)
+        if at.is_timestamp(found.type) and not are_in_years(pc.cast(found, INT)):
+            raise OverflowError("a time is before the year 1 or after 9999")
+        return found
+
     match name:
         case "+" if at.is_duration(left) and (at.is_timestamp(right) or at.is_duration(right)):
             return right, function
@@ -109,10 +119,12 @@ def _of_times(name: str, left: pa.DataType, right: pa.DataType) -> Ruled:
             return left, function
         case "-" if at.is_timestamp(left) and left == right:
             return DURATION, function
-        case "*" if at.is_duration(left) and at.is_integer(right):
+        case "-" if at.is_date(left) and at.is_date(right):
+            return DURATION, lambda a, b: pc.cast(function(a, b), DURATION)
+        case "*" if left in {INT, DURATION} and right in {INT, DURATION} and left != right:
             return DURATION, pc.multiply_checked
-        case "*" if at.is_integer(left) and at.is_duration(right):
-            return DURATION, pc.multiply_checked
+        case "*" if FLOAT in kinds and DURATION in kinds:
+            return DURATION, mapped(operator.mul, DURATION)
     raise refuse(name, kinds, "numbers")
 
 
@@ -125,9 +137,10 @@ def _division(left: pa.DataType, right: pa.DataType) -> Ruled:
     exactly = mapped(operator.truediv, FLOAT)
 
     def of_ints(left: Datum, right: Datum) -> Datum:
-        left, right = _to(INT, left), _to(INT, right)
-        if not (_is_exact(left) and _is_exact(right)):
+        sides = [_to(INT, each) if at.is_boolean(each.type) else each for each in (left, right)]
+        if not all(map(_is_exact, sides)):
             return exactly(left, right)
+        left, right = sides
         if pc.any(pc.equal(right, 0)).as_py():
             return exactly(left, right)  # Raises, unless what is divided is missing.
         return pc.divide(_to(FLOAT, left), _to(FLOAT, right))
@@ -145,16 +158,16 @@ def _is_exact(datum: Datum) -> bool:
 
 
 def _floor_division(left: pa.DataType, right: pa.DataType) -> Ruled:
-    kind = _number_type("//", [left, right])
-    if kind != INT:
-        return FLOAT, mapped(FUNCTIONS["//"], FLOAT)
+    kind = _number_type("//", [left, right]) or FLOAT
+    if kind != INT or pa.uint64() in {left, right}:
+        return kind, mapped(FUNCTIONS["//"], kind)
     return INT, lambda a, b: floored(_to(INT, a), _to(INT, b))[0]
 
 
 def _remainder(left: pa.DataType, right: pa.DataType) -> Ruled:
-    kind = _number_type("%", [left, right])
-    if kind != INT:
-        return FLOAT, mapped(FUNCTIONS["%"], FLOAT)
+    kind = _number_type("%", [left, right]) or FLOAT
+    if kind != INT or pa.uint64() in {left, right}:
+        return kind, mapped(FUNCTIONS["%"], kind)
 
     def of_ints(left: Datum, right: Datum) -> Datum:
         # By -1 nothing remains, as by 1; but the quotient may have more than 64 bits.
@@ -179,7 +192,8 @@ def _of_number(
             raise refuse(name, [kind], "a number")
         given = ints if at.is_integer(kind) or at.is_duration(kind) else floats
         result = gives or kind
-        if given is None or at.is_decimal(kind):
+        if given is None or at.is_decimal(kind) or (at.is_uint64(kind) and gives is None):
+            result = INT if kind == pa.uint64() and name == "negate" else result
             if at.is_decimal(kind) and name in {"round", "floor", "ceil"}:
                 result = pa.decimal256(min(76, kind.precision + 1), kind.scale)
             function = FUNCTIONS[name]
@@ -214,14 +228,16 @@ def _comparison(name: str, kernel: Kernel) -> Rule:
             raise TypeError(f"{left} {name} {right} compares nothing alike")
         if at.is_decimal(left) or at.is_decimal(right):
             return BOOL, exactly
-        if not (at.is_floating(left) or at.is_floating(right)):
-            return BOOL, lambda a, b: kernel(_to(INT, a), _to(INT, b))
+        is_float = at.is_floating(left) or at.is_floating(right)
+        by = FLOAT if is_float else INT
 
         def of_both(left: Datum, right: Datum) -> Datum:
-            ints = [each for each in (left, right) if at.is_integer(each.type)]
-            if all(map(_is_exact, ints)):
-                return kernel(_to(FLOAT, left), _to(FLOAT, right))
-            return exactly(left, right)
+            for each in (left, right):  # A kind of which some numbers have no place in the other.
+                if (at.is_integer(each.type) if is_float else at.is_uint64(each.type)) and (
+                    not _is_exact(each)
+                ):
+                    return exactly(left, right)
+            return kernel(_to(by, left), _to(by, right))
 
         return BOOL, of_both
 
@@ -263,7 +279,9 @@ def common_type(name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
     if all(map(_is_number, present)):
         if any(map(at.is_floating, present)):
             return FLOAT
-        decimals = [kind if at.is_decimal(kind) else pa.decimal256(19, 0) for kind in present]
+        if all(map(at.is_integer, present)):
+            return INT
+        decimals = [kind if at.is_decimal(kind) else pa.decimal256(20, 0) for kind in present]
         scale = max(kind.scale for kind in decimals)
         digits = max(kind.precision - kind.scale for kind in decimals) + scale
         return pa.decimal256(min(76, digits), scale)
@@ -279,7 +297,7 @@ def _extreme(name: str, kernel: Kernel) -> Rule:
         kind = common_type(name, kinds)
         if at.is_nested(kind):
             raise refuse(name, kinds, "numbers, texts or times")
-        if at.is_decimal(kind) or at.is_string(kind) or at.is_binary(kind) or at.is_boolean(kind):
+        if not (at.is_integer(kind) or at.is_floating(kind) or at.is_date(kind)):
             return kind, mapped(FUNCTIONS[name], kind, takes_null=True)
         return kind, lambda *datums: kernel(*(_to(kind, each) for each in datums), skip_nulls=True)
 
@@ -391,8 +409,12 @@ def _like_kernel(*, pattern: str) -> Kernel | None:
     return lambda datum: pc.match_substring(datum, pattern=inner)
 
 
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind))
+
+
 def _list_contains(kind: pa.DataType, of: pa.DataType) -> Ruled:
-    if not (at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind)):
+    if not _is_list(kind):
         raise refuse("contains", [kind], "a list")
     if not _is_alike(plain_type(kind.value_type), of):
         raise TypeError(f"contains looks for {of} in {kind}")
@@ -400,7 +422,7 @@ def _list_contains(kind: pa.DataType, of: pa.DataType) -> Ruled:
 
 
 def _list_join(kind: pa.DataType, *, by: str) -> Ruled:
-    if not (at.is_list(kind) and at.is_string(plain_type(kind.value_type))):
+    if not (_is_list(kind) and at.is_string(plain_type(kind.value_type))):
         raise refuse("join", [kind], "a list of texts")
     return TEXT, mapped(lambda cells: FUNCTIONS["list_join"](cells, by=by), TEXT)
 

@@ -17,6 +17,7 @@ from gearpy.expressions.functions import (
     TAKES_NULL,
     both,
     either,
+    floating,
     mixed,
     not_bool,
     whole,
@@ -82,6 +83,7 @@ class _Writer:
             "both": both,
             "direct": WITH_ATTRIBUTES,
             "either": either,
+            "floating": floating,
             "mixed": mixed,
             "not_bool": not_bool,
             "whole": whole,
@@ -100,8 +102,10 @@ class _Writer:
             found = self._column(node.name)
         elif node.function == "when":
             found = self._when(node)
+            self._like_each_other([*node.args[1::2], node.args[-1]], found)
         elif node.function == "coalesce":
             found = self._coalesce(node)
+            self._like_each_other(node.args, found)
         elif node.function in {"&", "|"}:
             found = self._both(node)
         elif node.function == "condition":
@@ -153,6 +157,11 @@ class _Writer:
         self._add(f"{found} = {self._alone(otherwise)}")
         self._depth, self._known = depth, known or self._known
         return found
+
+    def _like_each_other(self, values: Sequence[Node], found: str) -> None:
+        """Make one of several values a float where others are: so is the column of them."""
+        if any(map(_is_float, values)):
+            self._add(f"if type({found}) is not float: {found} = floating({found})")
 
     def _branch(self, node: Node, into: str) -> None:
         self._depth += 1
@@ -209,6 +218,8 @@ class _Writer:
         found = self._new()
         if node.function in TAKES_NULL:
             self._add(*self._applied(node, args, found))
+            if node.function != "is_null":
+                self._like_each_other(node.args, found)
             return found
         may_miss = [arg for arg, each in zip(args, node.args, strict=True) if not _has_value(each)]
         missing = " or ".join(f"{arg} is None" for arg in dict.fromkeys(may_miss))
@@ -228,7 +239,7 @@ class _Writer:
             other = f"{found} = whole({name!r}, {listed}, {found})"
             return [
                 f"try: {found} = {args[0]} {name} {args[1]}",
-                f"except (TypeError, ZeroDivisionError): {found} = mixed({name!r}, {listed})",
+                f"except (TypeError, ArithmeticError): {found} = mixed({name!r}, {listed})",
                 *_checked(found, other, is_float=any(map(_is_float, node.args))),
             ]
         if name in _COMPARED:

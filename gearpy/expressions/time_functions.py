@@ -91,8 +91,15 @@ def _strftime(value: Any, *, format: str, zone: str | None = None) -> str:  # no
 
 
 def _to_zone(value: Any, *, zone: str) -> datetime:
+    if not isinstance(value, datetime):
+        raise TypeError(f"to_zone takes a time, not {value!r:.100}")
     found: datetime = _local("to_zone", value, zone)
     return found
+
+
+def in_utc(value: Any) -> Any:
+    """Return a time that has a zone as the same time of UTC, and anything else as it is."""
+    return value.astimezone(UTC) if getattr(value, "tzinfo", None) is not None else value
 
 
 def _truncate(value: Any, *, every: str, zone: str | None = None) -> Any:

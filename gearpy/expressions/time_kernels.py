@@ -76,9 +76,9 @@ def _part(name: str) -> Rule:
     return rule
 
 
-def _of_time(name: str, gives: pa.DataType) -> Rule:
+def _of_time(name: str, gives: pa.DataType, *, dates: bool = True) -> Rule:
     def rule(kind: pa.DataType, **options: Any) -> Ruled:
-        _check_time(name, kind)
+        _check_time(name, kind, dates=dates)
         return _by_rows(name, gives, options)
 
     return rule
@@ -112,15 +112,19 @@ def _from_epoch(kind: pa.DataType, *, unit: str) -> Ruled:
     by, check = pa.scalar(UNITS_US[unit], INT), _by_rows("from_epoch", UTC, {"unit": unit})[1]
 
     def times(datum: Datum) -> Datum:
-        counts = pc.multiply_checked(datum, by)
-        found = pc.min_max(counts) if not isinstance(counts, pa.Scalar) else None
-        low = counts.as_py() if found is None else found["min"].as_py()
-        high = counts.as_py() if found is None else found["max"].as_py()
-        if low is not None and not (low >= _FIRST_US and high <= _LAST_US):
-            return check(datum)  # Says which it is.
-        return pc.cast(counts, UTC)
+        counts = pc.multiply_checked(pc.cast(datum, INT), by)
+        return pc.cast(counts, UTC) if are_in_years(counts) else check(datum)  # Says which it is.
 
     return UTC, times
+
+
+def are_in_years(counts: Datum) -> bool:
+    """Tell whether rows have all of these times, which are microseconds since 1970."""
+    if isinstance(counts, pa.Scalar):
+        counts = pa.array([counts.as_py()], INT)
+    found = pc.min_max(counts)
+    low, high = found["min"].as_py(), found["max"].as_py()
+    return low is None or (low >= _FIRST_US and high <= _LAST_US)
 
 
 #: The years 1 and 9999, the first and the last that rows have.
@@ -138,7 +142,7 @@ TIME_RULES: Final[Mapping[str, Rule]] = {
     **{name: _part(name) for name in PARTS},
     "date": _of_time("date", pa.date32()),
     "strftime": _of_time("strftime", TEXT),
-    "to_zone": _of_time("to_zone", _NAIVE),
+    "to_zone": _of_time("to_zone", _NAIVE, dates=False),
     "truncate": _truncate,
     "epoch": _epoch,
     "from_epoch": _from_epoch,
