@@ -64,7 +64,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         ),
         "top": (
             "apps.top:top",
-            "Show how a cluster, or one application, is doing, again and again.",
+            "Show a cluster, or one application, live.",
         ),
         "report": (
             "apps.report:report",
@@ -72,7 +72,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         ),
         "why": (
             "apps.why:why",
-            "Tell what is wrong with an application, who holds its clock back, and what to do.",
+            "Say what is wrong with an application, what holds its clock back, and what to do.",
         ),
         "shell": (
             "apps.shell:shell",
@@ -127,7 +127,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "state": ("stored.state:commands", "The state of the steps of an application, as tables."),
         "savepoint": (
             "stored.savepoint:commands",
-            "Savepoints: epochs under names, kept until they are dropped.",
+            "Savepoints: named epochs, kept until they are dropped.",
         ),
         "checkpoint": (
             "stored.checkpoint:commands",
@@ -135,7 +135,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         ),
         "window-log": (
             "stored.window_log:commands",
-            "Window logs: what finished windows are handed on in.",
+            "Window logs: finished windows, stored for readers such as Spark.",
         ),
         "coordinator-log": (
             "stored.coordinator_log:commands",

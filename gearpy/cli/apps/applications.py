@@ -40,7 +40,7 @@ for _name, _place, _about in (
     (
         "update",
         "versions:update",
-        "Put another program in place of one that runs, from where that one is.",
+        "Replace a running program by another one, which goes on from its state.",
     ),
     (
         "call-off",
@@ -204,9 +204,10 @@ def stop(
     ] = "",
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="For its end.")] = True,
 ) -> None:
-    """Let an application end well: its sources stop, and all that they have read is shown.
+    """Stop an application gracefully: its sources stop, and all that they read is committed.
 
-    It becomes 'terminated'. Open windows stay open in its last epoch, for who goes on from it.
+    It becomes 'terminated'. Open windows stay open in its last epoch, from which another
+    application can go on.
     """
     if not (drain or savepoint):
         raise ConfigError("choose --drain or --savepoint NAME; 'gear kill' ends it at once")

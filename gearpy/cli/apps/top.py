@@ -46,7 +46,7 @@ def top(
         float, typer.Option("--every", min=0.2, max=3600, metavar="SECONDS", help="Look so often.")
     ] = 2.0,
 ) -> None:
-    """Show how a cluster, or one application, is doing, again and again."""
+    """Show a cluster, or one application, live."""
     with given.client(ref) as client:
         watch = ClusterWatch(client)
         look: Callable[[], _View] = watch.overview

@@ -43,7 +43,7 @@ from gearpy.views.changes import STATES, plan_lines
 
 _SCALE: Final = re.compile(r"(.+)=([0-9]{1,6})")
 _GOES_ON: Final = (
-    "the change goes on without this command: 'gear app history {0}' tells what becomes of it, and "
+    "the change goes on without this command: 'gear app history {0}' says how it ends, and "
     "'gear app call-off {0}' gives it up while it is prepared"
 )
 _MAY_GO_ON: Final = "the change may have begun: 'gear app history {0}' tells"
@@ -91,10 +91,11 @@ def update(
     dry_run: _DryRun = False,
     wait: _Wait = None,
 ) -> None:
-    """Put another program in place of one that runs, from where that one is.
+    """Replace a running program by another one, which goes on from its state.
 
     What steps keep is found by their ids, as with --from-checkpoint. The new program is on trial
-    at first: if it fails, the old one takes its place again, and no record is lost or shown twice.
+    at first: if it fails, the old one takes its place again, and no record is lost or
+    committed twice.
     With --at it waits for an event time; 'gear app call-off' gives it up.
     """
     at_event_ms = _event_time(at)

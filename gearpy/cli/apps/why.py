@@ -14,7 +14,7 @@ from gearpy.views.findings import clock_finding_of, sentence, stuck_finding
 
 @asking
 def why(given: Given, ref: MaybeRef = None) -> None:
-    """Tell what is wrong with an application, who holds its clock back, and what to do."""
+    """Say what is wrong with an application, what holds its clock back, and what to do."""
     with given.client(ref) as client:
         app_id = client.find(ref)
         look = look_at(client, app_id)

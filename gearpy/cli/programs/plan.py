@@ -52,7 +52,7 @@ def plan(
         option(
             "--diff",
             metavar="OTHER[:ATTR]",
-            help="The program that is to take its place: tell what becomes of all that is kept. "
+            help="The program that is to replace it: say what happens to the state of each step. "
             "The exit code is 1 if something is dropped.",
         ),
     ] = None,

@@ -102,7 +102,7 @@ def run(
     """Run an application in this process until its input ends, or it has caught up with it.
 
     What it prints goes to standard output. Progress, summary and errors go to standard error.
-    Ctrl-C and SIGTERM stop its sources and let it show what they have read; the second one ends it
+    Ctrl-C and SIGTERM stop its sources and commit what they have read; the second one ends it
     at once.
     """
     if watches:

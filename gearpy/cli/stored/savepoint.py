@@ -17,7 +17,7 @@ from gearpy.errors import ConfigError
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.views import text
 
-commands = group("Savepoints: epochs under names, kept until they are dropped.")
+commands = group("Savepoints: named epochs, kept until they are dropped.")
 
 
 @commands.command("list", epilog=HELP)

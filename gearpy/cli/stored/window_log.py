@@ -19,7 +19,7 @@ from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import ReaderReport, WindowLog, positions_of
 from gearpy.windowlog.verify import verify as verify_log
 
-commands = group("Window logs: what finished windows are handed on in.")
+commands = group("Window logs: finished windows, stored for readers such as Spark.")
 
 _Path: TypeAlias = Annotated[
     str, typer.Argument(metavar="PATH", help="Folder of the log, or its URL.")

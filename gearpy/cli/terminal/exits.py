@@ -24,11 +24,11 @@ TERMINATED: Final = 143  # 128 + SIGTERM.
 HELP: Final = (
     f"Exit codes: {SUCCESS} success; "
     f"{FAILED} the application or a new version failed, or what was asked does not hold; "
-    f"{WRONG_USE} wrong use (file, configuration, graph, or refused); "
-    f"{NO_CLUSTER} no cluster, or it cannot be talked to; "
+    f"{WRONG_USE} wrong usage (file, configuration, graph, or refused); "
+    f"{NO_CLUSTER} no cluster, or it cannot be reached; "
     f"{INTERRUPTED} interrupted; "
     f"{NO_READER} nobody reads the output any more; "
-    f"{TERMINATED} terminated before it could end well."
+    f"{TERMINATED} terminated before it could stop gracefully."
 )
 
 

@@ -167,7 +167,7 @@ AppRef: TypeAlias = Annotated[
     str,
     argument(
         metavar="ID",
-        help="Number of the application in 'gear app list', or its name: living, or newest.",
+        help="Number of the application in 'gear app list', or its name: running, or newest.",
     ),
 ]
 UntilOption: TypeAlias = Annotated[

@@ -332,7 +332,7 @@ class ClusterClient(ClusterQuestions):
         self.ask(ShutdownApplication(app_id=app_id, by=self._by))
 
     def drain(self, app_id: AppId, *, savepoint: str = "") -> None:
-        """Stop the sources of an application; it ends when all that they have read is shown.
+        """Stop the sources of an application; it ends when all that they have read is committed.
 
         Windows that are open stay so in its last epoch, from which another one may go on.
 

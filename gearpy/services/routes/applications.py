@@ -116,7 +116,7 @@ def drain_application(
         str, Query(max_length=_NAME_CHARS_MAX, description="The name that its last epoch gets.")
     ] = "",
 ) -> KillStatus:
-    """Stop the sources; the application ends when all that they have read is shown."""
+    """Stop the sources; the application ends when all that they have read is committed."""
     client.drain(app_id, savepoint=savepoint)
     return KillStatus(status="success", info=None)
 

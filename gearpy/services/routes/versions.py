@@ -98,7 +98,7 @@ def update_application(
     at: Annotated[str, Form(max_length=_NAME_CHARS_MAX, description=_AT)] = "",
     dry_run: Annotated[bool, Form(description=_PLAN_ONLY)] = False,
 ) -> ChangePlan:
-    """Put another program in place of one that runs, from where that one is."""
+    """Replace a running program by another one, which goes on from its state."""
     at_event_ms = event_time_in(at) if at else None
     with given.uploads.file(name_of(file.filename), file.file) as path:
         mine = client.arguments(app_id) if args is None else args_of(args)

@@ -56,7 +56,7 @@ class AskedChanges:
             return ProgramLoading(app_id=self._app_id, lasts_ms=lasts_ms)
         return Refused(  # A client of the version before knows no other answer.
             reason=f"the program is being loaded for application {self._app_id}: ask for the same "
-            "once more in a moment, to know what becomes of it"
+            "once more in a moment, to know how it ends"
         )
 
     def load(
