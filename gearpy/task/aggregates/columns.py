@@ -57,7 +57,7 @@ Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
 #: only those of the key have the names that users gave.
 RECORDS: Final = "#records"
 OWN: Final = "#"
-#: TimePieces of fewer rows are not looked for one by one.
+#: Pieces of fewer rows are not looked for one by one.
 _ROWS_OF_PIECE: Final = 256
 _CODES_MAX: Final = 1 << 62
 #: So many boundaries of local windows are compared with all times of a table.

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 
 import gearpy as gp
+from gearpy.core.base.fields import key_getter
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.windows import SlidingWindows, TumblingWindows
@@ -21,12 +22,15 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
 from gearpy.task.aggregates import merge_tables
 from gearpy.task.aggregates.columns import PartialAggregateStage
+from gearpy.task.aggregates.fold import WindowFold
 from gearpy.task.aggregates.merge_tables import MergeTablesStage, mergeable
+from gearpy.task.aggregates.rows import fold_of
 from tests.task.aggregates.test_columns import (
     AGGREGATES,
     SCHEMA,
     AnyWindows,
     BothPaths,
+    Life,
     a_table,
     assert_alike,
     programs,
@@ -236,6 +240,45 @@ def test_many_keys_are_told_to_state_in_steps() -> None:
 
     results = [value for values, _ in columns_of(again.on_watermark(10)) for value in values]
     assert sorted(result.value for result in results) == list(range(20_000))
+
+
+@pytest.mark.parametrize("key", [(), ("user",), ("user", "shop")], ids=str)
+def test_rows_and_tables_go_on_from_the_state_of_each_other(key: tuple[str, ...]) -> None:
+    windows = TumblingWindows(10)
+    aggregates = {
+        "total": agg.sum("n"),
+        "n": agg.count(),
+        "mean": agg.mean("n"),
+        "first": agg.first("text"),
+        "users": agg.distinct("user"),
+        "best": agg.arg_max("text", by="n"),
+    }
+    key_of = key_getter(*key) if key else None
+
+    def rows(context: Any) -> Any:
+        return WindowFold(context, "w", windows, key_of, fold_of(aggregates), limit=3)
+
+    record = {"user": "a", "shop": 2, "n": 2**62, "text": "x"}
+    life = Life(rows)
+    list(results_of(life.stage, [record] * 3, [3, 4, 5]))
+    life.end_epoch()
+    life.make = lambda c: MergeTablesStage(c, "w", windows, key, aggregates, schema=SCHEMA)
+    life.start()
+    partial = PartialAggregateStage(a_context(), "partial", windows, key, aggregates)
+    table = Table(a_table([{**record, "n": 6, "text": "y"}]))
+    for values, times in results_of(partial, table, Times.of([2])):
+        list(results_of(life.stage, values, times))
+    life.end_epoch()
+    life.make = rows
+    life.start()
+
+    ((values, _),) = columns_of(life.stage.on_watermark(10))
+
+    total = 3 * 2**62 + 6
+    (result,) = values
+    assert result.value == {
+        "total": total, "n": 4, "mean": total / 4, "first": "y", "users": 1, "best": "x"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
