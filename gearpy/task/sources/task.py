@@ -46,8 +46,9 @@ _GIVEN: Final = "given"
 
 _SHOWN_CHARS: Final = 500  #: Of input that was left out unread.
 
-#: A source is asked so many times, at most, in as long as it was silent before.
-_PAUSES: Final = 20
+#: A source is asked eight times, at most, in as long as it was silent before; one that pauses for
+#: longer than this, 20 times: there a pause may be long enough for people to see it.
+_SHORT_PAUSE_MS: Final = 10
 
 
 def source_states(
@@ -514,7 +515,8 @@ class SourceTask(ChainTask):
         """
         limits, silent_ms = self.context.limits, self._asked_ms - self._gave_ms
         known_ms = min((part.reader.pause_ms for part in self._parts), default=0)
-        return min(limits.idle_poll_ms, max(limits.brisk_poll_ms, silent_ms // _PAUSES, known_ms))
+        pause_ms = max(min(silent_ms // 8, _SHORT_PAUSE_MS), silent_ms // 20)
+        return min(limits.idle_poll_ms, max(limits.brisk_poll_ms, pause_ms, known_ms))
 
     def _drop_finished(self) -> None:
         done, total = self._progress

@@ -146,7 +146,7 @@ def test_a_source_reads_little_in_front_of_a_slow_task() -> None:
 
 
 def test_a_source_is_asked_less_the_longer_it_is_silent() -> None:
-    """What comes at last waits for a twentieth of the silence, and no longer than 100 ms."""
+    """What comes waits for an eighth of the silence up to 10 ms, then a twentieth, up to 100."""
     limits, reader = task_limits(Config()), Scripted([[("a1", 5)]], [], "a")
     poll_ms, brisk_poll_ms = limits.idle_poll_ms, limits.brisk_poll_ms
     source = ScriptedSource(a=reader)
@@ -160,8 +160,9 @@ def test_a_source_is_asked_less_the_longer_it_is_silent() -> None:
             asked_ms.append(at_ms)
 
     pauses = [later - sooner for sooner, later in pairwise(asked_ms)]
-    assert all(pause <= max(1, at // 20) for at, pause in zip(asked_ms[1:], pauses, strict=True))
-    assert pauses[:20] == [1] * 20
+    bounds = [max(1, min(at // 8, 10), at // 20) for at in asked_ms[1:]]
+    assert all(pause <= bound for bound, pause in zip(bounds, pauses, strict=True))
+    assert pauses[:8] == [1] * 8
     assert max(pauses) == 100
     assert len(asked_ms) < 220
 
