@@ -276,7 +276,7 @@ class BackgroundRun:
 
     @ends_at_the_caller
     def stop(self, timeout_s: float | None = None) -> ApplicationSummary:
-        """Drain the run: sources stop, sinks show all that was read; return when it has ended.
+        """Drain the run: sources stop, sinks commit all that was read; return when it has ended.
 
         Does nothing to a run that has ended. What a slow one waits for is told on standard error.
 

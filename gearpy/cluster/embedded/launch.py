@@ -125,7 +125,7 @@ def launched(
 class _Spread:
     """Gives a run that was resumed the tasks for another number of processes, once it is active.
 
-    It first goes on with those that it had: they show what was complete when it ended.
+    It first goes on with those that it had: they commit what was complete when it ended.
     """
 
     def __init__(

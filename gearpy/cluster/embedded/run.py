@@ -57,7 +57,7 @@ def run(
 ) -> ApplicationSummary:
     """Run an application in this process until its input ends, or until it is stopped.
 
-    The first Ctrl-C or SIGTERM drains it: sources stop, and sinks show what was read. Then
+    The first Ctrl-C or SIGTERM drains it: sources stop, and sinks commit what was read. Then
     `KeyboardInterrupt` is raised after Ctrl-C, and after SIGTERM the program ends with exit code 0.
     The second one ends it at once. So it is in the main thread, where a program has no handlers
     of its own. When nobody reads its output any more, as behind ``| head``, the program ends with

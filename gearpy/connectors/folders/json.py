@@ -16,11 +16,12 @@ _NAME: Final = "jsonl_folder"
 def jsonl_folder(path: str | Path, **options: Unpack[FolderOptions]) -> Sink:
     r"""Write each record as a line of JSON into a folder: exactly once, whatever fails.
 
-    Each task writes a file for each epoch that brings it records. A file is shown when its epoch
-    is complete: until then it is below ``_pending``, which Spark, Hive and Arrow pass over, as does
-    ``ls *.jsonl``. So readers see every record of a complete epoch once and nothing else, and a
-    task's files in the order of their names. Only when a checkpoint turns out to be damaged, and
-    the application goes back before what it has shown, do files vanish again; this is logged.
+    Each task writes a file for each epoch that brings it records. A file is committed when its
+    epoch is complete: until then it is below ``_pending``, which Spark, Hive and Arrow pass over,
+    as does ``ls *.jsonl``. So readers see every record of a complete epoch once and nothing else,
+    and a task's files in the order of their names. Only when a checkpoint turns out to be damaged,
+    and the application goes back before what it has committed, do files vanish again; this is
+    logged.
 
     An epoch lasts a second by default, which makes many small files: with
     ``checkpoint.interval-ms = 60000`` there is one a minute, and readers wait that long. A program
@@ -28,8 +29,8 @@ def jsonl_folder(path: str | Path, **options: Unpack[FolderOptions]) -> Sink:
     (``checkpoint.retained`` and one more), as a restart looks for them.
 
     Files of earlier runs stay, so a program that is started again adds to them. With
-    ``overwrite`` they are removed when the first epoch begins, before anything new is shown; other
-    files in the folder are never touched.
+    ``overwrite`` they are removed when the first epoch begins, before anything new is committed;
+    other files in the folder are never touched.
 
     Records become JSON as by `jsonl_file`.
 

@@ -25,7 +25,7 @@ _LOCAL: Final = ("file", "local")
 
 
 class PreparedPart(TypedDict):
-    """A pending file and how to show it."""
+    """A pending file and how to commit it."""
 
     pending: str
     name: str
@@ -51,7 +51,7 @@ def prefix_mistakes(name: str, prefix: str) -> list[str]:
 
 
 def store_mistakes(name: str, place: str) -> list[str]:
-    """Return why results cannot be shown once in a place; empty if they can."""
+    """Return why results cannot be committed once in a place; empty if they can."""
     scheme = place.partition("://")[0]
     if "://" not in place or scheme in _LOCAL or promises_of(scheme).shows_once:
         return []

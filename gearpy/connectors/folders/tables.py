@@ -224,7 +224,7 @@ def parquet_folder(
 ) -> Sink:
     """Write records into Parquet files of a folder: exactly once, whatever fails.
 
-    Files come to be, are shown and are removed as by `jsonl_folder`; what it says about epochs,
+    Files are written, committed and removed as by `jsonl_folder`; what it says about epochs,
     small files and earlier runs holds here, too.
 
     Records are dicts, dataclasses or NamedTuples. A field that a record lacks is null. A record

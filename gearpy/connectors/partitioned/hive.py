@@ -115,7 +115,7 @@ class HiveSink(PartSink):
 
 
 class HiveWriter(PartWriter):
-    """Writes the files of one task; each is shown, and recovered, as by a `FolderWriter`."""
+    """Writes the files of one task; each is committed, and recovered, as by a `FolderWriter`."""
 
     def __init__(self, folder: Folder, options: TableOptions, share: FolderShare) -> None:
         depth = len(options.fields)

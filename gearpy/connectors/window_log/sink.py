@@ -238,7 +238,7 @@ class WindowLogWriter(TransactionalWriter):
         run: str,
         incarnation: int,
     ) -> None:
-        """Take the lane, show prepared batches, and find batches that were shown since."""
+        """Take the lane, commit prepared batches, and find batches committed since."""
         try:
             self._lane.begin(run=run_in_names(run), incarnation=incarnation, is_there=self.resumes)
             self._adopt()

@@ -75,7 +75,7 @@ def window_log(
     Lanes of the log are spread over the partitions, which stay the same however many writers there
     are or come to be. Where a partition has several lanes, it reads the one that is furthest
     behind in event time; and one that has nothing more holds the others back until it has been
-    silent for ``idle``, as its writer may be about to show what belongs to the same time.
+    silent for ``idle``, as its writer may be about to commit what belongs to the same time.
 
     Args:
         path: the folder of the log, or its URL.

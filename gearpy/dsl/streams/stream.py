@@ -33,7 +33,7 @@ from gearpy.task.time.late import WindowLate
 class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T], Previews[T]):
     """Records of type ``T``, each with an event time, without an end unless the source has one.
 
-    All methods take a ``name``: it is shown to people, and the state of a step is found by it
+    All methods take a ``name``: it is displayed, and the state of a step is found by it
     when the program has changed.
     """
 

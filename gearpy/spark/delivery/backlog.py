@@ -11,7 +11,7 @@ _RATE_MS: Final = 10_000  #: A rate is one of about so long a time.
 
 
 class Backlog:
-    """Counts the rows that were shown and not handed over, and tells whether they are too many.
+    """Counts the rows that were committed and not handed over, and tells whether they are too many.
 
     Runs on: any thread.
 

@@ -122,7 +122,7 @@ class SparkSink(Sink):
 
 
 class SparkWriter(WindowLogWriter, PacedWriter):
-    """Writes a window log, and lets a `Delivery` hand over the batches that are shown."""
+    """Writes a window log, and lets a `Delivery` hand over the committed batches."""
 
     def __init__(
         self, options: LogOptions, log: WindowLog, deliver: Callable[[SinkContext], Delivery]

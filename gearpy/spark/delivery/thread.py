@@ -108,7 +108,7 @@ class Delivery:
         )
 
     def start(self) -> None:
-        """Begin; the log must have a schema before the first batch is shown."""
+        """Begin; the log must have a schema before the first batch is committed."""
         self._thread.start()
 
     def close(self, *, wait_s: float = 0.0) -> None:
@@ -222,7 +222,7 @@ class Delivery:
                     raise self._given_up(because)
 
     def _refresh(self) -> None:
-        """Look for new files; files that are shown meanwhile are found the next time."""
+        """Look for new files; files that are committed meanwhile are found the next time."""
         self.backlog.on_looking()
         self._look()
 

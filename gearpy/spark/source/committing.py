@@ -194,7 +194,7 @@ class _Ledger:
 def _written(
     log: WindowLog, options: WriteOptions, delivery: SourceDelivery, *, seq: int
 ) -> LogSegment:
-    """Write all parts as one file, and show it."""
+    """Write all parts as one file, and commit it."""
     store, number = log.store, delivery.number or 0
     with _tables(store, delivery.parts) as tables:
         names = log.schema.arrow.names

@@ -34,7 +34,7 @@ class Written(WriterCommitMessage):
 class SourceLogWriter(DataSourceArrowWriter):
     """Appends one batch.
 
-    Runs on: a process for planning, those of the tasks, and one that shows what they have written.
+    Runs on: a process for planning, those of the tasks, and one that commits what they wrote.
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:

@@ -137,7 +137,7 @@ class TaskContext(Generic[Out_co]):
     coroutines: Coroutines = NO_COROUTINES
     """Runs user code that is asynchronous, for gearpy's own operators."""
     is_rerun: bool = False
-    """The task runs again, alone, to look at what it did: nothing may be shown."""
+    """The task runs again, alone, to look at what it did: nothing may be committed."""
     probe: SourceProbe | None = None
     """Set while an input is looked for that ends processes."""
     wants_epoch: bool = False  #: The epoch is to end before its time.
@@ -373,7 +373,7 @@ class Task(Generic[In_contra, Out_co]):
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the end of the stream need not wait for consumers of shown records.
+        """Whether the end of the stream need not wait for consumers of committed records.
 
         Asked after `on_commit`; where it is false, the app master does not hear of the commit, and
         so does not end the application, until it has become true. `TaskContext.wake` has it asked
@@ -606,18 +606,18 @@ class TransactionalWriter(SinkWriter[T_contra]):
 
         Returns:
             Plain data that tells `commit` or `recover`, in any process, which records to
-            show; None when nothing was written.
+            commit; None when nothing was written.
         """
 
     @abstractmethod
     def commit(self, epoch: int, prepared: Any) -> None:
-        """Show the records of `prepare`; to show them once more changes nothing."""
+        """Make the records of `prepare` visible; doing so again changes nothing."""
 
     def leave(self) -> None:
         """Learn, behind `recover`, that this task is no more, as the sink has fewer now.
 
-        Another task has opened the writer to show what was prepared. No records follow, nor is
-        `prepare` called; it is closed when all is shown.
+        Another task has opened the writer to commit what was prepared. No records follow, nor is
+        `prepare` called; it is closed when all is committed.
 
         Raises:
             GearpyError: records come again that only this task can leave out.
@@ -633,7 +633,7 @@ class RefusedRecord(NamedTuple):
 
 
 class PacedWriter(TransactionalWriter[T_contra]):
-    """Hands shown records to a consumer, on a thread of its own, as fast as that takes them.
+    """Hands committed records to a consumer, on a thread of its own, as fast as that takes them.
 
     Its answers here may change at any time, on any thread; it calls `SinkContext.wake` then.
     """
@@ -647,7 +647,7 @@ class PacedWriter(TransactionalWriter[T_contra]):
     def has_room(self) -> bool:
         """Whether the writer takes records; if not, the stream waits.
 
-        It must become true again without them: only shown records may count.
+        It must become true again without them: only committed records may count.
         """
 
     def expect(self, batch: Batch[T_contra]) -> None:
@@ -669,7 +669,7 @@ class PacedWriter(TransactionalWriter[T_contra]):
     @property
     @abstractmethod
     def is_delivered(self) -> bool:
-        """Whether all that was shown was handed over; the end of the stream waits for it."""
+        """Whether all that was committed was handed over; the end of the stream waits for it."""
 
     @property
     @abstractmethod
@@ -689,8 +689,8 @@ class Sink(ABC, Generic[T_contra]):
     takes_results: bool = False  #: Takes tables of results of windows as well.
     takes_back: bool = False  #: `SinkWriter.restore` takes back records written after a snapshot.
     paced: bool = False  #: Its writers are `PacedWriter`s.
-    #: Of a transactional sink that shows an epoch again after a failure: by what its readers can
-    #: know the records again, such as "the same key". Empty: it shows each once.
+    #: Of a transactional sink that commits an epoch again after a failure: by what its readers can
+    #: know the records again, such as "the same key". Empty: it commits each once.
     repeats: str = ""
     leaves_open: bool = False  #: A task that dies leaves something that `settle` closes.
     of_program: bool = False  #: Of the program's own process, as `to_list` is: written there.

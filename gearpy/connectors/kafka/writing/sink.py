@@ -46,7 +46,7 @@ def kafka_sink(
     With "exactly-once" the records of an epoch are sent when it is complete, in one transaction for
     each task, so readers with ``isolation.level=read_committed`` see each record once, about one
     epoch after it was made. Each transaction leaves a marker in a compacted topic, which is made
-    if it is not there; by that a restart knows which epochs were shown. With "at-least-once"
+    if it is not there; by that a restart knows which epochs were committed. With "at-least-once"
     records are sent as they come; after a failure those since the newest epoch come again.
 
     Topics must be there. A record that is too large for its topic, or whose topic is not there or

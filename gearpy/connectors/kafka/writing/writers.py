@@ -305,7 +305,7 @@ class DirectWriter(_KafkaWriter):
         self._flush()
 
     def commit(self, epoch: int, prepared: None) -> None:
-        """Nothing is left to be shown."""
+        """Nothing is left to commit."""
 
     def close(self, *, completed: bool) -> None:
         self._is_closed = True
