@@ -63,6 +63,24 @@ def main(args):
     return app
 """
 
+#: Reads faster than one of its steps can follow, and has bad lines of two kinds.
+SLOW: Final = """
+import time
+import gearpy as gp
+
+def parse(line):
+    return int(line) if line != "none" else {}[line]
+
+def ask(number):
+    time.sleep(0.004)
+    return number
+
+app = gp.StreamApp("shop")
+lines = [*map(str, range(97)), "n/a", "n/b", "none"]
+numbers = app.read(gp.generate(lambda: iter(lines * 1000), rate=2000), name="orders").map(parse)
+numbers.repartition(1).map(ask, name="ask").write(gp.to_list([]))
+"""
+
 #: Gives back what it is asked.
 ANSWERS: Final = """
 import gearpy as gp
@@ -85,6 +103,14 @@ class Tab:
         """Open a screen; returns when it is the one that is drawn."""
         self.page.goto(f"{self.url}/{address}")
         self.page.locator(f'main[data-at="{address}"]').wait_for()
+
+    @classmethod
+    def of(cls, browser: Browser, url: str, **options: Any) -> Self:
+        context = browser.new_context(**{"viewport": WIDE, **options})
+        context.set_default_timeout(_PATIENCE_MS)
+        tab = cls(page=context.new_page(), url=url)
+        tab.listen()
+        return tab
 
     def listen(self) -> None:
         """Take what scripts, the network and the policy say from now on as complaints."""
@@ -170,11 +196,7 @@ class Shown:
     browser: Browser
 
     def tab(self, **options: Any) -> Tab:
-        context = self.browser.new_context(**{"viewport": WIDE, **options})
-        context.set_default_timeout(_PATIENCE_MS)
-        tab = Tab(page=context.new_page(), url=self.services.url)
-        tab.listen()
-        return tab
+        return Tab.of(self.browser, self.services.url, **options)
 
 
 @pytest.fixture(scope="module")

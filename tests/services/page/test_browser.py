@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Final
 
 import pytest
 from msgspec.structs import replace
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 import gearpy as gp
 from gearpy.cli.apps.report import report_html
@@ -23,7 +25,7 @@ from gearpy.messages.metrics import SeriesData
 from gearpy.services.server import Services
 from tests.eventually import eventually
 from tests.services.conftest import PLENTY
-from tests.services.page.conftest import ANSWERS, NARROW, WIDE, WORD_COUNT, Gate, Shown
+from tests.services.page.conftest import ANSWERS, NARROW, SLOW, WIDE, WORD_COUNT, Gate, Shown, Tab
 
 SCREENS: Final = (
     "#/",
@@ -226,7 +228,9 @@ def test_a_record_in_quarantine_is_read_and_replayed(shown: Shown, app_id: int) 
     tab.go(f"#/app/{app_id}/errors")
     rows = tab.page.get_by_role("table", name="records in quarantine").locator("tbody tr")
     expect(rows).not_to_have_count(0)
-    expect(rows.first).to_contain_text("ValueError: cannot split ? 20")
+    causes = tab.page.get_by_role("region", name="one cause")
+    expect(causes).to_have_count(1)
+    expect(causes).to_contain_text("split: ValueError: cannot split ? 20")
     rows.first.get_by_role("button").first.click()
     expect(tab.page.get_by_role("region", name="Record")).to_contain_text("words_of")
     (shown.folder / "broken").unlink()
@@ -239,6 +243,52 @@ def test_a_record_in_quarantine_is_read_and_replayed(shown: Shown, app_id: int) 
     expect(tab.page.get_by_text("No record was put aside")).to_be_visible()
     assert tab.complaints == []
     tab.page.context.close()
+
+
+def test_the_page_of_a_run_has_its_run_alone_and_marks_the_step_that_is_slow(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """What `gear run --ui` serves: nothing of a cluster, names as they are in the program."""
+    program = tmp_path / "shop.py"
+    program.write_text(SLOW, encoding="utf-8")
+    settings = ("services.port=0", f"services.token-file={tmp_path}/tokens")
+    keys = [f"--set={each}" for each in (*settings, "application.on-error=quarantine")]
+    command = [sys.executable, "-m", "gearpy", "run", "--ui", *keys, str(program)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
+        try:
+            assert run.stderr is not None
+            address = next(line for line in run.stderr if "the page of this run" in line).split()[
+                -1
+            ]
+            tab = Tab.of(browser, address.partition("/?")[0], viewport=NARROW)
+            tab.page.goto(address)
+
+            slow = tab.page.locator("a.step.culprit")
+            expect(slow).to_contain_text("ask")
+            expect(tab.page.locator(".notice").first).to_contain_text(
+                "orders > map(parse) is held back"
+            )
+            expect(tab.page.locator(".graph svg.lines path.waits")).to_have_count(1)
+            expect(tab.page.locator(".graph svg.lines path.clock")).to_have_count(0)
+            for screen in ("#/app/1", "#/", "#/apps", "#/alerts", "#/app/1/executor/0"):
+                tab.go(screen)
+                expect(tab.page.locator("main")).not_to_contain_text(re.compile("Asking|…$"))
+                text = tab.page.locator("body").inner_text()
+                assert not re.search(r"\b(worker|master|cluster|slots?)\b", text), (screen, text)
+            tab.go("#/app/1/errors")
+            causes = tab.page.get_by_role("region", name="one cause")
+            expect(causes).to_have_count(2)
+            expect(causes.filter(has_text="KeyError")).to_contain_text(
+                "map(parse): KeyError: 'none'"
+            )
+            values = causes.filter(has_text="ValueError").get_by_role("table")
+            expect(values).to_contain_text("invalid literal for int() with base 10: 'n/a'")
+            expect(values).to_contain_text("invalid literal for int() with base 10: 'n/b'")
+            assert tab.complaints == []
+            tab.page.context.close()
+        finally:
+            run.send_signal(signal.SIGINT)
+            run.communicate()
 
 
 def test_the_state_of_a_step_is_looked_at(shown: Shown, app_id: int) -> None:

@@ -17,10 +17,8 @@ export function Plan({ view }) {
 const Told = ({ lines }) => (lines.length ? html`<ul>${lines.map((each) => html`<li>${each}</li>`)}</ul>` : html`<p class="quiet">Nothing is known of it yet.</p>`);
 
 const Paths = ({ paths }) => html`<${Table} label="paths" rows=${paths} keyOf=${(row) => `${row.source} ${row.sink}`} columns=${[
-  { name: "from", label: true, cell: (row) => row.source },
-  { name: "to", label: true, cell: (row) => row.sink },
-  { name: "each record", cell: (row) => html`<b>${row.guarantee}</b>` },
-  { name: "weakest link", words: true, cell: (row) => row.weakest_link },
+  { name: "from, to", label: true, cell: (row) => `${row.source} → ${row.sink}` },
+  { name: "each record, and its weakest link", words: true, cell: (row) => html`<b>${row.guarantee}</b>${row.weakest_link && html`<br />${row.weakest_link}`}` },
 ]} />`;
 
 /** The steps that run in one task, one after the other on each batch. */
