@@ -161,9 +161,13 @@ class _LogLines:
 
     def __call__(self, again: bool) -> bytes | None:  # noqa: FBT001 - topics call it
         app_id, executor_id = self._of
-        read = self._client.ask(
-            ReadLog(app_id=app_id, executor_id=executor_id, lines=_LOG_LINES, after=self._position)
+        question = ReadLog(
+            app_id=app_id, executor_id=executor_id, lines=_LOG_LINES, after=self._position
         )
+        try:
+            read = self._client.ask(question)
+        except SubmitRefused:  # No log, or none yet: `GET .../log` says why. The cluster is there.
+            return None
         is_first, self._position = not self._position, read.position
         if not read.text and not is_first and not again:
             return None

@@ -5,7 +5,7 @@ import { get, session } from "../data/api.js";
 import { log } from "../data/live.js";
 import { report } from "../data/report.js";
 import { useStore } from "../data/store.js";
-import { Copy, Num, Trouble } from "../parts/words.js";
+import { Copy, Num, sentence } from "../parts/words.js";
 import { bytes, cores, many, share } from "../words/units.js";
 
 const LINES = 300;
@@ -52,8 +52,7 @@ function Log({ app, executor }) {
   }, [text]);
   const scroll = ({ currentTarget: it }) => (follows.current = it.scrollHeight - it.scrollTop - it.clientHeight < NEAR_PX);
   return html`<section class="card"><header><h2>Log</h2><span class="quiet mono">${before.source}</span></header>
-    <${Trouble} error=${before.error} />
-    <pre class="text log" ref=${box} onScroll=${scroll} tabIndex="0" role="log" aria-label="log of the executor">${text || "(nothing was logged)"}</pre>
+    ${before.error && !text ? html`<p class="quiet">${sentence(before.error.message)}</p>` : html`<pre class="text log" ref=${box} onScroll=${scroll} tabIndex="0" role="log" aria-label="log of the executor">${text || "(nothing was logged)"}</pre>`}
   </section>`;
 }
 
