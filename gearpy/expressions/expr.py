@@ -581,7 +581,7 @@ def col(name: str) -> Expr:
     """
     if type(name) is not str or not name:
         raise ConfigError(f"col({short_repr(name)}): give the name of a column, such as 'price'")
-    return Expr(ColumnNode(name))
+    return Expr(ColumnNode(_checked_text(name)))
 
 
 def lit(value: Any) -> Expr:
@@ -673,7 +673,19 @@ def literal_of(value: Any) -> LiteralNode:
         )
     if type(value) is int and not -_INT64_END <= value < _INT64_END:
         raise ConfigError(f"{value} has more than the 64 bits of whole numbers in expressions")
-    return LiteralNode(value, type(value))
+    return LiteralNode(_checked_text(value), type(value))
+
+
+def _checked_text(value: Any) -> Any:
+    """Refuse a text that no column could have."""
+    if type(value) is tuple:
+        return tuple(map(_checked_text, value))
+    if type(value) is str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"{value!r:.100} is no text: it has half of a character") from None
+    return value
 
 
 def node_of(value: Operand) -> Node:
@@ -713,4 +725,5 @@ def _unit(kind: str, unit: str) -> str:
 
 
 def _call(function: str, *args: Operand, **options: Any) -> Expr:
-    return Expr(CallNode(function, tuple(map(node_of, args)), tuple(options.items())))
+    checked = tuple((name, _checked_text(value)) for name, value in options.items())
+    return Expr(CallNode(function, tuple(map(node_of, args)), checked))

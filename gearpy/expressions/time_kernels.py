@@ -1,6 +1,8 @@
 """Functions of times over columns."""
 
 from collections.abc import Callable, Mapping
+from datetime import UTC as UTC_ZONE
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -8,12 +10,10 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.types as at  # type: ignore[import-untyped]
 
 from gearpy.expressions.arrow_types import (
-    DURATION,
     INT,
     TEXT,
     UTC,
     Datum,
-    Kernel,
     Rule,
     Ruled,
     floored,
@@ -30,6 +30,8 @@ from gearpy.expressions.time_functions import (
 )
 
 _NAIVE: Final = pa.timestamp("us")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC_ZONE)
+_US: Final = timedelta(microseconds=1)
 _KERNELS: Final[Mapping[str, Callable[[Datum], Datum]]] = {
     "year": pc.year,
     "quarter": pc.quarter,
@@ -40,7 +42,14 @@ _KERNELS: Final[Mapping[str, Callable[[Datum], Datum]]] = {
     "hour": pc.hour,
     "minute": pc.minute,
     "second": pc.second,
+    "microsecond": lambda local: pc.add(
+        pc.multiply(pc.millisecond(local), pa.scalar(1000, INT)), pc.microsecond(local)
+    ),
+    "date": lambda local: pc.floor_temporal(local, unit="day"),
+    "to_zone": lambda local: local,
 }
+#: Clocks of a zone change at the end of such a piece of time, but for a few long ago.
+_PIECE: Final = timedelta(minutes=15)
 
 
 def _bare(datum: Datum) -> Datum:
@@ -60,28 +69,51 @@ def _by_rows(name: str, gives: pa.DataType, options: Mapping[str, Any]) -> Ruled
     return gives, mapped(lambda value: function(value, **options), gives)
 
 
-def _part(name: str) -> Rule:
-    kernel = _KERNELS.get(name)
+def _part(name: str, gives: pa.DataType = INT) -> Rule:
+    kernel = _KERNELS[name]
 
     def rule(kind: pa.DataType, *, zone: str | None = None) -> Ruled:
-        _check_time(name, kind, dates=name not in OF_CLOCK)
-        if zone is not None:
-            zone_info(zone)
-        if kernel is None or (zone is not None and at.is_timestamp(kind)):
-            return _by_rows(name, INT, {"zone": zone})
-        if at.is_date(kind):
-            return INT, lambda datum: pc.cast(kernel(datum), INT)
-        return INT, lambda datum: pc.cast(kernel(_bare(datum)), INT)
+        _check_time(name, kind, dates=name not in {*OF_CLOCK, "to_zone"})
+        by_rows = _by_rows(name, gives, {"zone": zone})[1]
+
+        def apply(datum: Datum) -> Datum:
+            local = datum if at.is_date(kind) else _in_zone(_bare(datum), zone)
+            return by_rows(datum) if local is None else pc.cast(kernel(local), gives)
+
+        return gives, apply
 
     return rule
 
 
-def _of_time(name: str, gives: pa.DataType, *, dates: bool = True) -> Rule:
-    def rule(kind: pa.DataType, **options: Any) -> Ruled:
-        _check_time(name, kind, dates=dates)
-        return _by_rows(name, gives, options)
+def _in_zone(datum: Datum, zone: str | None) -> Datum | None:
+    """Return what clocks of a zone show; None where to ask for each time costs less.
 
-    return rule
+    Python says how far they are from UTC, for the few pieces of time that the times are in.
+    """
+    if zone is None:
+        return datum
+    if isinstance(datum, pa.Scalar):
+        return None
+    counts, info = datum.cast(INT), zone_info(zone)
+    pieces = floored(counts, pa.scalar(_PIECE // _US, INT))[0].dictionary_encode()
+    if len(pieces.dictionary) * 4 > len(datum):
+        return None
+    offsets = []
+    for piece in pieces.dictionary.to_pylist():
+        try:
+            first = _EPOCH + piece * _PIECE
+            ends = [each.astimezone(info).utcoffset() for each in (first, first + _PIECE - _US)]
+        except OverflowError:
+            return None  # Rows say which time it is.
+        if ends[0] is None or ends[0] != ends[1]:
+            return None
+        offsets.append(ends[0] // _US)
+    return pc.add(counts, pa.array(offsets, INT).take(pieces.indices)).cast(_NAIVE)
+
+
+def _strftime(kind: pa.DataType, **options: Any) -> Ruled:
+    _check_time("strftime", kind)
+    return _by_rows("strftime", TEXT, options)
 
 
 def _truncate(kind: pa.DataType, *, every: str, zone: str | None = None) -> Ruled:
@@ -89,6 +121,10 @@ def _truncate(kind: pa.DataType, *, every: str, zone: str | None = None) -> Rule
     piece_us = step_us(every)
     if piece_us is not None and at.is_date(kind):
         raise refuse(f"truncate to {every}", [kind], "a time")
+    if zone is None and piece_us is None:
+        return kind, lambda datum: pc.cast(
+            pc.floor_temporal(datum if at.is_date(kind) else _bare(datum), unit=every), kind
+        )
     if zone is not None or at.is_date(kind) or piece_us is None:
         return _by_rows("truncate", kind, {"every": every, "zone": zone})
     piece = pa.scalar(piece_us, INT)
@@ -140,12 +176,11 @@ def _to_datetime(kind: pa.DataType, **options: Any) -> Ruled:
 
 TIME_RULES: Final[Mapping[str, Rule]] = {
     **{name: _part(name) for name in PARTS},
-    "date": _of_time("date", pa.date32()),
-    "strftime": _of_time("strftime", TEXT),
-    "to_zone": _of_time("to_zone", _NAIVE, dates=False),
+    "date": _part("date", pa.date32()),
+    "strftime": _strftime,
+    "to_zone": _part("to_zone", _NAIVE),
     "truncate": _truncate,
     "epoch": _epoch,
     "from_epoch": _from_epoch,
     "to_datetime": _to_datetime,
 }
-_ = DURATION, Kernel

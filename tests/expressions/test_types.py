@@ -118,6 +118,59 @@ def test_columns_give_what_rows_give(made: Made, column: str) -> None:
         assert _comparable(found.to_pylist()[0]) == _comparable(of_row)
 
 
+_PARTS: Final = ("year", "weekday", "day_of_year", "hour", "minute", "microsecond", "date")
+_ZONES: Final = (None, "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu")
+
+
+@pytest.mark.parametrize("zone", _ZONES)
+@pytest.mark.parametrize(
+    "start",
+    [
+        datetime(2024, 3, 31, 0, 30, tzinfo=UTC),
+        datetime(2050, 10, 30, 0, 30, tzinfo=UTC),
+        datetime(
+            1893, 3, 31, 22, 45, tzinfo=UTC
+        ),  # Berlin left its own time then, at no round time of UTC.
+        datetime(2021, 4, 3, 14, 30, tzinfo=UTC),  # Lord Howe sets its clocks by half an hour.
+        datetime(1, 1, 1, tzinfo=UTC),
+        datetime(9999, 12, 31, 22, 30, tzinfo=UTC),
+    ],
+)
+def test_many_times_near_changes_of_clocks(start: datetime, zone: str | None) -> None:
+    at = gp.col("at")
+    times = [None, *(start + timedelta(seconds=77 * each, microseconds=each) for each in range(60))]
+    made = [getattr(at.dt, part)(zone=zone) for part in _PARTS]
+    made += [at.dt.to_zone(zone or "UTC")]
+    made += [at.dt.truncate(unit) for unit in ("day", "week", "month", "quarter", "year")]
+    batch = pa.record_batch([pa.array(times, pa.timestamp("us", "UTC"))], ["at"])
+    for expression in made:
+        function, bound = expression.row(), expression.bind(batch.schema)
+        try:
+            of_rows = [function({"at": time}) for time in times]
+        except OverflowError:
+            with pytest.raises(OverflowError):
+                bound.columns(batch)
+        else:
+            assert bound.columns(batch).to_pylist() == of_rows
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: gp.lit("\ud800"),
+        lambda: gp.col("\ud800"),
+        lambda: gp.col("a") == "\ud800",
+        lambda: gp.col("a").is_in(["b", "\ud800"]),
+        lambda: gp.col("a").str.contains("\ud800"),
+        lambda: gp.col("a").str.replace("a", "\ud800"),
+    ],
+    ids=["lit", "col", "compared", "options", "part", "replaced"],
+)
+def test_half_a_character_is_no_text(make: Callable[[], gp.Expr]) -> None:
+    with pytest.raises(gp.ConfigError, match="has half of a character"):
+        make()
+
+
 def _comparable(value: Any) -> Any:
     if isinstance(value, float):
         return str(value)
