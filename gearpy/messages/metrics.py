@@ -179,6 +179,11 @@ class GetMetrics(Question["MetricsData"], frozen=True, kw_only=True):
     first: int = 0
     or_last: bool = False
 
+    @property
+    def part(self) -> str:
+        """Which of the answers it is that an application leaves behind; also of the others here."""
+        return str(self.first)
+
 
 class MetricsData(Struct, frozen=True, kw_only=True):
     """The newest measurements of an application. ``at_ms`` is wall time.
@@ -197,10 +202,15 @@ class MetricsData(Struct, frozen=True, kw_only=True):
     more_from: int = 0
 
 
-class GetSeries(Question["SeriesData"], frozen=True, kw_only=True):
-    """Ask an app master for the last minutes, as `SeriesData`.
+#: A point every 2 seconds, 20 seconds, 5 minutes.
+SeriesSpan: TypeAlias = Literal["10m", "1h", "24h"]
 
-    Points after wall time ``since_ms``, processors from place ``first`` of the graph on.
+
+class GetSeries(Question["SeriesData"], frozen=True, kw_only=True):
+    """Ask an app master for the last minutes or hours, as `SeriesData`.
+
+    Points ``within`` so long that come after wall time ``since_ms``, processors from place
+    ``first`` of the graph on.
     ``or_last``: see `DescribeApplication`.
     """
 
@@ -208,6 +218,11 @@ class GetSeries(Question["SeriesData"], frozen=True, kw_only=True):
     since_ms: int = 0
     first: int = 0
     or_last: bool = False
+    within: SeriesSpan = "10m"
+
+    @property
+    def part(self) -> str:
+        return str(self.first) if self.within == "10m" else f"{self.first} {self.within}"
 
 
 class ProcessorSeries(Served, frozen=True, kw_only=True):
@@ -224,7 +239,7 @@ class ProcessorSeries(Served, frozen=True, kw_only=True):
 
 
 class SeriesData(Served, frozen=True, kw_only=True):
-    """The last minutes of an application: a point every so often, all columns equally long.
+    """The last minutes or hours of an application: a point every so often, columns equally long.
 
     ``at_ms`` is wall time; ``records_in_rate`` is what sources have read, ``records_out_rate`` what
     sinks have taken, in records per second. Latency is from sources to sinks, in ms. None is what
@@ -264,6 +279,10 @@ class GetHistory(Question["HistoryData"], frozen=True, kw_only=True):
     start_task: int = -1
     end_task: int = -1
     limit: int = 1000
+
+    @property
+    def part(self) -> str:
+        return self.read_option
 
 
 class HistoryItem(Struct, frozen=True, kw_only=True):

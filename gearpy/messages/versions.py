@@ -76,6 +76,7 @@ ADDED: Final[dict[str, tuple[str, ...]]] = {
     "EpochUnstored": ("damaged",),
     "ErrorCard": ("is_away",),
     "GetEpochs": ("until",),
+    "GetSeries": ("within",),
     "LaunchExecutor": ("hosts",),
     "LaunchTasks": ("first_session", "probes"),
     "ProcessSample": ("unknown_messages",),

@@ -25,6 +25,7 @@ from gearpy.messages.metrics import (
     ReadOption,
     ReportMetrics,
     SeriesData,
+    SeriesSpan,
     TaskLoad,
 )
 from gearpy.metrics.histogram import merged, quantile_ms_of, since
@@ -34,8 +35,13 @@ from gearpy.metrics.rings import Ring
 from gearpy.metrics.samples import known_ms, page_of, sample_of
 from gearpy.metrics.task_history import TaskMeters
 
-_FINE_MS: Final = 2000
-_FINE_POINTS: Final = 300
+#: How far apart the points of each span are, and how many there are; each rests on what was counted
+#: since the point before, so that a mean over 5 minutes is of all of them.
+_SPANS: Final[Mapping[SeriesSpan, tuple[int, int]]] = {
+    "10m": (2000, 300),
+    "1h": (20_000, 180),
+    "24h": (300_000, 288),
+}
 _EVENTS_MAX: Final = 100
 _EVENT_CHARS_MAX: Final = 500
 #: Processors in one answer, each with columns of its own.
@@ -81,7 +87,7 @@ _UNKNOWN: Final = Flow(None, None, None, None)
 
 
 class FinePoint(Struct):
-    """The measurements at one point of the last minutes; flows by processor."""
+    """The measurements at one point of a span; flows by processor."""
 
     flows: dict[int, Flow]
     records_in_rate: float | None
@@ -101,6 +107,14 @@ class _Before(Struct):
     latencies: dict[TaskId, HistogramSample] = field(default_factory=dict)
 
 
+class _Track:
+    """The points of one span, and the counts at the newest of them."""
+
+    def __init__(self, interval_ms: int, points: int) -> None:
+        self.ring: Ring[FinePoint] = Ring(interval_ms=interval_ms, points=points)
+        self.before = _Before()
+
+
 class ApplicationMetrics:
     """Keeps the newest measurements of all tasks and executors, the last minutes, and events.
 
@@ -114,14 +128,15 @@ class ApplicationMetrics:
         self._loads: dict[TaskId, _Load] = {}
         self._executors: dict[ExecutorId, ExecutorSample] = {}
         self._events: deque[ApplicationEvent] = deque(maxlen=_EVENTS_MAX)
-        self._fine: Ring[FinePoint] = Ring(interval_ms=_FINE_MS, points=_FINE_POINTS)
+        self._tracks = {span: _Track(*sizes) for span, sizes in _SPANS.items()}
         self._newest: FinePoint | None = None
-        self._before = _Before()
         self._meters = TaskMeters()
         self._history: History[Past] = History(partial(past_items, app_id))
 
     def on_outline(self, outline: Outline) -> None:
-        self._outline, self._before = outline, _Before()
+        self._outline = outline
+        for track in self._tracks.values():
+            track.before = _Before()
         self._loads.clear()
 
     def on_report(self, report: ReportMetrics) -> None:
@@ -143,13 +158,30 @@ class ApplicationMetrics:
         self._events.append(ApplicationEvent(at_ms=at_ms, kind=kind, text=text[:_EVENT_CHARS_MAX]))
 
     def is_due(self, at_ms: int) -> bool:
-        return self._fine.is_due(at_ms)
+        return self._tracks["10m"].ring.is_due(at_ms)
 
     def on_tick(
         self, at_ms: int, clocks: Mapping[TaskId, TaskClock], application: ApplicationSample
     ) -> None:
-        """Keep a point of the last minutes; only when it `is_due`."""
-        before, outline = self._before, self._outline
+        """Keep a point of each span that it is time for; only when it `is_due`."""
+        for span, track in self._tracks.items():
+            if not track.ring.is_due(at_ms):
+                continue
+            point = self._point(track, at_ms, clocks, application)
+            track.ring.add(at_ms, point)
+            if span == "10m":
+                self._newest = point
+        self._meters.on_tick(at_ms, clocks)
+        self._history.on_tick(at_ms, self._past)
+
+    def _point(
+        self,
+        track: _Track,
+        at_ms: int,
+        clocks: Mapping[TaskId, TaskClock],
+        application: ApplicationSample,
+    ) -> FinePoint:
+        before, outline = track.before, self._outline
         marks = {task: self._marks(clock) for task, clock in clocks.items()}
         lasting_ms = at_ms - before.at_ms
         pairs: dict[int, list[tuple[_Marks, _Marks]]] = {pid: [] for pid in outline.names}
@@ -167,10 +199,10 @@ class ApplicationMetrics:
             since(sample, before.latencies.get(task, HistogramSample()))
             for task, sample in latencies.items()
         )
-        self._before = _Before(at_ms, marks, latencies)
+        track.before = _Before(at_ms, marks, latencies)
         watermarks = [known_ms(each.watermark_ms) for each in clocks.values() if not each.idle]
         told = [each for each in watermarks if each is not None]
-        self._newest = FinePoint(
+        return FinePoint(
             flows=flows,
             records_in_rate=_total(flows[pid].rate for pid in outline.sources),
             records_out_rate=_total(flow.out_rate for flow in flows.values()),
@@ -180,9 +212,6 @@ class ApplicationMetrics:
             epoch_bytes=float(application.epoch_bytes) if application.epoch else None,
             state_bytes=float(sum(each.load.state_bytes for each in self._loads.values())),
         )
-        self._fine.add(at_ms, self._newest)
-        self._meters.on_tick(at_ms, clocks)
-        self._history.on_tick(at_ms, self._past)
 
     def take_newest(self) -> FinePoint | None:
         """Return the newest point of the last minutes; each once, then None."""
@@ -224,7 +253,7 @@ class ApplicationMetrics:
         )
 
     def series(self, question: GetSeries) -> SeriesData:
-        points = self._fine.since(question.since_ms)
+        points = self._tracks[question.within].ring.since(question.since_ms)
         listed = sorted(self._outline.names)
         page = listed[question.first : question.first + _PROCESSORS_PER_PAGE]
         last = question.first + len(page)

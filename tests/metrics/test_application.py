@@ -188,6 +188,25 @@ def test_the_latency_of_a_point_is_that_of_its_two_seconds() -> None:
     assert series.latency_p99_ms[0] == pytest.approx(10, rel=0.1)
 
 
+def test_points_of_an_hour_and_a_day_are_of_all_the_time_between_them() -> None:
+    watched = Watched()
+    start_ms = watched.now_ms = 1_000_000_200_000  # A point of all spans.
+    for second in range(0, 602, 2):
+        watched.report(records=100 * min(second, 10), latency=latencies(*[0.01] * second))
+        watched.tick()
+        watched.now_ms += 2000
+
+    hour = watched.kept.series(GetSeries(app_id=APP, within="1h"))
+    day = watched.kept.series(GetSeries(app_id=APP, within="24h"))
+
+    assert hour.at_ms == tuple(start_ms + 20_000 * each for each in range(31))
+    assert hour.records_in_rate[:3] == (None, 50.0, 0.0)
+    assert day.at_ms == tuple(start_ms + 300_000 * each for each in range(3))
+    assert day.records_in_rate == (None, pytest.approx(1000 / 300), 0.0)
+    assert day.processors[1].rate == day.records_in_rate
+    assert day.latency_p99_ms[1] == pytest.approx(10, rel=0.1)
+
+
 def test_a_task_that_began_anew_has_no_rate_until_the_next_point() -> None:
     """It counts from the epoch that it went back to: a difference would mean nothing."""
     watched = Watched()

@@ -20,6 +20,7 @@ from gearpy.messages.metrics import (
     ReadOption,
     ReportMetrics,
     SeriesData,
+    SeriesSpan,
 )
 from gearpy.metrics.application import ApplicationMetrics, FinePoint, Outline
 from gearpy.metrics.histogram import Histogram
@@ -96,11 +97,14 @@ class AppMetrics:
 
     def left_behind(self, core: ApplicationCore) -> Iterator[tuple[str, object]]:
         app_id = self._kept.app_id
-        for question in (GetMetrics(app_id=app_id), GetSeries(app_id=app_id)):
+        questions: list[GetMetrics | GetSeries] = [GetMetrics(app_id=app_id)]
+        questions += [GetSeries(app_id=app_id, within=each) for each in get_args(SeriesSpan)]
+        for question in questions:
             first = 0
             while True:
-                answer = self.answer(core, replace(question, first=first))
-                yield str(first), answer
+                page = replace(question, first=first)
+                answer = self.answer(core, page)
+                yield page.part, answer
                 assert isinstance(answer, MetricsData | SeriesData), answer
                 if not (first := answer.more_from):
                     break

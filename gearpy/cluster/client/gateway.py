@@ -366,9 +366,7 @@ class Gateway:
         known = self.ask_master(GetApplication(app_id=app_id))
         has_ended = isinstance(known, ApplicationSummary) and known.status in TERMINAL
         if (kind := _LEFT_BEHIND.get(type(message))) and (has_ended or _or_last(message)):
-            part = str(message.first) if isinstance(message, GetMetrics | GetSeries) else ""
-            if isinstance(message, GetHistory):
-                part = message.read_option
+            part = message.part if isinstance(message, GetMetrics | GetSeries | GetHistory) else ""
             asked = GetLastAnswer(app_id=app_id, kind=kind.__name__, part=part)
             left = self.ask_master(asked)
             if isinstance(left, LastAnswer):

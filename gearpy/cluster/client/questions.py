@@ -9,7 +9,7 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ChangeForbidden, ProtocolError, SubmitRefused
 from gearpy.ids import AppId
 from gearpy.messages.client import GetSubmission, ListApplications, Refused
-from gearpy.messages.metrics import GetMetrics, GetSeries, MetricsData, SeriesData
+from gearpy.messages.metrics import GetMetrics, GetSeries, MetricsData, SeriesData, SeriesSpan
 from gearpy.messages.question import Question, answer_of
 from gearpy.messages.summaries import ApplicationSummary
 
@@ -116,19 +116,26 @@ class ClusterQuestions:
             more_from = page.more_from
         return replace(data, tasks=tuple(tasks), more_from=0)
 
-    def series(self, app_id: AppId, since_ms: int = 0, *, or_last: bool = False) -> SeriesData:
-        """Return the last ten minutes of an application, or the points after a wall time.
+    def series(
+        self,
+        app_id: AppId,
+        since_ms: int = 0,
+        *,
+        or_last: bool = False,
+        within: SeriesSpan = "10m",
+    ) -> SeriesData:
+        """Return the last ten minutes of an application or more, or the points after a wall time.
 
         Raises:
             SubmitRefused: see `describe`.
         """
-        first = GetSeries(app_id=app_id, since_ms=since_ms, or_last=or_last)
+        first = GetSeries(app_id=app_id, since_ms=since_ms, or_last=or_last, within=within)
         data = self.ask(first)
         processors, more_from = [*data.processors], data.more_from
         while more_from:
             page = self.ask(replace(first, first=more_from))
             if page.at_ms != data.at_ms:  # A point has come meanwhile.
-                return self.series(app_id, since_ms, or_last=or_last)
+                return self.series(app_id, since_ms, or_last=or_last, within=within)
             processors += page.processors
             more_from = page.more_from
         return replace(data, processors=tuple(processors), more_from=0)

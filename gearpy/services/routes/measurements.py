@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.ids import AppId
-from gearpy.messages.metrics import GetHistory, HistoryData, ReadOption, SeriesData
+from gearpy.messages.metrics import GetHistory, HistoryData, ReadOption, SeriesData, SeriesSpan
 from gearpy.metrics.aggregators import AGGREGATORS
 from gearpy.services.deps import AppIdInPath, Client
 from gearpy.services.gearpump.shapes import MetricItem, MetricsShape, MetricValue
@@ -36,9 +36,10 @@ def get_series(
     client: Client,
     app_id: AppIdInPath,
     since_ms: Annotated[int, Query(ge=0, le=_TIME_MAX, description="What came after it.")] = 0,
+    within: Annotated[SeriesSpan, Query(description="A point every 2 s, 20 s, or 5 min.")] = "10m",
 ) -> SeriesData:
-    """Return the last minutes of an application, a point every two seconds."""
-    return client.series(app_id, since_ms)
+    """Return the last ten minutes of an application, an hour, or a day, in a few hundred points."""
+    return client.series(app_id, since_ms, within=within)
 
 
 @router.get("/master/metrics/{path}", response_model_exclude_none=True)

@@ -1,4 +1,4 @@
-// One chart: lines over ten minutes, events as dashed lines, the current value as a number above.
+// One chart: lines over minutes or hours, events as dashed lines, the current value as a number above.
 // All charts of a page share the place of the pointer.
 import { html, useEffect, useRef, useState } from "../app/html.js";
 import { colour, theme } from "../app/theme.js";
@@ -8,7 +8,7 @@ import { LOUD } from "../words/events.js";
 import { ago, clock, serverNow } from "../words/time.js";
 import { joined } from "../words/units.js";
 
-const SPANS_S = [60, 120, 300, 600]; // Of the axis: an application that is young fills its charts, too.
+const SPANS_S = [60, 120, 300, 600, 3600, 6 * 3600, 24 * 3600]; // Of the axis: an application that is young fills its charts, too.
 const ROOM = 1.35; // Above the highest point, for the names of events and the value of the upper line.
 const pointer = uPlot.sync("time");
 
@@ -61,7 +61,7 @@ export function Chart({ title, times, lines, events = [], own = false }) {
   return html`<figure class="card chart" role="img" aria-label=${label} style=${{ margin: 0 }}>
     <header><h3 title=${title}>${title}</h3><span>${told}</span></header>
     <div class="place" ref=${place}></div>
-    <footer><span>−${shownS / 60} min</span><span>${at === null || !times[at] ? "now" : `${clock(times[at])}, ${ago(times[at])}`}</span></footer>
+    <footer><span>−${shownS < 3600 ? `${shownS / 60} min` : `${shownS / 3600} h`}</span><span>${at === null || !times[at] ? "now" : `${clock(times[at])}, ${ago(times[at])}`}</span></footer>
   </figure>`;
 }
 

@@ -1,5 +1,6 @@
 // Rules that hold for longer than they should, over all applications.
 import { html } from "../app/html.js";
+import { toApp } from "../app/route.js";
 import { overview } from "../data/live.js";
 import { useStore } from "../data/store.js";
 import { Age, Mark } from "../parts/words.js";
@@ -13,6 +14,7 @@ export function Alerts() {
 
 export const AlertTable = ({ alerts, named = false }) => html`<${Table} label="alerts" rows=${alerts} keyOf=${(row) => `${row.app_id} ${row.rule}`} empty="No rule is broken." columns=${[
   { name: "rule", cell: (row) => html`<${Mark} level=${row.level} />${row.rule}` },
+  ...(named ? [{ name: "application", label: true, by: (row) => row.name, cell: (row) => html`<a href=${toApp(row.app_id)}>${row.name}</a>` }] : []),
   { name: "since", by: (row) => row.since_ms, cell: (row) => html`<${Age} at=${row.since_ms} />` },
-  { name: "what", words: true, cell: (row) => (named ? `${row.name}: ${row.text}` : row.text) },
+  { name: "what", words: true, cell: (row) => row.text },
 ]} />`;

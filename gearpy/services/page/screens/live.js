@@ -35,7 +35,7 @@ export function Live({ view, series, at }) {
     ${isEnded && html`<${Ended} view=${view} />`}
     ${mayAsk && html`<${Ask} view=${view} />`}
     ${view.processors.length > 0 && html`<${Dag} view=${view} picked=${picked} onPeek=${peek} />`}
-    ${(!isEnded || series.records_in_rate.some((each) => each !== null)) && view.processors.length > 0 && html`<${Four} series=${series} events=${events} />`}
+    ${(!isEnded || series.records_in_rate.some((each) => each !== null)) && view.processors.length > 0 && html`<${Four} app=${view.app_id} series=${series} events=${events} />`}
     ${step && !isEnded && html`<${Tasks} view=${view} step=${step} />`}
     ${view.processors.length > 0 && html`<section class="card"><h2>Steps</h2><${StepTable} view=${view} picked=${picked} /></section>`}
     ${view.executors.length > 0 && html`<section class="card"><h2>Executors</h2><${ExecutorTable} view=${view} /></section>`}

@@ -2,6 +2,7 @@
 import { html } from "../app/html.js";
 import { toApp } from "../app/route.js";
 import { Chart } from "../charts/chart.js";
+import { RangePicker, useRange } from "../charts/range.js";
 import { may, session } from "../data/api.js";
 import { useAnswer } from "../data/ask.js";
 import { report } from "../data/report.js";
@@ -20,7 +21,8 @@ const MANY_MS = 5000; // A thousand tasks are 300 kB an answer.
 const MANY = 200;
 const UNEVEN = 1.5;
 
-export function Processor({ view, series, at }) {
+export function Processor({ view, series: lately, at }) {
+  const series = useRange(view.app_id, lately);
   const step = view.processors.find((each) => each.id === at.item);
   const every = view.finished_ms ? 0 : step?.parallelism > MANY ? MANY_MS : SOME_MS;
   const { value, error } = useAnswer(`appmaster/${view.app_id}/processor/${at.item}`, every);
@@ -34,11 +36,11 @@ export function Processor({ view, series, at }) {
     <section class="card" aria-label="figures"><dl class="facts">
       ${facts(step, value).map(([name, told, hint]) => html`<div title=${hint}><dt>${name}</dt><dd>${told}</dd></div>`)}
     </dl></section>
-    <section class="charts three" aria-label="the last ten minutes">
+    <div><${RangePicker} /><section class="charts three" aria-label="charts">
       <${Chart} ...${all} title="Rate" lines=${[{ values: own.rate, colour: "blue", fill: true, format: rate }]} />
       <${Chart} ...${all} title="Busy" lines=${[{ values: own.busy, colour: "blue", fill: true, format: share }]} />
       <${Chart} ...${all} title="Back-pressured" lines=${[{ values: own.backpressured, colour: "amber", fill: true, format: share }]} />
-    </section>
+    </section></div>
     ${step.metrics.length > 0 && html`<section class="card"><h2>Metrics of the program</h2><${MetricTable} metrics=${step.metrics} /></section>`}
     <section class="card"><header><h2>${many(step.parallelism, "task")}</h2>
       ${canScale && html`<button onClick=${() => askScale(view, step.id)}>Scale…</button>`}
