@@ -711,10 +711,39 @@ class FiringAlert(Served, frozen=True, kw_only=True):
     text: str
 
 
-class AlertList(Struct, frozen=True, kw_only=True):
-    """All alerts that fire; of each application the longest firing first."""
+class AlertChange(Served, frozen=True, kw_only=True):
+    """A rule has begun to fire for an application, or has been resolved."""
+
+    state: Literal["firing", "resolved"]
+    at_ms: int
+    app_id: int
+    name: str
+    alert: FiringAlert
+
+
+class FollowedRule(Served, frozen=True, kw_only=True):
+    """A rule with its limit: it fires when a value has been at ``above`` or more for ``for_s``.
+
+    ``is_off``: the configuration leaves it out.
+    """
+
+    rule: str
+    level: Literal["ok", "info", "warn", "bad"]
+    above: float
+    unit: Literal["seconds", "share", "count"]
+    for_s: int
+    is_off: bool = False
+
+
+class AlertList(Served, frozen=True, kw_only=True):
+    """All alerts that fire; of each application the longest firing first.
+
+    ``history``: the last changes since the master was started, the newest last.
+    """
 
     alerts: tuple[FiringAlert, ...]
+    rules: tuple[FollowedRule, ...] = ()
+    history: tuple[AlertChange, ...] = ()
 
 
 #: Changes of an application, which its user or an admin may ask for.

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gearpy.core.master.registry import TERMINAL
 from gearpy.ids import AppId
-from gearpy.messages.client import FiringAlert
+from gearpy.messages.client import AlertChange, FiringAlert
 from gearpy.messages.summaries import STORE
 from gearpy.metrics.alert_rules import ALERT_RULES, AlertRule
 from gearpy.views import text
@@ -151,16 +151,6 @@ MEASURES: Final[Mapping[str, _Measure]] = {
         float(view.status == "pending"), view.waits or "it has not begun to run"
     ),
 }
-
-
-class AlertChange(Struct, frozen=True, kw_only=True):
-    """A rule has begun to fire for an application, or has been resolved."""
-
-    state: Literal["firing", "resolved"]
-    at_ms: int
-    app_id: int
-    name: str
-    alert: FiringAlert
 
 
 class _Machine:

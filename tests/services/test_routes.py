@@ -34,6 +34,7 @@ ANSWERS: tuple[tuple[str, dict[str, Any]], ...] = (
     (f"{_APP}/series", {}),
     (f"{_APP}/state", {"app_id": 1}),
     (f"{_APP}/state/count?limit=2", {"app_id": 1, "total": 5}),
+    ("alerts", {"alerts": []}),
     ("overview", {"version": gp.__version__}),
 )
 

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from gearpy.cluster.client.alerting import thresholds_of
 from gearpy.config.schema import DEFAULTS, SETTINGS
+from gearpy.messages.client import AlertChange
 from gearpy.messages.summaries import EpochsSummary
 from gearpy.views.alerts import (
     MEASURES,
     RULES,
     AlertBook,
-    AlertChange,
     AlertLimits,
     AppAlerts,
     rules_of,

@@ -4,6 +4,7 @@ import logging
 import queue
 import threading
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from http.client import HTTPException, InvalidURL
@@ -16,13 +17,14 @@ from gearpy.cluster.client.looking import ClusterWatch
 from gearpy.config.hidden import host_alone
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
-from gearpy.messages.client import FiringAlert, GetCluster
-from gearpy.views.alerts import AlertBook, AlertChange, AlertLimits, rules_of
+from gearpy.messages.client import AlertChange, AlertList, FollowedRule, GetCluster
+from gearpy.views.alerts import AlertBook, AlertLimits, rules_of
 from gearpy.views.model import AppView
 
 _log = logging.getLogger(__name__)
 
 _EVERY_S: Final = 10.0
+_HISTORY_MAX: Final = 100  # Changes that are remembered.
 _WAITING_MAX: Final = 100  # Posts that wait for a webhook; older ones are dropped first.
 _ATTEMPTS: Final = 5
 _PAUSE_S: Final = 1.0  # Before the second attempt; each further pause is twice as long.
@@ -116,6 +118,18 @@ class Alerting:
         self._look, self._cluster_id = look, cluster_id
         self._every_s = every_s
         self._book = AlertBook(rules_of(thresholds_of(config), off=alerts.off), limits)
+        self._rules = tuple(
+            FollowedRule(
+                rule=each.name,
+                level=each.level,
+                above=float(each.above),  # Of limits that are set, some are whole numbers.
+                unit=each.unit,
+                for_s=each.for_s,
+                is_off=each.name in alerts.off,
+            )
+            for each in rules_of(thresholds_of(config))
+        )
+        self._history = deque[AlertChange](maxlen=_HISTORY_MAX)
         self._lock = threading.Lock()
         self._webhooks = [Webhook(url) for url in alerts.webhooks]
         self._stopping = threading.Event()
@@ -137,9 +151,10 @@ class Alerting:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def firing(self) -> tuple[FiringAlert, ...]:
+    def told(self) -> AlertList:
         with self._lock:
-            return self._book.firing()
+            firing, history = self._book.firing(), tuple(self._history)
+        return AlertList(alerts=firing, rules=self._rules, history=history)
 
     def _run(self) -> None:
         while not self._stopping.wait(self._every_s):
@@ -150,6 +165,7 @@ class Alerting:
                 continue
             with self._lock:
                 changes = self._book.on_views(views)
+                self._history += changes
             for each in changes:
                 log = _log.warning if each.state == "firing" else _log.info
                 log(

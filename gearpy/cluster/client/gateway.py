@@ -25,7 +25,6 @@ from gearpy.messages.client import (
     DrainApplication,
     DrainWorker,
     EpochList,
-    FiringAlert,
     GetAddresses,
     GetAlerts,
     GetApplication,
@@ -170,7 +169,7 @@ class Gateway:
         about: ProcessDetail | None = None,
         disk: Callable[[], MasterDisk] | None = None,
         admins: Iterable[str] = (),
-        alerts: Callable[[], tuple[FiringAlert, ...]] = tuple,
+        alerts: Callable[[], AlertList] = lambda: AlertList(alerts=()),
         note_action: Callable[[str, str, str, str, str], None] = lambda *_: None,
         checkpoints: Checkpoints | None = None,
         timeout_s: float = 12.5,
@@ -277,7 +276,7 @@ class Gateway:
             case GetStoredNames() | GetStoredPart():
                 return self._stored.answer(message)
             case GetAlerts():
-                return AlertList(alerts=self._alerts())
+                return self._alerts()
             case _:
                 return self._answer_other(message)
 

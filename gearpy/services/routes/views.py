@@ -4,7 +4,8 @@ from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, Path
 
-from gearpy.services.deps import ID_MAX, AppIdInPath, Deps, deps_of
+from gearpy.messages.client import AlertList, GetAlerts
+from gearpy.services.deps import ID_MAX, AppIdInPath, Client, Deps, deps_of
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.push.watching import Watching
 from gearpy.views.model import AppView, OverviewView, ProcessorView
@@ -23,6 +24,12 @@ _Looking: TypeAlias = Annotated[Watching, Depends(_watching_of)]
 def get_overview(watching: _Looking) -> OverviewView:
     """Return the cluster: masters, workers, applications, and what needs attention."""
     return watching.overview()
+
+
+@router.get("/alerts")
+def get_alerts(client: Client) -> AlertList:
+    """Return alerts that fire, the rules with their limits, and what has fired lately."""
+    return client.ask(GetAlerts())
 
 
 @router.get("/appmaster/{app_id}/view")

@@ -13,8 +13,8 @@ from gearpy.cluster.client.alerting import Alerting, Webhook
 from gearpy.config.schema import AlertsConfig, Config
 from gearpy.errors import ConnectionLost
 from gearpy.ids import AppId
-from gearpy.messages.client import FiringAlert
-from gearpy.views.alerts import AlertChange
+from gearpy.messages.client import AlertChange, FiringAlert
+from gearpy.views.alerts import RULES
 from gearpy.views.app import app_view
 from gearpy.views.model import AppView
 from tests.eventually import DEADLINE_S
@@ -143,7 +143,10 @@ def test_alerts_are_followed_without_a_viewer(receiver: Receiver) -> None:
     config = Config(alerts=AlertsConfig(webhooks=(receiver.url,)))
     with Alerting(look, lambda: "k3f9", config, every_s=0.01) as alerting:
         assert receiver.came.wait(DEADLINE_S)
-        (alert,) = alerting.firing()
+        told = alerting.told()
+        (alert,) = told.alerts
+        assert [each.alert for each in told.history if each.state == "firing"] == [alert]
+        assert {each.rule for each in told.rules} == {each.name for each in RULES}
 
     assert (alert.app_id, alert.name, alert.rule) == (7, "revenue", "failed")
 
