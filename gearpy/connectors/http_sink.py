@@ -89,6 +89,10 @@ def http_sink(
         >>> gp.http_sink("https://hooks.example.org/T0/SECRET", batch=100).description
         'http_sink(https://hooks.example.org/***)'
     """
+    if not isinstance(url, str):
+        raise ConfigError(
+            f"http_sink: url is a {type(url).__name__}, must be a text, such as 'https://host/path'"
+        )
     operator = f"http_sink({host_alone(url)})"
     try:
         parts = urlsplit(url)
@@ -105,16 +109,24 @@ def http_sink(
             f"{operator}: the address has a login: leave it out, and give "
             "headers={'Authorization': ...}"
         )
+    if not isinstance(headers, Mapping | None):
+        raise ConfigError(
+            f"{operator}: headers are a {type(headers).__name__}, must be a dict, such as "
+            "{'Authorization': 'Bearer ...'}"
+        )
     for key, value in (headers or {}).items():
-        if not _HEADER.fullmatch(key) or _CONTROL.search(value):
+        are_texts = all(isinstance(each, str) for each in (key, value))
+        if not are_texts or not _HEADER.fullmatch(key) or _CONTROL.search(value):
             raise ConfigError(
                 f"{operator}: header {key!r} is none: give a name and a text, in one line"
             )
         if key.lower() in {_KEY.lower(), "content-length", "transfer-encoding", "host"}:
             raise ConfigError(f"{operator}: header {key!r} is set by the sink: leave it out")
-    if batch is not None and batch < 1:
-        raise ConfigError(f"{operator}: batch is {batch}, must be at least 1")
-    timeout_ms = duration_ms(timeout)
+    if batch is not None and (type(batch) is not int or batch < 1):
+        raise ConfigError(f"{operator}: batch is {batch!r}, must be a whole number from 1")
+    if not isinstance(name, str):
+        raise ConfigError(f"{operator}: name is {name!r}, must be a text, such as 'orders'")
+    timeout_ms = duration_ms(timeout, f"{operator}: timeout")
     if timeout_ms <= 0:
         raise ConfigError(f"{operator}: timeout is {timeout!r}, must be more than 0, such as '10s'")
     return HttpSink(

@@ -181,7 +181,14 @@ MISTAKES: Final[dict[str, tuple[Callable[[], gp.Sink[Any]], str]]] = {
         lambda: gp.http_sink("http://h/", headers={"idempotency-key": "1"}),
         "is set by the sink",
     ),
-    "batch": (lambda: gp.http_sink("http://h/", batch=0), "batch is 0, must be at least 1"),
+    "batch": (lambda: gp.http_sink("http://h/", batch=0), "batch is 0, must be a whole number"),
+    "text for batch": (lambda: gp.http_sink("http://h/", batch=cast("Any", "5")), "batch is '5'"),
+    "no url": (lambda: gp.http_sink(cast("Any", None)), "url is a NoneType, must be a text"),
+    "bytes": (lambda: gp.http_sink(cast("Any", b"http://h/")), "url is a bytes, must be a text"),
+    "list": (lambda: gp.http_sink("http://h/", headers=cast("Any", ["A: a"])), "must be a dict"),
+    "number": (lambda: gp.http_sink("http://h/", headers=cast("Any", {"A": 5})), "'A' is none"),
+    "name": (lambda: gp.http_sink("http://h/", name=cast("Any", None)), "name is None, must be"),
+    "no unit": (lambda: gp.http_sink("http://h/", timeout=cast("Any", 5)), "timeout 5 has no unit"),
     "timeout": (lambda: gp.http_sink("http://h/", timeout="0s"), "must be more than 0"),
 }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
@@ -147,6 +147,14 @@ def test_tasks_that_write_at_a_time_wait_for_each_other(
 
 MISTAKES: Final[dict[str, tuple[Callable[[dict[str, str]], gp.Sink[Any]], str]]] = {
     "name": (lambda given: gp.iceberg_table("sales", catalog=given), "write 'namespace.table'"),
+    "no name": (
+        lambda given: gp.iceberg_table(cast("Any", None), catalog=given),
+        "write 'namespace.table'",
+    ),
+    "no catalog": (
+        lambda _: gp.iceberg_table("shop.there", catalog=cast("Any", None)),
+        "catalog is a NoneType, must be the name of one, or a dict",
+    ),
     "column": (
         lambda given: gp.iceberg_table("shop.there", catalog=given, columns=["nr"]),
         "has no column 'nr': it has id",

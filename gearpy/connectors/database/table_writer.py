@@ -7,7 +7,7 @@ records that do not fit, and how a database that is away is waited for. A subcla
 import logging
 import threading
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -79,19 +79,30 @@ def target_table(
     schema: SchemaLike[Any] | None,
     create: bool,
 ) -> TargetTable:
-    names = (upsert,) if isinstance(upsert, str) else tuple(upsert)
+    names = column_names(function, "upsert", upsert)
+    chosen = None if columns is None else column_names(function, "columns", columns)
     if not table or len(table.split(".")) > 2:  # noqa: PLR2004 - schema and table
         raise ConfigError(f"{function}: table is {table!r}: write 'table' or 'schema.table'")
-    if columns is not None and (missing := [each for each in names if each not in columns]):
+    if chosen is not None and (missing := [each for each in names if each not in chosen]):
         raise ConfigError(f"{function}: upsert={missing[0]!r} is not among columns=")
     return TargetTable(
         name=table,
         upsert=names,
-        columns=None if columns is None else tuple(columns),
-        key=(key,) if isinstance(key, str) else tuple(key),
+        columns=chosen,
+        key=column_names(function, "key", key),
         schema=None if schema is None else row_schema_of(schema).arrow,
         creates=create,
     )
+
+
+def column_names(function: str, argument: str, given: str | Iterable[str]) -> tuple[str, ...]:
+    listed: Any = (given,) if isinstance(given, str) else given
+    names = tuple(listed) if isinstance(listed, Iterable) else (listed,)
+    if not all(isinstance(each, str) and each for each in names):
+        raise ConfigError(
+            f"{function}: {argument} is {given!r}, must be the name of a column, or a list of names"
+        )
+    return names
 
 
 class TableWriter(EpochWriter[Any], PacedWriter[Any]):

@@ -54,8 +54,13 @@ def iceberg_table(
     """
     operator = f"iceberg_table({table})"
     require(operator, "pyiceberg")
-    if "." not in table.strip("."):
+    if "." not in str(table).strip("."):
         raise ConfigError(f"{operator}: write 'namespace.table', as in 'shop.totals'")
+    if not isinstance(catalog, str | Mapping):
+        raise ConfigError(
+            f"{operator}: catalog is a {type(catalog).__name__}, must be the name of one, or a "
+            "dict of its properties"
+        )
     target = target_table(
         operator, table.rpartition(".")[2], upsert=(), columns=columns, key=key, schema=schema,
         create=True,

@@ -31,7 +31,7 @@ class PostgresAddress:
 
         try:
             parts: dict[str, Any] = conninfo_to_dict(url)
-        except ProgrammingError as error:
+        except (ProgrammingError, AttributeError) as error:  # No text, or one that is none.
             raise ConfigError(
                 f"{operator}: this is no address of a database: write "
                 "postgresql://user:password@host:port/database"

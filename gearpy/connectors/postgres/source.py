@@ -18,7 +18,7 @@ from gearpy.connectors.database.table_reader import (
     TablePlace,
     TableQuery,
 )
-from gearpy.connectors.database.table_writer import TableColumn
+from gearpy.connectors.database.table_writer import TableColumn, column_names
 from gearpy.connectors.files.column_times import (
     TimeUnit,
     time_form,
@@ -110,25 +110,29 @@ def postgres(
         'postgres(orders)'
     """
     operator = f"postgres({table})"
-    order = (by,) if isinstance(by, str) else tuple(by)
+    order = column_names(operator, "by", by)
     times = time_form(operator, time_unit, zone)
     on_bad = known_on_bad(operator, on_bad)
     if not order:
         raise ConfigError(f"{operator}: by= names no column: give the primary key")
-    if partitions < 1 or (partitions > 1 and (split is None or len(order) > 1)):
+    if (
+        type(partitions) is not int
+        or partitions < 1
+        or (partitions > 1 and (split is None or len(order) > 1))
+    ):
         raise ConfigError(
-            f"{operator}: partitions is {partitions}: for more than one give split=(low, high), "
+            f"{operator}: partitions is {partitions!r}: for more than one give split=(low, high), "
             "and by= as one column of whole numbers"
         )
     query = TableQuery(
         table=table,
         by=order,
-        columns=None if columns is None else tuple(columns),
+        columns=None if columns is None else column_names(operator, "columns", columns),
         time=time,
         form=times,
         follows=follow,
-        interval_ms=duration_ms(interval),
-        bound_ms=duration_ms(out_of_order),
+        interval_ms=duration_ms(interval, f"{operator}: interval"),
+        bound_ms=duration_ms(out_of_order, f"{operator}: out_of_order"),
         on_bad=on_bad,
     )
     bounds: list[int | None] = [None, None]

@@ -22,7 +22,7 @@ from gearpy.connectors.database.table_reader import (
     TablePlace,
     TableQuery,
 )
-from gearpy.connectors.database.table_writer import TableColumn
+from gearpy.connectors.database.table_writer import TableColumn, column_names
 from gearpy.connectors.files.column_times import TimeUnit, time_form
 from gearpy.connectors.files.tables import ARROW_ERRORS, OnBad, known_on_bad
 from gearpy.connectors.sql.database import Database, duckdb_at
@@ -106,9 +106,14 @@ def sql_source(
         >>> gp.sql_source("sqlite:///shop.db", "orders", cursor=["changed_at", "id"]).description
         'sql_source(orders)'
     """
+    if not isinstance(query_or_table, str):
+        raise ConfigError(
+            f"sql_source: query_or_table is {query_or_table!r}, must be the name of a table, or a "
+            "select statement"
+        )
     is_query = len(query_or_table.split()) > 1
     operator = "sql_source(query)" if is_query else f"sql_source({query_or_table})"
-    by = (cursor,) if isinstance(cursor, str) else tuple(cursor)
+    by = column_names(operator, "cursor", cursor)
     if not query_or_table.strip() or not by:
         raise ConfigError(f"{operator}: name a table, and its primary key as cursor=")
     if is_query and schema is None:
@@ -116,18 +121,18 @@ def sql_source(
             f"{operator}: a query does not tell the types of its columns: give schema=, such as "
             "{'id': int, 'name': str}, or make a view of it"
         )
-    if (every_ms := duration_ms(every)) <= 0:
+    if (every_ms := duration_ms(every, f"{operator}: every")) <= 0:
         raise ConfigError(f"{operator}: every is {every!r}, must be more than 0, such as '1s'")
     query = TableQuery(
         table=query_or_table.strip().rstrip(";"),
         by=by,
-        columns=None if columns is None else tuple(columns),
+        columns=None if columns is None else column_names(operator, "columns", columns),
         time=time,
         form=time_form(operator, time_unit, zone),
         follows=follow,
         interval_ms=every_ms,
-        bound_ms=duration_ms(out_of_order),
-        lag_ms=duration_ms(lag),
+        bound_ms=duration_ms(out_of_order, f"{operator}: out_of_order"),
+        lag_ms=duration_ms(lag, f"{operator}: lag"),
         on_bad=known_on_bad(operator, on_bad),
     )
     told = None if schema is None else row_schema_of(schema).arrow

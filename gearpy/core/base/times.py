@@ -31,12 +31,13 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-def duration_ms(value: Duration) -> int:
+def duration_ms(value: Duration, what: str = "duration") -> int:
     """Return a duration in milliseconds.
 
     Args:
         value: numbers with one of the units ms, s, m, h, d, w or their names, such as "10s",
             "1h30m" or "2 minutes"; or a timedelta. A number alone does not tell its unit.
+        what: names it in errors, such as "sql_source(orders): every".
 
     Raises:
         ConfigError: it is none of these, negative, or not a whole number of milliseconds.
@@ -58,20 +59,20 @@ def duration_ms(value: Duration) -> int:
         exact = Fraction(0)
     elif isinstance(given, int | float) and not isinstance(given, bool):
         raise ConfigError(
-            f"duration {given!r} has no unit: write '{given}ms' for milliseconds, or '{given}s' "
+            f"{what} {given!r} has no unit: write '{given}ms' for milliseconds, or '{given}s' "
             "for seconds"
         )
     else:
         raise ConfigError(
-            f"duration {value!r} is not understood: write numbers and units ({_UNITS}) "
+            f"{what} {value!r} is not understood: write numbers and units ({_UNITS}) "
             "as in '10s' or '1h30m', or a timedelta"
         )
     if exact < 0:
-        raise ConfigError(f"duration {value!r} is negative")
+        raise ConfigError(f"{what} {value!r} is negative")
     if exact.denominator != 1:
-        raise ConfigError(f"duration {value!r} is not a whole number of milliseconds")
+        raise ConfigError(f"{what} {value!r} is not a whole number of milliseconds")
     if exact > MAX_MS:
-        raise ConfigError(f"duration {value!r} is more than {MAX_MS} ms")
+        raise ConfigError(f"{what} {value!r} is more than {MAX_MS} ms")
     return int(exact)
 
 

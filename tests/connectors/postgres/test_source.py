@@ -149,17 +149,21 @@ def test_a_question_brings_more_rows_than_are_read_at_a_time(
         ({"time": "flag"}, "time='flag'"),
         ({"columns": ["nr"]}, "has no column 'nr'"),
         ({"table": "nowhere"}, "there is no table nowhere in postgres 127.0.0.1"),
+        ({"partitions": "2"}, r"partitions is '2': for more"),
+        ({"url": None}, "this is no address of a database"),
+        ({"by": 5}, "by is 5, must be the name of a column, or a list of names"),
+        ({"interval": 5}, "interval 5 has no unit"),
         ({"partitions": 2}, r"for more than one give split=\(low, high\)"),
     ],
 )
 def test_a_mistake_is_found_when_the_program_is_built(
     postgres: PostgresAddress, name: str, change: dict[str, Any], text: str
 ) -> None:
-    options = {"table": name, "by": "id", **change}
+    options = {"url": postgres.url, "table": name, "by": "id", **change}
 
     def build() -> None:
         app = gp.StreamApp("mistake")
-        app.read(gp.postgres(postgres.url, **options)).write(gp.to_list([]))
+        app.read(gp.postgres(**options)).write(gp.to_list([]))
         app.build()
 
     with pytest.raises(ConfigError, match=text):

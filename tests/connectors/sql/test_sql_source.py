@@ -6,7 +6,7 @@ from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -197,6 +197,20 @@ MISTAKES: Final[dict[str, tuple[Callable[[str, str], gp.Source[Any]], str]]] = {
     "time": (lambda url, name: gp.sql_source(url, name, time="when"), "when"),
     "query": (lambda url, _: gp.sql_source(url, "select 1 as id"), "give schema="),
     "every": (lambda url, name: gp.sql_source(url, name, every="0s"), "must be more than 0"),
+    "unit": (lambda url, name: gp.sql_source(url, name, lag=cast("Any", 5)), "lag 5 has no unit"),
+    "no table": (lambda url, _: gp.sql_source(url, cast("Any", None)), "query_or_table is None"),
+    "no cursor": (
+        lambda url, name: gp.sql_source(url, name, cursor=cast("Any", None)),
+        "cursor is None, must be the name of a column",
+    ),
+    "number": (
+        lambda url, name: gp.sql_source(url, name, columns=cast("Any", ["id", 5])),
+        r"columns is \['id', 5\], must be the name of a column, or a list",
+    ),
+    "no address": (
+        lambda _, name: gp.sql_source(cast("Any", None), name),
+        "this is no address of a database",
+    ),
     "empty": (lambda url, _: gp.sql_source(url, " "), "name a table"),
     "address": (
         lambda _, name: gp.sql_source("nonsense", name),
