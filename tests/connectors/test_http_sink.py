@@ -98,7 +98,7 @@ def test_what_may_pass_is_tried_again_with_the_same_key() -> None:
         return FAILURES.get(request.body["n"], OK) if tries < 2 else OK
 
     with receiver(answer) as there:
-        run(gp.http_sink(there.url, timeout="100ms"))
+        run(gp.http_sink(there.url, timeout="1s"))
 
     numbers = [each.body["n"] for each in there.posted]
     assert numbers == sorted(numbers)
