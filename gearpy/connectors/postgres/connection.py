@@ -72,6 +72,32 @@ class PostgresAddress:
         )
 
 
+def read_as_texts_what_python_lacks(connection: "Connection[Any]") -> None:
+    """Let values such as an endless date, or one before Christ, come as their texts from now on."""
+    from psycopg import DataError  # noqa: PLC0415 - an extra
+    from psycopg.types import datetime as types  # noqa: PLC0415
+
+    def or_text(loader: Any) -> Any:
+        class OrText(loader):  # type: ignore[misc] # a class, of many
+            def load(self, data: Any) -> Any:
+                try:
+                    return super().load(data)
+                except DataError:
+                    return bytes(data).decode()
+
+        return OrText
+
+    for name, loader in {
+        "date": types.DateLoader,
+        "time": types.TimeLoader,
+        "timetz": types.TimetzLoader,
+        "timestamp": types.TimestampLoader,
+        "timestamptz": types.TimestamptzLoader,
+        "interval": types.IntervalLoader,
+    }.items():
+        connection.adapters.register_loader(name, or_text(loader))
+
+
 def is_passing(text: str) -> bool:
     """Tell from the text of an operational error whether it may pass by itself."""
     return "FATAL" not in text or any(word in text for word in _LATER)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
 
 # Ships no type information.
@@ -25,6 +25,7 @@ from gearpy.connectors.database.table_reader import (
 from gearpy.connectors.database.table_writer import TableColumn, column_names
 from gearpy.connectors.files.column_times import TimeUnit, time_form
 from gearpy.connectors.files.tables import ARROW_ERRORS, OnBad, known_on_bad
+from gearpy.connectors.postgres.connection import read_as_texts_what_python_lacks
 from gearpy.connectors.sql.database import Database, duckdb_at
 from gearpy.connectors.sql.found_columns import (
     chosen,
@@ -93,9 +94,10 @@ def sql_source(
             default.
         out_of_order: how far back in time a later row may be.
         on_bad: what becomes of a row with a value that its column here cannot hold, such as a text
-            in a column of numbers of SQLite: "fail" ends the application and names row and column;
-            "skip" leaves it out, logs and counts it; "quarantine" keeps its text for
-            ``gear quarantine``; "side" gives it to `Stream.errors`.
+            in a column of numbers of SQLite, or an endless date of PostgreSQL: "fail" ends the
+            application and names row and column; "skip" leaves it out, logs and counts it;
+            "quarantine" keeps its text for ``gear quarantine``; "side" gives it to
+            `Stream.errors`.
 
     Raises:
         ConfigError: the address or an option is none, or a library is missing. A table that is not
@@ -312,11 +314,20 @@ class SqlReader(DatabaseReader):
             if self._file is None:
                 self._file = duckdb_at(self._database)
             table: Any = self._file.sql(str(made), params=values).to_arrow_table()
-            return list(zip(*(each.to_pylist() for each in table.columns), strict=True))
+            return list(zip(*map(_python_values, table.columns), strict=True))
         if self._connection is None:
             self._connection = self._database.connect(writes=False)
-        with self._connection.begin():
-            return list(self._connection.execute(statement).all())
+        import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+        try:
+            return _all_rows(self._connection, statement)
+        except sa.exc.DataError:
+            if self._connection.dialect.driver != "psycopg":
+                raise
+            read_as_texts_what_python_lacks(
+                cast("Any", self._connection.connection.driver_connection)
+            )
+            return _all_rows(self._connection, statement)
 
     # -- rows --------------------------------------------------------------------------------
 
@@ -335,6 +346,25 @@ class SqlReader(DatabaseReader):
     def _bad_row(self, row: Sequence[Any], error: Exception) -> BadRow:
         text = repr(dict(zip(self._names, row, strict=True)))
         return BadRow(self._order_of(row), text.encode(errors="backslashreplace"), str(error))
+
+
+def _all_rows(connection: "sa.Connection", statement: Any) -> list[Any]:
+    with connection.begin():
+        return list(connection.execute(statement).all())
+
+
+def _python_values(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column of DuckDB; a time that Python lacks is a text."""
+    try:
+        return list(column.to_pylist())
+    except OverflowError:
+        found: list[Any] = []
+        for cell, text in zip(column, column.cast(pa.string()), strict=True):
+            try:
+                found.append(cell.as_py())
+            except OverflowError:
+                found.append(text.as_py())
+        return found
 
 
 def _array_of(field: pa.Field, cells: Sequence[Any]) -> pa.Array:

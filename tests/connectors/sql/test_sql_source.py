@@ -17,6 +17,7 @@ from gearpy.task.api.readers import SourceReader
 from gearpy.testing import check_source
 from tests.connectors.databases import ask
 from tests.eventually import eventually
+from tests.servers.postgres import PostgresAddress
 
 #: Whoever is killed closes nothing.
 pytestmark = [
@@ -284,3 +285,54 @@ def test_while_a_file_of_duckdb_is_taken_the_source_waits(tmp_path: Path) -> Non
         assert polled.at(0) == []
         assert "shop.db" in polled.reader.waits_for
     eventually(lambda: polled.at(polled.now_ms + 1000) == [0, 1, 2])
+
+
+def test_postgres_has_times_that_python_lacks(postgres: PostgresAddress, name: str) -> None:
+    """A row with one is a bad row, by on_bad; also where it is the cursor."""
+    ask(
+        postgres.url,
+        f"create table {name} (id int primary key, at timestamp, day date, moment timestamptz, "
+        "price numeric(9, 2))",
+    )
+    plain = "'2026-01-01', '2026-01-01', '2026-01-01Z', 1"
+    odd = {
+        2: plain.replace("'2026-01-01'", "'infinity'", 1),
+        4: plain.replace("'2026-01-01', '2026-01-01Z'", "'0044-03-15 BC', '2026-01-01Z'"),
+        5: plain.replace("'2026-01-01Z'", "'10000-01-01Z'"),
+        6: plain.removesuffix("1") + "'NaN'",
+        7: plain.replace("'2026-01-01'", "'-infinity'", 1),
+    }
+    rows = ", ".join(f"({n}, {odd.get(n, plain)})" for n in range(1, 9))
+    ask(postgres.url, f"insert into {name} values {rows}")  # noqa: S608
+
+    for cursor in ("id", ["at", "id"]):
+        source = gp.sql_source(postgres.url, name, cursor=cursor, on_bad="side")
+        place: Any = None
+        good, bad, ended = list[int](), list[str](), False
+        while not ended:
+            with closing(source.open("0", place)) as reader:
+                batch = reader.read_batch(1)
+                good += [row["id"] for row in (batch.values if batch else ())]
+                bad += [each.error.partition(":")[0] for each in reader.take_bad()]
+                place, ended = reader.snapshot(), reader.finished
+        assert good == [1, 3, 8]
+        names = ["at", "at", "day", "moment", "price"]
+        assert sorted(bad) == [f"column {each!r}" for each in names]
+    with pytest.raises(OperatorError, match=r"row id=2: column 'at': .*'infinity'"):
+        read(gp.sql_source(postgres.url, name))
+
+
+def test_duckdb_has_times_that_python_lacks(tmp_path: Path, name: str) -> None:
+    url = f"duckdb:///{tmp_path}/odd.db"
+    ask(url, f"create table {name} (id int primary key, made timestamp, day date)")
+    ask(
+        url,
+        f"insert into {name} values (1, '2026-01-01', '2026-01-01'), "  # noqa: S608
+        "(2, 'infinity', null), (3, null, '0044-03-15 (BC)'), (4, null, 'infinity'), "
+        "(5, '2026-01-02', '2026-01-02')",
+    )
+
+    good = read(gp.sql_source(url, name, on_bad="skip"))
+    assert [row["id"] for row in good] == [1, 5]
+    with pytest.raises(OperatorError, match="row id=2: column 'made'"):
+        read(gp.sql_source(url, name))
