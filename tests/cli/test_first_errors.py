@@ -141,7 +141,7 @@ CASES: Final = {
         'Path("a.jsonl").write_text("no json")\napp.read(gp.jsonl("a.jsonl")).write(gp.console())',
         (
             "a.jsonl, line 1: is no JSON from character 1 on: Expecting value: correct the row, "
-            'leave such rows out with on_bad="skip" or "side"'
+            'leave such rows out with on_bad="skip", "quarantine" or "side"'
         ),
     ),
     "bad cell": (

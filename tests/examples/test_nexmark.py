@@ -249,14 +249,14 @@ def test_the_page_shows_what_the_program_prints(
 
 
 def test_the_page_shows_the_query_as_it_is() -> None:
-    program = (FOLDER / "queries.py").read_text(encoding="utf-8")
+    program = "".join((FOLDER / name).read_text("utf-8") for name in ("queries.py", "sql.py"))
     shown = re.findall(
         r"^```text\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
 
     assert shown
     for lines in shown:
-        assert indent(lines, " " * 4) in program
+        assert any(indent(lines, " " * depth) in program for depth in (4, 8))
 
 
 def test_the_program_writes_answers(modules: dict[str, Any], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Tests with databases leave nothing behind."""
 
 import gc
+import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -23,7 +24,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def name() -> str:
-    return f"sql{next(_NUMBERS)}"
+    return f"sql{os.getpid()}_{next(_NUMBERS)}"  # Processes of tests share a server.
 
 
 @pytest.fixture(autouse=True)

@@ -300,7 +300,7 @@ def test_windows_that_come_again_are_left_out(caplog: pytest.LogCaptureFixture) 
     commit(again, 2, *results(3, 2, 4, value=99))
 
     assert keys_in(store) == [1, 2, 3, 4]
-    assert "back to before batch 2 of lane windows-00000, so 2 rows that were shown" in caplog.text
+    assert "lane windows-00000, so 2 rows that were committed" in caplog.text
 
 
 def test_a_run_that_goes_on_from_another_one_recognises_its_windows() -> None:

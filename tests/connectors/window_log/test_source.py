@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gearpy as gp
+from gearpy.connectors.files.column_times import time_form
 from gearpy.connectors.window_log.source import (
     WindowLogReader,
     WindowLogSource,
@@ -40,7 +41,7 @@ def opened(path: Path, resume: Any = None, **options: Any) -> WindowLogReader:
     """Return a reader of all lanes; it looks as often as it is asked."""
     defaults: dict[str, Any] = {
         "time": None,
-        "time_unit": "ms",
+        "form": time_form("window_log", "ms", None),
         "bound_ms": 0,
         "schema": None,
         "rows": True,

@@ -155,7 +155,7 @@ MISTAKES: Final[Sequence[tuple[Callable[[gp.StreamApp, Path], object], str]]] = 
     (errors_of_a_step, "'map(str)' sets no bad records aside: ask for it by on_error="),
     (errors_of_nothing, 'sets no bad records aside: ask for it by on_bad="side" of its source'),
     (nobody_reads, "'bids' sets bad records aside, and nothing reads them: write its .errors to"),
-    (lambda _, path: gp.jsonl(path, on_bad="sid"), "must be one of fail, skip, side"),  # type: ignore[arg-type]
+    (lambda _, path: gp.jsonl(path, on_bad="sid"), "must be one of fail, skip, quarantine, side"),  # type: ignore[arg-type]
 ]
 
 

@@ -22,12 +22,12 @@ from tests.task.chain.test_event_gate import snapshot_of
 
 
 @gp.register_record
-class Sale(NamedTuple):
+class Sold(NamedTuple):
     shop: str
     price: int
 
 
-SALES = row_schema_of(Sale)
+SALES = row_schema_of(Sold)
 DICTS = RowSchema(SALES.arrow)
 _key_of = itemgetter(0)
 
@@ -93,7 +93,7 @@ def test_rows_of_tables_come_as_records_do(
             assert len({len(gate) for gate, _ in gates}) == 1
         else:
             origin, listed = step
-            rows = [Sale(shop, price) for shop, price, _, _ in listed]
+            rows = [Sold(shop, price) for shop, price, _, _ in listed]
             values = rows if has_class else [each._asdict() for each in rows]
             times = [late_time(time_ms, promised) for _, _, time_ms, promised in listed]
             for gate, _ in gates:

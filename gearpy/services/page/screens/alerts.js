@@ -26,7 +26,7 @@ export const AlertTable = ({ alerts, named = false }) => html`<${Table} label="a
   { name: "what", words: true, cell: (row) => html`${named && html`<a href=${toApp(row.app_id)}>${row.name}</a>: `}${row.text}` },
 ]} />`;
 
-const HistoryTable = ({ changes }) => html`<${Table} label="what has fired lately" rows=${changes} keyOf=${(row) => `${row.at_ms} ${row.app_id} ${row.alert.rule} ${row.state}`} empty="Nothing has fired since the master was started." columns=${[
+const HistoryTable = ({ changes }) => html`<${Table} label="what has fired lately" rows=${changes} keyOf=${(row) => `${row.at_ms} ${row.app_id} ${row.alert.rule} ${row.state}`} empty="Nothing has fired yet." columns=${[
   { name: "when", cell: (row) => html`<${Age} at=${row.at_ms} />` },
   { name: "rule", cell: (row) => html`<${Mark} level=${row.state === "firing" ? row.alert.level : "ok"} />${row.alert.rule} ${row.state === "firing" ? "" : "resolved"}` },
   { name: "application", label: true, cell: (row) => html`<a href=${toApp(row.app_id)}>${row.name}</a>` },
