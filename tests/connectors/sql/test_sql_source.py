@@ -189,7 +189,7 @@ def test_two_rows_of_one_cursor_are_refused(url: str, table: str) -> None:
 
 
 MISTAKES: Final[dict[str, tuple[Callable[[str, str], gp.Source[Any]], str]]] = {
-    "table": (lambda url, name: gp.sql_source(url, f"{name}x"), r"there is no table sql\d+x in"),
+    "table": (lambda url, name: gp.sql_source(url, f"{name}x"), r"there is no table sql\w+x in"),
     "column": (
         lambda url, name: gp.sql_source(url, name, columns=["nr"]),
         "has no column 'nr': it has id, rank_nr, made",
