@@ -51,12 +51,12 @@ def test_a_call_more_in_a_batch_is_found(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(ReadSize, "on_read", slower)
     after = work_of(PATHS["rows"], tmp_path / "after")
-    problems = [each.text for each in table_of(before).problems({"rows": after})]
-    assert [each.split(" grew")[0] for each in problems] == [
-        "rows: instructions of a batch",
-        "rows: calls of a batch",
-    ]
-    assert all("gearpy/core/flow/read_size.py:ReadSize.on_read (+" in each for each in problems)
+    texts = [each.text for each in table_of(before).problems({"rows": after})]
+    # What other tests have left may be freed meanwhile, by code that counts for a record.
+    problems = {text.partition(" grew")[0]: text for text in texts if " of a batch " in text}
+    assert list(problems) == ["rows: instructions of a batch", "rows: calls of a batch"]
+    read = "gearpy/core/flow/read_size.py:ReadSize.on_read (+"
+    assert all(read in each for each in problems.values())
 
 
 def test_a_figure_that_grew_is_told_with_those_functions_that_grew_most() -> None:
