@@ -95,10 +95,15 @@ def project_file(folder: Path | None = None) -> Path | None:
         return own
     project = folder / _PROJECT
     try:
-        has_table = ROOT in tomllib.loads(project.read_text(encoding="utf-8")).get("tool", {})
+        return project if _has_table(project.read_text(encoding="utf-8")) else None
     except (OSError, ValueError):  # It is missing, or Python's own tools say what is wrong with it.
         return None
-    return project if has_table else None
+
+
+@lru_cache(maxsize=1)
+def _has_table(text: str) -> bool:
+    # Each run in a process asks, and to parse the file takes some ms.
+    return ROOT in tomllib.loads(text).get("tool", {})
 
 
 def as_overrides(config: Config) -> dict[str, str]:
