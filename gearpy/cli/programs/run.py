@@ -1,7 +1,6 @@
 """``gear run``: one application in this process, until its input ends."""
 
 import json
-import logging
 import os
 import signal
 import sys
@@ -111,9 +110,7 @@ def run(
         raise typer.Exit(watch(target, words, is_named=resume is not None, say=_say))
     number = processes_of(processes, executors or 1)
     config, as_json = given.config(defaults=EMBEDDED), given.as_json
-    log_to_stderr(verbose=given.verbose)
-    if quiet and not given.verbose:
-        logging.getLogger("gearpy.app").setLevel(logging.ERROR)
+    log_to_stderr(verbose=given.verbose, quiet=quiet)
     is_silent = quiet or as_json
     view: View = Silence() if is_silent else Bar() if sys.stderr.isatty() else Lines()
     folder = run_folder_of(resume, config.checkpoint.runs_folder) if resume else None

@@ -2,23 +2,21 @@
 
 import csv
 import json
-import logging
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
 import typer
 
 from gearpy.cli.programs.plan import plan_lines
 from gearpy.cli.terminal.absent import leave_out
 from gearpy.cli.terminal.log import log_to_stderr
-from gearpy.cli.terminal.options import Given, argument, option, takes
-from gearpy.cli.terminal.output import print_hints, print_lines, table
+from gearpy.cli.terminal.options import ROWS_MAX, Given, Limit, argument, takes
+from gearpy.cli.terminal.output import headings, print_hints, print_lines, table
 from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.embedded.run import run
 from gearpy.connectors.console import console
@@ -28,8 +26,6 @@ from gearpy.sql.job import Job, text_of
 from gearpy.sql.parse.tokens import SqlText
 from gearpy.sql.plan.relations import Relation
 from gearpy.views import text
-
-_ROWS_MAX: Final = 100
 
 
 class AnswerForm(StrEnum):
@@ -53,20 +49,10 @@ def sql(
     ],
     *,
     form: Annotated[AnswerForm, typer.Option("--format", help="Of the answer.")] = AnswerForm.table,
-    limit: Annotated[
-        int | None,
-        option(
-            "--limit",
-            min=1,
-            metavar="N",
-            help=f"So many rows; default: {_ROWS_MAX} as a table, else all.",
-        ),
-    ] = None,
+    limit: Limit = None,
 ) -> None:
     """Answer a query in SQL over files, or run a whole file of SQL."""
-    log_to_stderr(verbose=given.verbose)
-    if not given.verbose:
-        logging.getLogger("gearpy.app").setLevel(logging.ERROR)
+    log_to_stderr(verbose=given.verbose, quiet=True)
     path = Path(query) if query.endswith(".sql") and len(query.split()) == 1 else None
     if path is None:  # No program of a user runs, and Arrow would import pandas for it.
         leave_out("pandas", "dateutil")
@@ -96,14 +82,9 @@ def _print(answer: Relation, form: AnswerForm, limit: int | None) -> None:
         writer.writerow(names)
         writer.writerows([_cell(row[name], "") for name in names] for row in rows)
         return
-    most = limit or _ROWS_MAX
-    shown = [
-        f"#{each.name}"
-        if pa.types.is_integer(each.type) or pa.types.is_floating(each.type)
-        else each.name
-        for each in answer.schema
-    ]
-    table("", shown, [[_cell(row[name], "null") for name in names] for row in rows[:most]])
+    most = limit or ROWS_MAX
+    cells = [[_cell(row[name], "null") for name in names] for row in rows[:most]]
+    table("", headings(answer.schema), cells)
     if len(rows) > most:
         print_hints([f"{text.count(len(rows))} rows; {most} are shown, see --limit and --format"])
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import typer
@@ -15,8 +15,8 @@ from msgspec import to_builtins
 from gearpy.cli.stored.applications import find_stored
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import Given, argument, option, storing
-from gearpy.cli.terminal.output import print_hints, print_json, table
+from gearpy.cli.terminal.options import ROWS_MAX, Given, Limit, argument, option, storing
+from gearpy.cli.terminal.output import headings, print_hints, print_json, table
 from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.states.query import query as queried
 from gearpy.cluster.states.stored import StateMoment, StoredStates, moment_of, rows_of
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gearpy.cluster.client.client import StateAt
 
 commands = group("The state of the steps of an application, as tables.")
-
-_ROWS_MAX: Final = 100  # A table for people has so many without a limit.
 
 
 class Format(StrEnum):
@@ -111,15 +109,7 @@ def query(
     now: Annotated[
         bool, typer.Option("--now", help="Of an epoch that is ended for it, with all until now.")
     ] = False,
-    limit: Annotated[
-        int | None,
-        option(
-            "--limit",
-            min=1,
-            metavar="N",
-            help=f"So many rows; default: {_ROWS_MAX} as a table, else all.",
-        ),
-    ] = None,
+    limit: Limit = None,
     form: Annotated[Format, typer.Option("--format", help="Of the result.")] = Format.table,
     output: Annotated[
         Path | None, option("--output", "-o", metavar="FILE", help="Default: standard output.")
@@ -138,16 +128,9 @@ def query(
             found = {moment_of(whole).state: whole}
     moment = replace(moment_of(next(iter(found.values()))), state=", ".join(found))
     result = queried(found, sql) if sql else next(iter(found.values()))
-    most = limit or (_ROWS_MAX if form is Format.table else None)
+    most = limit or (ROWS_MAX if form is Format.table else None)
     shown = result if most is None else result.slice(0, most)
     if form is Format.table:
-        is_number = [
-            pa.types.is_integer(each) or pa.types.is_floating(each) for each in shown.schema.types
-        ]
-        names = [
-            f"#{name}" if number else name
-            for name, number in zip(shown.column_names, is_number, strict=True)
-        ]
         cells = [
             [
                 cell if isinstance(cell, str) else json.dumps(plain(cell), ensure_ascii=False)
@@ -157,7 +140,7 @@ def query(
         ]
         when = f"epoch {moment.epoch}, event time {text.watermark(moment.clock_ms)}"
         print(f"{moment.state} of {moment.step}, {when}")
-        table("", names, cells)
+        table("", headings(shown.schema), cells)
         if limit is None and result.num_rows > shown.num_rows:
             print_hints(
                 [f"{text.count(result.num_rows)} rows; {shown.num_rows} are shown, see --limit"]

@@ -11,15 +11,17 @@ from gearpy.config.schema import Config
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def log_to_stderr(*, verbose: bool, warnings: bool = False) -> None:
+def log_to_stderr(*, verbose: bool, warnings: bool = False, quiet: bool = False) -> None:
     """Show all log records (``verbose``), or warnings, or only warnings of sources and sinks.
 
     The cause of a command's end is shown as its error, so that a command that runs one thing only
     needs no log to tell it; records that a source leaves out, or a sink removes, show only here.
-    Users' own loggers are theirs to set up.
+    ``quiet`` leaves out lines of steps, but for errors. Users' own loggers are theirs to set up.
     """
     logger = logging.getLogger("gearpy")
     if not verbose and not warnings:
+        if quiet:
+            logging.getLogger("gearpy.app").setLevel(logging.ERROR)
         logger.addHandler(logging.NullHandler())
         show_source_warnings()
         return

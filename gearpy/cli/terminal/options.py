@@ -178,6 +178,17 @@ UntilOption: TypeAlias = Annotated[
         "open, and the next run goes on from there.",
     ),
 ]
+#: A table for people has so many rows without a limit.
+ROWS_MAX: Final = 100
+Limit: TypeAlias = Annotated[
+    int | None,
+    option(
+        "--limit",
+        min=1,
+        metavar="N",
+        help=f"So many rows; default: {ROWS_MAX} as a table, else all.",
+    ),
+]
 MaybeRef: TypeAlias = Annotated[
     str | None,
     argument(

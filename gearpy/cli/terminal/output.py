@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -25,6 +25,9 @@ from gearpy.errors import (
 )
 from gearpy.messages.summaries import ErrorCard
 from gearpy.views import text
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
 
 #: Wider than any line: what reads a file or a pipe wants lines whole.
 _ENDLESS: Final = 10_000
@@ -159,6 +162,16 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
         console.print(made)
     # Cells are padded to the width of their column; at the end of a line nobody wants that.
     sys.stdout.write("\n".join(line.rstrip(" ") for line in capture.get().split("\n")))
+
+
+def headings(schema: "pa.Schema") -> list[str]:
+    """Return the names of columns of Arrow, as `table` takes them."""
+    from pyarrow.types import is_floating, is_integer  # type: ignore[import-untyped]
+
+    is_number = [is_integer(each) or is_floating(each) for each in schema.types]
+    return [
+        f"#{name}" if number else name for name, number in zip(schema.names, is_number, strict=True)
+    ]
 
 
 def errors_console() -> Console:
