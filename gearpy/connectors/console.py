@@ -106,15 +106,16 @@ class ConsoleWriter(SinkWriter):
         with _LOCK:
             lines = self._lines_of(batch.values)
             if lines:
-                text = "\n".join(lines)
+                # With its end in one write: other threads and processes print there too.
+                text = "\n".join([*lines, ""])
                 file = self._file or sys.stdout
                 try:
-                    print(text, file=file, flush=True)
+                    print(text, end="", file=file, flush=True)
                 except UnicodeEncodeError:
                     # The application must not end because the terminal lacks a character.
                     encoding = file.encoding or "ascii"
                     shown = text.encode(encoding, "backslashreplace").decode(encoding)
-                    print(shown, file=file, flush=True)
+                    print(shown, end="", file=file, flush=True)
 
 
 def _json_lines(values: Sequence[Any]) -> list[str]:

@@ -61,6 +61,17 @@ def test_a_character_that_the_terminal_lacks_is_escaped() -> None:
     assert file.buffer.getvalue() == b"caf\\xe9\n"
 
 
+def test_a_batch_is_one_write_with_the_end_of_its_last_line() -> None:
+    writes = []
+    file = io.StringIO()
+    file.write = writes.append  # type: ignore[method-assign, assignment]
+
+    write(console(file=file), "a", "b")
+
+    # `print` writes nothing as its end.
+    assert [text for text in writes if text] == ["a\nb\n"]
+
+
 def test_lines_of_several_tasks_stay_whole() -> None:
     """Also of several sinks, since all may write to the same terminal."""
     file = io.StringIO()
