@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from tests.bench import numbered, stream_language
+from tests.bench import columnar_language, numbered, stream_language
 from tests.bench.crash import Blow, Phase, Target
 from tests.bench.epoch_signs import EpochSigns
 from tests.bench.faults import ANY_KIND, chosen
@@ -28,7 +28,7 @@ _IN_EPOCH: Final[Mapping[str, int]] = {
     "master SIGKILL": 1,
 }
 
-#: "language" has more folders, and more that goes on: epochs are not as close.
+#: "language" and "columns" have more folders, and more that goes on: epochs are not as close.
 TARGETS: Final[Mapping[str, Target]] = {
     "numbered": Target(program=numbered.__file__, check=numbered.check, settings=_QUICK),
     "language": Target(
@@ -36,6 +36,12 @@ TARGETS: Final[Mapping[str, Target]] = {
         check=stream_language.check,
         settings={**_QUICK, "checkpoint.interval-ms": "300", "checkpoint.timeout-ms": "20000"},
         signs=partial(EpochSigns, parallelism=stream_language.PARALLELISM),
+    ),
+    "columns": Target(
+        program=columnar_language.__file__,
+        check=columnar_language.check,
+        settings={**_QUICK, "checkpoint.interval-ms": "300", "checkpoint.timeout-ms": "20000"},
+        signs=partial(EpochSigns, parallelism=columnar_language.PARALLELISM),
     ),
 }
 

@@ -254,7 +254,10 @@ def exactly_once(
     faults: _Faults = 100,
     seed: _Seed = 1,
     pipeline: Annotated[
-        str, typer.Option(help="numbered: state and timers; language: windows, joins, columns")
+        str,
+        typer.Option(
+            help="numbered: state and timers; language: windows, joins; columns: all over Arrow"
+        ),
     ] = "numbered",
     rate: _Rate = 2000,
     sets: _Sets = None,

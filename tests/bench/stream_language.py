@@ -96,7 +96,7 @@ def language_app(
     app = gp.StreamApp("language", parallelism=parallelism)
     rows = _add_rows(app, folder, rate, sink, step)
     tables = _add_tables(app, folder, rate, sink)
-    prompt = rows.filter(lambda row: not _is_late(row["n"]))
+    prompt = rows.filter(lambda row: not is_late(row["n"]))
     _add_prompt(prompt, folder, sink)
     _add_joins(prompt, tables, folder, sink)
     return app
@@ -114,7 +114,7 @@ def _add_rows(
         lambda partition: numbers(int(partition), folder),
         rate=rate,
         partitions=PARTITIONS,
-        timestamp=lambda record: _time_of(record[1]),
+        timestamp=lambda record: time_of(record[1]),
         out_of_order=f"{_OUT_OF_ORDER_MS}ms",
     )
     rested = app.read(source, parallelism=PARALLELISM).map(step).map_async(_rest)
@@ -163,7 +163,7 @@ def _add_tables(
     app: gp.StreamApp, folder: Path, rate: float, sink: Callable[[Path], gp.Sink]
 ) -> gp.Stream[_Row]:
     source = gp.generate_tables(
-        lambda partition: _tables(int(partition), folder),
+        lambda partition: number_tables(int(partition), folder, _columns),
         schema=_SCHEMA,
         time="at",
         rate=rate,
@@ -184,26 +184,32 @@ async def _rest(record: _Record) -> _Record:
     return record
 
 
-def _tables(partition: int, folder: Path) -> Iterator[pa.RecordBatch]:
+def number_tables(
+    partition: int, folder: Path, columns: Callable[[int, list[int]], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Yield the numbers of a partition, a table between two looks for the end."""
     records = numbers(partition, folder)
     while taken := [n for _, n in islice(records, LOOK_EVERY)]:
-        columns = {
-            "partition": [partition] * len(taken),
-            "n": taken,
-            "at": [n ^ 3 for n in taken],
-            "group": [n % _GROUPS for n in taken],
-        }
-        yield pa.RecordBatch.from_pydict(columns, schema=_SCHEMA)
+        yield columns(partition, taken)
 
 
-def _is_late(n: int) -> bool:
+def _columns(partition: int, taken: list[int]) -> pa.RecordBatch:
+    columns = {
+        "partition": [partition] * len(taken),
+        "n": taken,
+        "at": [n ^ 3 for n in taken],
+        "group": [n % _GROUPS for n in taken],
+    }
+    return pa.RecordBatch.from_pydict(columns, schema=_SCHEMA)
+
+
+def is_late(n: int) -> bool:
     return n % _LATE_EVERY == _LATE_EVERY - 1
 
 
-def _time_of(n: int) -> int:
+def time_of(n: int) -> int:
     """Return the event time of a number: near to it, or long before if it is a late one."""
-    return max(0, n - 25 - n * 7 % 30) if _is_late(n) else n ^ 3
+    return max(0, n - 25 - n * 7 % 30) if is_late(n) else n ^ 3
 
 
 def _named(record: _Record) -> dict[str, int]:
@@ -235,7 +241,7 @@ def _is_near_left(n: int) -> bool:
 
 
 def _is_near_right(n: int) -> bool:
-    return n % 6 == 1 and n // 12 % 5 != 2 and not _is_late(n)
+    return n % 6 == 1 and n // 12 % 5 != 2 and not is_late(n)
 
 
 def _near_key(row: _Row) -> tuple[int, int]:
@@ -279,13 +285,13 @@ def check(folder: Path, end: int) -> Verdict:
     verdict = Verdict()
     answer = expected_answer(end)
     for name in OUTPUTS:
-        lines = _read_tables(folder / name) if name == "tables" else _read_lines(folder / name)
+        lines = _read_tables(folder / name) if name == "tables" else read_lines(folder / name)
         compare(name, _LINES_OF[name](lines), answer[name], verdict)
         verdict.pending += sum(1 for each in (folder / name / "_pending").glob("*"))
     return verdict
 
 
-def _read_lines(folder: Path) -> Iterator[Any]:
+def read_lines(folder: Path) -> Iterator[Any]:
     for path in sorted(folder.glob("*.jsonl")):
         yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
 
@@ -303,7 +309,7 @@ def _each(line: Callable[[Any], Line]) -> Callable[[Iterable[Any]], Iterable[Lin
     return lambda found: map(line, found)
 
 
-def _last_sessions(found: Iterable[Any]) -> Iterator[Line]:
+def last_sessions(found: Iterable[Any]) -> Iterator[Line]:
     """Yield the results of sessions that nothing has taken back; what takes back must fit."""
     standing: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for each in found:
@@ -325,7 +331,7 @@ _LINES_OF: Final[dict[str, Callable[[Iterable[Any]], Iterable[Line]]]] = {
     "records": _each(lambda each: Line(each["key"], each["seq"], each["n"])),
     # A cut by event time may let records of a partition change places that are less apart.
     "rested": _each(lambda each: Line(_key(_record_of(each)), each["n"], each["n"])),
-    "sessions": _last_sessions,
+    "sessions": last_sessions,
     "sliding": _each(lambda each: Line(each["key"], each["start"], [*each["value"].values()])),
     # Of pairs in one window, or in an interval, no order is promised.
     "near": _each(lambda each: Line(f"{each['left']} {each['right']}", 0, 1)),
@@ -341,13 +347,13 @@ _LINES_OF: Final[dict[str, Callable[[Iterable[Any]], Iterable[Line]]]] = {
 
 def expected_answer(end: int) -> dict[str, _Expected]:
     rows = [{"partition": partition, "n": n} for n in range(end) for partition in range(PARTITIONS)]
-    prompt = [row for row in rows if not _is_late(row["n"])]
+    prompt = [row for row in rows if not is_late(row["n"])]
     return {
         "records": {
             (_key((row["partition"], row["n"])), row["n"] // _KEYS): row["n"] for row in rows
         },
         "rested": {(_key(_record_of(row)), row["n"]): row["n"] for row in rows},
-        "sessions": dict(_expected_sessions(end)),
+        "sessions": dict(expected_sessions(((time_of(n), n) for n in range(end)), end)),
         "sliding": _expected_sliding(prompt),
         "near": dict.fromkeys(((pair, 0) for pair in _expected_near(prompt)), 1),
         "together": dict.fromkeys(_expected_together(prompt), 1),
@@ -360,13 +366,16 @@ def expected_answer(end: int) -> dict[str, _Expected]:
     }
 
 
-def _expected_sessions(end: int) -> Iterator[tuple[tuple[str, int], list[int]]]:
+def expected_sessions(
+    timed: Iterable[tuple[int, int]], end: int
+) -> Iterator[tuple[tuple[str, int], list[int]]]:
+    """Yield the sessions of numbers with their times, all of which are there in each partition."""
     bursts: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for n in range(end):
-        bursts[_burst_of(n)] += [(_time_of(n), n)] * PARTITIONS
-    for key, timed in bursts.items():
+    for each in timed:
+        bursts[_burst_of(each[1])] += [each] * PARTITIONS
+    for key, burst in bursts.items():
         session: list[tuple[int, int]] = []
-        for each in [*sorted(timed), (end + 10 * _GAP_MS, 0)]:
+        for each in [*sorted(burst), (end + 10 * _GAP_MS, 0)]:
             if session and each[0] >= session[-1][0] + _GAP_MS:
                 total = sum(n for _, n in session)
                 stop_ms = session[-1][0] + _GAP_MS
@@ -379,7 +388,7 @@ def _expected_sliding(prompt: list[_Row]) -> _Expected:
     size_ms, every_ms = _SLIDING_MS
     windows: _Expected = defaultdict(lambda: [0, 0])
     for row in prompt:
-        time_ms = _time_of(row["n"])
+        time_ms = time_of(row["n"])
         for start_ms in range(time_ms // every_ms * every_ms, time_ms - size_ms, -every_ms):
             found = windows[_word_of(row["n"]), start_ms]
             found[0] += 1
@@ -393,10 +402,10 @@ def _expected_near(prompt: list[_Row]) -> Iterator[str]:
     right = [row for row in prompt if _is_near_right(row["n"])]
     at: dict[Any, list[_Row]] = defaultdict(list)
     for row in right:
-        at[_near_key(row), _time_of(row["n"])].append(row)
+        at[_near_key(row), time_of(row["n"])].append(row)
     paired: set[str] = set()
     for row in left:
-        time_ms = _time_of(row["n"])
+        time_ms = time_of(row["n"])
         near = range(time_ms - before, time_ms + after + 1)
         found = [each for near_ms in near for each in at.get((_near_key(row), near_ms), ())]
         partners = _names(found)
@@ -408,7 +417,7 @@ def _expected_near(prompt: list[_Row]) -> Iterator[str]:
 def _expected_together(prompt: list[_Row]) -> Iterator[tuple[str, int]]:
     windows: dict[Any, tuple[list[_Row], list[_Row]]] = defaultdict(lambda: ([], []))
     for row in prompt:
-        of = _together_key(row), _time_of(row["n"]) // _TOGETHER_MS * _TOGETHER_MS
+        of = _together_key(row), time_of(row["n"]) // _TOGETHER_MS * _TOGETHER_MS
         for side, takes in enumerate((_is_together_left, _is_together_right)):
             if takes(row["n"]):
                 windows[of][side].append(row)
@@ -425,7 +434,7 @@ def _names(side: list[_Row]) -> list[str]:
 def _expected_best(prompt: list[_Row]) -> _Expected:
     windows: dict[tuple[str, int], list[_Row]] = defaultdict(list)
     for row in prompt:
-        start_ms = _time_of(row["n"]) // _BEST_MS * _BEST_MS
+        start_ms = time_of(row["n"]) // _BEST_MS * _BEST_MS
         windows[str(row["n"] % _TIERS), start_ms].append(row)
     return {
         of: [_name(row) for row in sorted(rows, key=_rank, reverse=True)[:_BEST]]

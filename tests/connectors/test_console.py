@@ -62,7 +62,7 @@ def test_a_character_that_the_terminal_lacks_is_escaped() -> None:
 
 
 def test_a_batch_is_one_write_with_the_end_of_its_last_line() -> None:
-    writes = []
+    writes = list[str]()
     file = io.StringIO()
     file.write = writes.append  # type: ignore[method-assign, assignment]
 

@@ -4,7 +4,9 @@ The program and its answer are those of ``bin/bench exactly-once --pipeline lang
 it to processes.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 import pytest
@@ -13,7 +15,7 @@ import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
-from tests.bench import numbered, stream_language
+from tests.bench import columnar_language, numbered, stream_language
 from tests.bench.crash import EPOCHS_OFTEN
 from tests.eventually import eventually
 from tests.system.faulty_tasks import ACTS, EXECUTORS, Faults, Point
@@ -55,17 +57,27 @@ def test_windows_joins_and_columns_are_exact_whatever_fails(
     assert verdict.is_exact, [str(verdict), *verdict.wrong]
 
 
-def test_the_checker_finds_what_is_there_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("language", "app"),
+    [
+        (stream_language, stream_language.language_app),
+        (columnar_language, columnar_language.columnar_app),
+    ],
+    ids=["rows", "columns"],
+)
+def test_the_checker_finds_what_is_there_again(
+    tmp_path: Path, language: ModuleType, app: Callable[..., gp.StreamApp]
+) -> None:
     numbered.set_end(tmp_path, _END)
-    gp.run(stream_language.language_app(tmp_path, rate=1e6))
-    before = stream_language.check(tmp_path, _END)
+    gp.run(app(tmp_path, rate=1e6))
+    before = language.check(tmp_path, _END)
 
     found = {}
-    for name in stream_language.OUTPUTS:
+    for name in language.OUTPUTS:
         path = next(each for each in (tmp_path / name).glob("part-*"))
         again = path.with_name(path.name.replace("part", "put", 1))
         again.write_bytes(path.read_bytes())
-        found[name] = stream_language.check(tmp_path, _END)
+        found[name] = language.check(tmp_path, _END)
         again.unlink()
 
     assert before.is_exact, [str(before), *before.wrong]
