@@ -36,6 +36,8 @@ from gearpy.task.joins.join_schema import JoinSchema, is_plain_key, key_numbers
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, join_key
 from gearpy.task.joins.table import TableJoinSpec, merged_schema, table_join_stage
 
+#: Those that are found in columns.
+_IN_COLUMNS: Final = ("interval", "asof", "latest")
 #: Joins whose results tell in which order records of a key came.
 _OF_ORDER: Final = ("window", "cogroup", "asof", "latest")
 
@@ -91,21 +93,36 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
 
     @property
     def _schema(self) -> JoinSchema | None:
-        """The schema of the pairs, if they can be found in columns; None if not.
-
-        Keys are of one type on both sides, whose values are told apart by Arrow as by Python.
-        """
+        """The schema of the pairs, if they can be found in columns; None if not."""
         left, right = (each.schema_given(declared=False) for each in self.inputs)
-        keys = self.left_key.columns, self.right_key.columns
-        if self.spec.interval_ms is None or left is None or right is None or not all(keys):
+        if left is None or right is None or self.why_rows:
             return None
+        return JoinSchema.of(left, right, self.left_key.columns, self.spec.how)
+
+    @property
+    def why_rows(self) -> str:
+        """Keys are of one type on both sides, whose values are told apart by Arrow as by Python."""
+        if self.spec.kind not in _IN_COLUMNS:
+            return "joins over windows are in rows"
+        if self.spec.direction != "backward":
+            return f'direction="{self.spec.direction}" is in rows'
+        if self.spec.kind != "interval" and self.order == "arrival":
+            return "its records come in the order of their arrival"
+        keys = self.left_key.columns, self.right_key.columns
+        if not all(keys):
+            return "a key is no name of a column"
         types = [
             [schema.arrow.field(name).type if name in schema.arrow.names else None for name in key]
-            for schema, key in zip((left, right), keys, strict=True)
+            for source, key in zip(self.inputs, keys, strict=True)
+            if (schema := source.schema_given(declared=False)) is not None
         ]
-        if types[0] != types[1] or not all(map(is_plain_key, types[0])):
-            return None
-        return JoinSchema.of(left, right, keys[0], self.spec.how)
+        if len(types) < len(self.inputs):
+            return "the columns of an input are not known"
+        if types[0] != types[1]:
+            return "the keys of both sides have different types"
+        if not all(map(is_plain_key, types[0])):
+            return "a column of the key is neither of whole numbers, nor of text, nor of dates"
+        return ""
 
     def _columnar_parts(self, placing: Placing, schema: JoinSchema) -> list[Operator]:
         assert schema.left is not None
@@ -129,7 +146,9 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
             )
         ]
         names = key_numbers(len(self.left_key.columns))
-        combine = self.spec.combine
+        combine, is_by_interval = self.spec.combine, self.spec.kind == "interval"
+        # Other joins go on from what they have kept in rows, and so has the same id.
+        parts = ("pairs", "") if is_by_interval else ("", "combined")
         join = JoinTablesOperator(
             name=self.name,
             given=self.given,
@@ -139,7 +158,7 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
             of=self,
             schema=schema,
             origin=self,
-            part="" if combine is None else "pairs",
+            part="" if combine is None else parts[0],
         )
         if combine is None:
             return [*sides, join]
@@ -152,6 +171,7 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
             inputs=(rows,),
             operator=RowOperator("map", self.name, lambda pair: combine(pair.left, pair.right)),
             origin=self,
+            part=parts[1],
         )
         return [*sides, join, rows, combined]
 
@@ -197,7 +217,7 @@ class JoinSideOperator(_OfColumns, KeepsNothing):
     schema: RowSchema
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        from gearpy.task.joins.interval_tables import SideStage  # noqa: PLC0415 - NumPy
+        from gearpy.task.joins.side_tables import SideStage  # noqa: PLC0415 - NumPy
 
         return [SideStage(self.name, self.kind, self.columns, self.schema)]
 
@@ -212,7 +232,15 @@ class JoinTablesOperator(_OfColumns):
 
     @property
     def keeps(self) -> str:
-        return f"{self.of.keeps}, from columns"
+        return f"{self.of.keeps}, from columns" if self._is_by_interval else self.of.keeps
+
+    @property
+    def order(self) -> Order:
+        return self.of.order
+
+    @property
+    def _is_by_interval(self) -> bool:
+        return self.of.spec.kind == "interval"
 
     @property
     def shown_key(self) -> str:
@@ -223,8 +251,10 @@ class JoinTablesOperator(_OfColumns):
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         from gearpy.task.joins.interval_tables import IntervalTablesStage  # noqa: PLC0415 - NumPy
+        from gearpy.task.joins.nearest_tables import NearestTablesStage  # noqa: PLC0415 - NumPy
 
-        return [IntervalTablesStage(context, self.name, self.of.spec, self.schema)]
+        made = IntervalTablesStage if self._is_by_interval else NearestTablesStage
+        return [made(context, self.name, self.of.spec, self.schema)]
 
 
 @operator

@@ -151,6 +151,11 @@ class Operator(ABC):
         return "" if self.on_error is None else f"on error: {self.on_error}"
 
     @property
+    def why_rows(self) -> str:
+        """Why the step takes rows of its inputs where they have columns; empty if that is plain."""
+        return ""
+
+    @property
     @abstractmethod
     def order(self) -> Order:
         """The order in which the step gets records; empty if results do not depend on it."""

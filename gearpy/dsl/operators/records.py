@@ -180,6 +180,8 @@ class ToRowsOperator(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, Nev
     @property
     def note(self) -> str:
         read = self.reader
+        if read is not None and read.why_rows:
+            return f"{read.name} takes rows of columns: {read.why_rows}"
         if not isinstance(read, FunctionOperator) or read.kind not in _INSTEAD:
             return ""
         instead = _INSTEAD[read.kind]

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, repeat
+from itertools import chain, groupby, repeat
 from operator import attrgetter
 from typing import Any, Final
 
@@ -78,14 +78,44 @@ class TableGate(EventGate):
         table, times = batch.values, batch.timestamps
         assert type(table) is Table
         assert type(times) is Times
-        places = times.array
-        if times.promised is not None:
-            places = pc.max_element_wise(places, times.promised)
-        self._tables.put(table.batch, times.array, places, rank=batch.origin.rank)
+        self._tables.put(table.batch, times.array, _places_of(times), rank=batch.origin.rank)
+
+
+class SidesGate(EventGate):
+    """Lets rows of tables of two kinds wait for event time, such as those of both sides of a join.
+
+    All wait. Of each side they come in the order in which they would come as rows, in which those
+    of the right side are first at one time.
+
+    Args:
+        schemas: of the tables of the left and of the right side; of rows, the first field is the
+            number of the side.
+    """
+
+    def __init__(
+        self, context: TaskContext, key: Callable[[Any], Any], schemas: Sequence[RowSchema]
+    ) -> None:
+        super().__init__(context, key, waits="all")
+        last = len(schemas) - 1
+        self._tables = [_TableOrder(schema, last - at) for at, schema in enumerate(schemas)]
+        self._order = _Sides(self._tables)
+
+    def hold(self, table: Table, times: Times, side: int, rank: tuple[int, ...]) -> None:
+        self._tables[side].put(table.batch, times.array, _places_of(times), rank=rank)
+
+    def load(self, records: Iterable[Held]) -> None:
+        self._order.load(records)
+
+    def due_of(self, side: int, watermark_ms: int) -> "HeldRows | None":
+        """Take out the rows of a side that event time has passed, in order."""
+        return self._tables[side].due_rows(watermark_ms, is_inclusive=False)
+
+    def first_of(self, side: int) -> int:
+        return self._tables[side].first_ms
 
 
 @dataclass(slots=True)
-class _Rows:
+class HeldRows:
     """Rows of one rank in the order of their places."""
 
     rows: pa.RecordBatch
@@ -106,15 +136,15 @@ class _Rows:
         """Return how many of the rows have their place before a time."""
         return bisect_left(range(len(self)), until_ms, key=lambda at: self.places[at].as_py())
 
-    def part(self, start: int, stop: int) -> "_Rows":
+    def part(self, start: int, stop: int) -> "HeldRows":
         return self._changed(lambda each: each.slice(start, stop - start), self.turn + start)
 
-    def take(self, order: pa.Array) -> "_Rows":
+    def take(self, order: pa.Array) -> "HeldRows":
         return self._changed(lambda each: each.take(order), self.turn)
 
-    def _changed(self, change: Callable[[Any], Any], turn: int) -> "_Rows":
+    def _changed(self, change: Callable[[Any], Any], turn: int) -> "HeldRows":
         rows, times, places = map(change, (self.rows, self.times, self.places))
-        return _Rows(rows, times, places, self.rank, turn)
+        return HeldRows(rows, times, places, self.rank, turn)
 
     def batch(self) -> Batch:
         return Batch(Table(self.rows), Times(self.times))
@@ -123,9 +153,10 @@ class _Rows:
 class _TableOrder:
     """Keeps rows of tables until event time has passed them; see `EventOrder`."""
 
-    def __init__(self, schema: RowSchema) -> None:
+    def __init__(self, schema: RowSchema, side: int = 0) -> None:
         self._schema = schema
-        self._waiting: list[_Rows] = []
+        self.side = side
+        self._waiting: list[HeldRows] = []
         self._turn = 0
 
     def __len__(self) -> int:
@@ -138,7 +169,7 @@ class _TableOrder:
                 turns = range(some.turn, some.turn + len(some))
                 places, times = some.places.to_pylist(), some.times.to_pylist()
                 ranks, rows = repeat(some.rank), self._schema.rows(some.rows)
-                yield from zip(places, repeat(0), ranks, turns, times, rows, strict=False)
+                yield from zip(places, repeat(self.side), ranks, turns, times, rows, strict=False)
 
     @property
     def first_ms(self) -> int:
@@ -147,15 +178,15 @@ class _TableOrder:
     def put(
         self, rows: pa.RecordBatch, times: pa.Array, places: pa.Array, *, rank: tuple[int, ...]
     ) -> None:
-        held = _in_order(_Rows(rows, times, places, rank, self._turn))
+        held = _in_order(HeldRows(rows, times, places, rank, self._turn))
         self._waiting.append(held)
         self._turn += len(held)
 
-    def due_rows(self, passed_ms: int, *, is_inclusive: bool) -> _Rows | None:
+    def due_rows(self, passed_ms: int, *, is_inclusive: bool) -> HeldRows | None:
         """Take out the rows that event time has passed, in order; all, where it has ended."""
         until_ms = passed_ms + 1 if is_inclusive or passed_ms >= MAX_MS else passed_ms
-        due: list[_Rows] = []
-        waiting: list[_Rows] = []
+        due: list[HeldRows] = []
+        waiting: list[HeldRows] = []
         for each in self._waiting:
             end = each.before(until_ms)
             if end:
@@ -186,7 +217,7 @@ class _TableOrder:
             times, places = ([getattr(each, name) for each in held] for name in _TIMES)
             self.put(table, pa.array(times, pa.int64()), pa.array(places, pa.int64()), rank=rank)
 
-    def _by_content(self, found: _Rows) -> _Rows:
+    def _by_content(self, found: HeldRows) -> HeldRows:
         """Order rows of which nobody knows the partition; those of one time by what they are."""
         at = list(zip(found.places.to_pylist(), found.times.to_pylist(), strict=True))
         count = Counter(at)
@@ -198,17 +229,45 @@ class _TableOrder:
         return found.take(pa.array(order, pa.int64()))
 
 
+class _Sides:
+    """Keeps rows of tables of several kinds; see `EventOrder`."""
+
+    def __init__(self, parts: Sequence[_TableOrder]) -> None:
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return chain.from_iterable(self._parts)
+
+    @property
+    def first_ms(self) -> int:
+        return min(each.first_ms for each in self._parts)
+
+    def load(self, records: Iterable[Held]) -> None:
+        held = list(records)
+        for part in self._parts:
+            part.load(each for each in held if each.side == part.side)
+
+
 _TIMES: Final = ("time_ms", "place_ms")
 
 
-def _in_order(held: _Rows) -> _Rows:
+def _places_of(times: Times) -> pa.Array:
+    if times.promised is None:
+        return times.array
+    return pc.max_element_wise(times.array, times.promised)
+
+
+def _in_order(held: HeldRows) -> HeldRows:
     places = held.places
     if pc.all(pc.less_equal(places[:-1], places[1:])).as_py() is not False:
         return held
     return held.take(pc.array_sort_indices(places))  # Equal ones stay as they are.
 
 
-def _joined(parts: Sequence[_Rows]) -> _Rows:
+def _joined(parts: Sequence[HeldRows]) -> HeldRows:
     if len(parts) == 1:
         return parts[0]
     tables = [pa.Table.from_batches([each.rows]) for each in parts]
@@ -216,4 +275,4 @@ def _joined(parts: Sequence[_Rows]) -> _Rows:
     times, places = (
         pa.concat_arrays([getattr(each, name) for each in parts]) for name in ("times", "places")
     )
-    return _Rows(rows.to_batches()[0], times, places, parts[0].rank, parts[0].turn)
+    return HeldRows(rows.to_batches()[0], times, places, parts[0].rank, parts[0].turn)

@@ -1,27 +1,21 @@
-"""The stages that join two streams in columns, by records whose event times are near each other.
+"""The stage that joins two streams in columns, by records whose event times are near each other.
 
-The records of both sides come as tables of two kinds: the columns of the key, which are numbered,
-and beside them all columns of a record as one, ``left`` or ``right``. What is kept of a side is in
-runs, each sorted by key and time; so all partners of a table are found by a few binary searches.
+What is kept of a side is in runs, each sorted by key and time; so all partners of a table are found
+by a few binary searches.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
-from numpy.typing import NDArray
 
-from gearpy.columns.row_schema import RowSchema, as_table
-from gearpy.core.base.fields import key_getter
 from gearpy.core.base.stable_hash import KEY_GROUPS
-from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.core.join.sides import LEFT, SIDES
-from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
@@ -29,140 +23,15 @@ from gearpy.state.encoding.coders import MSGPACK
 from gearpy.state.stores.many import groups_of_keys
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_bulk
-from gearpy.task.joins.join_schema import JoinSchema, key_numbers
-from gearpy.task.joins.streams import JoinSpec
+from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
+from gearpy.task.joins.runs import Array, Codes, Numbers, Run, add_run, joined_rows
+from gearpy.task.joins.streams import JoinSpec, watermark_kept
 
-_SIDE_NAMES: Final = ("left", "right")
 _TIME: Final = "#time"
-_RESULT_FIELDS: Final = 4  # Behind the key.
 #: The namespace of records that wait for a partner; others are in those of numbers.
 _WAITING: Final = 0
 #: So many pairs are yielded at once; one record may have more.
 _PAIRS: Final = 1 << 16
-#: Codes and times of a run make one number, where its times are within so many ms.
-_WIDTH_MAX: Final = 1 << 31
-_Numbers: TypeAlias = NDArray[np.int64]
-_Array: TypeAlias = NDArray[Any]
-
-
-class SideStage(Stage):
-    """Makes the tables of one side of a join of the records of a stream.
-
-    Args:
-        side: "left" or "right".
-        key: names of the columns of the key.
-        schema: of the records; of rows that come out of quarantine.
-    """
-
-    def __init__(self, name: str, side: str, key: Sequence[str], schema: RowSchema) -> None:
-        self.name = name
-        self._side = side
-        self._key = key
-        self._columns = RowSchema(schema.arrow)
-
-    def process(self, batch: Batch) -> Iterator[Batch]:
-        table = as_table(batch.values, self._columns).batch
-        columns = [*map(table.column, self._key), table.to_struct_array()]
-        names = [*key_numbers(len(self._key)), self._side]
-        yield batch.giving(Table(pa.RecordBatch.from_arrays(columns, names)), batch.timestamps)
-
-
-class _Run:
-    """Records of one side, sorted by the code of their key, and then by time.
-
-    Attributes:
-        rows: their columns, as they came.
-        at: where in these each record is; so with all arrays here.
-        is_waiting: the record comes out alone if no partner comes.
-        is_told: it was told as one that does not wait.
-        ranks: their different times; None where these are near each other.
-        order: for each record a number that is in the order of keys and times.
-    """
-
-    def __init__(self, rows: pa.RecordBatch, arrays: Sequence[_Array]) -> None:
-        self.rows = rows
-        self.at, self.codes, self.times, self.is_waiting, self.is_told = arrays
-        self.oldest_ms, self.newest_ms = int(self.times.min()), int(self.times.max())
-        is_wide = self.newest_ms - self.oldest_ms > _WIDTH_MAX
-        self.ranks = np.unique(self.times) if is_wide else None
-        self.order = self.places(self.codes, self.times)
-        if (self.order[1:] < self.order[:-1]).any():
-            order = np.argsort(self.order, kind="stable")  # What is in order in parts is merged.
-            self.at, self.codes, self.times, self.is_waiting, self.is_told = (
-                array[order] for array in arrays
-            )
-            self.order = self.order[order]
-
-    def __len__(self) -> int:
-        return len(self.times)
-
-    @property
-    def arrays(self) -> list[_Array]:
-        return [self.at, self.codes, self.times, self.is_waiting, self.is_told]
-
-    @property
-    def hold_ms(self) -> int:
-        """The time of the oldest record that waits, `MAX_MS` if none does."""
-        waiting = self.times[self.is_waiting]
-        return int(waiting.min()) if len(waiting) else MAX_MS
-
-    def places(self, codes: _Numbers, times: _Numbers) -> _Numbers:
-        """Return where in the order the first record of a key would be that is not older."""
-        if self.ranks is not None:
-            return codes * (len(self.ranks) + 1) + np.searchsorted(self.ranks, times)
-        width = self.newest_ms - self.oldest_ms + 1
-        inside = np.clip(times, self.oldest_ms, self.newest_ms + 1)
-        return codes * (width + 1) + (inside - self.oldest_ms)
-
-    def since(self, from_ms: int) -> "_Run | None":
-        """Return the records that are not older, None if there are none."""
-        if self.oldest_ms >= from_ms:
-            return self
-        kept = self.times >= from_ms
-        if not kept.any():
-            return None
-        rows = self.rows.take(self.at[kept])
-        return _Run(rows, [np.arange(len(rows)), *(array[kept] for array in self.arrays[1:])])
-
-    def recoded(self, codes: _Numbers) -> None:
-        """Take other codes, which are in the order of those before."""
-        self.codes = codes[self.codes]
-        self.order = self.places(self.codes, self.times)
-
-
-class _Codes:
-    """Numbers of keys, from 0 on."""
-
-    def __init__(self) -> None:
-        self._code_of: dict[Any, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._code_of)
-
-    def of(self, table: Table, columns: int) -> _Numbers:
-        found = distinct_keys(table, key_getter(*key_numbers(columns)))
-        assert found is not None, "the types of the key can be keys"
-        code_of = self._code_of
-        codes = [code_of.setdefault(key, len(code_of)) for key in found[0]]
-        places = found[1].to_numpy(zero_copy_only=False)
-        of_rows: _Numbers = np.array(codes, np.int64)[places]
-        return of_rows
-
-    def groups(self, codes: _Numbers) -> _Numbers:
-        """Return the key groups of codes."""
-        used, places = np.unique(codes, return_inverse=True)
-        keys = list(self._code_of)
-        groups = groups_of_keys([keys[code] for code in used.tolist()])
-        found: _Numbers = np.array(groups, np.int64)[places]
-        return found
-
-    def keep(self, used: _Numbers) -> _Numbers:
-        """Forget all other codes; return new ones by the old ones."""
-        keys = list(self._code_of)
-        moved = np.zeros(len(keys), np.int64)
-        moved[used] = np.arange(len(used))
-        self._code_of = {keys[code]: place for place, code in enumerate(used.tolist())}
-        return moved
 
 
 class IntervalTablesStage(Stage):
@@ -188,11 +57,11 @@ class IntervalTablesStage(Stage):
         self._newer_ms = (after_ms, before_ms)
         self._comes_alone = (spec.how in ("left", "outer"), spec.how in ("right", "outer"))
         self._names = schema.arrow.names
-        self._types = [schema.arrow.field(side).type for side in _SIDE_NAMES]
-        self._columns = len(self._names) - _RESULT_FIELDS
+        self._types = [schema.arrow.field(side).type for side in SIDE_NAMES]
+        self._columns = schema.key_columns
         self._description = f"{spec.description}, of columns"
-        self._codes = _Codes()
-        self._runs: tuple[list[_Run], list[_Run]] = ([], [])
+        self._codes = Codes()
+        self._runs: tuple[list[Run], list[Run]] = ([], [])
         self._told: list[tuple[Any, list[int], int]] = []  # With the last time of need.
         self._told_waiting: dict[str, list[int]] = {}
         self._chunk = 0
@@ -212,30 +81,30 @@ class IntervalTablesStage(Stage):
             table, own = table.filter(pa.array(~late)), own[~late]
         if not len(own):
             return
-        side = _SIDE_NAMES.index(table.batch.schema.names[-1])
+        side = SIDE_NAMES.index(table.batch.schema.names[-1])
         run = self._run(side, table.batch, own, is_waiting=self._comes_alone[side])
         from_ms = _less(run.times, self._older_ms[side])
         until_ms = _more(run.times, self._newer_ms[side] + 1)
         for other in self._runs[1 - side]:
             yield from self._pairs(side, run, other, from_ms, until_ms)
-        _add(self._runs[side], run, self._needed_from_ms(side))
+        add_run(self._runs[side], run, self._needed_from_ms(side))
         self._note_hold()
 
     def _run(
         self,
         side: int,
         rows: pa.RecordBatch,
-        times: _Numbers,
+        times: Numbers,
         *,
         is_waiting: bool,
         is_told: bool = False,
-    ) -> _Run:
+    ) -> Run:
         codes = self._codes.of(Table(rows), self._columns)
         flags = [np.full(len(times), flag) for flag in (is_waiting, is_told)]
-        return _Run(rows, [np.arange(len(times)), codes, times, *flags])
+        return Run(rows, [np.arange(len(times)), codes, times, *flags])
 
     def _pairs(
-        self, side: int, run: _Run, other: _Run, from_ms: _Numbers, until_ms: _Numbers
+        self, side: int, run: Run, other: Run, from_ms: Numbers, until_ms: Numbers
     ) -> Iterator[Batch]:
         if other.newest_ms < int(from_ms.min()) or other.oldest_ms >= int(until_ms.max()):
             return
@@ -264,7 +133,7 @@ class IntervalTablesStage(Stage):
             yield self._results(rows[0], sides, run.times[mine], other.times[theirs])
 
     def _results(
-        self, keyed: pa.RecordBatch, sides: list[Any], mine: _Numbers, theirs: _Numbers
+        self, keyed: pa.RecordBatch, sides: list[Any], mine: Numbers, theirs: Numbers
     ) -> Batch:
         newest = np.maximum(mine, theirs)
         bounds = pa.array(np.minimum(mine, theirs)), pa.array(newest + 1)
@@ -288,7 +157,7 @@ class IntervalTablesStage(Stage):
                 run.recoded(moved)
         self._note_hold()
 
-    def _alone(self, side: int, run: _Run) -> Iterator[Batch]:
+    def _alone(self, side: int, run: Run) -> Iterator[Batch]:
         is_over = self._watermark_ms == MAX_MS
         until_ms = MAX_MS if is_over else self._needed_from_ms(side)
         over = np.flatnonzero(run.is_waiting & (run.times < until_ms))
@@ -318,7 +187,7 @@ class IntervalTablesStage(Stage):
         """Return the time of the oldest records of a side that may find a partner."""
         return max(self._watermark_ms - self._newer_ms[side], MIN_MS)
 
-    def _needed_ms(self, side: int, run: _Run) -> int:
+    def _needed_ms(self, side: int, run: Run) -> int:
         return min(run.newest_ms + self._newer_ms[side], MAX_MS - 1)
 
     # -- state and epochs ----------------------------------------------------------------------
@@ -329,7 +198,7 @@ class IntervalTablesStage(Stage):
         for namespace, groups, _ in gone:
             self._kept.delete(groups, namespace)
         self._chunk += 1
-        for side, name in enumerate(_SIDE_NAMES):
+        for side, name in enumerate(SIDE_NAMES):
             from_ms = self._needed_from_ms(side)
             runs = [each for run in self._runs[side] if (each := run.since(from_ms))]
             self._runs[side][:] = runs
@@ -346,7 +215,7 @@ class IntervalTablesStage(Stage):
                 run.is_told |= which
         return [self._description, self._watermark_ms]
 
-    def _tell(self, runs: list[tuple[_Run, _Array]], namespace: Any) -> list[int]:
+    def _tell(self, runs: list[tuple[Run, Array]], namespace: Any) -> list[int]:
         """Give some records of runs to keyed state; return the keys of their cells."""
         parts = [
             run.rows.take(run.at[which]).append_column(_TIME, pa.array(run.times[which]))
@@ -356,7 +225,7 @@ class IntervalTablesStage(Stage):
         if not parts:
             return []
         codes = np.concatenate([run.codes[which] for run, which in runs])
-        keys, values = _cells(_joined_rows(parts), self._codes.groups(codes))
+        keys, values = _cells(joined_rows(parts), self._codes.groups(codes))
         self._kept.put_all([*keys], values, namespace)
         return keys
 
@@ -366,18 +235,12 @@ class IntervalTablesStage(Stage):
         Raises:
             ConfigError: it was kept by another join.
         """
-        if state is not None:
-            description, self._watermark_ms = state
-            if description != self._description:
-                raise ConfigError(
-                    f"snapshot is of: {description}; the program has: {self._description}: "
-                    "what was kept for the one is of no use to the other, give it another name"
-                )
+        self._watermark_ms = watermark_kept(state, self._description)
         self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
         self._kept.holds(self._held, self._tell_again)
         for namespace, cells in self._kept.restored():
             name, chunk = namespace
-            side, is_waiting = _SIDE_NAMES.index(name), chunk == _WAITING
+            side, is_waiting = SIDE_NAMES.index(name), chunk == _WAITING
             tables = [pa.ipc.open_stream(each).read_all() for each in cells.values()]
             (rows,) = pa.concat_tables(tables).combine_chunks().to_batches()
             times = rows.column(_TIME).to_numpy()
@@ -388,7 +251,7 @@ class IntervalTablesStage(Stage):
             else:
                 self._chunk = max(self._chunk, chunk)
                 self._told.append((namespace, list(cells), self._needed_ms(side, run)))
-            _add(self._runs[side], run, MIN_MS)
+            add_run(self._runs[side], run, MIN_MS)
         self._note_hold()
 
     def _held(self) -> Iterable[range]:
@@ -403,32 +266,7 @@ class IntervalTablesStage(Stage):
                 run.is_told[:] = False
 
 
-def _add(runs: list[_Run], run: _Run, from_ms: int) -> None:
-    """Add a run, joined with those before it that are not larger, so that there are few."""
-    joined, count = [run], len(run)
-    while runs and len(runs[-1]) <= count:
-        if (before := runs.pop().since(from_ms)) is not None:
-            joined.append(before)
-            count += len(before)
-    runs.append(_joined(joined[::-1]))
-
-
-def _joined(runs: list[_Run]) -> _Run:
-    if len(runs) == 1:
-        return runs[0]
-    starts = np.cumsum([0, *map(len, runs)])
-    at = [run.at + start for run, start in zip(runs, starts, strict=False)]
-    columns = [at, *zip(*(run.arrays[1:] for run in runs), strict=True)]
-    return _Run(_joined_rows([run.rows for run in runs]), list(map(np.concatenate, columns)))
-
-
-def _joined_rows(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-    tables = [pa.Table.from_batches([each]) for each in parts]
-    (rows,) = pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()
-    return rows
-
-
-def _cells(rows: pa.RecordBatch, groups: _Numbers) -> tuple[list[int], list[bytes]]:
+def _cells(rows: pa.RecordBatch, groups: Numbers) -> tuple[list[int], list[bytes]]:
     """Return the records of each group of keys, by a key that is in it."""
     order = np.argsort(groups, kind="stable")
     rows = rows.take(pa.array(order))
@@ -456,9 +294,9 @@ def _keys_of_groups() -> dict[int, int]:
     return found
 
 
-def _less(times: _Numbers, by_ms: int) -> _Numbers:
+def _less(times: Numbers, by_ms: int) -> Numbers:
     return np.maximum(times, min(MIN_MS + by_ms, MAX_MS)) - by_ms
 
 
-def _more(times: _Numbers, by_ms: int) -> _Numbers:
+def _more(times: Numbers, by_ms: int) -> Numbers:
     return np.minimum(times, max(MAX_MS - by_ms, MIN_MS)) + by_ms

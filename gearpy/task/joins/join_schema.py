@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.join.sides import How
@@ -12,6 +12,9 @@ from gearpy.task.api.window_result import JoinResult
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
+
+SIDE_NAMES: Final = ("left", "right")
+_FIELDS: Final = 4  # Behind the key.
 
 
 def key_names(columns: int) -> tuple[str, ...]:
@@ -56,9 +59,12 @@ class JoinSchema(RowSchema):
         ]
         return cls(pa.schema(fields), JoinResult, left, right)
 
-    def rows(self, batch: "pa.RecordBatch") -> list[Any]:
+    @property
+    def key_columns(self) -> int:
+        return len(self.arrow) - _FIELDS
 
-        keys = [cells_of(batch.column(name)) for name in self.arrow.names[:-4]]
+    def rows(self, batch: "pa.RecordBatch") -> list[Any]:
+        keys = list(map(cells_of, batch.columns[:-_FIELDS]))
         assert self.left is not None
         assert self.right is not None
         sides = [
@@ -73,7 +79,7 @@ class JoinSchema(RowSchema):
     def table(self, values: Sequence[Any]) -> "pa.RecordBatch":
         import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
 
-        names = self.arrow.names[:-4]
+        names = self.arrow.names[:-_FIELDS]
         keys, left, right, start, end = zip(*values, strict=True)
         assert self.left is not None
         assert self.right is not None
@@ -83,8 +89,8 @@ class JoinSchema(RowSchema):
                 pa.array(part, self.arrow.field(name).type)
                 for part, name in zip(parts, names, strict=True)
             ),
-            _column(self.left, left),
-            _column(self.right, right),
+            side_column(self.left, left),
+            side_column(self.right, right),
             *(pa.array(part, pa.int64()) for part in (start, end)),
         ]
         return pa.RecordBatch.from_arrays(columns, names=self.arrow.names)
@@ -101,7 +107,7 @@ def _records(schema: RowSchema, column: "pa.Array") -> list[Any]:
     return [next(there) if is_there else None for is_there in column.is_valid().to_pylist()]
 
 
-def _column(schema: RowSchema, records: Sequence[Any]) -> "pa.Array":
+def side_column(schema: RowSchema, records: Sequence[Any]) -> "pa.Array":
     import pyarrow as pa  # noqa: PLC0415 - the schema is there, so Arrow is
 
     there = schema.table([each for each in records if each is not None]).to_struct_array()

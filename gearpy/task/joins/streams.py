@@ -93,6 +93,8 @@ class JoinSpec:
         description: all that the state depends on, for plans, ids, and snapshots.
         start: makes it; is given how many rows it yields at once.
         interval_ms: of one by intervals, how much older and newer right records may be.
+        direction: of an as-of join.
+        tolerance_ms: of one, how far away right records may be; None for any distance.
         combine: makes a result of a pair; None: `JoinResult`.
         windows: those in which records meet, if it has any.
     """
@@ -103,6 +105,8 @@ class JoinSpec:
     combine: Combine | None = None
     how: How = "inner"
     interval_ms: tuple[int, int] | None = None
+    direction: Direction = "backward"
+    tolerance_ms: int | None = None
     windows: Windows | None = None
 
     @classmethod
@@ -195,6 +199,9 @@ class JoinSpec:
                 direction=direction, tolerance_ms=tolerance_ms, how=how, limit=limit
             ),
             combine=combine,
+            how=how,
+            direction=direction,
+            tolerance_ms=tolerance_ms,
         )
 
     @classmethod
@@ -212,6 +219,7 @@ class JoinSpec:
             description=f"{how} join with the latest",
             start=lambda _: LatestJoin(how=how),
             combine=combine,
+            how=how,
         )
 
 
@@ -304,13 +312,7 @@ class JoinStage(Stage):
         Raises:
             ConfigError: it was kept by another join.
         """
-        if state is not None:
-            description, self._watermark_ms = state
-            if description != self._spec.description:
-                raise ConfigError(
-                    f"snapshot is of: {description}; the program has: {self._spec.description}: "
-                    "what was kept for the one is of no use to the other, give it another name"
-                )
+        self._watermark_ms = watermark_kept(state, self._spec.description)
         self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
         self._kept.holds(self._join.held, self._join.tell_again)
         for namespace, pairs in self._kept.restored():
@@ -394,6 +396,24 @@ class JoinStage(Stage):
     def _reject(self, error: BaseException, value: _Keyed, shown: Any, time: int) -> None:
         blamed = operator_error(self.name, error, record=shown, event_time_ms=time)
         self._context.rejects.take(value, time, blamed, place=self.place)
+
+
+def watermark_kept(state: list[Any] | None, description: str) -> int:
+    """Return the watermark of a snapshot of a join.
+
+    Raises:
+        ConfigError: it was kept by another join.
+    """
+    if state is None:
+        return MIN_MS
+    kept, watermark_ms = state
+    if kept != description:
+        raise ConfigError(
+            f"snapshot is of: {kept}; the program has: {description}: "
+            "what was kept for the one is of no use to the other, give it another name"
+        )
+    found: int = watermark_ms
+    return found
 
 
 def _right_first(values: list[_Keyed]) -> list[int]:

@@ -16,8 +16,9 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.state.stores.store import Section
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.joins.interval_tables import IntervalTablesStage, SideStage
+from gearpy.task.joins.interval_tables import IntervalTablesStage
 from gearpy.task.joins.join_schema import JoinSchema
+from gearpy.task.joins.side_tables import SideStage
 from gearpy.task.joins.streams import JoinSpec
 from tests.task.build import a_context
 from tests.task.chain.test_event_gate import snapshot_of

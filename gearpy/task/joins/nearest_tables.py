@@ -1,0 +1,276 @@
+"""The stage that joins two streams in columns, each left record with one right record.
+
+It is the newest one that is not newer than the left one. So of the right side the newest record of
+each key is kept, in runs of which newer ones count first, and all matches of a table are found by a
+binary search in each of them.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.core.join.changes import RecordLog
+from gearpy.core.join.sides import LEFT, RIGHT, SIDES
+from gearpy.core.window.event_order import Held
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.stage import Stage, step_bulk
+from gearpy.task.chain.table_gate import HeldRows, SidesGate
+from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
+from gearpy.task.joins.runs import Codes, Numbers, Run, joined_runs
+from gearpy.task.joins.side_tables import SideSchema
+from gearpy.task.joins.streams import JoinSpec, join_key, watermark_kept
+
+#: Namespaces of the newest right records, as joins of rows have them.
+_NEWEST: Final = {"asof": ("newest",), "latest": ("table",)}
+#: The rank of records that a join of rows has let in already: they come before all others.
+_FIRST: Final = (-1,)
+_ROWS: Final = 1 << 16  #: So many results are yielded at once.
+
+
+class NearestTablesStage(Stage):
+    """Joins two streams of tables as `AsOfJoin` does backward, or as `LatestJoin`.
+
+    Both sides wait for event time in a gate. What is kept is that of these joins: it is told, and
+    comes back, as theirs, and a step goes on from it in either form.
+
+    Args:
+        schema: of the results.
+    """
+
+    defers = True
+
+    def __init__(self, context: TaskContext, name: str, spec: JoinSpec, schema: JoinSchema) -> None:
+        self.name = name
+        self._context = context
+        self._description = spec.description
+        self._is_asof = spec.kind == "asof"
+        self._tolerance_ms = spec.tolerance_ms
+        self._keeps_left = spec.how == "left"
+        self._namespace = _NEWEST[spec.kind]
+        self._names = schema.arrow.names
+        self._right_type = schema.arrow.field("right").type
+        self._columns = schema.key_columns
+        self._sides = [SideSchema.of(schema, side) for side in SIDES]
+        self._gate = SidesGate(context, join_key, self._sides)
+        self._codes = Codes()
+        self._runs: list[Run] = []  # One record of a key each; the last one has the newest.
+        self._gone: list[tuple[Any, list[Any]]] = []
+        self._watermark_ms = MIN_MS
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        """Let records wait; yield what follows from those that come too late for that."""
+        table = batch.values
+        assert type(table) is Table
+        side = SIDE_NAMES.index(table.batch.schema.names[-1])
+        self._gate.hold(table, Times.of(batch.timestamps), side, batch.origin.rank)
+        if self._gate.first_ms < self._watermark_ms:
+            yield from self._due(self._watermark_ms)
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
+        yield from self._due(watermark_ms)
+        self._watermark_ms = watermark_ms
+
+    def _due(self, watermark_ms: int) -> Iterator[Batch]:
+        """Yield the results of the left records that event time has passed."""
+        rights = self._gate.due_of(RIGHT, watermark_ms)
+        fresh = None if rights is None else self._run(self._in_time(rights))
+        lefts = self._gate.due_of(LEFT, watermark_ms)
+        if lefts is not None and self._is_asof:
+            lefts = self._in_time(lefts)
+        runs = [*self._runs, *([] if fresh is None else [fresh])]
+        for at in range(0, 0 if lefts is None else len(lefts), _ROWS):
+            assert lefts is not None
+            yield from self._results(lefts.part(at, min(at + _ROWS, len(lefts))), runs)
+        if fresh is not None:
+            self._add(_newest_of(fresh))
+
+    def _in_time(self, found: HeldRows) -> HeldRows:
+        """Leave out, and count, what came too late."""
+        times = found.times.to_numpy()
+        late = (times < found.places.to_numpy()) | (times < self._watermark_ms)
+        if not late.any():
+            return found
+        self._context.counters.late_records += int(late.sum())
+        return found.take(pa.array(np.flatnonzero(~late)))
+
+    def _run(self, found: HeldRows, *, is_told: bool = False) -> Run | None:
+        count = len(found)
+        if not count:
+            return None
+        codes = self._codes.of(Table(found.rows), self._columns)
+        flags = [np.zeros(count, bool), np.full(count, is_told)]
+        return Run(found.rows, [np.arange(count), codes, found.times.to_numpy(), *flags])
+
+    def _results(self, lefts: HeldRows, runs: list[Run]) -> Iterator[Batch]:
+        codes = self._codes.of(Table(lefts.rows), self._columns, adds=False)
+        own, promised = lefts.times.to_numpy(), lefts.places.to_numpy()
+        # One that is late for `LatestJoin` finds what counts where it comes.
+        places = np.maximum(promised, self._watermark_ms)
+        at, times, parts = _matches(codes, places, runs)
+        if self._tolerance_ms is not None:
+            at[places - times > self._tolerance_ms] = -1
+        rows, is_found = lefts.rows, at >= 0
+        if not (self._keeps_left or is_found.all()):
+            kept = np.flatnonzero(is_found)
+            if not len(kept):
+                return
+            rows = rows.take(pa.array(kept))
+            at, times, own, promised = at[kept], times[kept], own[kept], promised[kept]
+            is_found = is_found[kept]
+        found = pa.concat_arrays([*parts, pa.nulls(0, self._right_type)])
+        rights = found.take(pa.array(at, mask=~is_found))
+        start = np.where(is_found, times, own) if self._is_asof else own
+        bounds = pa.array(start), pa.array(own + 1)
+        columns = [*rows.columns, rights, *bounds]
+        late = own < promised
+        times_of = Times(pa.array(own), pa.array(promised) if late.any() else None)
+        table = Table(pa.RecordBatch.from_arrays(columns, self._names))
+        yield Batch(table, times_of, has_late=bool(late.any()))
+
+    def _add(self, run: Run) -> None:
+        """Add the newest records of some keys, joined with runs before it that are not larger."""
+        joined, count = [run], len(run)
+        while self._runs and len(self._runs[-1]) <= count:
+            joined.append(self._runs.pop())
+            count += len(joined[-1])
+        self._runs.append(joined[0] if len(joined) == 1 else _newest_of(joined_runs(joined[::-1])))
+
+    @property
+    def hold_ms(self) -> int:
+        return self._gate.first_ms
+
+    @property
+    def passed_ms(self) -> int:
+        return self._watermark_ms
+
+    # -- state and epochs ----------------------------------------------------------------------
+
+    def snapshot(self) -> list[Any]:
+        self._gate.tell()
+        gone, self._gone = self._gone, []
+        for namespace, keys in gone:
+            self._kept.delete(keys, namespace)
+        if self._tolerance_ms is not None:
+            self._forget(self._watermark_ms - self._tolerance_ms)
+        fresh = [
+            run.taken(which) for run in self._runs if len(which := np.flatnonzero(~run.is_told))
+        ]
+        if fresh:
+            newest = _newest_of(joined_runs(fresh))
+            cells = zip(newest.times.tolist(), self._rights(newest), strict=True)
+            found = [(key, [time, record]) for time, (_, key, record) in cells]
+            keys, values = map(list, zip(*found, strict=True))
+            self._kept.put_all(keys, values, self._namespace)
+            for run in self._runs:
+                run.is_told[:] = True
+        return [self._description, self._watermark_ms]
+
+    def _rights(self, run: Run) -> list[Any]:
+        return self._sides[RIGHT].rows(run.rows.take(pa.array(run.at)))
+
+    def _forget(self, before_ms: int) -> None:
+        """Forget right records that are too far away from all left ones that may come."""
+        if not self._runs:
+            return
+        run = _newest_of(joined_runs(self._runs))
+        over = run.is_told & (run.times < before_ms)
+        if over.any():
+            keys = [key for _, key, _ in self._rights(run.taken(np.flatnonzero(over)))]
+            self._kept.delete(keys, self._namespace)
+        kept = run.since(before_ms)
+        self._runs = [] if kept is None else [kept]
+        if len(self._codes) > 2 * sum(map(len, self._runs)):
+            used = np.zeros(0, np.int64) if kept is None else kept.codes
+            moved = self._codes.keep(used)
+            for each in self._runs:
+                each.recoded(moved)
+
+    def restore(self, state: list[Any] | None) -> None:
+        """Go on from the watermark, and from the keyed state.
+
+        Raises:
+            ConfigError: it was kept by another join.
+        """
+        self._watermark_ms = watermark_kept(state, self._description)
+        self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
+        self._kept.holds(self._held, self._tell_again)
+        log = RecordLog()
+        for namespace, pairs in self._kept.restored():
+            if namespace == self._namespace:
+                self._load(pairs)
+            elif log.load(namespace, pairs):  # The gate will tell them.
+                self._gone.append((namespace, list(pairs)))
+        self._gate.restore(self.place, self.name)
+        self._gate.load(
+            Held(
+                each.time_ms,
+                RIGHT - each.side,
+                _FIRST,
+                each.seq,
+                each.time_ms,
+                (each.side, each.key, each.value),
+            )
+            for _, each in log.resume()
+            if each.time_ms >= self._watermark_ms
+        )
+
+    def _load(self, pairs: dict[Any, list[Any]]) -> None:
+        """Take back the newest right records; a key that `LatestJoin` has removed has None."""
+        there = [(RIGHT, key, record) for key, (_, record) in pairs.items() if record is not None]
+        times = [time for time, record in pairs.values() if record is not None]
+        removed = [key for key, (_, record) in pairs.items() if record is None]
+        if removed:
+            self._gone.append((self._namespace, removed))
+        if there:
+            rows, of = self._sides[RIGHT].table(there), pa.array(times, pa.int64())
+            run = self._run(HeldRows(rows, of, of), is_told=True)
+            assert run is not None
+            self._add(run)
+
+    def _held(self) -> Iterable[range]:
+        """Return so many numbers of 8 bytes as the tables take."""
+        return (range(sum(run.rows.nbytes for run in self._runs) // 8),)
+
+    def _tell_again(self) -> None:
+        self._gone = []
+        for run in self._runs:
+            run.is_told[:] = False
+
+
+def _newest_of(run: Run) -> Run:
+    is_newest = np.append(run.codes[1:] != run.codes[:-1], [True])
+    return run if is_newest.all() else run.taken(np.flatnonzero(is_newest))
+
+
+def _matches(
+    codes: Numbers, times: Numbers, runs: list[Run]
+) -> tuple[Numbers, Numbers, list[pa.Array]]:
+    """Find the newest right record of each key that is not newer.
+
+    Returns:
+        Where it is in the parts, joined, -1 for none; its time; and the parts.
+    """
+    found, found_ms = np.full(len(codes), -1), np.zeros(len(codes), np.int64)
+    parts: list[pa.Array] = []
+    count, pending = 0, np.arange(len(codes))
+    for run in reversed(runs):
+        if not len(pending):
+            break
+        place = np.searchsorted(run.order, run.places(codes[pending], times[pending] + 1)) - 1
+        is_hit = (place >= 0) & (run.codes[place] == codes[pending])
+        hits, at = pending[is_hit], place[is_hit]
+        if not len(hits):
+            continue
+        used, places = np.unique(at, return_inverse=True)
+        found[hits], found_ms[hits] = count + places, run.times[at]
+        parts.append(run.rows.columns[-1].take(pa.array(run.at[used])))
+        count += len(used)
+        pending = pending[~is_hit]
+    return found, found_ms, parts
