@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from gearpy.columns.row_schema import RowSchema, row_schema_of
+from gearpy.core.base.fields import value_getter
+from gearpy.dsl.operators.expressions import ColumnsOperator, ConditionOperator
 from gearpy.dsl.operators.keys import EVERYTHING
 from gearpy.dsl.operators.operator import (
     ActsInside,
@@ -18,6 +20,7 @@ from gearpy.dsl.operators.operator import (
     Operator,
     Order,
     PassesRecords,
+    Placing,
     ReadOperator,
     Refusal,
     SeesOrder,
@@ -25,10 +28,11 @@ from gearpy.dsl.operators.operator import (
     TakesRows,
     TwinPlace,
     operator,
+    reads_attributes,
 )
 from gearpy.dsl.operators.signature import by_text
 from gearpy.errors import ConfigError
-from gearpy.expressions.expr import Expr
+from gearpy.expressions.expr import Expr, col, when
 from gearpy.task.api.application import TaskFactory
 from gearpy.task.api.interfaces import Sink, TaskContext
 from gearpy.task.api.sides import ERRORS, BadRecord
@@ -36,6 +40,9 @@ from gearpy.task.chain.stage import Stage
 from gearpy.task.joins.join_schema import JoinSchema
 from gearpy.task.stages.sink import Told, sink_stage
 from gearpy.task.stages.stateless import BranchStage
+
+#: The column that says which output of a branch a row is of.
+_BRANCH: Final = "#branch"
 
 
 @operator
@@ -76,20 +83,95 @@ class RepartitionOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside)
 
 
 @operator
-class BranchOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
-    """Puts each record into the side output of the first predicate that is true of it."""
+class BranchOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
+    """Puts each record into the side output of the first predicate that is true of it.
+
+    In columns it adds one that says which predicate that is, and each output takes its rows.
+    """
 
     kind: str = "branch"
     predicates: Mapping[str, Callable[[object], object]]
     default: str | None
 
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        return "rows" if "rows" in given or self.why_rows else "table"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        return taken
+
+    @property
+    def why_rows(self) -> str:
+        schema = self.inputs[0].schema_given(declared=False)
+        if schema is None or self.inputs[0].gives_results:
+            return "the columns of its records are not known"
+        if not all(isinstance(each, Expr) for each in self.predicates.values()):
+            return 'expressions such as gp.col("price") > 3 in place of functions keep them'
+        return (
+            ""
+            if all(_is_condition(each, schema) for each in self._conditions)
+            else "a predicate is no condition"
+        )
+
+    def named_expressions(self) -> Iterator[tuple[Operator, Sequence[Expr]]]:
+        yield self.inputs[0], self._conditions
+
+    @property
+    def _conditions(self) -> list[Expr]:
+        return [each for each in self.predicates.values() if isinstance(each, Expr)]
+
     @property
     def structure(self) -> str:
         return ", ".join([*self.predicates, self.default or ""])
 
+    def parts(self, placing: Placing) -> list[Operator]:
+        if placing.taken == "rows":
+            return super().parts(placing)
+        first, *others = self._conditions
+        chosen = when(first).then(0)
+        for number, each in enumerate(others, 1):
+            chosen = chosen.when(each).then(number)
+        place = chosen.otherwise(len(others) + 1).alias(_BRANCH)
+        return [
+            ColumnsOperator(
+                name=self.name,
+                kind=self.kind,
+                inputs=placing.inputs,
+                expressions=(place,),
+                keeps_columns=True,
+                is_columnar=True,
+                on_error=self.on_error,
+                origin=self,
+            )
+        ]
+
+    def side_parts(self, side: SideOperator, branch: Operator) -> list[Operator]:
+        """Return the steps that take the rows of an output from the columns of this one."""
+        schema = self.inputs[0].schema_given(declared=False)
+        assert schema is not None, "it has columns"
+        number = [*self.predicates, self.default].index(side.tag)
+        rows = ConditionOperator(
+            name=side.name,
+            inputs=(branch,),
+            expressions=(col(_BRANCH) == number,),
+            is_columnar=True,
+            origin=self,
+            part=f"rows of {side.tag}",
+        )
+        columns = ColumnsOperator(
+            name=f"columns of {side.name}",
+            kind="select",
+            inputs=(rows,),
+            expressions=tuple(map(col, schema.arrow.names)),
+            keeps_columns=False,
+            is_columnar=True,
+            origin=self,
+            part=f"{side.tag}",
+        )
+        return [rows, columns]
+
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         tags = {tag: sides.get((self, tag), "") for tag in self.predicates}
-        routes = [(predicate, tags[tag]) for tag, predicate in self.predicates.items()]
+        routes = [(value_getter(of), tags[tag]) for tag, of in self.predicates.items()]
         default = "" if self.default is None else sides.get((self, self.default), "")
         return [BranchStage(context, self.name, routes, default)]
 
@@ -185,6 +267,17 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
 
     def twin(self, place: TwinPlace) -> None:
         """Leave it out: the query ends here."""
+
+
+def _is_condition(expression: Expr, schema: RowSchema) -> bool:
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - there is a schema
+
+    if reads_attributes([expression], schema):
+        return False
+    try:
+        return bool(pa.types.is_boolean(expression.bind(schema).type))
+    except ConfigError:
+        return False
 
 
 def _told_schema(step: Operator) -> RowSchema | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from gearpy.columns.row_schema import RowSchema
 from gearpy.dsl.operators.operator import Kind, Operator, PassesRecords, Placing
 from gearpy.dsl.operators.records import ToColumnsOperator, ToRowsOperator
-from gearpy.dsl.operators.routes import ProcessOperator, SideOperator
+from gearpy.dsl.operators.routes import BranchOperator, ProcessOperator, SideOperator
 
 
 def physical(steps: Sequence[Operator], parallelism: int = 1) -> list[Operator]:
@@ -76,15 +76,23 @@ class _Plan:
         """Return the step that runs in place of a step, or of the maker of a side output."""
         if not isinstance(step, SideOperator):
             return self._now[step]
-        maker = self._now[step.inputs[0]]
+        written = step.inputs[0]
+        maker = self._now[written]
+        if isinstance(written, BranchOperator) and self._given[maker] == "table":
+            if step not in self._now:
+                *before, last = written.side_parts(step, maker)
+                for part in before:
+                    self._add(part, "table")
+                self._now[step] = self._add(last, "table")
+            return self._now[step]
         if maker is step.inputs[0]:
             return step
         return step.changed(inputs=(maker,), origin=step.origin or step)
 
     def _kind_of(self, step: Operator) -> Kind:
-        if isinstance(step, SideOperator):  # Set aside one by one.
-            return "rows"
-        return self._given[self._now[step]]
+        if isinstance(step, SideOperator) and not isinstance(step.inputs[0], BranchOperator):
+            return "rows"  # Set aside one by one.
+        return self._given[self._now[step.inputs[0] if isinstance(step, SideOperator) else step]]
 
     def _ready(self, source: Operator, reader: Operator, taken: Kind) -> Operator:
         """Return the step that gives records in the form that their reader takes."""

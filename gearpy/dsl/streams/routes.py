@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
-from gearpy.core.base.fields import value_getter
 from gearpy.dsl.operators.names import check_count, check_function, check_name, name_of, step_name
 from gearpy.dsl.operators.operator import Dispatcher, ReadOperator
 from gearpy.dsl.operators.routes import (
@@ -425,7 +424,7 @@ def branches(
         given=name,
         kind=kind,
         inputs=(step,),
-        predicates={tag: value_getter(each) for tag, each in predicates.items()},
+        predicates=predicates,
         default=default,
     )
     program.add(step)

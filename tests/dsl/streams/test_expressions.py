@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 
@@ -183,6 +183,48 @@ def test_other_steps_take_expressions_as_functions(source: gp.Source[Any]) -> No
     assert shops == SALES[:2]
     assert len(tops) == 3
     assert folded == [("NORTH", 1), ("SOUTH", 2), ("NORTH", 13)]
+
+
+class Sold(NamedTuple):
+    """What was sold."""
+
+    shop: str
+    price: int | None
+
+
+SOLD: Final = [Sold("north", 3), Sold("south", None), Sold("north", 50), Sold("east", 9)]
+
+
+@pytest.mark.parametrize("schema", [None, Sold])
+def test_branches_of_expressions_keep_records_and_columns(schema: type[Sold] | None) -> None:
+    app, found = gp.StreamApp("branches"), dict[str, list[Any]]()
+    sold = app.read(gp.collection(SOLD, schema=schema))
+    by_price = sold.branch(small=P < 5, middle=P < 10)
+    north, others = by_price.default.merge(by_price.small).split(gp.col("shop") == "north")
+    for name, each in {"middle": by_price.middle, "north": north, "others": others}.items():
+        each.write(gp.to_list(found.setdefault(name, [])))
+
+    Simulation(app).run()
+
+    assert found["middle"] == [SOLD[3]]
+    assert sorted(found["north"]) == [SOLD[0], SOLD[2]]
+    assert found["others"] == [SOLD[1]]
+    expected = "rows to rows" if schema is None else "columns to columns"
+    assert {way for name, way in kinds(app).items() if "(" in name} == {expected}
+
+
+def test_a_bad_record_is_left_out_of_a_branch_once() -> None:
+    app, large, others = gp.StreamApp("branches"), list[Any](), list[Any]()
+    rows = [{"price": 4}, {"price": 1 << 62}, {"price": 1}]
+    is_large, rest = app.read(gp.rows(rows)).split(P * 4 < 8)
+    is_large.write(gp.to_list(large))
+    rest.write(gp.to_list(others))
+    skips = gp.load_config(overrides={"application.on-error": "skip"})
+
+    summary = gp.run(app, config=skips)
+
+    assert (large, others) == ([{"price": 1}], [{"price": 4}])
+    assert summary.progress.skipped_records == 1
 
 
 def test_mistakes_in_keys_and_aggregates_are_told_before_the_program_runs() -> None:
