@@ -107,6 +107,12 @@ _KEYED: Final[dict[str, Callable[[Any, Random], Any]]] = {
     "state": lambda users, _: users.map_with_state(numbered),
     "forgetful state": lambda users, _: users.map_with_state(numbered, ttl="1s"),
     "distinct": lambda users, _: users.distinct(within="1s"),
+    "top": lambda users, _: users.top_n(2, "amount", when="changed"),
+    "top of windows": lambda users, rng: (
+        users.window(rng.choice([gp.tumbling("4s"), gp.sliding("3s", every="2s")]))
+        .top_n(2, "amount")
+        .map(_of_result)
+    ),
     "running": lambda users, rng: users.sum("amount") if rng.random() < 0.5 else users.count(),
     "count": lambda users, rng: users.window(_windows(rng)).count(),
     "fold": lambda users, rng: (

@@ -312,7 +312,9 @@ def test_random_flows_show_the_same_whatever_happens(block: int) -> None:
         check_flow(seed, runs=3)
 
 
-@pytest.mark.parametrize("kind", ["distinct", "interval", "interval, outer", "asof", "latest"])
+@pytest.mark.parametrize(
+    "kind", ["distinct", "top", "top of windows", "interval", "interval, outer", "asof", "latest"]
+)
 @pytest.mark.parametrize("block", range(2))
 def test_columns_show_the_same_as_rows_whatever_happens(kind: str, block: int) -> None:
     for seed in range(block * 3, block * 3 + 3):

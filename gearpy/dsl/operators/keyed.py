@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.window.accumulators import Aggregate
-from gearpy.dsl.operators.keys import EVERYTHING
+from gearpy.dsl.operators.keys import EVERYTHING, Key
 from gearpy.dsl.operators.operator import (
     ActsInside,
     GivesNewRecords,
@@ -72,19 +72,23 @@ class _Passing(_Keyed, PassesRecords):
         return [OrderedStage(context, self._stage(context), gate)]
 
     def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
-        """Return the schema of the columns that the step can take; None if it is to take rows."""
-        schema, key = self.inputs[0].schema_given(declared=False), self.key
-        if [*given] != ["table"] or schema is None or key is None:
-            return None
-        if not key.columns:
-            return schema if key.function is EVERYTHING.function else None
-        # A program without columns needs no Arrow.
-        from gearpy.task.aggregates.fitting import key_mistake  # noqa: PLC0415
+        return keyed_schema(self.inputs[0], self.key, given)
 
-        types = dict(zip(schema.arrow.names, schema.arrow.types, strict=True))
-        if any(name not in types or key_mistake(types[name]) for name in key.columns):
-            return None
-        return schema
+
+def keyed_schema(source: Operator, key: Key | None, given: Sequence[Kind]) -> RowSchema | None:
+    """Return the schema of the columns that a step by key can take; None if it is to take rows."""
+    schema = source.schema_given(declared=False)
+    if [*given] != ["table"] or schema is None or key is None:
+        return None
+    if not key.columns:
+        return schema if key.function is EVERYTHING.function else None
+    # A program without columns needs no Arrow.
+    from gearpy.task.aggregates.fitting import key_mistake  # noqa: PLC0415
+
+    types = dict(zip(schema.arrow.names, schema.arrow.types, strict=True))
+    if any(name not in types or key_mistake(types[name]) for name in key.columns):
+        return None
+    return schema
 
 
 @operator

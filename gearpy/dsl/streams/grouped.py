@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from gearpy.dsl.operators.groups import AggregateOperator, FoldOperator
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.names import check_function, step_name
 from gearpy.dsl.operators.operator import Operator
+from gearpy.dsl.operators.top_n import TopOperator
 from gearpy.dsl.streams.program import Program
 from gearpy.errors import ConfigError
 from gearpy.task.aggregates.fold import Fold
@@ -100,9 +102,12 @@ class Grouped:
         """
         if when not in ("always", "changed"):
             raise ConfigError(f"top_n: when is {short_repr(when)}, must be 'always' or 'changed'")
-        aggregates = {"top_n": top_records(n, by)}
+        aggregates, only_changed = {"top_n": top_records(n, by)}, when == "changed"
+        made: Callable[..., Operator] = AggregateOperator
+        if isinstance(by, str):
+            made = partial(TopOperator, n=n, by=by)
         return self._aggregate(
-            "top_n", aggregates, name, is_single=True, only_changed=when == "changed"
+            "top_n", aggregates, name, is_single=True, only_changed=only_changed, made=made
         )
 
     def _check_merge(self, *parts: tuple[str, object, str]) -> None:
@@ -145,10 +150,11 @@ class Grouped:
         *,
         is_single: bool,
         only_changed: bool = False,
+        made: Callable[..., Operator] = AggregateOperator,
     ) -> Stream[Any]:
         kind = self.kind(word)
         return self.add(
-            AggregateOperator(
+            made(
                 name=name or kind,
                 given=name,
                 kind=kind,

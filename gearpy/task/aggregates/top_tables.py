@@ -1,0 +1,262 @@
+"""The largest records of each key, of columns: most rows are left out before they become records.
+
+What is left is folded as other records are. So results and what is kept are theirs.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from gearpy.columns.row_schema import RowSchema, as_table
+from gearpy.core.base.fields import FieldGetter, FieldsGetter
+from gearpy.core.flow.table_partition import distinct_keys
+from gearpy.core.window.windows import AlignedWindows, DisjointWindows, OverlappingWindows
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
+from gearpy.task.aggregates.fold import Fold
+from gearpy.task.aggregates.rows import RunningAggregate
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.stages.tables import ColumnsStage, RowsStage
+
+_Array: TypeAlias = NDArray[Any]
+#: Where rows are in more pieces of time, or of more keys, to choose would take longer than to pass.
+_PIECES_MAX: Final = 100
+_KEYS_MAX: Final = 1 << 17
+#: Rows are looked at in growing parts, as each one may raise what the next ones have to exceed.
+_FIRST_PART: Final = 1024
+
+
+def can_choose(kind: "pa.DataType | None") -> bool:
+    """Tell whether values of a type are compared by NumPy as by Python."""
+    return kind is not None and (
+        pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)
+    )
+
+
+class RunningTop(RunningAggregate):
+    """The running aggregate of the largest records, where only a change of them has a result.
+
+    Args:
+        n: how many.
+        by: the column that is compared.
+        schema: of the tables in which records come.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        key: FieldGetter | FieldsGetter,
+        fold: Fold,
+        *,
+        n: int,
+        by: str,
+        schema: RowSchema,
+    ) -> None:
+        super().__init__(context, name, key, fold)
+        self._names = key
+        self._n = n
+        self._by = by
+        self._columns = RowSchema(schema.arrow)
+        self._rows = RowsStage(context, name, schema)
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        """Yield one update for each record that is among the largest."""
+        table, times = as_table(batch.values, self._columns), Times.of(batch.timestamps)
+        found = distinct_keys(table, self._names)
+        assert found is not None, "the types of the key can be keys"
+        places = found[1].to_numpy(zero_copy_only=False)
+        values, is_ranked = _values_of(table.batch.column(self._by))
+        left, part = np.arange(len(table)), _FIRST_PART
+        while len(left):
+            left = left[self._may_change(found[0], places[left], values[left]) | ~is_ranked[left]]
+            some, left = pa.array(left[:part]), left[part:]
+            part *= 2
+            self._rows.place = self.place
+            for rows in self._rows.process(batch.giving(table.take(some), times.take(some))):
+                yield from super().process(rows)
+
+    def _may_change(self, keys: list[Any], places: _Array, values: _Array) -> _Array:
+        """Tell which values exceed the least one of the largest of their key."""
+        least = np.zeros(len(keys), values.dtype)
+        is_full = np.zeros(len(keys), bool)
+        kept, n = self._current, self._n
+        for at, key in enumerate(keys):
+            of_key = kept.get(key)
+            if of_key is not None and len(numbers := of_key[0][0]) == n:
+                lowest = numbers[0]
+                if lowest == lowest:  # noqa: PLR0124 - not NaN
+                    least[at], is_full[at] = lowest, True
+        found: _Array = (values > least[places]) | ~is_full[places]
+        return found
+
+
+class BestRowsStage(ColumnsStage):
+    """Leaves out rows that cannot be among the largest of their key in any window.
+
+    It knows of so many better ones that it has passed on. A row that is late is passed on, as are
+    those without a number: nobody knows whether their windows are closed.
+
+    Args:
+        key: None for no key.
+        makes: rows become instances of a class. Where those that it refuses are left out, nobody
+            knows here how many will be left.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        *,
+        key: FieldGetter | FieldsGetter | None,
+        windows: AlignedWindows,
+        n: int,
+        by: str,
+        makes: bool,
+    ) -> None:
+        super().__init__(context, name)
+        self._is_idle = makes and context.rejects.may_go_on
+        self._key = key
+        self._windows = windows
+        self._n = n
+        self._by = by
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        self._code_of: dict[Any, int] = {}
+        self._best: dict[int, _Best] = {}
+        self._newest_ms = MIN_MS
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
+        over = [start for start in self._best if self._end_of(start) <= watermark_ms]
+        for start in over:
+            del self._best[start]
+        return iter(())
+
+    def _called(self, table: Table, times: Times) -> tuple[Table, Times]:
+        codes = None if self._is_idle else self._codes_of(table)
+        values, is_ranked = _values_of(table.batch.column(self._by))
+        own = times.array.to_numpy()
+        if times.promised is not None:
+            is_ranked &= own >= times.promised.to_numpy()
+        pieces = self._pieces(int(own.min()), int(own.max()))
+        if codes is None or pieces is None:
+            return table, times
+        is_behind = own > self._newest_ms
+        passes = ~is_ranked
+        of_piece = np.searchsorted(pieces, own, "right") - 1
+        for number, start in enumerate(pieces[:-1]):
+            at = np.flatnonzero((of_piece == number) & is_ranked)
+            if len(at):
+                best = self._best.setdefault(start, _Best(self._n, values.dtype))
+                passes[at] = best.take(codes[at], values[at], is_behind[at])
+        self._newest_ms = max(self._newest_ms, int(own.max()))
+        if passes.all():
+            return table, times
+        passing = pa.array(passes)
+        return table.filter(passing), times.filter(passing)
+
+    def _codes_of(self, table: Table) -> _Array | None:
+        if self._key is None:
+            return np.zeros(len(table), np.int64)
+        if len(self._code_of) > _KEYS_MAX:
+            self._begin_again()
+        found = distinct_keys(table, self._key)
+        if found is None:
+            return None
+        code_of = self._code_of
+        codes = [code_of.setdefault(key, len(code_of)) for key in found[0]]
+        of_rows: _Array = np.array(codes, np.int64)[found[1].to_numpy(zero_copy_only=False)]
+        return of_rows
+
+    def _pieces(self, oldest_ms: int, newest_ms: int) -> list[int] | None:
+        """Return the bounds of the pieces of time that are in the same windows."""
+        windows = self._windows
+        assert isinstance(windows, DisjointWindows | OverlappingWindows), "others are in rows"
+        start_of = windows.start_of if isinstance(windows, DisjointWindows) else windows.piece_of
+        bounds = [start_of(oldest_ms)]
+        while bounds[-1] <= newest_ms:
+            bounds.append(self._end_of(bounds[-1]))
+            if len(bounds) > _PIECES_MAX:
+                return None
+        return bounds
+
+    def _end_of(self, start_ms: int) -> int:
+        windows = self._windows
+        if isinstance(windows, OverlappingWindows):
+            return windows.piece_until(start_ms)
+        return windows.end_of(start_ms)
+
+
+class _Best:
+    """The largest numbers of each key that were passed on."""
+
+    def __init__(self, n: int, kind: "np.dtype[Any]") -> None:
+        self._n = n
+        self._codes: _Array = np.zeros(0, np.int64)
+        self._values: _Array = np.zeros(0, kind)
+        self._fresh: list[tuple[_Array, _Array]] = []  # Passed on, and not among these yet.
+        self._fresh_count = 0
+        self._least: _Array = np.zeros(0, kind)  # By code.
+        self._is_full: _Array = np.zeros(0, bool)
+
+    def take(self, codes: _Array, values: _Array, is_behind: _Array) -> _Array:
+        """Tell which rows may be among the largest.
+
+        Args:
+            is_behind: rows that are newer than all that came before: of equal numbers the older
+                one counts.
+        """
+        self._grow(int(codes.max()) + 1)
+        least = self._least[codes]
+        passes: _Array = ~self._is_full[codes] | (values > least)
+        passes |= (values == least) & ~is_behind
+        at = np.flatnonzero(passes)
+        if not len(at):
+            return passes
+        self._fresh.append((codes[at], values[at]))
+        self._fresh_count += len(at)
+        if self._fresh_count * 4 > len(self._codes):
+            self._merge()
+            passes[at] = ~self._is_full[codes[at]] | (values[at] >= self._least[codes[at]])
+        return passes
+
+    def _grow(self, count: int) -> None:
+        if (more := count - len(self._least)) > 0:
+            more += len(self._least)
+            self._least = np.append(self._least, np.zeros(more, self._least.dtype))
+            self._is_full = np.append(self._is_full, np.zeros(more, bool))
+
+    def _merge(self) -> None:
+        fresh, self._fresh, self._fresh_count = self._fresh, [], 0
+        parts = [(self._codes, self._values), *fresh]
+        codes, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+        order = np.argsort(values)[::-1]
+        # Few numbers of keys are sorted by their digits.
+        small = codes.astype(np.uint16) if len(self._least) < 1 << 16 else codes
+        order = order[np.argsort(small[order], kind="stable")]
+        codes, values = codes[order], values[order]
+        starts = np.flatnonzero(np.append([True], codes[1:] != codes[:-1]))
+        counts = np.diff(np.append(starts, len(codes)))
+        is_full = counts >= self._n
+        full = codes[starts[is_full]]
+        self._least[full], self._is_full[full] = values[starts[is_full] + self._n - 1], True
+        kept = np.arange(len(codes)) - np.repeat(starts, counts) < self._n
+        self._codes, self._values = codes[kept], values[kept]
+
+
+def _values_of(column: pa.Array) -> tuple[_Array, _Array]:
+    """Return the numbers of a column, and which of them are some."""
+    is_there = column.is_valid().to_numpy(zero_copy_only=False)
+    if column.null_count:
+        column = column.fill_null(0)
+    values: _Array = column.to_numpy()
+    if values.dtype.kind == "f":
+        is_there &= ~np.isnan(values)
+    return values, is_there
