@@ -107,6 +107,9 @@ _KEYED: Final[dict[str, Callable[[Any, Random], Any]]] = {
     "state": lambda users, _: users.map_with_state(numbered),
     "forgetful state": lambda users, _: users.map_with_state(numbered, ttl="1s"),
     "distinct": lambda users, _: users.distinct(within="1s"),
+    "pairwise": lambda users, _: users.pairwise().map(
+        lambda pair: (pair[0].user, pair[0].at, pair[1].at, pair[1].amount)
+    ),
     "top": lambda users, _: users.top_n(2, "amount", when="changed"),
     "top of windows": lambda users, rng: (
         users.window(rng.choice([gp.tumbling("4s"), gp.sliding("3s", every="2s")]))

@@ -313,7 +313,17 @@ def test_random_flows_show_the_same_whatever_happens(block: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["distinct", "top", "top of windows", "interval", "interval, outer", "asof", "latest"]
+    "kind",
+    [
+        "distinct",
+        "pairwise",
+        "top",
+        "top of windows",
+        "interval",
+        "interval, outer",
+        "asof",
+        "latest",
+    ],
 )
 @pytest.mark.parametrize("block", range(2))
 def test_columns_show_the_same_as_rows_whatever_happens(kind: str, block: int) -> None:

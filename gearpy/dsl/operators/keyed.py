@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gearpy.columns.row_schema import RowSchema
+from gearpy.core.base.fields import key_getter
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.dsl.operators.keys import EVERYTHING, Key
 from gearpy.dsl.operators.operator import (
@@ -63,16 +65,29 @@ class _Passing(_Keyed, PassesRecords):
         return [self.changed(inputs=placing.inputs, origin=origin, schema=schema)]
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        if self.schema is None or not self.waits:
+        if self.schema is None or self.key is None:
             return super().make_stages(context, sides)
-        from gearpy.task.chain.table_gate import TableGate  # noqa: PLC0415 - Arrow
-
-        assert self.key is not None
-        gate = TableGate(context, self.key.function, self.schema)
-        return [OrderedStage(context, self._stage(context), gate)]
+        stage, key = self._stage(context), self.key.function
+        return [in_order(context, stage, key, self.schema, waits=self.waits)]
 
     def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
         return keyed_schema(self.inputs[0], self.key, given)
+
+
+def in_order(
+    context: TaskContext,
+    stage: Stage,
+    key: Callable[[Any], Any],
+    schema: RowSchema,
+    *,
+    waits: bool,
+) -> Stage:
+    """Return a stage that takes tables with its gate, if its records wait for event time."""
+    if not waits:
+        return stage
+    from gearpy.task.chain.table_gate import TableGate  # noqa: PLC0415 - Arrow
+
+    return OrderedStage(context, stage, TableGate(context, key, schema))
 
 
 def keyed_schema(source: Operator, key: Key | None, given: Sequence[Kind]) -> RowSchema | None:
@@ -108,6 +123,46 @@ class StateOperator(_Keyed, GivesNewRecords):
     def _stage(self, context: TaskContext) -> Stage:
         assert self.key is not None
         return KeyedStage(context, self.name, self.key.function, self.function)
+
+
+@operator
+class PairwiseOperator(StateOperator):
+    """Each record with the one of its key before it, also in columns."""
+
+    schema: RowSchema | None = None  #: Of the columns that it takes, in the plan that will run.
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        return "rows" if self._taken_schema(given) is None else "table"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        return taken
+
+    def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
+        key = self.key
+        return keyed_schema(self.inputs[0], key, given) if key and key.columns else None
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        schema = None if declared else self._taken_schema(["table"])
+        if schema is None:
+            return None
+        from gearpy.task.stages.pairs import PairSchema  # noqa: PLC0415 - NumPy
+
+        return PairSchema.of_pairs(schema)
+
+    def parts(self, placing: Placing) -> list[Operator]:
+        schema = self._taken_schema(placing.given)
+        if schema is None:
+            return super().parts(placing)
+        return [self.changed(inputs=placing.inputs, origin=self.origin or self, schema=schema)]
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        if self.schema is None or self.key is None:
+            return super().make_stages(context, sides)
+        from gearpy.task.stages.pairs import PairTablesStage  # noqa: PLC0415 - NumPy
+
+        key = key_getter(*self.key.columns)
+        stage = PairTablesStage(context, self.name, key, self.schema)
+        return [in_order(context, stage, key, self.schema, waits=self.waits)]
 
 
 @operator

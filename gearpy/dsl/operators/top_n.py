@@ -8,7 +8,7 @@ from gearpy.columns.row_schema import RowSchema
 from gearpy.core.base.fields import key_getter
 from gearpy.core.window.windows import AlignedWindows, DisjointWindows, OverlappingWindows
 from gearpy.dsl.operators.groups import AggregateOperator
-from gearpy.dsl.operators.keyed import keyed_schema
+from gearpy.dsl.operators.keyed import in_order, keyed_schema
 from gearpy.dsl.operators.keys import EVERYTHING
 from gearpy.dsl.operators.operator import (
     IgnoresOrder,
@@ -23,7 +23,6 @@ from gearpy.dsl.operators.operator import (
 )
 from gearpy.dsl.operators.records import ToRowsOperator
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.event_gate import OrderedStage
 from gearpy.task.chain.stage import Stage
 
 
@@ -70,22 +69,19 @@ class TopOperator(AggregateOperator):
         if self.schema is None:
             return super().make_stages(context, sides)
         from gearpy.task.aggregates.top_tables import RunningTop  # noqa: PLC0415 - NumPy
-        from gearpy.task.chain.table_gate import TableGate  # noqa: PLC0415 - Arrow
 
         assert self.key is not None
         key = key_getter(*self.key.columns)
         stage = RunningTop(
             context, self.name, key, self.fold, n=self.n, by=self.by, schema=self.schema
         )
-        if not self.waits:
-            return [stage]
-        return [OrderedStage(context, stage, TableGate(context, key, self.schema))]
+        return [in_order(context, stage, key, self.schema, waits=self.waits)]
 
     def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
         """Return the schema of the columns that it chooses among; None if it is to take rows."""
         windows, key = self.windows, self.key
-        if windows is None and not self.only_changed:
-            return None  # Each record has a result.
+        if windows is None and not (self.only_changed and key is not None and key.columns):
+            return None  # Else each record has a result.
         if windows is not None:
             is_aligned = isinstance(windows, DisjointWindows | OverlappingWindows)
             if not (is_aligned and windows.is_plain and self.late == "drop"):

@@ -9,7 +9,12 @@ from gearpy.core.base.times import Duration
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.accumulators import check_aggregates
 from gearpy.core.window.windows import session
-from gearpy.dsl.operators.keyed import DistinctOperator, RollingOperator, StateOperator
+from gearpy.dsl.operators.keyed import (
+    DistinctOperator,
+    PairwiseOperator,
+    RollingOperator,
+    StateOperator,
+)
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.names import (
     check_count,
@@ -330,7 +335,9 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             is_flat=True,
             initial=(),
         )
-        return self._by_order("pairwise", "pairwise", function, "the last record", name)
+        return self._by_order(
+            "pairwise", "pairwise", function, "the last record", name, made=PairwiseOperator
+        )
 
     def debounce(self, gap: Duration, *, name: str = "") -> Stream[T]:
         """Give a record when no other of its key has come for a while, in event time.
@@ -574,9 +581,10 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         name: str,
         *,
         on_error: StepOnError | None = None,
+        made: type[StateOperator] = StateOperator,
     ) -> Stream[Any]:
         of = self._grouped
-        step = StateOperator(
+        step = made(
             name=name or shown,
             given=name,
             kind=kind,
