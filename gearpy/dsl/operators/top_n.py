@@ -68,7 +68,7 @@ class TopOperator(AggregateOperator):
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         if self.schema is None:
             return super().make_stages(context, sides)
-        from gearpy.task.aggregates.top_tables import RunningTop  # noqa: PLC0415 - NumPy
+        from gearpy.task.stages.top_tables import RunningTop  # noqa: PLC0415 - NumPy
 
         assert self.key is not None
         key = key_getter(*self.key.columns)
@@ -89,7 +89,7 @@ class TopOperator(AggregateOperator):
         schema = keyed_schema(self.inputs[0], EVERYTHING if key is None else key, given)
         if schema is None or self.by not in schema.arrow.names:
             return None
-        from gearpy.task.aggregates.top_tables import can_choose  # noqa: PLC0415 - NumPy
+        from gearpy.task.stages.top_tables import can_choose  # noqa: PLC0415 - NumPy
 
         return schema if can_choose(schema.arrow.field(self.by).type) else None
 
@@ -107,7 +107,7 @@ class BestRowsOperator(PassesRecords, KeepsNothing, IgnoresOrder, NeverWritten):
         return "table"
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        from gearpy.task.aggregates.top_tables import BestRowsStage  # noqa: PLC0415 - NumPy
+        from gearpy.task.stages.top_tables import BestRowsStage  # noqa: PLC0415 - NumPy
 
         of = self.of
         assert isinstance(of.windows, AlignedWindows), "of others there is no such step"

@@ -24,7 +24,7 @@ from gearpy.state.stores.many import groups_of_keys
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_bulk
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
-from gearpy.task.joins.runs import Array, Codes, Numbers, Run, add_run, joined_rows
+from gearpy.task.joins.runs import Array, Codes, Numbers, SortedRun, add_run, joined_rows
 from gearpy.task.joins.streams import JoinSpec, watermark_kept
 
 _TIME: Final = "#time"
@@ -61,7 +61,7 @@ class IntervalTablesStage(Stage):
         self._columns = schema.key_columns
         self._description = f"{spec.description}, of columns"
         self._codes = Codes()
-        self._runs: tuple[list[Run], list[Run]] = ([], [])
+        self._runs: tuple[list[SortedRun], list[SortedRun]] = ([], [])
         self._told: list[tuple[Any, list[int], int]] = []  # With the last time of need.
         self._told_waiting: dict[str, list[int]] = {}
         self._chunk = 0
@@ -98,13 +98,13 @@ class IntervalTablesStage(Stage):
         *,
         is_waiting: bool,
         is_told: bool = False,
-    ) -> Run:
+    ) -> SortedRun:
         codes = self._codes.of(Table(rows), self._columns)
         flags = [np.full(len(times), flag) for flag in (is_waiting, is_told)]
-        return Run(rows, [np.arange(len(times)), codes, times, *flags])
+        return SortedRun(rows, [np.arange(len(times)), codes, times, *flags])
 
     def _pairs(
-        self, side: int, run: Run, other: Run, from_ms: Numbers, until_ms: Numbers
+        self, side: int, run: SortedRun, other: SortedRun, from_ms: Numbers, until_ms: Numbers
     ) -> Iterator[Batch]:
         if other.newest_ms < int(from_ms.min()) or other.oldest_ms >= int(until_ms.max()):
             return
@@ -157,7 +157,7 @@ class IntervalTablesStage(Stage):
                 run.recoded(moved)
         self._note_hold()
 
-    def _alone(self, side: int, run: Run) -> Iterator[Batch]:
+    def _alone(self, side: int, run: SortedRun) -> Iterator[Batch]:
         is_over = self._watermark_ms == MAX_MS
         until_ms = MAX_MS if is_over else self._needed_from_ms(side)
         over = np.flatnonzero(run.is_waiting & (run.times < until_ms))
@@ -187,7 +187,7 @@ class IntervalTablesStage(Stage):
         """Return the time of the oldest records of a side that may find a partner."""
         return max(self._watermark_ms - self._newer_ms[side], MIN_MS)
 
-    def _needed_ms(self, side: int, run: Run) -> int:
+    def _needed_ms(self, side: int, run: SortedRun) -> int:
         return min(run.newest_ms + self._newer_ms[side], MAX_MS - 1)
 
     # -- state and epochs ----------------------------------------------------------------------
@@ -215,7 +215,7 @@ class IntervalTablesStage(Stage):
                 run.is_told |= which
         return [self._description, self._watermark_ms]
 
-    def _tell(self, runs: list[tuple[Run, Array]], namespace: Any) -> list[int]:
+    def _tell(self, runs: list[tuple[SortedRun, Array]], namespace: Any) -> list[int]:
         """Give some records of runs to keyed state; return the keys of their cells."""
         parts = [
             run.rows.take(run.at[which]).append_column(_TIME, pa.array(run.times[which]))

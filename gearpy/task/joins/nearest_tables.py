@@ -23,7 +23,7 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_bulk
 from gearpy.task.chain.table_gate import HeldRows, SidesGate
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
-from gearpy.task.joins.runs import Codes, Numbers, Run, joined_runs
+from gearpy.task.joins.runs import Codes, Numbers, SortedRun, joined_runs
 from gearpy.task.joins.side_tables import SideSchema
 from gearpy.task.joins.streams import JoinSpec, join_key, watermark_kept
 
@@ -60,7 +60,7 @@ class NearestTablesStage(Stage):
         self._sides = [SideSchema.of(schema, side) for side in SIDES]
         self._gate = SidesGate(context, join_key, self._sides)
         self._codes = Codes()
-        self._runs: list[Run] = []  # One record of a key each; the last one has the newest.
+        self._runs: list[SortedRun] = []  # One record of a key each; the last one has the newest.
         self._gone: list[tuple[Any, list[Any]]] = []
         self._watermark_ms = MIN_MS
 
@@ -100,15 +100,15 @@ class NearestTablesStage(Stage):
         self._context.counters.late_records += int(late.sum())
         return found.take(pa.array(np.flatnonzero(~late)))
 
-    def _run(self, found: HeldRows, *, is_told: bool = False) -> Run | None:
+    def _run(self, found: HeldRows, *, is_told: bool = False) -> SortedRun | None:
         count = len(found)
         if not count:
             return None
         codes = self._codes.of(Table(found.rows), self._columns)
         flags = [np.zeros(count, bool), np.full(count, is_told)]
-        return Run(found.rows, [np.arange(count), codes, found.times.to_numpy(), *flags])
+        return SortedRun(found.rows, [np.arange(count), codes, found.times.to_numpy(), *flags])
 
-    def _results(self, lefts: HeldRows, runs: list[Run]) -> Iterator[Batch]:
+    def _results(self, lefts: HeldRows, runs: list[SortedRun]) -> Iterator[Batch]:
         codes = self._codes.of(Table(lefts.rows), self._columns, adds=False)
         own, promised = lefts.times.to_numpy(), lefts.places.to_numpy()
         # One that is late for `LatestJoin` finds what counts where it comes.
@@ -134,7 +134,7 @@ class NearestTablesStage(Stage):
         table = Table(pa.RecordBatch.from_arrays(columns, self._names))
         yield Batch(table, times_of, has_late=bool(late.any()))
 
-    def _add(self, run: Run) -> None:
+    def _add(self, run: SortedRun) -> None:
         """Add the newest records of some keys, joined with runs before it that are not larger."""
         joined, count = [run], len(run)
         while self._runs and len(self._runs[-1]) <= count:
@@ -172,7 +172,7 @@ class NearestTablesStage(Stage):
                 run.is_told[:] = True
         return [self._description, self._watermark_ms]
 
-    def _rights(self, run: Run) -> list[Any]:
+    def _rights(self, run: SortedRun) -> list[Any]:
         return self._sides[RIGHT].rows(run.rows.take(pa.array(run.at)))
 
     def _forget(self, before_ms: int) -> None:
@@ -244,13 +244,13 @@ class NearestTablesStage(Stage):
             run.is_told[:] = False
 
 
-def _newest_of(run: Run) -> Run:
+def _newest_of(run: SortedRun) -> SortedRun:
     is_newest = np.append(run.codes[1:] != run.codes[:-1], [True])
     return run if is_newest.all() else run.taken(np.flatnonzero(is_newest))
 
 
 def _matches(
-    codes: Numbers, times: Numbers, runs: list[Run]
+    codes: Numbers, times: Numbers, runs: list[SortedRun]
 ) -> tuple[Numbers, Numbers, list[pa.Array]]:
     """Find the newest right record of each key that is not newer.
 

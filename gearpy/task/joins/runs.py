@@ -22,7 +22,7 @@ Numbers: TypeAlias = NDArray[np.int64]
 Array: TypeAlias = NDArray[Any]
 
 
-class Run:
+class SortedRun:
     """Records of one side, sorted by the code of their key, and then by time.
 
     Attributes:
@@ -69,17 +69,19 @@ class Run:
         inside = np.clip(times, self.oldest_ms, self.newest_ms + 1)
         return codes * (width + 1) + (inside - self.oldest_ms)
 
-    def since(self, from_ms: int) -> "Run | None":
+    def since(self, from_ms: int) -> "SortedRun | None":
         """Return the records that are not older, None if there are none."""
         if self.oldest_ms >= from_ms:
             return self
         kept = np.flatnonzero(self.times >= from_ms)
         return self.taken(kept) if len(kept) else None
 
-    def taken(self, places: Numbers) -> "Run":
+    def taken(self, places: Numbers) -> "SortedRun":
         """Return some of the records."""
         rows = self.rows.take(pa.array(self.at[places]))
-        return Run(rows, [np.arange(len(rows)), *(array[places] for array in self.arrays[1:])])
+        return SortedRun(
+            rows, [np.arange(len(rows)), *(array[places] for array in self.arrays[1:])]
+        )
 
     def recoded(self, codes: Numbers) -> None:
         """Take other codes, which are in the order of those before."""
@@ -126,7 +128,7 @@ class Codes:
         return moved
 
 
-def add_run(runs: list[Run], run: Run, from_ms: int) -> None:
+def add_run(runs: list[SortedRun], run: SortedRun, from_ms: int) -> None:
     """Add a run, joined with those before it that are not larger, so that there are few."""
     joined, count = [run], len(run)
     while runs and len(runs[-1]) <= count:
@@ -136,13 +138,13 @@ def add_run(runs: list[Run], run: Run, from_ms: int) -> None:
     runs.append(joined_runs(joined[::-1]))
 
 
-def joined_runs(runs: list[Run]) -> Run:
+def joined_runs(runs: list[SortedRun]) -> SortedRun:
     if len(runs) == 1:
         return runs[0]
     starts = np.cumsum([0, *map(len, runs)])
     at = [run.at + start for run, start in zip(runs, starts, strict=False)]
     columns = [at, *zip(*(run.arrays[1:] for run in runs), strict=True)]
-    return Run(joined_rows([run.rows for run in runs]), list(map(np.concatenate, columns)))
+    return SortedRun(joined_rows([run.rows for run in runs]), list(map(np.concatenate, columns)))
 
 
 def joined_rows(parts: list[pa.RecordBatch]) -> pa.RecordBatch:

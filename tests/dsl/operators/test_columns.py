@@ -68,7 +68,7 @@ def test_windows_aggregate_columns(build: Callable[[Stream[Any]], Any]) -> None:
         lambda s: s.key_by(lambda row: row["user"]).window(TUMBLING).count(),
         lambda s: s.key_by("user").window(TUMBLING).sum(lambda row: row["price"]),
         lambda s: s.key_by("user").window(TUMBLING).sum(),
-        lambda s: s.key_by("user").window(TUMBLING).top_n(3, "price"),
+        lambda s: s.key_by("user").window(TUMBLING).top_n(3),
         lambda s: s.key_by("user").window(TUMBLING).reduce(max),
         lambda s: s.key_by("user").window(TUMBLING).fold(0, lambda n, _: n + 1),
         lambda s: s.key_by("user").window(gp.session("5ms")).count(),

@@ -16,7 +16,7 @@ from gearpy.messages.table import Table, Times
 from gearpy.state.stores.store import Section
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of_one
 from gearpy.task.aggregates.top_n import top_records
-from gearpy.task.aggregates.top_tables import BestRowsStage, RunningTop
+from gearpy.task.stages.top_tables import BestRowsStage, RunningTop
 from tests.task.build import a_context
 from tests.task.chain.test_event_gate import snapshot_of
 
