@@ -77,6 +77,7 @@ REFERENCE: Final[Mapping[str, Sequence[str]]] = {
     "Metrics": ["gearpy.metrics"],
     "Errors and ids": ["gearpy.errors", "gearpy.ids"],
 }
+UNSEARCHED: Final = "---\nsearch:\n  exclude: true\n---\n\n"
 _LANGUAGES: Final = {".py": "python", ".toml": "toml", ".yml": "yaml", ".yaml": "yaml"}
 _LINK: Final = re.compile(r"\]\(([^)#:\s]+)((?:#[^)]*)?)\)")
 
@@ -92,12 +93,14 @@ def main(target: Path) -> int:
     (target / "zensical.toml").touch()  # It marks the folder as ours, also if this fails.
     for path in sorted(DOCS.rglob("*")):
         inside = path.relative_to(DOCS)
-        if path.is_dir() or inside.parts[0] == "site" or "__pycache__" in inside.parts:
+        if path.is_dir() or inside.parts[0] in {"changes", "site"} or "__pycache__" in inside.parts:
             continue
         place = pages / inside
         place.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
-            place.write_text(page_of_site(path, pages), encoding="utf-8")
+            # Whoever searches asks how to do a thing, not why it was built so.
+            hidden = UNSEARCHED if inside.parts[0] == "adr" else ""
+            place.write_text(hidden + page_of_site(path, pages), encoding="utf-8")
         else:
             shutil.copy(path, place)
     reference = write_reference(pages / "reference")
@@ -232,6 +235,7 @@ def copy_mermaid(place: Path) -> bool:
         return False
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(library, place)
+    shutil.copy(DOCS / "site" / "diagrams.js", place.parent)
     return True
 
 

@@ -32,7 +32,9 @@ from tests.eventually import DEADLINE_S
 ROOT: Final = Path(__file__).parents[2]
 README: Final = ROOT / "README.md"
 CONTRIBUTING: Final = ROOT / "docs" / "CONTRIBUTING.md"
-PAGES: Final = sorted((ROOT / "docs").rglob("*.md"))
+PAGES: Final = sorted(
+    path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "changes"
+)
 GEAR: Final = (sys.executable, "-m", "gearpy")
 
 #: Modules whose examples users read in `help()`.
