@@ -18,6 +18,7 @@ from reprlib import repr as short_repr
 from types import FunctionType
 from typing import Any, Final
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from gearpy.core.base.fields import NAN
 from gearpy.core.base.stable_hash import is_numpy_bool, stable_hash
@@ -33,6 +34,9 @@ _SOUND: Final = frozenset(
 ORDERED_BY_ZONE: Final = frozenset({datetime, tuple})
 #: Keys are stored as whole numbers, which would take as many digits.
 _EXPONENT_MAX: Final = 10_000
+_WITH_NAN: Final = WeakValueDictionary[tuple[Any, ...], Any]()
+#: Those of classes with slots, to which there is no weak reference.
+_WITH_NAN_KEPT: Final = dict[tuple[Any, ...], Any]()
 _ADVICE: Final = "choose text, numbers, times or a tuple of them as the key"
 
 
@@ -157,9 +161,15 @@ def _of_set(key: frozenset[Any]) -> Any:
 
 
 def _of_class(key: Any) -> Any:
-    parts = [(each.name, getattr(key, each.name)) for each in fields(key) if each.init]
-    changed = {name: one for name, part in parts if (one := one_key(part)) is not part}
-    return replace(key, **changed) if changed else key
+    parts = {each.name: getattr(key, each.name) for each in fields(key) if each.init}
+    ones = {name: one_key(part) for name, part in parts.items()}
+    changed = {name: one for name, one in ones.items() if one is not parts[name]}
+    key = replace(key, **changed) if changed else key
+    if not any(one is NAN for one in ones.values()):
+        return key
+    # Since Python 3.13 classes compare each field by `==`, so only one object equals itself.
+    known = _WITH_NAN if type(key).__weakrefoffset__ else _WITH_NAN_KEPT
+    return known.setdefault((type(key), *ones.values()), key)
 
 
 def _of_checked(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -117,7 +117,9 @@ def _cause_of(error: BaseException, source: str) -> str:
     is_ours = not source or _is_library(source)
     is_key = isinstance(error, TypeError) and "unhashable type" in str(error) and is_ours
     cure = ": choose a key of text, numbers or tuples of them" if is_key else _arguments(error)
-    return f"{type(error).__name__}: {error}{cure}"
+    # Newer Pythons have advice of their own, which knows less.
+    said = str(error).partition(". Did you mean '")[0] if cure else str(error)
+    return f"{type(error).__name__}: {said}{cure}"
 
 
 def _arguments(error: BaseException) -> str:

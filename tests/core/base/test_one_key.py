@@ -35,6 +35,11 @@ class Both:
     other: str
 
 
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    one: float
+
+
 @dataclass(frozen=True)
 class Noted:
     name: str
@@ -90,8 +95,12 @@ def berlin(*when: int, fold: int = 0) -> datetime:
         lambda: frozenset([other_nan(), 1]),
         lambda: Both(other_nan(), "a"),
         lambda: Both((other_nan(),), "a"),
+        lambda: (Both(Slotted(other_nan()), "a"), 1),
     ],
-    ids=["float", "decimal", "numpy", "tuple", "nested", "named", "set", "class", "in class"],
+    ids=[
+        *("float", "decimal", "numpy", "tuple", "nested", "named", "set", "class", "in class"),
+        "class in class",
+    ],
 )
 def test_keys_with_nan_are_one_key_of_a_dict(make: Callable[[], Any]) -> None:
     one, other = make(), make()
