@@ -98,8 +98,8 @@ def main(target: Path) -> int:
         place = pages / inside
         place.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
-            # Whoever searches asks how to do a thing, not why it was built so.
-            hidden = UNSEARCHED if inside.parts[0] == "adr" else ""
+            # Whoever searches asks how to do a thing, not why or since when it is so.
+            hidden = UNSEARCHED if inside.parts[0] in {"adr", "changelog.md"} else ""
             place.write_text(hidden + page_of_site(path, pages), encoding="utf-8")
         else:
             shutil.copy(path, place)

@@ -73,7 +73,7 @@ class BoundColumns:
 
 
 def bound_columns(named: Sequence[tuple[str, Node]], schema: Any, *, keeps: bool) -> BoundColumns:
-    """Return what makes columns of a table.
+    """Return the expressions bound to one schema, which make columns of a table.
 
     Args:
         keeps: the columns that there are stay, where none of the new ones has their name.

@@ -115,7 +115,7 @@ class Expr(Computed):
         return {"node": self.node, "_alias": self._alias}
 
     def bind(self, schema: Any) -> Bound:
-        """Return what evaluates the expression over columns of one schema.
+        """Return the expression bound to one schema, which evaluates it over columns.
 
         Args:
             schema: a `pyarrow.Schema`, or another form of schema that streams take.
@@ -519,7 +519,7 @@ class TimeMethods:
         return _call("strftime", self._expr, format=format, zone=_zone(zone))
 
     def to_zone(self, zone: str) -> Expr:
-        """Return what the clocks of a zone show, as a time without a zone."""
+        """Return the local time in a zone, as a time without a zone."""
         return _call("to_zone", self._expr, zone=_zone(zone))
 
     def epoch(self, unit: str = "ms") -> Expr:

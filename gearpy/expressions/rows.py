@@ -315,7 +315,7 @@ def names_in(record: Any) -> list[str]:
 
 
 def advice_on(name: str, there: list[str]) -> str:
-    """Return what might have been meant, and all that there is."""
+    """Return the nearest name, and all names."""
     nearest = get_close_matches(name, there, n=1)
     meant = f": did you mean {nearest[0]!r}?" if nearest else ""
     return f"{meant or ':'} there are {', '.join(there) or 'none'}"

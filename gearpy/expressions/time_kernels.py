@@ -86,7 +86,7 @@ def _part(name: str, gives: pa.DataType = INT) -> Rule:
 
 
 def _in_zone(datum: Datum, zone: str | None) -> Datum | None:
-    """Return what clocks of a zone show; None where to ask for each time costs less.
+    """Return local times in a zone; None if asking for each time costs less.
 
     Python says how far they are from UTC, for the few pieces of time that the times are in.
     """

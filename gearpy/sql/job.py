@@ -99,7 +99,7 @@ class Job:
             self._tables.named[name] = made
 
     def _made(self, statement: CreateConnector) -> Any:
-        """Return what the function of a connector makes of the options."""
+        """Return the source or sink that a connector's function makes of the options."""
         import gearpy  # noqa: PLC0415 - has the public names of all connectors
 
         options = {

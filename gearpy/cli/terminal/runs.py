@@ -35,7 +35,7 @@ def is_named(master: str | None) -> bool:
 
 
 def left_report(config: Config, master: str | None, ref: str | None) -> Report | None:
-    """Return what a run that has ended has left, if nothing of that name goes on.
+    """Return the last state of a run that has ended, if no run of that name goes on.
 
     None: ask who goes on.
     """

@@ -71,7 +71,7 @@ def encode_records(records: Iterable[QuarantinedRecord]) -> bytes:
 
 
 def read_note(disk: LocalFolder) -> _Note | None:
-    """Return what is known of the run in a folder; None if there is none."""
+    """Return the note of the run in a folder; None if there is none."""
     if (data := disk.read(NOTE)) is None:
         return None
     place = disk.location(NOTE)
@@ -88,7 +88,7 @@ def read_note(disk: LocalFolder) -> _Note | None:
 
 
 def stored_state(store: Checkpoints, note: _Note) -> tuple[str, CoordinatorState]:
-    """Return what a run goes on from, and below which name it is.
+    """Return the name and the state that a run goes on from.
 
     That is of the program before until another one has begun with it.
     """
@@ -99,7 +99,7 @@ def stored_state(store: Checkpoints, note: _Note) -> tuple[str, CoordinatorState
 
 
 def run_name_of(path: Path, runs_folder: str) -> str:
-    """Return what a user calls the run in a folder: its name, or else the path."""
+    """Return a user's word for the run in a folder: its name, or else the path."""
     is_named = path.parent == Path(runs_folder).expanduser().resolve()
     return path.name if is_named else str(path)
 

@@ -142,7 +142,7 @@ class ForkServer:
 
 
 def _surroundings() -> Sequence[object]:
-    """Return what a process takes over from the one that starts it; some may change it later."""
+    """Return the state that a process inherits from its parent; some may change it later."""
     limits = (getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
     return (
         dict(os.environ),

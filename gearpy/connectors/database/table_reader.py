@@ -311,7 +311,7 @@ class DatabaseReader(OrderedReader[dict[str, Any]]):
 
     @abstractmethod
     def trouble(self, error: Exception) -> str:
-        """Return what to wait for, if the error may pass by itself; empty if not."""
+        """Return the reason to wait, if the error may pass by itself; empty if not."""
 
     @abstractmethod
     def failure_of(self, error: Exception) -> GearpyError: ...

@@ -301,7 +301,7 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any]):
 
     @abstractmethod
     def trouble(self, error: Exception) -> str:
-        """Return what to wait for, if the error may pass by itself; empty if not."""
+        """Return the reason to wait, if the error may pass by itself; empty if not."""
 
     def failure_of(self, error: Exception) -> GearpyError:
         return OperatorError(

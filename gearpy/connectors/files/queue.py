@@ -173,7 +173,7 @@ class FilesRead:
         self.unsettled: list[FoundFile] = []  #: They were changed just before the last look.
 
     def unread(self, found: Sequence[FoundFile], now_ms: int) -> list[Unread]:
-        """Return what can be read of the files that are there, by name."""
+        """Return the unread parts of the files that are there, by name."""
         if found:
             there = {digest_of(file.name) for file in found}
             self._ends = {each: end for each, end in self._ends.items() if each in there}
@@ -206,7 +206,7 @@ class FilesRead:
         return unread
 
     def rest_of(self, file: FoundFile) -> Unread | None:
-        """Return what was added to a file that was read, and can be read now."""
+        """Return the readable part that was added to a file that was read."""
         if self._whole is None or not file.is_local or file.is_packed:
             return None
         before, line = self._ends.get(digest_of(file.name), (file.size, 0))

@@ -62,7 +62,7 @@ class GroupPlan:
         self._taken = () if scope.relation.windows is None else (START, END)
 
     def planned(self, keys: Sequence[Expression], calls: Sequence[FunctionCall]) -> Scope:
-        """Return what names mean behind the group.
+        """Return the scope of names after the group.
 
         Raises:
             ConfigError: it cannot be done on a stream, and what to do.

@@ -211,7 +211,7 @@ def _filtered(scope: Scope, condition: Expression) -> Scope:
 
 
 def _expanded(item: Item, relation: Relation, tables: Tables) -> list[Item]:
-    """Return what a star stands for."""
+    """Return the columns that a star selects."""
     if not isinstance(item.value, Star):
         return [item]
     star = item.value

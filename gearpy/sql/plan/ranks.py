@@ -67,7 +67,7 @@ def with_bound(select: Select) -> Select:
 def plan_rank(
     scope: Scope, nodes: Sequence[Expression | None], qualify: Expression | None, *, is_final: bool
 ) -> Scope:
-    """Return what names mean behind row_number(), whose place is a column then.
+    """Return the scope of names after row_number(), which is a column of it.
 
     Raises:
         ConfigError: its place has no bound, or there are several.

@@ -124,7 +124,7 @@ def _pieces(value: Any, is_descending: bool, nulls_first: bool) -> tuple[Any, An
 
 
 def _reversed(text: str | bytes) -> tuple[int, ...]:
-    """Return what is the larger, the smaller a text is: also than one that begins with it."""
+    """Return a key that sorts texts in descending order, a prefix after what it begins."""
     codes = text if isinstance(text, bytes) else map(ord, text)
     return (*(-code for code in codes), 1)
 

@@ -54,7 +54,7 @@ class Tables:
         return replace(self, named={**self.named, **views})
 
     def find(self, table: TableName) -> tuple[str, Named]:
-        """Return what a name stands for, and its key.
+        """Return the key of a name and the table that it stands for.
 
         Raises:
             ConfigError: nothing has it.

@@ -191,7 +191,7 @@ class Scope:
         return bool(pa.types.is_date(date_kind) and pa.types.is_duration(span))
 
     def _compared(self, node: FunctionCall) -> Sequence[Expression]:
-        """Return what is compared: of plain dates and texts beside times those times."""
+        """Return the operands of a comparison, with dates and texts beside times as times."""
         kinds = [self.type_of(each) for each in node.arguments if not isinstance(each, Literal)]
         times = next((each for each in kinds if pa.types.is_temporal(each)), None)
         if times is None or pa.types.is_duration(times) or pa.types.is_time(times):

@@ -57,7 +57,7 @@ def roles_of(aggregate: Aggregate) -> Iterator[tuple[Any, Kind]]:
 
 
 def values_of(aggregate: Aggregate, columns: Mapping[Any, pa.Array]) -> pa.Array:
-    """Return what an aggregate takes of each row; see `Aggregate.value`."""
+    """Return the value of each row that an aggregate takes; see `Aggregate.value`."""
     column = columns[aggregate.of]
     if aggregate.where is not None:
         counts = truth(columns[aggregate.where]).fill_null(False)

@@ -119,7 +119,7 @@ result_of: Final[_Maker] = partial(tuple.__new__, WindowResult)
 def local_bounds(
     windows: object, plain: type = WindowResult, local: type = LocalWindowResult
 ) -> tuple[_Maker, Callable[[int, int], tuple[str, ...]] | None]:
-    """Return what makes results of windows, and the fields that those with a zone have behind."""
+    """Return a maker of results of windows, and one of the fields that windows with a zone add."""
     if not isinstance(windows, LocalWindows | LocalSlidingWindows):
         return partial(tuple.__new__, plain), None
     text = lru_cache(_TEXTS_KEPT)(windows.steps.zone.text)
@@ -127,7 +127,7 @@ def local_bounds(
 
 
 def result_maker(windows: object) -> Callable[[Sequence[Any]], WindowResult[Any, Any]]:
-    """Return what makes results of tuples of the fields that all have, local bounds added."""
+    """Return a maker of results from tuples of the common fields, which adds local bounds."""
     new, bounds_of = local_bounds(windows)
     if bounds_of is None:
         return new

@@ -13,7 +13,7 @@ _PER_S: Final = {"s": 1, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def unit_mistake(time_ms: int) -> str:
-    """Return what is wrong with an event time; empty if it may be right.
+    """Return the likely mistake in the unit of an event time; empty if it may be right.
 
     Seconds in the place of milliseconds are in early 1970, microseconds and nanoseconds in years
     that nobody has.

@@ -4,7 +4,7 @@ import gearpy as gp
 
 
 def totals(sales: gp.Stream) -> gp.Stream:
-    """Return what is sold in each shop and minute."""
+    """Return the sales of each shop and minute."""
     by_shop = sales.key_by("shop").window(gp.tumbling("1m"))
     return by_shop.aggregate("totals", sold=gp.agg.count(), total=gp.agg.sum("price"))
 

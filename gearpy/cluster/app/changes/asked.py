@@ -46,7 +46,7 @@ class AskedChanges:
         self._answers: dict[Hashable, ChangeAnswer] = {}
 
     def answer_to(self, message: UpdateApplication) -> ChangeAnswer | ProgramLoading | None:
-        """Return what became of a change that was asked for before; None if it was not."""
+        """Return the outcome of a change that was asked for before; None if it was not."""
         key = message.key or message
         if key not in self._loading:
             # Without a key the next one may be another change.
