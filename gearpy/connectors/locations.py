@@ -354,7 +354,8 @@ def _found(path: str, info: os.stat_result) -> FoundFile:
 
 def no_match(pattern: str) -> str:
     is_whole = _is_url(pattern) or Path(pattern).is_absolute()
-    return f"{pattern!r} matches no file" + ("" if is_whole else f" in {Path.cwd()}")
+    where = "" if is_whole else f" in {Path.cwd()}; programs on a cluster need absolute paths"
+    return f"{pattern!r} matches no file{where}"
 
 
 def _is_url(name: str) -> bool:
