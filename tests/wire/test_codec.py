@@ -38,6 +38,7 @@ def test_the_public_dataclasses_of_both_message_modules_can_travel() -> None:
 @pytest.mark.parametrize(
     "union",
     [app.ExecutorToAppMaster, app.ExecutorMessage, cluster.MasterMessage, cluster.WorkerMessage],
+    ids=["to app master", "to executor", "to master", "to worker"],
 )
 def test_whatever_an_actor_is_told_can_travel(union: Any) -> None:
     """One that was forgotten in the list would end who sends it."""
