@@ -127,12 +127,6 @@ _RUNTIME: Final = f"{tempfile.gettempdir()}/gearpy-tests-{os.getpid()}"
 atexit.register(shutil.rmtree, _RUNTIME, ignore_errors=True)
 
 
-@pytest.fixture(autouse=True)
-def own_runs() -> None:
-    """Let commands find no runs of other tests, nor of the user."""
-    os.environ["XDG_RUNTIME_DIR"] = f"{_RUNTIME}/{os.getpid()}"
-
-
 @pytest.fixture(autouse=True, scope="session")
 def _no_full_collections() -> Iterator[None]:
     """Let clusters in this process leave the heap alone; those in processes do as ever.
@@ -153,11 +147,12 @@ def _no_full_collections() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _log_as_it_was() -> Iterator[None]:
+def _as_it_was() -> Iterator[None]:
     """Put back what a command that ran in this process has set, and forget its program.
 
-    That is whether anybody logs, and what.
+    That is whether anybody logs, and what. Commands find no runs of other tests, nor of the user.
     """
+    os.environ["XDG_RUNTIME_DIR"] = f"{_RUNTIME}/{os.getpid()}"
     logger = logging.getLogger("gearpy")
     level, handlers, disabled = logger.level, list(logger.handlers), logging.root.manager.disable
     yield

@@ -287,10 +287,18 @@ class _Teller:
     def __init__(self, config: pytest.Config, end: Connection) -> None:
         self._config = config
         self._end = end
+        option = config.option
+        #: Of most tests only the call is told: that nothing went wrong before and behind it shows
+        #: in no summary, and to tell it costs more than most tests.
+        self._tells_all = bool(
+            option.durations or option.xmlpath or {"A", "P"} & {*option.reportchars}
+        )
         #: Not while it is registered: pytest then repeats all warnings from before the fork.
         self.is_ready = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.passed and report.when != "call" and not self._tells_all:
+            return
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
         self._end.send(("report", data))
 

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("no_log")
 # its log cannot be written, and is refused; 24,644: a process starts as its version fails.
 @pytest.mark.parametrize(
     "seed",
-    [20_907, 22_828, *(pytest.param(n, marks=pytest.mark.long) for n in (0, 20_765, 24_644))],
+    [22_828, *(pytest.param(n, marks=pytest.mark.long) for n in (0, 20_765, 20_907, 24_644))],
 )
 def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> None:
     result = run_change_seed(seed)
@@ -46,7 +46,7 @@ def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> Non
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(10), *(pytest.param(each, marks=pytest.mark.long) for each in range(10, 200))]
+    "seed", [*range(5), *(pytest.param(each, marks=pytest.mark.long) for each in range(5, 200))]
 )
 def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
     result = run_change_seed(seed, aimed=seed % 2 == 1, shorter=SHORTER)
@@ -68,7 +68,7 @@ def test_a_version_stays_in_preparation_where_an_application_ends_without_its_lo
 
 
 def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
-    first = (50_011, 50_003, 50_001)  # They hit each phase as long as nothing changes what happens.
+    first = (50_010, 50_007, 50_009)  # They hit each phase as long as nothing changes what happens.
     seeds = (*first, *(seed for seed in range(50_003, 50_015) if seed not in first))
     results = (run_change_seed(seed, aimed=True) for seed in seeds)
 
@@ -83,6 +83,7 @@ def test_versions_run_are_replaced_and_fail() -> None:
     assert states.keys() == {"running", "replaced", "failed"}
 
 
+@pytest.mark.long
 def test_a_sink_keeps_what_versions_before_have_shown() -> None:
     results = [run_change_seed(26)]
 

@@ -9,7 +9,7 @@ import pytest
 from gearpy.errors import GearpyError
 from tests.sim.every_step import SINKS, SOURCES, STEPS, outcome
 
-RECORDS = 120
+RECORDS = 80
 MANY_RECORDS = 600
 NAMES = list(STEPS)
 SHARE = 0.04  #: Of all pairs, in one order or the other.

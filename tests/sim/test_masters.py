@@ -10,7 +10,13 @@ from tests.world.cluster import ClusterSimulation
 # 11,010: an app master is frozen while its master answers, and then leads no more; 17,747: a
 # leader is frozen with a write on its way; from 100,000 on links are cut one way, come and go,
 # or are slow.
-@pytest.mark.parametrize("seed", [0, 1, 10_490, 11_010, 17_747, 100_000, 100_001])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(0, 11_010, 17_747, 100_000),
+        *(pytest.param(each, marks=pytest.mark.long) for each in (1, 10_490, 100_001)),
+    ],
+)
 def test_nothing_is_lost_with_a_minority_of_masters(seed: int) -> None:
     assert problem_of(seed) == ""
 

@@ -56,7 +56,7 @@ def test_the_size_of_batches_decides_nothing(kind: str, form: str) -> None:
     for batch, parallelism in ((1, 3), (100, 1), (65_536, 3)):
         app, out = gp.StreamApp("same", parallelism=parallelism), list[Any]()
         source = gp.collection(
-            events(), timestamp=lambda each: each.at, out_of_order="2s", schema=schema
+            events(300), timestamp=lambda each: each.at, out_of_order="2s", schema=schema
         )
         by_user = app.read(source).key_by("user").window(windows)
         by_user.aggregate(n=gp.agg.count(), total=gp.agg.sum("amount")).write(gp.to_list(out))
@@ -77,7 +77,7 @@ def test_sketches_are_the_same(form: str) -> None:
         for n in range(12_000)
     ]
     found = set()
-    for batch, parallelism in ((97, 3), (1000, 1), (65_536, 2)):
+    for batch, parallelism in ((97, 3), (65_536, 1)):
         app, out = gp.StreamApp("sketches", parallelism=parallelism), list[Any]()
         source = gp.collection(
             made,
@@ -305,7 +305,7 @@ def check_flow(seed: int, runs: int) -> None:
         assert flow.shown() == right, f"{seed}: {flow!r} of {form}: {chosen}; {other}"
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_random_flows_show_the_same_whatever_happens(block: int) -> None:
     """Batches, tasks, interleaving and crashes decide nothing; order within a key is the same."""
     for seed in range(block * 4, block * 4 + 4):
@@ -325,7 +325,7 @@ def test_random_flows_show_the_same_whatever_happens(block: int) -> None:
         "latest",
     ],
 )
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_columns_show_the_same_as_rows_whatever_happens(kind: str, block: int) -> None:
     for seed in range(block * 3, block * 3 + 3):
         rng = Random(seed)

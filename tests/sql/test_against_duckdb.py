@@ -86,14 +86,14 @@ def check(seeds: range) -> None:
         ), f"seed {seed}: {query.gearpy}"
 
 
-@pytest.mark.parametrize("batch", range(12))
+@pytest.mark.parametrize("batch", range(4))
 def test_queries_answer_as_in_duckdb(batch: int) -> None:
-    """Six hundred queries: projections, groups, windows, joins, ranks, unions, orders."""
+    """Two hundred queries: projections, groups, windows, joins, ranks, unions, orders."""
     check(range(batch * _BATCH, (batch + 1) * _BATCH))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("batch", range(100, 200))
+@pytest.mark.parametrize("batch", [*range(4, 12), *range(100, 200)])
 def test_many_queries_answer_as_in_duckdb(batch: int) -> None:
     """Others."""
     check(range(batch * _BATCH, (batch + 1) * _BATCH))

@@ -26,7 +26,7 @@ def added(total, number):
 
 def main(args):
     app = gp.StreamApp("numbers")
-    numbers = app.read(gp.generate(itertools.count, rate=800))
+    numbers = app.read(gp.generate(itertools.count, rate=200))
     if os.environ.get("EXTRA"):
         numbers = numbers.filter(lambda number: number >= 0)
     sums = numbers.key_by(lambda _: "all").map_with_state(added, initial=0)

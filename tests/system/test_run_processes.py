@@ -40,7 +40,7 @@ def added(total, number):
 
 def main(args):
     app = gp.StreamApp("sums")
-    numbers = app.read(gp.generate(lambda part: itertools.count(part, 2), partitions=2, rate=2000))
+    numbers = app.read(gp.generate(lambda part: itertools.count(part, 2), partitions=2, rate=300))
     keyed = numbers.map(lambda n: n, name="same").key_by(lambda number: number % 4)
     keyed.map_with_state(added, initial=0).write(gp.jsonl_folder("out"))
     return app

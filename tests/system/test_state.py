@@ -22,7 +22,7 @@ import gearpy as gp
 
 def main(args):
     app = gp.StreamApp(args[0])
-    numbers = app.read(gp.generate(itertools.count, rate=500))
+    numbers = app.read(gp.generate(itertools.count, rate=200))
     counts = numbers.key_by(lambda n: n % {_KEYS}, parallelism=2).map_with_state(
         lambda kept, n: (kept + 1, (n, kept + 1)), initial=0, name="counts"
     )

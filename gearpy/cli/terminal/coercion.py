@@ -6,7 +6,7 @@ most values are texts, or defaults.
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
 from typer import core
 
@@ -47,7 +47,7 @@ class _Simple:
         if is_many:
             are_texts = kind == list[str] and all(type(each) is str for each in value)
             return list(value) if are_texts else _MISSING
-        if type(value) is kind:
+        if type(value) is kind or (get_origin(kind) is Literal and value in get_args(kind)):
             return value
         if kind is int and value.isascii() and value.isdigit():
             number = int(value)

@@ -1,17 +1,14 @@
 """Errors, tables and JSON, as people and programs read them.
 
-Text of users is always a `rich.text.Text`, never markup.
+Text of users is always a `rich.text.Text`, never markup. A pipe gets the same without rich.
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from gearpy.distribution import program
 from gearpy.errors import (
@@ -28,6 +25,7 @@ from gearpy.views import text
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
+    from rich.console import Console
 
 #: Wider than any line: what reads a file or a pipe wants lines whole.
 _ENDLESS: Final = 10_000
@@ -44,12 +42,12 @@ def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = Fa
     if as_json:
         print(json.dumps(json_of_error(error)), file=sys.stderr)
         return
-    _print_lines(errors_console(), error_lines(error, verbose=verbose))
+    _print_lines(sys.stderr, error_lines(error, verbose=verbose))
 
 
 def print_hints(hints: Iterable[str]) -> None:
     """Print hints on standard error: no mistakes, but perhaps not intended."""
-    _print_lines(errors_console(), (f"hint: {hint}" for hint in hints))
+    _print_lines(sys.stderr, (f"hint: {hint}" for hint in hints))
 
 
 @contextmanager
@@ -64,16 +62,22 @@ def hint_if_cut_off(hint: str) -> Iterator[None]:
 
 def print_guarantee(lines: Iterable[str]) -> None:
     """Print on standard error the guarantee from end to end, and the steps that limit it."""
-    _print_lines(errors_console(), (f"guarantee: {line}" for line in lines))
+    _print_lines(sys.stderr, (f"guarantee: {line}" for line in lines))
 
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines on standard output; labels such as ``error:`` have their colours there too."""
-    wide = None if sys.stdout.isatty() else _ENDLESS
-    _print_lines(Console(width=wide, markup=False, highlight=False, emoji=False), lines)
+    _print_lines(sys.stdout, lines)
 
 
-def _print_lines(console: Console, lines: Iterable[str]) -> None:
+def _print_lines(out: TextIO, lines: Iterable[str]) -> None:
+    if not out.isatty() and "FORCE_COLOR" not in os.environ:  # Needs nothing of rich.
+        out.writelines(f"{text.printable(line).expandtabs()}\n" for line in lines)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=out, markup=False, highlight=False, emoji=False)
     for line in lines:
         label, colon, rest = line.partition(": ")
         shown = Text(text.printable(line))
@@ -150,6 +154,10 @@ def print_json(value: Any) -> None:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table on standard output. Columns named with a leading ``#`` are numbers."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     wide = None if sys.stdout.isatty() else _ENDLESS
     made = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in columns:
@@ -174,5 +182,7 @@ def headings(schema: "pa.Schema") -> list[str]:
     ]
 
 
-def errors_console() -> Console:
+def errors_console() -> "Console":
+    from rich.console import Console
+
     return Console(stderr=True, markup=False, highlight=False, emoji=False)

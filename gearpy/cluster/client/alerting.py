@@ -3,11 +3,9 @@
 import logging
 import queue
 import threading
-import urllib.request
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from http.client import HTTPException, InvalidURL
 from typing import Any, Final, Self
 
 import msgspec
@@ -70,14 +68,17 @@ class Webhook:
                     self._waiting.get_nowait()
 
     def _run(self) -> None:
+        from http.client import HTTPException, InvalidURL  # noqa: PLC0415 - few have a webhook
+        from urllib.request import Request, urlopen  # noqa: PLC0415 - as above
+
         while (body := self._waiting.get()) is not None:
             pause_s, headers = self._pause_s, {"Content-Type": "application/json"}
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
-                    request = urllib.request.Request(  # noqa: S310 - http and https are allowed
+                    request = Request(  # noqa: S310 - http and https are allowed
                         self._url, data=body, headers=headers, method="POST"
                     )
-                    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+                    with urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
                         answer.read(1)
                     break
                 except (OSError, ValueError, HTTPException) as error:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import pytest
 import typer
@@ -40,10 +40,11 @@ def values(
     numbers: Annotated[list[int] | None, typer.Option()] = None,
     ratio: float = 0.5,
     form: Form = Form.table,
+    until: Literal["end", "now"] = "end",
     on: bool = False,
 ) -> None:
     """Print what has come."""
-    typer.echo(repr((name, rest, number, any_number, numbers, ratio, form, on)))
+    typer.echo(repr((name, rest, number, any_number, numbers, ratio, form, until, on)))
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,8 @@ def values(
         "--ratio 2",
         "--form json",
         "--form yaml",
+        "--until now",
+        "--until then",
         "--on",
     ],
 )

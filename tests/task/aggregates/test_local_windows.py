@@ -28,12 +28,12 @@ def sales(first: datetime, years: int, zone: str) -> list[dict[str, Any]]:
     offsets = [day.astimezone(info).utcoffset() for day in days]
     changed = {at for at, (one, two) in enumerate(pairwise(offsets)) if one != two}
     picked = {at for each in changed for at in range(each - 1, each + 3)}
-    picked.update(rng.sample(range(len(days)), 100))
+    picked.update(rng.sample(range(len(days)), 30))
     moments = [
         int(day.timestamp() * 1000) + rng.randrange(24 * HOUR_MS)
         for at, day in enumerate(days)
         if at in picked
-        for _ in range(12)
+        for _ in range(6)
     ]
     return [
         {"at": at, "shop": rng.choice("ab"), "cents": rng.randrange(100, 999)}
