@@ -135,7 +135,7 @@ def test_each_record_is_shown_once_by_the_version_of_its_event_time(seed: int) -
 
 
 def test_faults_in_each_phase_of_a_change_at_a_time_do_no_harm() -> None:
-    first = (15, 3, 7)  # They hit each phase as long as nothing changes what happens.
+    first = (11, 9, 5)  # They hit each phase as long as nothing changes what happens.
     seeds = (*first, *(seed for seed in range(4, 15) if seed not in first))
     see_fault_in_each(_PHASES, (run(seed, faults="aimed") for seed in seeds))
 

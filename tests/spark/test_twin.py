@@ -45,7 +45,13 @@ def _agrees(app: gp.StreamApp, spark: "SparkSession", **options: Any) -> int:
     return sum(answer.found.same for answer in verdict.answers)
 
 
-@pytest.mark.parametrize(("query", "records"), [("q1", 1), ("q2", 1), ("q5", 1), ("q7", 1)])
+@pytest.mark.parametrize(
+    ("query", "records"),
+    [
+        *[("q2", 1), ("q7", 1)],
+        *(pytest.param(each, 1, marks=pytest.mark.long) for each in ("q1", "q5")),
+    ],
+)
 def test_nexmark_agrees(spark: "SparkSession", nexmark: Any, query: str, records: int) -> None:
     app = gp.StreamApp(query)
     events = nexmark.Nexmark(events=EVENTS, partitions=2)

@@ -27,8 +27,8 @@ def name() -> str:
     return f"sql{os.getpid()}_{next(_NUMBERS)}"  # Processes of tests share a server.
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _connections_of_the_killed() -> Iterator[None]:
-    """Whoever is killed in a simulation closes nothing; in a later test that would be a fault."""
+    """Whoever is killed in a simulation closes nothing; in a later file that would be a fault."""
     yield
     gc.collect()

@@ -29,8 +29,26 @@ def run(records: list[Any], sink: gp.Sink[Any]) -> None:
 
 
 @pytest.mark.parametrize("upsert", [(), ("n",)])
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_the_contract_of_a_sink_holds(url: str, name: str, upsert: tuple[str, ...]) -> None:
     """Kills at any line, zombies, lost commits; going back takes rows back where they are added."""
+    check(url, name, upsert, seeds=2)
+
+
+@pytest.mark.parametrize("url", ["duckdb", "mariadb", "postgres"], indirect=True)
+def test_the_contract_holds_for_each_database(url: str, name: str) -> None:
+    check(url, name, (), seeds=1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("upsert", [(), ("n",)])
+def test_the_contract_holds_for_each_database_and_its_upserts(
+    url: str, name: str, upsert: tuple[str, ...]
+) -> None:
+    check(url, name, upsert, seeds=3)
+
+
+def check(url: str, name: str, upsert: tuple[str, ...], *, seeds: int) -> None:
 
     def make(place: str) -> gp.Sink[Any]:
         table = f"{name}_{place}"
@@ -42,7 +60,7 @@ def test_the_contract_of_a_sink_holds(url: str, name: str, upsert: tuple[str, ..
         except (duckdb.CatalogException, sa.exc.DBAPIError):
             return []
 
-    check_sink(make, read, bad={"n": "one"}, seeds=2, goes_back=not upsert)
+    check_sink(make, read, bad={"n": "one"}, seeds=seeds, goes_back=not upsert)
 
 
 class Sale(NamedTuple):
