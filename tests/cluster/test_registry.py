@@ -19,7 +19,7 @@ from gearpy.cluster.embedded.registry import registered
 from gearpy.errors import ConnectionLost, GearpyError, StoreAway
 from gearpy.ids import AppId
 from gearpy.messages.client import GetApplication
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def started(name: str, folder: Path | None = None) -> BackgroundRun:
     numbers = app.read(gp.generate(itertools.count, rate=200))
     numbers.key_by(lambda n: n % 3).count(name="count").write(gp.to_list([]))
     run = gp.start(app, checkpoint=folder)
-    eventually(lambda: run.summary.progress.epoch > 1, within_s=30)
+    eventually(lambda: run.summary.progress.epoch > 1)
     return run
 
 
@@ -201,12 +201,12 @@ def test_a_run_that_is_drained_by_a_command_is_told_to_its_end(tmp_path: Path) -
     )
     words = [sys.executable, "-m", "gearpy", "run", "--resume", "./first", "p.py"]
     with subprocess.Popen(words, cwd=tmp_path) as run:
-        eventually(lambda: len(live_runs()) == 1, within_s=30)
+        eventually(lambda: len(live_runs()) == 1)
         (entry,) = live_runs()
-        eventually(lambda: RunClient(entry).running("p").summary().progress.epoch > 0, within_s=30)
+        eventually(lambda: RunClient(entry).running("p").summary().progress.epoch > 0)
 
         code, told = gear("app", "stop", "p", "--drain")
 
-        assert run.wait(30) == 0
+        assert run.wait(DEADLINE_S) == 0
     assert code == 0
     assert "drained" in told

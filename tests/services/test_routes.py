@@ -180,9 +180,7 @@ def test_measurements_of_an_application_that_has_ended(served: Served) -> None:
         path = f"appmaster/{running.app_id}"
         assert running.wait(60).status == "succeeded"
         asked = {"readOption": "readHistory"}  # The last of what is left.
-        eventually(
-            lambda: served.get(f"{path}/metrics/app", **asked).status_code == 200, within_s=60
-        )
+        eventually(lambda: served.get(f"{path}/metrics/app", **asked).status_code == 200)
         latest = served.get(f"{path}/metrics/app")
         series = served.get(f"{path}/series")
 

@@ -48,7 +48,7 @@ def test_records_are_listed_and_given_back_by_the_next_start(
 ) -> None:
     folder = tmp_path / "runs" / "first"
     run = gp.start(an_app(bad=7), checkpoint=folder, config=config)
-    eventually(lambda: run.summary.progress.quarantined_records, within_s=20)
+    eventually(lambda: run.summary.progress.quarantined_records)
     run.stop()
     assert (
         "1 record in quarantine: 'gear quarantine list --run first' shows why"
@@ -70,7 +70,7 @@ def test_records_are_listed_and_given_back_by_the_next_start(
     assert gear("replay", "--run", "first") == (0, given)
 
     run = gp.start(an_app(bad=-1), checkpoint=folder, config=config)
-    eventually(lambda: run.summary.progress.epoch > 3, within_s=20)
+    eventually(lambda: run.summary.progress.epoch > 3)
     run.stop()
     assert gear("list", "--run", "first") == (0, "run first has no record in quarantine\n")
 
@@ -79,7 +79,7 @@ def test_records_are_there_before_another_program_has_begun(tmp_path: Path, conf
     """It was killed just after it had found what the one before has stored."""
     folder = tmp_path / "runs" / "first"
     run = gp.start(an_app(bad=7), checkpoint=folder, config=config)
-    eventually(lambda: run.summary.progress.quarantined_records, within_s=20)
+    eventually(lambda: run.summary.progress.quarantined_records)
     run.stop()
     with RunFolder(folder, an_app(bad=-1, extra=True).build()) as opened:
         assert opened.resume_from
@@ -87,7 +87,7 @@ def test_records_are_there_before_another_program_has_begun(tmp_path: Path, conf
     assert "ValueError: 7 is bad" in gear("list", "--run", "first")[1]
     assert gear("replay", "--run", "first")[0] == 0
     run = gp.start(an_app(bad=-1, extra=True), checkpoint=folder, config=config)
-    eventually(lambda: run.summary.progress.epoch > 3, within_s=20)
+    eventually(lambda: run.summary.progress.epoch > 3)
     run.stop()
     told = gear("list", "--run", "first")[1]
     assert told == "run first has no record in quarantine\n"

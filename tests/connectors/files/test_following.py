@@ -186,10 +186,10 @@ def test_files_that_come_while_it_runs_are_read_once(tmp_path: Path, parallelism
         for number in range(3):  # The first comes to an application that waits for it.
             path = logs / f"{number}.txt"
             path.write_text("".join(f"{n}\n" for n in range(10 * number, 10 * number + 5)))
-            eventually(partial(shown, 10 * number + 5), "lines", within_s=60)
+            eventually(partial(shown, 10 * number + 5), "lines")
             with path.open("a") as file:
                 file.writelines(f"{n}\n" for n in range(10 * number + 5, 10 * number + 10))
-            eventually(partial(shown, 10 * number + 10), "more lines", within_s=60)
+            eventually(partial(shown, 10 * number + 10), "more lines")
         running.drain()
         running.wait(60)
 

@@ -40,7 +40,7 @@ class TopicBuild:
             new = NewTopic(topic, 1, 1, config={"retention.ms": "-1"})
             return self.admin.create_topics([new])[topic].exception(60) is None
 
-        eventually(is_made, f"{topic} is there again", within_s=60)
+        eventually(is_made, f"{topic} is there again")
         wait_for_topic(self.admin, topic, 1)
         self._producer = None  # It knows the one before.
 

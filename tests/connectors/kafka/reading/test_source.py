@@ -308,10 +308,10 @@ def test_a_pattern_that_no_topic_fits_is_told(topics: TopicBuild, live: Any) -> 
     name = f"later-{os.getpid()}"
     run, found = live(pattern=f"{name}.*")
     told = f"a topic that fits pattern {name}"
-    eventually(lambda: told in run.summary.progress.waits_for, within_s=60)
+    eventually(lambda: told in run.summary.progress.waits_for)
     topics.send(topics.make(name=name), ["a"])
-    eventually(lambda: found == ["a"], within_s=60)
-    eventually(lambda: run.summary.progress.waits_for == "", within_s=60)
+    eventually(lambda: found == ["a"])
+    eventually(lambda: run.summary.progress.waits_for == "")
 
 
 def test_a_wrong_password_ends_the_application(topics: TopicBuild, kafka: KafkaAddress) -> None:
@@ -373,7 +373,7 @@ def test_a_run_that_goes_on_tells_of_records_that_are_gone(
 
     run, found = start()
     with run:
-        eventually(lambda: found == ["a", "b"], within_s=60)
+        eventually(lambda: found == ["a", "b"])
     new = [f"n{at}" for at in range(4)]
     if is_anew:
         topics.make_again(topic)
@@ -389,9 +389,9 @@ def test_a_run_that_goes_on_tells_of_records_that_are_gone(
         return
     lost = (0 if policy == "earliest" else 4) + (not is_anew)
     with run:
-        eventually(lambda: f"; {lost} records are left out" in caplog.text, within_s=60)
+        eventually(lambda: f"; {lost} records are left out" in caplog.text)
         topics.send(topic, ["z"])
-        eventually(lambda: found == [*values, "z"], within_s=60)
+        eventually(lambda: found == [*values, "z"])
     assert what in caplog.text
 
 
@@ -427,17 +427,17 @@ def test_a_broker_that_is_away_is_waited_for(own_kafka: Kafka, live: Any) -> Non
     def waits_for() -> str:
         return str(run.summary.progress.waits_for)
 
-    eventually(lambda: topics.servers in waits_for(), "it says what it waits for", within_s=60)
+    eventually(lambda: topics.servers in waits_for(), "it says what it waits for")
     broker.restart()
-    eventually(lambda: found == ["a"], "it reads", within_s=60)
-    eventually(lambda: waits_for() == "", "it waits no more", within_s=60)
+    eventually(lambda: found == ["a"], "it reads")
+    eventually(lambda: waits_for() == "", "it waits no more")
 
     broker.kill()
-    eventually(lambda: topics.servers in waits_for(), "it says so again", within_s=60)
+    eventually(lambda: topics.servers in waits_for(), "it says so again")
     broker.restart()
     TopicBuild(topics.servers).send(topic, ["b"], 1)
-    eventually(lambda: found == ["a", "b"], "it reads on", within_s=60)
-    eventually(lambda: waits_for() == "", "it waits no more", within_s=60)
+    eventually(lambda: found == ["a", "b"], "it reads on")
+    eventually(lambda: waits_for() == "", "it waits no more")
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest"])
@@ -467,12 +467,12 @@ def test_a_run_goes_on_where_its_last_epoch_ended(
             topics.send(topic, [f"a{next(number)}"], 1)
             return topics.committed(topic, topic, 2)[1] > 0
 
-        eventually(heard, within_s=60)
+        eventually(heard)
     topics.grow(topic, 3)
     topics.send(topic, ["b"], 1)
     topics.send(topic, ["c"], 2)
     with run():
-        eventually(lambda: {"b", "c"} <= set(shown()), within_s=60)
+        eventually(lambda: {"b", "c"} <= set(shown()))
     found = shown()
     assert len(found) == len(set(found))
     sent = {f"a{at}" for at in range(next(number))}

@@ -578,7 +578,7 @@ def test_a_registry_that_is_away_is_waited_for(kafka: KafkaAddress) -> None:
     records.write(gp.kafka_sink(topic, servers=kafka.plain, value=form))
     with gp.start(app) as run:
         away = f"schema registry http://127.0.0.1:{port} does not answer"
-        eventually(lambda: away in run.summary.progress.waits_for, within_s=60)
+        eventually(lambda: away in run.summary.progress.waits_for)
         with FakeRegistry(port) as fake:
             run.wait(60)
     assert run.summary.status == "succeeded"
@@ -588,7 +588,7 @@ def test_a_registry_that_is_away_is_waited_for(kafka: KafkaAddress) -> None:
     source = gp.kafka(topic, servers=kafka.plain, value=form, until="now")
     app.read(source).write(gp.to_list(found))
     with gp.start(app) as run:
-        eventually(lambda: away in run.summary.progress.waits_for, within_s=60)
+        eventually(lambda: away in run.summary.progress.waits_for)
         with FakeRegistry(port, schemas=fake.schemas):
             run.wait(60)
     assert found == ["a", "b"]
@@ -612,9 +612,9 @@ def test_a_registry_that_is_away_when_a_topic_is_first_written_holds_no_task(
         return gp.start(app, config=from_overrides({"application.drain-timeout-seconds": "1"}))
 
     with pytest.raises(GearpyError, match=f"it waits for {away}"), started() as run:
-        eventually(lambda: away in run.summary.progress.waits_for, within_s=60)
+        eventually(lambda: away in run.summary.progress.waits_for)
     with started() as run:
-        eventually(lambda: away in run.summary.progress.waits_for, within_s=60)
+        eventually(lambda: away in run.summary.progress.waits_for)
         with FakeRegistry(port):
             run.wait(60)
 
