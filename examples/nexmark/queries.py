@@ -552,4 +552,4 @@ QUERIES: Final[Mapping[str, Answer]] = {
     )
 }
 #: Queries whose events come in columns, unless it is said.
-COLUMNS: Final = frozenset({"q0", "q1", "q2", "q5", "q7", "q13", "q14", "q21", "q22"})
+COLUMNS: Final = frozenset({"q0", "q1", "q2", "q5", "q7", "q11", "q13", "q14", "q21", "q22"})

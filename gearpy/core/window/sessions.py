@@ -26,12 +26,12 @@ _NOTHING: Final[Sequence[Fired]] = ()
 #: Start, end, the time at which it is looked at next, and behind them its pane. The sessions of a
 #: key stand one behind the other in one tuple: most keys have one, and what is stored is flat.
 _Session: TypeAlias = tuple[Any, ...]
-_PANE: Final = 3
+PANE: Final = 3
 _WIDTH: Final = 11
-_ORDER: Final = _PANE + ORDER
-_VALUE: Final = _PANE + 1
-_COUNT: Final = _PANE + 2
-_OLDEST: Final = _PANE + 4
+_ORDER: Final = PANE + ORDER
+_VALUE: Final = PANE + 1
+_COUNT: Final = PANE + 2
+_OLDEST: Final = PANE + 4
 #: A session whose time has come: end, start, order and key.
 _Due: TypeAlias = tuple[int, int, int, Any]
 _BY_END: Final = itemgetter(0, 1, 2)
@@ -94,9 +94,9 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
             self._orders += 1
         else:
             bounds = Bounds(min(bounds[0], mine[0][0]), max(bounds[1], mine[-1][1]))
-            before = mine[0][_PANE:]
+            before = mine[0][PANE:]
             if len(mine) > 1:
-                before = self._rules.merged(each[_PANE:] for each in mine)
+                before = self._rules.merged(each[PANE:] for each in mine)
             pane = self._rules.grown(before, record, time_ms, now_ms)
         out = self._keep(key, (bounds, pane), mine, others, now_ms)
         return self._marked(out, time_ms) if len(out) > 1 else out
@@ -254,7 +254,7 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
                 if looked % LOOKED_AT_ONCE == 0:
                     yield None
                 kept = panes.get(key, ())
-                for each in (kept,) if len(kept) == _WIDTH else _each(kept):
+                for each in (kept,) if len(kept) == _WIDTH else each_session(kept):
                     start_ms, end_ms, wake_ms, order, *_ = each
                     if wake_ms != time_ms:  # Left behind when sessions became one.
                         continue
@@ -262,7 +262,7 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
                         found[start_ms, order, key] = None
                         continue
                     put(end_ms, key)
-                    after = (start_ms, end_ms, end_ms, *each[_PANE:])
+                    after = (start_ms, end_ms, end_ms, *each[PANE:])
                     if each is kept:
                         panes[key] = after
                     else:
@@ -288,7 +288,7 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
                 yield (key, value, start_ms, time_ms, 0, "on-time", False), time_ms - 1
 
     def _taken_out(self, key: Any, start_ms: int) -> _Session:
-        sessions = {each[0]: each for each in _each(self.panes[key])}
+        sessions = {each[0]: each for each in each_session(self.panes[key])}
         session = sessions.pop(start_ms)
         self._put(key, list(sessions.values()))
         return session
@@ -305,7 +305,7 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
                 if looked % LOOKED_AT_ONCE == 0:
                     yield None
                 kept = self.panes.get(key, ())
-                for each in (kept,) if len(kept) == _WIDTH else _each(kept):
+                for each in (kept,) if len(kept) == _WIDTH else each_session(kept):
                     start_ms, end_ms, wake_ms, order, *_ = each
                     if wake_ms != time_ms:  # Left behind when sessions became one.
                         continue
@@ -314,17 +314,17 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
                         yield end_ms, start_ms, order, key
                     else:
                         put(turn_ms, key)
-                        self._replace(key, each, (start_ms, end_ms, turn_ms, *each[_PANE:]))
+                        self._replace(key, each, (start_ms, end_ms, turn_ms, *each[PANE:]))
 
     def _is_asked(self, ask_ms: int, place: Any) -> bool:
-        kept = _each(self.panes.get(place, ()))
-        return any(self._waits_for(ask_ms, each[_PANE:], each[1]) for each in kept)
+        kept = each_session(self.panes.get(place, ()))
+        return any(self._waits_for(ask_ms, each[PANE:], each[1]) for each in kept)
 
     def _asked(self, due: Iterable[tuple[int, list[Any]]]) -> Iterator[_Due | None]:
         for looked, key in enumerate(chain.from_iterable(places for _, places in due), 1):
             if looked % LOOKED_AT_ONCE == 0:
                 yield None
-            for start_ms, end_ms, _, order, *_ in _each(self.panes.get(key, ())):
+            for start_ms, end_ms, _, order, *_ in each_session(self.panes.get(key, ())):
                 yield end_ms, start_ms, order, key
 
     def _fire_at(self, key: Any, bounds: Bounds, before_ms: int, now_ms: int) -> Sequence[Fired]:
@@ -332,8 +332,8 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         self.touched.add(key)
         session = self.panes[key]
         if len(session) > _WIDTH:
-            session = next(each for each in _each(session) if each[0] == bounds.start_ms)
-        pane = before = session[_PANE:]
+            session = next(each for each in each_session(session) if each[0] == bounds.start_ms)
+        pane = before = session[PANE:]
         closes = before_ms < bounds.end_ms <= self.clock_ms
         is_freed = self._expiry_ms(bounds.end_ms) <= self.clock_ms
         timing = self._timing_of(pane, bounds.end_ms, now_ms, closes=closes, is_freed=is_freed)
@@ -352,10 +352,12 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
     ) -> None:
         """Keep a session as it is after a step of time, or free it."""
         if is_freed:
-            self._put(key, [each for each in _each(self.panes[key]) if each[0] != session[0]])
+            self._put(
+                key, [each for each in each_session(self.panes[key]) if each[0] != session[0]]
+            )
             self._note_end(key, session[_ORDER])
             return
-        start_ms, end_ms, wake_ms = session[:_PANE]
+        start_ms, end_ms, wake_ms = session[:PANE]
         if closes:
             wake_ms = self._expiry_ms(end_ms)
             self._turns.put(wake_ms, key)
@@ -366,7 +368,7 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         if len(kept) == _WIDTH:
             self.panes[key] = after
         else:
-            self._put(key, [after if each[0] == before[0] else each for each in _each(kept)])
+            self._put(key, [after if each[0] == before[0] else each for each in each_session(kept)])
 
     # -- what it is --------------------------------------------------------------------------
 
@@ -374,7 +376,7 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         """Go on from the clock and the sessions that there were; called before all else."""
         self.clock_ms = clock_ms
         for key, kept in panes.items():
-            self._put(key, [self._reopened(key, each) for each in _each(kept)])
+            self._put(key, [self._reopened(key, each) for each in each_session(kept)])
         self._told = self._orders
 
     def _reopened(self, key: Any, session: _Session) -> _Session:
@@ -396,7 +398,15 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         return min(end_ms + self._rules.lateness_ms, MAX_MS)
 
 
-def _each(sessions: _Session) -> list[_Session]:
+def session_of(
+    start_ms: int, end_ms: int, order: int, value: Any, *, newest_ms: int, count: int
+) -> _Session:
+    """Return a session as it is kept that has never fired, given its number and its records."""
+    return start_ms, end_ms, end_ms, order, value, count, 0, start_ms, 0, newest_ms, None
+
+
+def each_session(sessions: _Session) -> list[_Session]:
+    """Return the sessions of a key, of each start, end, the time of its turn, and its pane."""
     if len(sessions) == _WIDTH:
         return [sessions]
     return [sessions[at : at + _WIDTH] for at in range(0, len(sessions), _WIDTH)]
@@ -405,7 +415,7 @@ def _each(sessions: _Session) -> list[_Session]:
 def _split(sessions: _Session, bounds: Bounds) -> tuple[Sequence[_Session], Sequence[_Session]]:
     mine: list[_Session] = []
     others: list[_Session] = []
-    for each in _each(sessions):
+    for each in each_session(sessions):
         overlaps = each[0] < bounds.end_ms and each[1] > bounds.start_ms
         (mine if overlaps else others).append(each)
     return mine, others

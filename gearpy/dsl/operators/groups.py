@@ -16,6 +16,7 @@ from gearpy.core.window.windows import (
     LocalSlidingWindows,
     LocalWindows,
     OverlappingWindows,
+    SessionWindows,
     Windows,
     too_many_windows,
 )
@@ -55,7 +56,7 @@ from gearpy.task.chain.stage import Stage
 from gearpy.task.time.late import LATE, WindowLate
 
 #: Windows over which columns can be aggregated.
-_ColumnarWindows: TypeAlias = DisjointWindows | OverlappingWindows
+_ColumnarWindows: TypeAlias = DisjointWindows | OverlappingWindows | SessionWindows
 #: Aggregates that depend on the order of records with the same time.
 _TIED: Final = frozenset({"first", "last", "collect", "arg_min", "arg_max"})
 
@@ -244,6 +245,12 @@ class AggregateOperator(Grouping):
             arrow = names.schema(schema)
         if schema is not None and arrow is None:
             return False  # It is told why.
+        if isinstance(self.windows, SessionWindows):
+            from gearpy.task.aggregates.merge_tables import mergeable  # noqa: PLC0415 - Arrow
+
+            if columnar_mistakes(self.windows, names.key, names.aggregates, arrow):
+                return False
+            return arrow is not None and mergeable(names.aggregates, arrow)
         return not columnar_mistakes(self.windows, names.key, names.aggregates, arrow)
 
     @property
@@ -432,19 +439,25 @@ class MergeAggregateOperator(_Part):
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         from gearpy.task.aggregates.columns import MergeAggregateStage  # noqa: PLC0415 - Arrow
+        from gearpy.task.aggregates.merge_sessions import (  # noqa: PLC0415 - the same
+            MergeSessionsStage,
+        )
         from gearpy.task.aggregates.merge_tables import (  # noqa: PLC0415 - the same
             MergeTablesStage,
             mergeable,
         )
 
+        windows, key, aggregates = self._columnar()
         schema = self.of.columns_taken
-        if schema is None or not mergeable(self.of.by_names.aggregates, schema):
-            return [MergeAggregateStage(context, self.name, *self._columnar())]
         results = self.of.results if self.gives == "table" else None
-        stage = MergeTablesStage(
-            context, self.name, *self._columnar(), schema=schema, results=results
-        )
-        return [stage]
+        given = context, self.name
+        if isinstance(windows, SessionWindows):
+            return [
+                MergeSessionsStage(*given, windows, key, aggregates, schema=schema, results=results)
+            ]
+        if schema is None or not mergeable(self.of.by_names.aggregates, schema):
+            return [MergeAggregateStage(*given, windows, key, aggregates)]
+        return [MergeTablesStage(*given, windows, key, aggregates, schema=schema, results=results)]
 
 
 @operator

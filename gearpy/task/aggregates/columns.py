@@ -12,6 +12,8 @@ from itertools import accumulate, chain, pairwise
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -27,6 +29,7 @@ from gearpy.core.window.windows import (
     LocalSlidingWindows,
     LocalWindows,
     OverlappingWindows,
+    SessionWindows,
     SlidingWindows,
     TumblingWindows,
 )
@@ -53,13 +56,24 @@ from gearpy.task.chain.stage import Stage
 #: Named ones, whose results are a dict; or one alone.
 Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
 
+#: Windows over which columns can be aggregated.
+ColumnarWindows: TypeAlias = DisjointWindows | OverlappingWindows | SessionWindows
+
 #: The number of records behind each row of partials; other columns of partials begin alike, so that
 #: only those of the key have the names that users gave.
 RECORDS: Final = "#records"
 OWN: Final = "#"
+#: The oldest and the newest event time of a session.
+FIRST: Final = "#first"
+LAST: Final = "#last"
 #: Pieces of fewer rows are not looked for one by one.
 _ROWS_OF_PIECE: Final = 256
-_CODES_MAX: Final = 1 << 62
+_INT64_MAX: Final = 2**63 - 1
+#: So many different codes, and for each row, have places of their own.
+_SPAN_MIN: Final = 1 << 12
+_SPAN_OF_ROWS: Final = 2
+_DIGITS: Final = 16
+_UFUNCS: Final = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 #: So many boundaries of local windows are compared with all times of a table.
 _COMPARED_MAX: Final = 64
 
@@ -90,13 +104,12 @@ def columnar_mistakes(
         for each in listed(aggregates)
         if not is_columnar(each)
     ]
-    fitting = DisjointWindows | OverlappingWindows
-    if not isinstance(windows, fitting) or not windows.is_plain:
-        mistakes.append("the windows are not tumbling or sliding ones that fire once")
-    if isinstance(windows, OverlappingWindows) and "collect" in {
+    if not isinstance(windows, ColumnarWindows) or not windows.is_plain:
+        mistakes.append("the windows are not tumbling, sliding or session ones that fire once")
+    if not isinstance(windows, DisjointWindows) and "collect" in {
         e.kind for e in listed(aggregates)
     }:
-        mistakes.append("collect() over sliding windows needs the order of the records")
+        mistakes.append("collect() over sliding or session windows needs the order of the records")
     mistakes += [f"a key column is named {name!r}" for name in key if name.startswith(OWN)]
     return mistakes or ([] if schema is None else _schema_mistakes(key, aggregates, schema))
 
@@ -143,7 +156,7 @@ class PartialAggregateStage(Stage):
         self,
         context: TaskContext,
         name: str,
-        windows: DisjointWindows | OverlappingWindows,
+        windows: ColumnarWindows,
         key: Sequence[str],
         aggregates: Aggregates,
     ) -> None:
@@ -174,6 +187,10 @@ class PartialAggregateStage(Stage):
 
     def _partials_of_late(self, batch: Batch, table: Table, times: Times) -> Iterator[Batch]:
         """Yield the partial results of late rows, with the promise before each row."""
+        if self._partials.are_late_apart:
+            partials, oldest = self._partials.of(table.batch, times, apart=True)
+            yield batch.giving(partials, Times(oldest.array, times.promised))
+            return
         for promised_ms in pc.unique(times.promised).to_pylist():
             alike = pc.equal(times.promised, promised_ms)
             partials, oldest = self._partials.of(table.filter(alike).batch, times.filter(alike))
@@ -192,16 +209,17 @@ class PartialTables:
     """Makes small tables of large ones: a row for each window and key.
 
     A row has the columns of the key, the number of records, and for each aggregate the columns of
-    its `Partial`. Rows come in the order of their first records.
+    its `Partial`; of sessions also their oldest and newest time. Rows come in the order of their
+    first records.
     """
 
     def __init__(
-        self,
-        windows: DisjointWindows | OverlappingWindows,
-        key: Sequence[str],
-        aggregates: Aggregates,
+        self, windows: ColumnarWindows, key: Sequence[str], aggregates: Aggregates
     ) -> None:
-        self._pieces = TimePieces(windows)
+        if isinstance(windows, SessionWindows):
+            self._pieces, self._gap_ms = None, windows.gap_ms
+        else:
+            self._pieces, self._gap_ms = TimePieces(windows), 0
         self._key = tuple(key)
         self._partials = [
             (each, partial_of(each)) for each in listed(aggregates) if each.kind != "count"
@@ -213,21 +231,35 @@ class PartialTables:
         table, _ = self.of(pa.RecordBatch.from_arrays(empty, schema.names), Times.of([0]))
         return table.batch.schema
 
-    def of(self, table: pa.RecordBatch, times: Times) -> tuple[Table, Times]:
+    @property
+    def are_late_apart(self) -> bool:
+        """Whether each late record is a row of its own, as it depends on the one before it."""
+        return self._pieces is None
+
+    def of(
+        self, table: pa.RecordBatch, times: Times, *, apart: bool = False
+    ) -> tuple[Table, Times]:
+        """Return the small table of one, and the oldest time of each row.
+
+        Args:
+            apart: make a row of each row.
+        """
         rows = Rows(times.array)
         fields = chain.from_iterable(each.fields for each, _ in self._partials)
         columns = {name: plain(table.column(name)) for name in dict.fromkeys([*self._key, *fields])}
         keys = [one_keys_of(columns[name]) for name in self._key]
         taken = [(values_of(each, columns), partial) for each, partial in self._partials]
-        pieces = self._pieces.numbers(times)
-        by = [*([] if pieces is None else [pieces]), *keys]
         inputs = [partial.inputs(column, rows) for column, partial in taken]
         in_order = is_sorted(times.array)
-        oldest = [] if in_order else [(times.array, "min", None)]
+        by = [rows.places] if apart else self._by(keys, times, in_order=in_order)
+        is_session = self._pieces is None
+        ends = [] if in_order and not is_session else [(times.array, "min", None)]
+        ends += [(times.array, "max", None)] if is_session else []
         places, (records, *found) = grouped(
-            by, len(times), [([], "count_all", None), *oldest, *chain.from_iterable(inputs)]
+            by, len(times), [([], "count_all", None), *ends, *chain.from_iterable(inputs)]
         )
-        low = times.array.take(places) if in_order else found.pop(0)
+        spans, found = found[: len(ends)], found[len(ends) :]
+        low = spans[0] if spans else times.array.take(places)
         arrays = [*(each.take(places) for each in keys), records]
         labels = [*self._key, RECORDS]
         for at, ((column, partial), needed) in enumerate(zip(taken, inputs, strict=True)):
@@ -235,47 +267,133 @@ class PartialTables:
             finished = partial.finish(mine, column, rows)
             arrays += finished
             labels += [f"{OWN}{at}.{part}" for part in range(len(finished))]
+        if is_session:
+            arrays += spans
+            labels += [FIRST, LAST]
         return Table(pa.RecordBatch.from_arrays(arrays, labels)), Times(low)
+
+    def _by(self, keys: list[pa.Array], times: Times, *, in_order: bool) -> list[pa.Array]:
+        if self._pieces is None:
+            starts = times.array.to_numpy()
+            codes, _ = codes_of(keys, len(starts))
+            return [session_numbers(codes, starts, starts, self._gap_ms, in_order=in_order)]
+        pieces = self._pieces.numbers(times)
+        return [*([] if pieces is None else [pieces]), *keys]
+
+
+def session_numbers(
+    codes: Any, firsts: Any, lasts: Any, gap_ms: int, *, in_order: bool = False
+) -> pa.Array:
+    """Return a number for each part of a session, alike for parts of one.
+
+    Args:
+        codes: numbers of the keys.
+        firsts: the oldest event time of each part.
+        lasts: the newest ones; the same array, where parts are records.
+        in_order: the oldest times are in order.
+    """
+    order = np.arange(len(codes)) if in_order else np.argsort(firsts, kind="stable")
+    for digits in range(0, int(codes.max(initial=0)).bit_length(), _DIGITS):  # A radix sort.
+        order = order[np.argsort((codes[order] >> digits).astype(np.uint16), kind="stable")]
+    ordered, starts, ends = codes[order], firsts[order], lasts[order]
+    is_new = ordered[1:] != ordered[:-1]
+    if not (is_new | (ends[1:] >= ends[:-1])).all():  # A part reaches beyond those behind it.
+        ranks = np.empty(len(ends), np.int64)
+        ranks[np.argsort(ends)] = np.arange(len(ends))
+        reached = np.maximum.accumulate(ordered * len(ends) + ranks) % max(1, len(ends))
+        ends = np.sort(ends)[reached]
+    begins = np.ones(len(order), np.bool_)
+    is_past = starts[1:] > ends[:-1]  # A distance may need 64 bits.
+    is_past &= (starts[1:] - ends[:-1]).view(np.uint64) >= gap_ms
+    begins[1:] = is_past | is_new
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(begins)
+    return pa.array(numbers)
 
 
 def grouped(by: list[pa.Array], rows: int, inputs: list[Input]) -> tuple[pa.Array, list[pa.Array]]:
-    """Return where groups of rows begin, in that order, and what Arrow finds of each.
+    """Return where groups of rows begin, in that order, and what is found of each.
+
+    Sums, numbers and extremes of whole numbers go into places of NumPy, for a small part of what
+    Arrow takes where groups are many; it finds the rest.
 
     Args:
         by: rows that are equal here are one group.
     """
-    by = _as_one(by) or by or [pa.repeat(pa.scalar(0, pa.int8()), rows)]
-    columns, asked = dict[str, pa.Array](), list[Any]()
-    for at, (column, *how) in enumerate([*inputs, (places_of(rows), "min", None)]):
-        if how[0] != "count_all":
-            columns[f"v{at}"] = column
-        asked.append(([] if how[0] == "count_all" else f"v{at}", *how))
-    names = [f"k{at}" for at in range(len(by))]
-    table = pa.Table.from_arrays([*by, *columns.values()], [*names, *columns])
-    # In one thread, which is quicker for a table.
-    found = table.group_by(names, use_threads=False).aggregate(asked).combine_chunks()
-    *arrays, places = map(_one_chunk, found.columns[len(by) :])
-    if not is_sorted(places):  # Arrow keeps an order of its own.
-        order = pc.array_sort_indices(places)
-        places, *arrays = (each.take(order) for each in (places, *arrays))
-    return places, arrays
+    codes, span = codes_of(by, rows)
+    first = np.full(span, rows)
+    first[codes[::-1]] = places_of(rows).to_numpy()[::-1]  # Of several the last one stays.
+    places = np.sort(first[first < rows])
+    groups = codes[places]
+    found, left = list[Any](), list[tuple[int, Input]]()
+    for at, each in enumerate(inputs):
+        found.append(_quickly(codes, span, each))
+        if found[-1] is None:
+            left.append((at, each))
+        else:
+            found[-1] = pa.array(found[-1][groups])
+    if left:
+        table = pa.Table.from_arrays(
+            [pa.array(codes), *(column for _, (column, *_) in left)],
+            ["k", *(f"v{at}" for at, _ in left)],
+        )
+        asked = [(f"v{at}", *how) for at, (_, *how) in left]
+        # In one thread, which is quicker for a table.
+        table = table.group_by("k", use_threads=False).aggregate(asked).combine_chunks()
+        order = np.empty(span, np.int64)
+        order[_one_chunk(table.column(0)).to_numpy()] = np.arange(len(table))
+        for column, (at, _) in zip(table.columns[1:], left, strict=True):
+            found[at] = _one_chunk(column).take(pa.array(order[groups]))
+    return pa.array(places), found
 
 
-def _as_one(by: list[pa.Array]) -> list[pa.Array]:
-    """Return one column for two of whole numbers, by which Arrow groups faster; else nothing."""
-    if len(by) != 2 or not all(  # noqa: PLR2004
-        pa.types.is_signed_integer(each.type) and not each.null_count for each in by
-    ):
-        return []
-    (low, high), (least, greatest) = (
-        (found["min"].as_py(), found["max"].as_py()) for found in map(pc.min_max, by)
-    )
-    span = greatest - least + 1
-    if (high - low + 1) * span > _CODES_MAX or max(map(abs, (low, high, least))) > _CODES_MAX:
-        return []
-    first, second = (each.cast(pa.int64()) for each in by)
-    codes = pc.multiply(pc.subtract(first, low), span)
-    return [pc.add(codes, pc.subtract(second, least))]
+def codes_of(by: Sequence[pa.Array], rows: int) -> tuple[Any, int]:
+    """Return a number for each row, alike where rows are equal, and more than the largest one."""
+    most = max(_SPAN_MIN, _SPAN_OF_ROWS * rows)
+    codes, span = pa.repeat(pa.scalar(0, pa.int64()), rows), 1
+    for at, column in enumerate(by):
+        numbers, width = _codes_of(column, most)
+        # All of it by Arrow, which has memory at hand.
+        codes = pc.add(pc.multiply(codes, width), numbers) if at else numbers
+        span *= width
+        if span > most:
+            codes, span = _encoded(codes)
+    return codes.to_numpy(), span
+
+
+def _codes_of(column: pa.Array, most: int) -> tuple[pa.Array, int]:
+    if pa.types.is_signed_integer(column.type) and not column.null_count and len(column):
+        low, high = (pc.min_max(column)[name].as_py() for name in ("min", "max"))
+        if high - low < most:
+            column = column.cast(pa.int64())
+            return pc.subtract(column, low) if low else column, high - low + 1
+    return _encoded(column)
+
+
+def _encoded(column: pa.Array) -> tuple[pa.Array, int]:
+    encoded = column.dictionary_encode("encode")
+    return encoded.indices.cast(pa.int64()), max(1, len(encoded.dictionary))
+
+
+def _quickly(codes: Any, span: int, asked: Input) -> Any:
+    """Return what is found of each group in an array of NumPy; None for Arrow to find it."""
+    column, how, _ = asked
+    if how == "count_all" or (how == "count" and not column.null_count):
+        return np.bincount(codes, minlength=span)
+    if how not in _UFUNCS or column.null_count:
+        return None
+    if pa.types.is_integer(column.type):
+        numbers = column.to_numpy()
+        ends = np.iinfo(numbers.dtype)
+        empty = {"sum": 0, "min": ends.max, "max": ends.min}[how]
+        is_signed = pa.types.is_signed_integer(column.type)
+        kind = numbers.dtype if how != "sum" else np.int64 if is_signed else np.uint64
+        found = np.full(span, empty, kind)
+        _UFUNCS[how].at(found, codes, numbers.astype(kind, copy=False))
+        return found
+    if how == "sum" and pa.types.is_float64(column.type):
+        return np.bincount(codes, column.to_numpy(), span)  # Row after row, as Arrow adds.
+    return None
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:

@@ -7,10 +7,10 @@ state has to store; it stores the same as if the windows were given rows.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -29,6 +29,7 @@ from gearpy.task.aggregates.columns import (
     OWN,
     RECORDS,
     Aggregates,
+    ColumnarWindows,
     PartialTables,
     Reader,
     TimePieces,
@@ -50,7 +51,9 @@ _MERGED_FROM: Final = 1 << 20
 #: So many rows of pieces are merged into windows at once, or one window's.
 _CLOSED_ROWS: Final = 1 << 17
 #: So many keys are handed to state in one step.
-_TOLD_ROWS: Final = 1 << 12
+TOLD_ROWS: Final = 1 << 12
+#: Start and end of windows, and how many results each has.
+Windows: TypeAlias = Sequence[tuple[int, int, int]]
 
 
 def mergeable(aggregates: Aggregates, schema: pa.Schema) -> bool:
@@ -85,10 +88,8 @@ class _Piece:
         return self.fresh if self.stored is None else [self.stored, *self.fresh]
 
 
-class MergeTablesStage(WindowedStage):
-    """Merges partials into windows, in columns; yields results when the watermark closes them.
-
-    Results come by end and start of their windows, then in the order in which keys first came.
+class TablesStage(WindowedStage):
+    """The base of stages that merge partials in columns, and yield results when windows close.
 
     Args:
         windows: as at the other end, like all that follows.
@@ -101,7 +102,7 @@ class MergeTablesStage(WindowedStage):
         self,
         context: TaskContext,
         name: str,
-        windows: DisjointWindows | OverlappingWindows,
+        windows: ColumnarWindows,
         key: Sequence[str],
         aggregates: Aggregates,
         *,
@@ -110,21 +111,14 @@ class MergeTablesStage(WindowedStage):
     ) -> None:
         key_of = key_getter(*key) if key else None
         super().__init__(context, name, key_of, limit=context.limits.batch_records)
-        self._sliding = SlidingPieces(windows) if isinstance(windows, OverlappingWindows) else None
-        self._end_of = (self._sliding or windows).end_of
-        self._pieces = TimePieces(windows)
-        self._merge = _Merge(tuple(key), aggregates)
+        self._merge = TableMerge(tuple(key), aggregates)
         self._schema = PartialTables(windows, key, aggregates).schema(schema)
         self._results = results
         self._rows_max = context.limits.columnar_batch_records
         self._result_of, self._bounds_of = local_bounds(windows)
         fold = fold_of_one(aggregates) if isinstance(aggregates, Aggregate) else fold_of(aggregates)
         self._result = fold.result
-        self._open: dict[int, _Piece] = {}
         self._watermark_ms = MIN_MS
-        self._kept: BulkState | None = None
-
-    # -- what comes --------------------------------------------------------------------------
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Keep partials until their windows close; those of late records may have to wait."""
@@ -135,6 +129,15 @@ class MergeTablesStage(WindowedStage):
         batch = self._in_time(batch)
         self._take(batch)
         return self._due(self._watermark_ms) if len(self._gate) else iter(())
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
+        """Yield the results of the windows that end at or before the watermark, in order."""
+        try:
+            if len(self._gate):
+                yield from self._due(watermark_ms)
+            yield from self._closed(watermark_ms)
+        except (pa.ArrowException, *USER_ERRORS) as error:
+            raise operator_error(self.name, error) from error
 
     def _due(self, watermark_ms: int) -> Iterator[Batch]:
         for at_ms, batch in self._gate.due(watermark_ms):
@@ -151,7 +154,83 @@ class MergeTablesStage(WindowedStage):
                 table = pa.RecordBatch.from_pylist(batch.values, self._schema)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise operator_error(self.name, error) from error
-        for start, part, oldest_ms in self._pieces.parts(table, Times.of(batch.timestamps)):
+        self._keep(table, Times.of(batch.timestamps))
+
+    def _keep(self, table: pa.RecordBatch, times: Times) -> None:
+        """Keep partials whose windows are open; count those that come too late for them."""
+        raise NotImplementedError
+
+    def _closed(self, watermark_ms: int) -> Iterator[Batch]:
+        """Yield the results of the windows that end at or before a time."""
+        raise NotImplementedError
+
+    def _given(self, table: pa.RecordBatch, windows: Windows) -> Iterator[Batch]:
+        """Yield the results of merged partials, with some windows one behind the other."""
+        if self._results is None:
+            at = 0
+            for start, end, count in windows:
+                yield from self._rows(table.slice(at, count), start, end)
+                at += count
+            return
+        counts = [count for *_, count in windows]
+        starts, ends = (repeated([each[at] for each in windows], counts) for at in range(2))
+        local = [] if self._bounds_of is None else [self._bounds_of(*each[:2]) for each in windows]
+        texts = [repeated(list(each), counts) for each in zip(*local, strict=True)]
+        yield from self._tables(table, starts, ends, texts)
+
+    def _tables(
+        self, table: pa.RecordBatch, starts: pa.Array, ends: pa.Array, texts: Sequence[pa.Array]
+    ) -> Iterator[Batch]:
+        around = (moments(starts), moments(ends)), texts
+        results = Table(self._merge.results(table, self._results, *around))
+        times = Times(pc.subtract(ends, 1))
+        for at in range(0, len(times), self._rows_max):
+            part = slice(at, at + self._rows_max)
+            yield Batch(results[part], times[part])
+
+    def _rows(self, table: pa.RecordBatch, start: int, end: int) -> Iterator[Batch]:
+        bounds = () if self._bounds_of is None else self._bounds_of(start, end)
+        rows = self._made(table, repeat(start), repeat(end), *map(repeat, bounds))
+        while results := list(islice(rows, self._limit)):
+            yield Batch(results, [end - 1] * len(results))
+
+    def _made(
+        self, table: pa.RecordBatch, starts: Iterable[int], ends: Iterable[int], *local: Any
+    ) -> Iterator[Any]:
+        keys, kept = self._merge.pairs(table)
+        given = kept if self._result is None else map(self._result, kept)
+        alike = map(repeat, (0, "on-time", False))
+        return map(self._result_of, zip(keys, given, starts, ends, *alike, *local, strict=False))
+
+
+class MergeTablesStage(TablesStage):
+    """Merges partials into windows, in columns; yields results when the watermark closes them.
+
+    Results come by end and start of their windows, then in the order in which keys first came.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        windows: DisjointWindows | OverlappingWindows,
+        key: Sequence[str],
+        aggregates: Aggregates,
+        *,
+        schema: pa.Schema,
+        results: pa.Schema | None = None,
+    ) -> None:
+        super().__init__(context, name, windows, key, aggregates, schema=schema, results=results)
+        self._sliding = SlidingPieces(windows) if isinstance(windows, OverlappingWindows) else None
+        self._end_of = (self._sliding or windows).end_of
+        self._pieces = TimePieces(windows)
+        self._open: dict[int, _Piece] = {}
+        self._kept: BulkState | None = None
+
+    # -- what comes --------------------------------------------------------------------------
+
+    def _keep(self, table: pa.RecordBatch, times: Times) -> None:
+        for start, part, oldest_ms in self._pieces.parts(table, times):
             if self._end_of(start) <= self._watermark_ms:
                 self._context.counters.late_records += pc.sum(part.column(RECORDS)).as_py()
                 continue
@@ -164,15 +243,6 @@ class MergeTablesStage(WindowedStage):
                 piece.size = piece.merged = piece.fresh[0].nbytes
 
     # -- what goes ---------------------------------------------------------------------------
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
-        """Yield the results of the windows that end at or before the watermark, in order."""
-        try:
-            if len(self._gate):
-                yield from self._due(watermark_ms)
-            yield from self._closed(watermark_ms)
-        except (pa.ArrowException, *USER_ERRORS) as error:
-            raise operator_error(self.name, error) from error
 
     def _closed(self, watermark_ms: int) -> Iterator[Batch]:
         before_ms, self._watermark_ms = self._watermark_ms, watermark_ms
@@ -213,32 +283,9 @@ class MergeTablesStage(WindowedStage):
             sizes = [sum(each.num_rows for each in tables) for _, _, tables in windows]
             joined = pa.concat_batches(chain.from_iterable(tables for _, _, tables in windows))
             table, counts = self._merge.of_windows(joined, sizes)
-        if self._results is None:
-            at = 0
-            for (start, end, _), count in zip(windows, counts, strict=True):
-                yield from self._rows(table.slice(at, count), start, end)
-                at += count
-            return
-        ends = repeated([end for _, end, _ in windows], counts)
-        starts = repeated([start for start, _, _ in windows], counts)
-        local = [] if self._bounds_of is None else [self._bounds_of(*each[:2]) for each in windows]
-        texts = [repeated(list(each), counts) for each in zip(*local, strict=True)]
-        around = (moments(starts), moments(ends)), texts
-        results = Table(self._merge.results(table, self._results, *around))
-        times = Times(pc.subtract(ends, 1))
-        for at in range(0, len(times), self._rows_max):
-            part = slice(at, at + self._rows_max)
-            yield Batch(results[part], times[part])
-
-    def _rows(self, table: pa.RecordBatch, start: int, end: int) -> Iterator[Batch]:
-        keys, kept = self._merge.pairs(table)
-        result = self._result
-        given = kept if result is None else map(result, kept)
-        bounds = () if self._bounds_of is None else self._bounds_of(start, end)
-        alike = map(repeat, (start, end, 0, "on-time", False, *bounds))
-        rows = map(self._result_of, zip(keys, given, *alike, strict=False))
-        while results := list(islice(rows, self._limit)):
-            yield Batch(results, [end - 1] * len(results))
+        bounds = [each[:2] for each in windows]
+        spans = [(*each, count) for each, count in zip(bounds, counts, strict=True)]
+        yield from self._given(table, spans)
 
     # -- state -------------------------------------------------------------------------------
 
@@ -262,7 +309,7 @@ class MergeTablesStage(WindowedStage):
         """Go on from a snapshot, and from keyed state."""
         oldest_ms, self._watermark_ms = state or ({}, MIN_MS)
         for start, pairs in self._state().restored():
-            table = self._merge.table(pairs, self._schema)
+            table = self._merge.table([*pairs], [*pairs.values()], self._schema)
             self._open[start] = _Piece(oldest_ms[start], stored=table)
         self._gate.restore(self.place, self.name)
 
@@ -303,8 +350,8 @@ class MergeTablesStage(WindowedStage):
         self, table: pa.RecordBatch, keys: list[Any], values: list[Any] | None
     ) -> Iterator[None]:
         """Make keys and values of a table, in pieces. It stays as it is, whatever comes."""
-        for at in range(0, table.num_rows, _TOLD_ROWS):
-            some, kept = self._merge.pairs(table.slice(at, _TOLD_ROWS))
+        for at in range(0, table.num_rows, TOLD_ROWS):
+            some, kept = self._merge.pairs(table.slice(at, TOLD_ROWS))
             keys += some
             if values is not None:
                 values += kept
@@ -317,7 +364,11 @@ class MergeTablesStage(WindowedStage):
             self._state().go_on_with(self._told(piece.stored, keys, None), piece.stored.num_rows)
 
 
-class _Merge:
+def _like(table: pa.RecordBatch, arrays: list[pa.Array]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+class TableMerge:
     """Merges rows of partials that have the same key, and makes of them what is wanted."""
 
     def __init__(self, key: tuple[str, ...], aggregates: Aggregates) -> None:
@@ -331,7 +382,8 @@ class _Merge:
     def of(self, tables: list[pa.RecordBatch]) -> pa.RecordBatch:
         if len(tables) == 1:
             return tables[0]
-        return self._merged(pa.concat_batches(tables), [], [])[0]
+        table = pa.concat_batches(tables)
+        return _like(table, self.merged(table, self._keys(table), [])[0])
 
     def of_windows(
         self, table: pa.RecordBatch, sizes: list[int]
@@ -341,40 +393,48 @@ class _Merge:
         With the rows comes how many of them each window has.
         """
         window = repeated(list(range(len(sizes))), sizes)
-        merged, places, _ = self._merged(table, [window], [])
-        return merged, pc.value_counts(window.take(places)).field("counts").to_pylist()
+        merged, places, _ = self.merged(table, [window, *self._keys(table)], [])
+        counts = pc.value_counts(window.take(places)).field("counts").to_pylist()
+        return _like(table, merged), counts
 
     def changed(
         self, stored: pa.RecordBatch | None, fresh: list[pa.RecordBatch]
     ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Return what is stored with what is new, and the rows of it that this has changed."""
         if stored is None:
-            merged = self._merged(pa.concat_batches(fresh), [], [])[0]
+            table = pa.concat_batches(fresh)
+            merged = _like(table, self.merged(table, self._keys(table), [])[0])
             return merged, merged
         table = pa.concat_batches([stored, *fresh])
         is_new = repeated([0, 1], [len(stored), len(table) - len(stored)])
-        merged, _, (is_new,) = self._merged(table, [], [(is_new, "max", None)])
+        found, _, (is_new,) = self.merged(table, self._keys(table), [(is_new, "max", None)])
+        merged = _like(table, found)
         return merged, merged.filter(pc.equal(is_new, 1))
 
-    def _merged(
-        self, table: pa.RecordBatch, before: list[pa.Array], more: list[Input]
-    ) -> tuple[pa.RecordBatch, pa.Array, list[pa.Array]]:
-        keys = [table.column(name) for name in self._key]
+    def merged(
+        self, table: pa.RecordBatch, by: list[pa.Array], more: list[Input]
+    ) -> tuple[list[pa.Array], pa.Array, list[pa.Array]]:
+        """Merge rows that are equal in some columns.
+
+        Returns:
+            The columns of partials, where their groups begin, and what more was asked for.
+        """
         ways = [
             partial.merging(self._columns(table, at)) for at, partial in enumerate(self._partials)
         ]
         inputs = chain.from_iterable(needed for needed, _ in ways)
-        records = table.column(RECORDS)
         places, (records, *found) = grouped(
-            [*before, *keys], len(table), [(records, "sum", None), *more, *inputs]
+            by, len(table), [(table.column(RECORDS), "sum", None), *more, *inputs]
         )
         others, found = found[: len(more)], found[len(more) :]
-        arrays = [*(each.take(places) for each in keys), records]
+        arrays = [*(each.take(places) for each in self._keys(table)), records]
         for needed, finish in ways:
             mine, found = found[: len(needed)], found[len(needed) :]
             arrays += finish(mine)
-        merged = pa.RecordBatch.from_arrays(arrays, schema=table.schema)
-        return merged, places, others
+        return arrays, places, others
+
+    def _keys(self, table: pa.RecordBatch) -> list[pa.Array]:
+        return [table.column(name) for name in self._key]
 
     @staticmethod
     def _columns(table: pa.RecordBatch, at: int) -> list[pa.Array]:
@@ -389,11 +449,11 @@ class _Merge:
         kept = [row[1] if self._is_count else tuple(row[2:]) for row in rows]
         return [row[0] for row in rows], kept
 
-    def table(self, pairs: Mapping[Any, Any], schema: pa.Schema) -> pa.RecordBatch:
+    def table(self, found: Sequence[Any], kept: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
         """Return the table of keys and accumulators."""
-        keys = [[each] for each in pairs] if len(self._key) == 1 else list(pairs)
+        keys = [[each] for each in found] if len(self._key) == 1 else found
         cells = [[key[at] for key in keys] for at in range(len(self._key))]
-        values = [[each] if self._is_count else each for each in pairs.values()]
+        values = [[each] if self._is_count else each for each in kept]
         records, columns, at = [0] * len(values), list[pa.Array](), 0
         for place, aggregate in enumerate(self._aggregates):
             accumulators = [each[place] for each in values]
@@ -403,7 +463,7 @@ class _Merge:
             kinds = [each.type for each in schema if each.name.startswith(f"{OWN}{at}.")]
             columns += self._partials[at].columns(accumulators, kinds)
             at += 1
-        found = [
+        arrays = [
             *(
                 pa.array(each, schema.field(name).type)
                 for name, each in zip(self._key, cells, strict=True)
@@ -411,7 +471,7 @@ class _Merge:
             pa.array(records, pa.int64()),
             *columns,
         ]
-        return pa.RecordBatch.from_arrays(found, schema=schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def results(
         self,

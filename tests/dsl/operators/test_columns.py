@@ -51,8 +51,12 @@ MEANT = f"did you mean 'user'? {THERE}"
         lambda s: s.key_by("user").window(gp.global_window()).min("price"),
         lambda s: s.key_by("user").window(TUMBLING).aggregate(n=agg.count(), m=agg.sum("price")),
         lambda s: s.key_by("user").window(TUMBLING.accumulating()).count(),
+        lambda s: s.key_by("user").window(gp.session("5ms")).count(),
     ],
-    ids=["key", "two keys", "no key", "sliding", "global", "several", "fires once all the same"],
+    ids=[
+        *("key", "two keys", "no key", "sliding", "global", "several", "fires once all the same"),
+        "session",
+    ],
 )
 def test_windows_aggregate_columns(build: Callable[[Stream[Any]], Any]) -> None:
     step = last_step(build)
@@ -71,7 +75,7 @@ def test_windows_aggregate_columns(build: Callable[[Stream[Any]], Any]) -> None:
         lambda s: s.key_by("user").window(TUMBLING).top_n(3),
         lambda s: s.key_by("user").window(TUMBLING).reduce(max),
         lambda s: s.key_by("user").window(TUMBLING).fold(0, lambda n, _: n + 1),
-        lambda s: s.key_by("user").window(gp.session("5ms")).count(),
+        lambda s: s.key_by("user").window(gp.session("5ms")).aggregate(all=gp.agg.collect("price")),
         lambda s: s.key_by("user").window(gp.count_window(5)).count(),
         lambda s: s.key_by("user").window(TUMBLING.triggering(gp.every(count=2))).count(),
         lambda s: s.key_by("user").window(TUMBLING.allowed_lateness("5ms")).count(),
@@ -88,7 +92,7 @@ def test_windows_aggregate_columns(build: Callable[[Stream[Any]], Any]) -> None:
         "whole records",
         "reduce",
         "fold",
-        "session",
+        "list of a session",
         "count window",
         "trigger",
         "lateness",

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from gearpy.core.base.fields import key_getter
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.accumulators import Aggregate
-from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWindows, session
+from gearpy.core.window.windows import (
+    GlobalWindows,
+    SlidingWindows,
+    TumblingWindows,
+    count_window,
+    session,
+)
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times, rows_of
@@ -381,7 +387,9 @@ def test_schema_may_change_between_tables() -> None:
 @pytest.mark.parametrize(
     ("windows", "key", "aggregate", "cause"),
     [
-        (session("5s"), (), agg.count(), "not tumbling or sliding ones that fire once"),
+        (count_window(5), (), agg.count(), "not tumbling, sliding or session ones that fire once"),
+        (session("5s").allowed_lateness("5ms"), (), agg.count(), "that fire once"),
+        (session("5s"), (), agg.collect("n"), "needs the order of the records"),
         (TumblingWindows(10).allowed_lateness("5ms"), (), agg.count(), "that fire once"),
         (TumblingWindows(10, clock="processing"), (), agg.count(), "that fire once"),
         (TumblingWindows(10), ("#n",), agg.count(), "key column is named '#n'"),

@@ -1,0 +1,274 @@
+"""Sessions merged in columns, of the parts that tables have of them.
+
+A part is a row: the key, the oldest and newest event time, and partials of its records. Parts of a
+key whose times are nearer than the gap are one session. State stores what it stores of rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, repeat
+from typing import Any, Final
+
+import numpy as np
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.core.window.panes import FRESH, NEWEST_MS, ORDER, VALUE
+from gearpy.core.window.sessions import each_session, session_of
+from gearpy.core.window.windows import SessionWindows
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Times
+from gearpy.state.kinds.bulk import BulkState
+from gearpy.task.aggregates.columns import (
+    FIRST,
+    LAST,
+    RECORDS,
+    Aggregates,
+    codes_of,
+    session_numbers,
+)
+from gearpy.task.aggregates.merge_tables import TOLD_ROWS, TablesStage
+from gearpy.task.api.interfaces import TaskContext
+
+#: The number of a session among all, in the order in which they were begun; whether state has some
+#: of it; and whether some of it has come since the last epoch.
+_ORDER: Final = "#order"
+_TOLD: Final = "#told"
+_FRESH: Final = "#fresh"
+#: What has come is merged when it has so many rows, and more than what is open.
+_MERGED_FROM: Final = 1 << 16
+_MARKS: Final = (pa.field(_ORDER, pa.int64()), *(pa.field(e, pa.int8()) for e in (_TOLD, _FRESH)))
+#: How a part of a session goes into it.
+_JOINED: Final = ((FIRST, "min"), (LAST, "max"), (_ORDER, "min"), (_TOLD, "max"), (_FRESH, "max"))
+
+
+class MergeSessionsStage(TablesStage):
+    """Merges parts of sessions, in columns; yields results when the watermark closes them.
+
+    Results come by end and start of their sessions, then in the order in which these were begun.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        windows: SessionWindows,
+        key: Sequence[str],
+        aggregates: Aggregates,
+        *,
+        schema: pa.Schema,
+        results: pa.Schema | None = None,
+    ) -> None:
+        super().__init__(context, name, windows, key, aggregates, schema=schema, results=results)
+        self._gap_ms = windows.gap_ms
+        self._key_names = tuple(key)
+        self._all = pa.schema([*self._schema, *_MARKS])
+        self._open = pa.RecordBatch.from_pylist([], self._all)  # No two overlap.
+        self._fresh: list[pa.RecordBatch] = []
+        self._begun = 0
+        self._next_ms = self._oldest_ms = MAX_MS  # The least end and time of what is kept.
+        self._gone: list[pa.RecordBatch] = []  # Sessions that have closed, of which state has some.
+        self._kept: BulkState | None = None
+
+    # -- what comes --------------------------------------------------------------------------
+
+    def _keep(self, table: pa.RecordBatch, times: Times) -> None:
+        order = np.arange(self._begun, self._begun + len(table))
+        marks = [
+            pa.array(order),
+            *(pa.array(np.full(len(table), each, np.int8)) for each in (0, 1)),
+        ]
+        self._begun += len(table)
+        table = pa.RecordBatch.from_arrays([*table.columns, *marks], schema=self._all)
+        at = 0
+        for late in np.flatnonzero(self._ends(table) <= self._watermark_ms).tolist():
+            self._put(table.slice(at, late - at))
+            part, at = table.slice(late, 1), late + 1
+            if self._is_in_open(part):
+                self._put(part)
+            else:
+                self._context.counters.late_records += part.column(RECORDS)[0].as_py()
+        self._put(table.slice(at))
+
+    def _put(self, table: pa.RecordBatch) -> None:
+        if not len(table):
+            return
+        self._fresh.append(table)
+        self._look_at(table)
+        if sum(map(len, self._fresh)) > max(_MERGED_FROM, len(self._open)):
+            self._settle()
+
+    def _look_at(self, table: pa.RecordBatch) -> None:
+        if len(table):
+            self._next_ms = min(self._next_ms, int(self._ends(table).min()))
+            self._oldest_ms = min(self._oldest_ms, pc.min(table.column(FIRST)).as_py())
+
+    def _is_in_open(self, part: pa.RecordBatch) -> bool:
+        """Tell whether a part that is late alone belongs to a session that is open."""
+        kept = self._settle()
+        (start, end) = part.column(FIRST)[0].as_py(), self._ends(part)[0]
+        mine = (kept.column(FIRST).to_numpy() < end) & (self._ends(kept) > start)
+        kept = kept.filter(pa.array(mine))
+        for name in self._key_names:  # Nothing is a key, too.
+            kept = kept.filter(pc.is_in(kept.column(name), value_set=part.column(name)))
+        return len(kept) > 0
+
+    def _ends(self, table: pa.RecordBatch) -> Any:
+        # Where time ends, they end with it.
+        return np.minimum(table.column(LAST).to_numpy(), MAX_MS - self._gap_ms) + self._gap_ms
+
+    def _codes(self, table: pa.RecordBatch) -> tuple[Any, int]:
+        return codes_of([table.column(name) for name in self._key_names], len(table))
+
+    def _settle(self) -> pa.RecordBatch:
+        """Merge what has come into what is open, and return that."""
+        if not self._fresh:
+            return self._open
+        table = pa.concat_batches([self._open, *self._fresh])
+        self._fresh = []
+        first, last = (table.column(name).to_numpy() for name in (FIRST, LAST))
+        numbers = session_numbers(self._codes(table)[0], first, last, self._gap_ms)
+        asked = [(table.column(name), how, None) for name, how in _JOINED]
+        arrays, _, joined = self._merge.merged(table, [numbers], asked)
+        self._open = pa.RecordBatch.from_arrays([*arrays, *joined], schema=self._all)
+        return self._open
+
+    # -- what goes ---------------------------------------------------------------------------
+
+    def _closed(self, watermark_ms: int) -> Iterator[Batch]:
+        self._watermark_ms = watermark_ms
+        if self._next_ms > watermark_ms:
+            return
+        table = self._settle()
+        ends = self._ends(table)
+        is_over = ends <= watermark_ms
+        self._open = table.filter(pa.array(~is_over))
+        self._next_ms = self._oldest_ms = MAX_MS
+        self._look_at(self._open)
+        table, ends = table.filter(pa.array(is_over)), ends[is_over]
+        if not len(table):
+            return
+        gone = table.filter(table.column(_TOLD).cast(pa.bool_()))
+        if len(gone):
+            self._gone.append(gone)
+        order = np.lexsort((table.column(_ORDER), table.column(FIRST), ends))
+        table, ends = table.take(pa.array(order)), pa.array(ends[order])
+        if self._results is not None:
+            yield from self._tables(table, table.column(FIRST), ends, [])
+            return
+        times = pc.subtract(ends, 1).to_pylist()
+        rows = self._made(table, table.column(FIRST).to_pylist(), ends.to_pylist())
+        for at in range(0, len(times), self._limit):
+            yield Batch(list(islice(rows, self._limit)), times[at : at + self._limit])
+
+    # -- state -------------------------------------------------------------------------------
+
+    def snapshot(self) -> list[int]:
+        """Return the watermark. Keyed state has the sessions of the keys that have changed."""
+        self._gate.tell()
+        table = self._settle()
+        if not self._gone and not pc.any(table.column(_FRESH).cast(pa.bool_())).as_py():
+            return [self._watermark_ms]
+        both, came = pa.concat_batches([table, *self._gone]), len(table)
+        self._gone = []
+        codes, span = self._codes(both)
+        is_changed, is_there = np.zeros(span, np.bool_), np.zeros(span, np.bool_)
+        is_changed[codes[:came][table.column(_FRESH).to_numpy() > 0]] = True
+        is_changed[codes[came:]] = True
+        is_there[codes[:came]] = True
+        changed = np.flatnonzero(is_changed[codes[:came]])
+        first = table.column(FIRST).to_numpy()
+        changed = changed[np.lexsort((first[changed], codes[changed]))]
+        lost = came + np.flatnonzero(~is_there[codes[came:]])
+        lost = lost[np.unique(codes[lost], return_index=True)[1]]
+        keys, values = list[Any](), list[Any]()
+        self._state().delete(self._merge.pairs(both.take(pa.array(lost)))[0])
+        self._state().put_all(keys, values)
+        steps = self._told(both.take(pa.array(changed)), codes[changed], keys, values)
+        self._state().go_on_with(steps, len(changed))
+        marks = [pa.array(np.full(came, each, np.int8)) for each in (1, 0)]
+        columns = [*table.columns[: -len(marks)], *marks]
+        self._open = pa.RecordBatch.from_arrays(columns, schema=self._all)
+        return [self._watermark_ms]
+
+    def _told(
+        self, table: pa.RecordBatch, codes: Any, keys: list[Any], values: list[Any]
+    ) -> Iterator[None]:
+        """Make keys of a table, and all sessions of each, in pieces. It stays as it is."""
+        goes_on = np.zeros(len(codes), np.bool_)
+        goes_on[1:] = codes[1:] == codes[:-1]
+        for at in range(0, len(table), TOLD_ROWS):
+            part = table.slice(at, TOLD_ROWS)
+            names = (FIRST, LAST, _ORDER, RECORDS)
+            spans = zip(*(part.column(name).to_pylist() for name in names), strict=True)
+            ends, same = self._ends(part).tolist(), goes_on[at : at + TOLD_ROWS].tolist()
+            pairs = zip(*self._merge.pairs(part), strict=True)
+            for is_same, (key, value), end, (first, last, order, count) in zip(
+                same, pairs, ends, spans, strict=True
+            ):
+                session = session_of(first, end, order, value, newest_ms=last, count=count)
+                if is_same:
+                    values[-1] += session
+                else:
+                    keys.append(key)
+                    values.append(session)
+            yield
+
+    def restore(self, state: list[int] | None) -> None:
+        """Go on from a snapshot, and from keyed state."""
+        self._watermark_ms, *_ = state or (MIN_MS,)
+        pairs = dict(self._state().restored()).get(None, {})
+        found = [
+            (pane[ORDER], key, start, pane)
+            for key, kept in pairs.items()
+            for start, _, _, *pane in map(list, each_session(kept))
+        ]
+        found.sort(key=lambda each: each[0])
+        panes = [pane for *_, pane in found]
+        table = self._merge.table(
+            [key for _, key, _, _ in found],
+            [pane[VALUE] for pane in panes],
+            pa.schema([each for each in self._schema if each.name not in {FIRST, LAST}]),
+        )
+        cells = {
+            RECORDS: [pane[FRESH] for pane in panes],
+            FIRST: [start for _, _, start, _ in found],
+            LAST: [pane[NEWEST_MS] for pane in panes],
+            _ORDER: [pane[ORDER] for pane in panes],
+            _TOLD: repeat(1, len(panes)),
+            _FRESH: repeat(0, len(panes)),
+        }
+        columns = [
+            pa.array(cells[each.name], each.type) if each.name in cells else table.column(each.name)
+            for each in self._all
+        ]
+        self._open = pa.RecordBatch.from_arrays(columns, schema=self._all)
+        self._look_at(self._open)
+        self._begun = 1 + max(cells[_ORDER], default=-1)
+        self._gate.restore(self.place, self.name)
+
+    @property
+    def open_windows(self) -> int:
+        return len(self._settle())
+
+    @property
+    def hold_ms(self) -> int:
+        return min(self._gate.first_ms, self._oldest_ms)
+
+    def _state(self) -> BulkState:
+        if self._kept is None:
+            self._kept = self._bulk("panes")
+            # So many whole numbers take as much as the tables.
+            self._kept.holds(
+                lambda: [range(each.nbytes // 8) for each in (self._open, *self._fresh)],
+                self._tell_again,
+            )
+        return self._kept
+
+    def _tell_again(self) -> None:
+        at = self._all.get_field_index(_FRESH)
+        self._settle()
+        marks = pa.array(np.ones(len(self._open), np.int8))
+        self._open = self._open.set_column(at, self._all.field(at), marks)

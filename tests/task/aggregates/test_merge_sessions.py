@@ -1,0 +1,151 @@
+"""Sessions of columns, whose parts are merged in columns."""
+
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gearpy as gp
+from gearpy.core.base.fields import key_getter
+from gearpy.core.window import aggregates as agg
+from gearpy.core.window.windows import SessionWindows
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Batch, Origin
+from gearpy.messages.late_time import late_time
+from gearpy.messages.table import Table, Times
+from gearpy.task.aggregates import merge_sessions
+from gearpy.task.aggregates.columns import PartialAggregateStage
+from gearpy.task.aggregates.merge_sessions import MergeSessionsStage
+from gearpy.task.aggregates.rows import fold_of
+from gearpy.task.aggregates.windows import WindowStage
+from tests.task.aggregates.test_columns import Life
+from tests.task.build import a_context
+
+SCHEMA = pa.schema({"user": pa.string(), "x": pa.float64(), "n": pa.int64()})
+NAMED = {
+    "n": agg.count(),
+    "total": agg.sum("n"),
+    "first": agg.first("n"),
+    "last": agg.last("n"),
+    "different": agg.distinct("n"),
+    "best": agg.arg_max("n", by="x"),
+    "few": agg.sum("n", where="x"),
+}
+ROW = st.tuples(
+    st.sampled_from(["ann", "bob", None]),
+    st.sampled_from([0.0, 1.5, None, float("nan")]),
+    st.sampled_from([1, 2, None, 2**62]),
+    st.integers(-30, 60),
+)
+STEP = st.one_of(
+    st.lists(ROW, min_size=1, max_size=8),
+    st.lists(ROW, min_size=1, max_size=8),
+    st.integers(-30, 70),  # A watermark.
+    st.sampled_from(["epoch", "restart", "other form"]),
+)
+
+
+class Sessions:
+    """The same sessions over rows and in columns, given the same records."""
+
+    def __init__(self, key: tuple[str, ...]) -> None:
+        windows, key_of = SessionWindows(7), key_getter(*key) if key else None
+        makes: list[Any] = [
+            lambda c: WindowStage(c, "w", windows, key_of, fold_of(NAMED), limit=3),
+            lambda c: MergeSessionsStage(c, "w", windows, key, NAMED, schema=SCHEMA),
+        ]
+        self.lives = [Life(make) for make in makes]
+        self.in_columns = [False, True]
+        self.partial = PartialAggregateStage(a_context(), "partial", windows, key, NAMED)
+        self.late = [0, 0]
+        self.taken = 0
+
+    def take(self, rows: list[dict[str, Any]], times: list[int]) -> list[list[Any]]:
+        origin = Origin(0, 0, self.taken)
+        self.taken += len(rows)
+        has_late = any(type(time) is not int for time in times)
+        found = []
+        for life, in_columns in zip(self.lives, self.in_columns, strict=True):
+            if not in_columns:
+                batches = [Batch(rows, times, has_late, origin)]
+            else:
+                table = Table(pa.RecordBatch.from_pylist(rows, SCHEMA))
+                batches = list(
+                    self.partial.process(Batch(table, Times.of(times), has_late, origin))
+                )
+            found.append(results([r for each in batches for r in life.stage.process(each)]))
+        return found
+
+    def advance(self, watermark_ms: int) -> list[list[Any]]:
+        return [results(list(life.stage.on_watermark(watermark_ms))) for life in self.lives]
+
+    def end_epoch(self, *, restart: bool = False, swap: bool = False) -> None:
+        for life in self.lives:
+            life.end_epoch()
+        for at, life in enumerate(self.lives if restart else []):
+            self.late[at] += life.context.counters.late_records
+        # What waits is partials in one form and records in the other.
+        stages: list[Any] = [life.stage for life in self.lives]
+        if swap and not any(len(stage._gate) for stage in stages):  # noqa: SLF001
+            self.lives.reverse()
+            self.late.reverse()
+            makes = [life.make for life in reversed(self.lives)]
+            for life, make in zip(self.lives, makes, strict=True):
+                life.make = make
+        for life in self.lives if restart else []:
+            life.start()
+
+
+def results(batches: list[Batch]) -> list[Any]:
+    return [
+        [*value, time]
+        for each in batches
+        for value, time in zip(each.values, each.timestamps, strict=True)
+    ]
+
+
+@given(st.sampled_from([(), ("user",), ("user", "x")]), st.lists(STEP, max_size=12))
+def test_sessions_of_columns_are_those_of_rows(key: tuple[str, ...], steps: list[Any]) -> None:
+    """Property: the same results in the same order, also of late records.
+
+    Wherever batches and epochs end, and tasks restart, in either form.
+    """
+    both, watermark_ms = Sessions(key), MIN_MS
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_MERGED_FROM", "TOLD_ROWS"):
+            patch.setattr(merge_sessions, name, 2)
+        for step in [*steps, MAX_MS]:
+            found: list[list[Any]] = [[], []]
+            if isinstance(step, list):
+                rows = [dict(zip(SCHEMA.names, row, strict=False)) for row in step]
+                times = [late_time(time, max(watermark_ms, -(2**40))) for *_, time in step]
+                found = both.take(rows, times)
+            elif isinstance(step, str):
+                both.end_epoch(restart=step != "epoch", swap=step == "other form")
+            elif step > watermark_ms:
+                watermark_ms = step
+                found = both.advance(watermark_ms)
+            assert repr(found[0]) == repr(found[1])
+            stages = [life.stage for life in both.lives]
+            assert stages[0].hold_ms == stages[1].hold_ms
+            assert stages[0].open_windows == stages[1].open_windows
+    counted = [life.context.counters.late_records for life in both.lives]
+    assert both.late[0] + counted[0] == both.late[1] + counted[1]
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["named", "one"])
+def test_results_of_sessions_are_a_table_where_columns_are_wanted(single: Any) -> None:
+    rows = [{"user": "ann", "n": at, "at": at * 400} for at in [1, 2, 3, 9, 10]]
+    app, batches, found = gp.StreamApp("sessions"), list[Any](), list[Any]()
+    visits = app.read(gp.rows(rows, schema={"user": str, "n": int, "at": int}, time="at"))
+    windows = visits.key_by("user").window(gp.session("1s"))
+    sums = windows.sum("n") if single else windows.aggregate(value=gp.agg.sum("n"))
+    sums.map_batches(batches.append).write(gp.to_list([]))
+    sums.write(gp.to_list(found))
+    gp.run(app)
+
+    (table,) = batches
+    assert table.column("value").to_pylist() == [6, 19]
+    assert [each.end - each.start for each in found] == [1800, 1400]
