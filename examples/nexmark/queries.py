@@ -482,25 +482,24 @@ PRICES: Final = {
 
 
 def ranked(streams: Streams) -> gp.Stream[Any]:
-    """Return bids in columns, with columns that say of which rank they are."""
-
-    def add_ranks(bids: pa.RecordBatch) -> pa.RecordBatch:
-        price = bids.column("price")
-        low, high = pc.less(price, CHEAP), pc.greater_equal(price, DEAR)
-        bids = bids.append_column("low", low).append_column("high", high)
-        return bids.append_column("middle", pc.invert(pc.or_(low, high)))
-
-    return streams.bids.map_batches(add_ranks)
+    """Return bids in columns, with columns that say of which day and rank they are."""
+    price = gp.col("price")
+    ranks = {
+        "low": price < CHEAP,
+        "middle": (price >= CHEAP) & (price < DEAR),
+        "high": price >= DEAR,
+    }
+    return streams.bids.with_columns(day=gp.col("time_ms") // DAY_MS, **ranks)
 
 
 def q15(streams: Streams) -> gp.Stream[Any]:
     """Bidding statistics: bids, bidders and auctions of each day, by rank of the price.
 
-    In rows anew with each bid; in columns, here and in the next ones, when the day is over.
+    In rows anew with each bid; in columns, here and in the next ones, with each batch.
     """
     report = counts(streams.form) | different(streams.form)
     if streams.form == "columns":
-        return ranked(streams).window(gp.tumbling("1d")).aggregate(**report)
+        return ranked(streams).key_by("day").per_batch().aggregate(**report)
     return streams.bids.key_by(lambda bid: bid.time_ms // DAY_MS).aggregate(**report)
 
 
@@ -508,8 +507,7 @@ def q16(streams: Streams) -> gp.Stream[Any]:
     """Channel statistics: the same for each channel, and when its last bid was."""
     report = counts(streams.form) | different(streams.form) | {"last": gp.agg.max("time_ms")}
     if streams.form == "columns":
-        by_channel = ranked(streams).key_by("channel").window(gp.tumbling("1d"))
-        return by_channel.aggregate(**report)
+        return ranked(streams).key_by("channel", "day").per_batch().aggregate(**report)
     by_channel = streams.bids.key_by(lambda bid: (bid.channel, bid.time_ms // DAY_MS))
     return by_channel.aggregate(**report)
 
@@ -518,8 +516,7 @@ def q17(streams: Streams) -> gp.Stream[Any]:
     """Auction statistics: how many bids each auction has on a day, and their prices."""
     report = counts(streams.form) | PRICES
     if streams.form == "columns":
-        by_auction = ranked(streams).key_by("auction").window(gp.tumbling("1d"))
-        return by_auction.aggregate(**report)
+        return ranked(streams).key_by("auction", "day").per_batch().aggregate(**report)
     by_auction = streams.bids.key_by(lambda bid: (bid.auction, bid.time_ms // DAY_MS))
     return by_auction.aggregate(**report)
 

@@ -13,6 +13,7 @@ from gearpy.core.window.trigger import phases_of
 from gearpy.core.window.windows import (
     CountWindows,
     DisjointWindows,
+    GlobalWindows,
     LocalSlidingWindows,
     LocalWindows,
     OverlappingWindows,
@@ -46,7 +47,7 @@ from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, col
 from gearpy.expressions.nodes import ColumnNode, Node
 from gearpy.spark.query.plan import GroupStep
-from gearpy.task.aggregates.fold import Fold, RunningFold
+from gearpy.task.aggregates.fold import Fold, PerBatchStage, RunningFold
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
 from gearpy.task.aggregates.rows import OF_ORDER, RunningAggregate, fold_of, fold_of_one
 from gearpy.task.aggregates.windows import window_stage
@@ -66,6 +67,7 @@ class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
 
     windows: Windows | None
     late: WindowLate
+    is_per_batch: bool
 
     @property
     def gives_results(self) -> bool:
@@ -104,6 +106,8 @@ class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
             assert self.key is not None, "without windows there is a key"
             key = self.key.function
             stage = running(context, self.name, key, fold)
+            if self.is_per_batch:
+                stage = PerBatchStage(stage)
             return [ordered_stage(context, stage, key, waits=self.waits)]
         tag = sides.get((self, LATE))
         stage = window_stage(
@@ -152,6 +156,7 @@ class FoldOperator(Grouping):
     windows: Windows | None
     fold: Fold
     late: WindowLate = "drop"
+    is_per_batch = False
 
     @property
     def keeps(self) -> str:
@@ -174,10 +179,21 @@ class AggregateOperator(Grouping):
     is_single: bool = False
     late: WindowLate = "drop"
     only_changed: bool = False
+    is_per_batch: bool = False
 
     @property
     def keeps(self) -> str:
-        return f"{aggregates_text(self.aggregates)}{self._in_windows}"
+        batch = " for each batch" if self.is_per_batch else ""
+        return f"{aggregates_text(self.aggregates)}{batch}{self._in_windows}"
+
+    @property
+    def order(self) -> Order:
+        commutes = not self._sees_order or not self._is_of_order
+        return "arrival" if self.is_per_batch and commutes else super().order
+
+    @property
+    def _is_of_order(self) -> bool:
+        return any(each.kind in OF_ORDER for each in self.aggregates.values())
 
     @property
     def fold(self) -> Fold:
@@ -189,7 +205,7 @@ class AggregateOperator(Grouping):
     def _sees_order(self) -> bool:
         if self.windows is None or isinstance(self.windows, CountWindows):
             return True
-        return any(each.kind in OF_ORDER for each in self.aggregates.values())
+        return self._is_of_order
 
     def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
         yield from super().named_fields()
@@ -228,30 +244,26 @@ class AggregateOperator(Grouping):
         They are in windows of event time that fire once and take nothing late, by names of columns
         or over all records, if every aggregate has a way of its own for columns of that type.
         """
-        if [*given] != ["table"] or self.windows is None:
+        windows = GlobalWindows() if self.is_per_batch else self.windows
+        if [*given] != ["table"] or windows is None:
             return False
-        if not self.windows.is_plain or self.late != "drop":
+        if not windows.is_plain or self.late != "drop" or (self.is_per_batch and self._is_of_order):
             return False
         if self.key is not None and not (self.key.columns or self.key.expressions):
             return False
         # A program without columns needs no Arrow.
         from gearpy.task.aggregates.columns import columnar_mistakes  # noqa: PLC0415
+        from gearpy.task.aggregates.merge_tables import mergeable  # noqa: PLC0415
 
         schema, names = self.inputs[0].schema_given(declared=False), self.by_names
-        arrow = None
-        if schema is not None:
-            if reads_attributes(names.computed, schema):
-                return False
-            arrow = names.schema(schema)
-        if schema is not None and arrow is None:
+        arrow = None if schema is None else names.schema(schema)
+        if schema is not None and (arrow is None or reads_attributes(names.computed, schema)):
             return False  # It is told why.
-        if isinstance(self.windows, SessionWindows):
-            from gearpy.task.aggregates.merge_tables import mergeable  # noqa: PLC0415 - Arrow
-
-            if columnar_mistakes(self.windows, names.key, names.aggregates, arrow):
-                return False
-            return arrow is not None and mergeable(names.aggregates, arrow)
-        return not columnar_mistakes(self.windows, names.key, names.aggregates, arrow)
+        if columnar_mistakes(windows, names.key, names.aggregates, arrow):
+            return False
+        if not isinstance(windows, SessionWindows):
+            return True
+        return arrow is not None and mergeable(names.aggregates, arrow)
 
     @property
     def columns_taken(self) -> Any:
@@ -266,7 +278,7 @@ class AggregateOperator(Grouping):
         It is asked only where columns are aggregated.
         """
         schema = self.columns_taken
-        if schema is None:
+        if schema is None or self.windows is None:
             return None
         import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
 
@@ -383,10 +395,11 @@ class _Part(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten
     def _columnar(
         self,
     ) -> tuple[_ColumnarWindows, tuple[str, ...], Aggregate | Mapping[str, Aggregate]]:
-        assert isinstance(self.of.windows, _ColumnarWindows)
+        windows = self.of.windows or GlobalWindows()
+        assert isinstance(windows, _ColumnarWindows)
         names = self.of.by_names
         (first, *_) = names.aggregates.values()
-        return self.of.windows, names.key, first if self.of.is_single else names.aggregates
+        return windows, names.key, first if self.of.is_single else names.aggregates
 
 
 @operator
@@ -404,7 +417,8 @@ class PartialAggregateOperator(_Part):
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         from gearpy.task.aggregates.columns import PartialAggregateStage  # noqa: PLC0415 - Arrow
 
-        return [PartialAggregateStage(context, self.name, *self._columnar())]
+        is_running = self.of.windows is None
+        return [PartialAggregateStage(context, self.name, *self._columnar(), is_running=is_running)]
 
 
 @operator
@@ -422,7 +436,7 @@ class MergeAggregateOperator(_Part):
 
     @property
     def gives_results(self) -> bool:
-        return True
+        return self.of.gives_results
 
     @property
     def keeps(self) -> str:
@@ -435,10 +449,13 @@ class MergeAggregateOperator(_Part):
     @property
     def order(self) -> Order:
         lists = any(each.kind == "collect" for each in self.of.aggregates.values())
-        return "arrival" if lists else ""
+        return "arrival" if lists or self.of.is_per_batch else ""
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        from gearpy.task.aggregates.columns import MergeAggregateStage  # noqa: PLC0415 - Arrow
+        from gearpy.task.aggregates.columns import (  # noqa: PLC0415 - Arrow
+            MergeAggregateStage,
+            MergeRunningStage,
+        )
         from gearpy.task.aggregates.merge_sessions import (  # noqa: PLC0415 - the same
             MergeSessionsStage,
         )
@@ -448,6 +465,8 @@ class MergeAggregateOperator(_Part):
         )
 
         windows, key, aggregates = self._columnar()
+        if self.of.windows is None:
+            return [MergeRunningStage(context, self.name, key, aggregates)]
         schema = self.of.columns_taken
         results = self.of.results if self.gives == "table" else None
         given = context, self.name

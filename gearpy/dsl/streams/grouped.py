@@ -37,6 +37,7 @@ class Grouped:
         parallelism: of the step; None: as the application's.
         windows: None for a result after every record.
         late: the rule for records whose window has closed.
+        is_per_batch: without windows, a result is for each batch and key.
         begun: number by which the program knows that this is no step yet.
     """
 
@@ -46,6 +47,7 @@ class Grouped:
     parallelism: int | None
     windows: Windows | None = None
     late: WindowLate = "drop"
+    is_per_batch: bool = False
     begun: int
 
     def kind(self, word: str) -> str:
@@ -166,6 +168,7 @@ class Grouped:
                 is_single=is_single,
                 late=self.late,
                 only_changed=only_changed,
+                is_per_batch=self.is_per_batch,
             )
         )
 

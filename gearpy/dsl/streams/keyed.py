@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.core.window import aggregates as agg
@@ -134,6 +135,25 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             [('a', {'n': 1, 'most': 3}), ('a', {'n': 2, 'most': 5})]
         """
         return self._grouped.aggregate(aggregates, name)
+
+    def per_batch(self) -> BatchedStream[K, T]:
+        """Let an aggregate give a result for each key in a batch, not after every record.
+
+        A batch is what comes at once: up to some thousand records, or a table of
+        ``streaming.columnar-batch-records`` rows. So how many results there are, and all but the
+        last one of a key, may differ from run to run. For steps and sinks that take the last
+        result of a key for its value.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("counted"), []
+            >>> words = app.read(gp.collection(["to", "be", "to"])).key_by(lambda word: word)
+            >>> words.per_batch().count().write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [('to', 2), ('be', 1)]
+        """
+        return BatchedStream(replace(self._grouped, is_per_batch=True))
 
     def count(self, *, name: str = "") -> Stream[tuple[K, int]]:
         """Count each key's records; gives ``(key, count)`` after every record.
@@ -631,6 +651,42 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             raise no_such_step(
                 "a stream that is grouped by key has", name, dir(type(self)), instead=instead
             )
+
+
+class BatchedStream(Generic[K, T]):
+    """Records grouped by key, of which an aggregate gives a result for each batch and key.
+
+    `KeyedStream.per_batch` makes it.
+    """
+
+    def __init__(self, grouped: Grouped) -> None:
+        """Take what `KeyedStream.per_batch` gives."""
+        self._grouped = grouped
+
+    def aggregate(
+        self, name: str = "", /, **aggregates: Aggregate
+    ) -> Stream[tuple[K, dict[str, Any]]]:
+        """Compute some aggregates for each key; gives ``(key, dict)``.
+
+        Args:
+            name: for people.
+            aggregates: functions of `gearpy.agg`, by the name in the result.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("spent"), []
+            >>> sales = [{"user": "a", "price": 3}, {"user": "a", "price": 5}]
+            >>> by_user = app.read(gp.collection(sales)).key_by("user")
+            >>> by_user.per_batch().aggregate(most=gp.agg.max("price")).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> results
+            [('a', {'most': 5})]
+        """
+        return self._grouped.aggregate(aggregates, name)
+
+    def count(self, *, name: str = "") -> Stream[tuple[K, int]]:
+        """Count each key's records; gives ``(key, count)``."""
+        return self._grouped.single("count", agg.count(), name)
 
 
 def keyed(

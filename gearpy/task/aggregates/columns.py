@@ -20,8 +20,9 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
 from gearpy.columns.row_schema import as_table
+from gearpy.core.base.copies import own
 from gearpy.core.base.fields import compiled
-from gearpy.core.base.one_key import one_key, one_keys
+from gearpy.core.base.one_key import one_keys
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.local import LocalSteps
 from gearpy.core.window.windows import (
@@ -38,7 +39,7 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, cells_of
 from gearpy.task.aggregates.fitting import key_mistake, plain, roles_of, unfit, values_of
-from gearpy.task.aggregates.fold import Fold, FoldLoop, Kept, WindowFold
+from gearpy.task.aggregates.fold import Fold, FoldLoop, Kept, RunningStage, WindowFold
 from gearpy.task.aggregates.partials import (
     Input,
     Partial,
@@ -49,7 +50,7 @@ from gearpy.task.aggregates.partials import (
     places_of,
 )
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
-from gearpy.task.api.failure import operator_error
+from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
 
@@ -147,6 +148,7 @@ class PartialAggregateStage(Stage):
 
     Args:
         key: names of its columns; none for all records together.
+        is_running: rows have the newest of the event times instead, as results have it.
 
     Raises:
         ConfigError: this cannot be done in columns; see `columnar_mistakes`.
@@ -159,11 +161,13 @@ class PartialAggregateStage(Stage):
         windows: ColumnarWindows,
         key: Sequence[str],
         aggregates: Aggregates,
+        *,
+        is_running: bool = False,
     ) -> None:
         if mistakes := columnar_mistakes(windows, key, aggregates):
             raise ConfigError(*(f"{name}: {mistake}" for mistake in mistakes))
         self.name = name
-        self._partials = PartialTables(windows, key, aggregates)
+        self._partials = PartialTables(windows, key, aggregates, is_running=is_running)
         self._key = tuple(key)
         self._aggregates = aggregates
         self._schema: pa.Schema = None
@@ -214,8 +218,14 @@ class PartialTables:
     """
 
     def __init__(
-        self, windows: ColumnarWindows, key: Sequence[str], aggregates: Aggregates
+        self,
+        windows: ColumnarWindows,
+        key: Sequence[str],
+        aggregates: Aggregates,
+        *,
+        is_running: bool = False,
     ) -> None:
+        self._is_running = is_running
         if isinstance(windows, SessionWindows):
             self._pieces, self._gap_ms = None, windows.gap_ms
         else:
@@ -239,7 +249,7 @@ class PartialTables:
     def of(
         self, table: pa.RecordBatch, times: Times, *, apart: bool = False
     ) -> tuple[Table, Times]:
-        """Return the small table of one, and the oldest time of each row.
+        """Return the small table of one, and a time of each row: see `PartialAggregateStage`.
 
         Args:
             apart: make a row of each row.
@@ -253,10 +263,16 @@ class PartialTables:
         in_order = is_sorted(times.array)
         by = [rows.places] if apart else self._by(keys, times, in_order=in_order)
         is_session = self._pieces is None
-        ends = [] if in_order and not is_session else [(times.array, "min", None)]
-        ends += [(times.array, "max", None)] if is_session else []
+        ends = [] if self._is_running or (in_order and not is_session) else ["min"]
+        ends += ["max"] if self._is_running or is_session else []
         places, (records, *found) = grouped(
-            by, len(times), [([], "count_all", None), *ends, *chain.from_iterable(inputs)]
+            by,
+            len(times),
+            [
+                ([], "count_all", None),
+                *((times.array, each, None) for each in ends),
+                *chain.from_iterable(inputs),
+            ],
         )
         spans, found = found[: len(ends)], found[len(ends) :]
         low = spans[0] if spans else times.array.take(places)
@@ -535,6 +551,47 @@ class MergeAggregateStage(WindowFold):
         return super().process(batch.giving(rows, list(batch.timestamps)))
 
 
+class MergeRunningStage(RunningStage):
+    """Merges partials over the whole stream; yields ``(key, result)`` for each key in a table.
+
+    Its state is the same as if it were given the records behind them.
+    """
+
+    def __init__(
+        self, context: TaskContext, name: str, key: Sequence[str], aggregates: Aggregates
+    ) -> None:
+        super().__init__(context, name, itemgetter(_KEY), _merging_fold(aggregates))
+        self._reader = Reader(tuple(key), aggregates)
+        self._loop = _merge_loop(listed(aggregates))
+        #: Results may share lists and the like with what is kept.
+        self._shares = any(each.kind in _SHARING for each in listed(aggregates))
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        """Merge a table; yield a result for each of its keys."""
+        if not batch.values:
+            return
+        rows = self._reader.rows(as_table(batch.values).batch)
+        state, result_of = self._current, self._fold.result
+        self._loop(state, rows, [], _raise)
+        newest = {row[_KEY]: time for row, time in zip(rows, batch.timestamps, strict=True)}
+        if self._changes is not None:
+            self._changes.note(newest, len(rows))
+        try:
+            found = [state[key] for key in newest]
+            if result_of is not None:
+                found = list(map(result_of, found))
+        except USER_ERRORS as error:  # No record is to blame.
+            raise operator_error(self.name, error) from error
+        found = list(map(own, found)) if self._shares else found
+        yield batch.giving(list(zip(newest, found, strict=True)), [*newest.values()])
+
+
+def _raise(error: BaseException, _: int) -> None:
+    raise error
+
+
+#: Aggregates whose results may be what a column has as a list, or what is kept.
+_SHARING: Final = frozenset({"first", "last", "arg_min", "arg_max", "collect", "top", "mode"})
 _KEY: Final = 0  # Places in the rows of partials.
 _COUNT: Final = 1
 
@@ -612,9 +669,6 @@ def _merge_loop(aggregates: list[Aggregate]) -> FoldLoop:
         f"    for k, _, {parts} in rows:",
         "        a = get(k)",
         "        if a is None:",
-        "            k = one_key(k)",  # On the way, NaN became another one.
-        "            a = get(k)",
-        "        if a is None:",
         f"            kept[k] = ({parts},)",
         "            continue",
         f"        {accumulators}, = a",
@@ -623,7 +677,7 @@ def _merge_loop(aggregates: list[Aggregate]) -> FoldLoop:
         "    return map(key_of, rows)",
     ]
     scope: dict[str, Any] = {f"merge{at}": each.merge for at, each in enumerate(aggregates)}
-    scope |= {"key_of": itemgetter(_KEY), "one_key": one_key}
+    scope |= {"key_of": itemgetter(_KEY)}
     return compiled(lines, scope, what="merge")
 
 
@@ -632,9 +686,5 @@ def _add_counts(
 ) -> Iterable[Any]:
     get = kept.get
     for key, count, _ in rows:
-        before = get(key)
-        if before is None:
-            key = one_key(key)  # noqa: PLW2901 -- see `_merge_loop`
-            before = get(key, 0)
-        kept[key] = before + count
+        kept[key] = get(key, 0) + count
     return map(itemgetter(_KEY), rows)

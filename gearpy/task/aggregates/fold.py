@@ -168,6 +168,34 @@ class RunningFold(RunningStage):
             yield batch.giving(out, without(timestamps, dropped) if dropped else timestamps)
 
 
+class PerBatchStage(Stage):
+    """Gives the last result of each key in a batch, at the newest event time of its records.
+
+    Args:
+        inner: gives ``(key, value)`` after every record.
+    """
+
+    def __init__(self, inner: Stage) -> None:
+        self.name = inner.name
+        self._inner = inner
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        for results in self._inner.process(batch):
+            last = dict(results.values)
+            newest = dict[Any, int]()
+            for (key, _), time in zip(results.values, results.timestamps, strict=True):
+                if key not in newest or time > newest[key]:
+                    newest[key] = time
+            yield results.giving([*last.items()], [*newest.values()])
+
+    def snapshot(self) -> Any:
+        return self._inner.snapshot()
+
+    def restore(self, state: Any) -> None:
+        self._inner.place = self.place
+        self._inner.restore(state)
+
+
 def shared_state(states: Sequence[Any]) -> Any | None:
     """Merge snapshots of old tasks into one for each new task; None if that is not possible.
 

@@ -111,12 +111,7 @@ def fold_of(aggregates: Mapping[str, Aggregate]) -> Fold:
     names, all_of = list(aggregates), list(aggregates.values())
     if [each.kind for each in all_of] == ["count"]:
         return _count(all_of[0], names)
-    results = [each.result for each in all_of]
-
-    def result(kept: tuple[Any, ...]) -> dict[str, Any]:
-        return {name: of(part) for name, of, part in zip(names, results, kept, strict=True)}
-
-    return _fold(all_of, result, names)
+    return _fold(all_of, _Code(all_of).results(names), names)
 
 
 def fold_of_one(aggregate: Aggregate, *, only_changed: bool = False) -> Fold:
@@ -298,6 +293,20 @@ class _Code:
             f"    return ({', '.join(joined)},)",
         ]
         return compiled(lines, merges, what="aggregates")
+
+    def results(self, names: list[str]) -> Callable[[tuple[Any, ...]], dict[str, Any]]:
+        """Return a function that makes the dict of results of the accumulators of a key."""
+        given = [
+            f"s{at}" if each.result is itself else f"result{at}(s{at})"
+            for at, each in enumerate(self._aggregates)
+        ]
+        pairs = ", ".join(f"{name!r}: {of}" for name, of in zip(names, given, strict=True))
+        lines = [
+            "def made(kept):",
+            f"    {self._accumulators()}, = kept",
+            f"    return {{{pairs}}}",
+        ]
+        return compiled(lines, self._names, what="aggregates")
 
     def running(
         self,

@@ -1,0 +1,108 @@
+"""Running aggregates that give a result for each batch and key, of rows and of columns."""
+
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gearpy as gp
+from gearpy.core.base.fields import key_getter
+from gearpy.core.window import aggregates as agg
+from gearpy.core.window.windows import GlobalWindows
+from gearpy.dsl.plan.physical import physical
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
+from gearpy.task.aggregates.columns import MergeRunningStage, PartialAggregateStage
+from gearpy.task.aggregates.fold import PerBatchStage
+from gearpy.task.aggregates.rows import RunningAggregate, fold_of
+from tests.task.aggregates.test_columns import Life
+from tests.task.build import a_context
+
+SCHEMA = pa.schema({"user": pa.string(), "x": pa.float64(), "n": pa.int64()})
+NAMED = {
+    "n": agg.count(),
+    "total": agg.sum("n"),
+    "least": agg.min("n"),
+    "mean": agg.mean("n", where="x"),
+    "first": agg.first("n"),
+    "different": agg.distinct("n"),
+}
+ROW = st.tuples(
+    st.sampled_from(["ann", "bob", None]),
+    st.sampled_from([0.0, 1.5, None, float("nan")]),
+    st.sampled_from([1, 2, None, 2**62]),
+    st.integers(0, 20),
+)
+STEP = st.one_of(st.lists(ROW, min_size=1, max_size=8), st.sampled_from(["epoch", "restart"]))
+
+
+@given(st.sampled_from([("user",), ("user", "x")]), st.lists(STEP, max_size=8))
+def test_columns_give_what_rows_give(key: tuple[str, ...], steps: list[Any]) -> None:
+    """Property: the same results of each batch, also where each goes on as the other form."""
+
+    def of_rows(context: Any) -> Any:
+        return PerBatchStage(RunningAggregate(context, "run", key_getter(*key), fold_of(NAMED)))
+
+    def of_columns(context: Any) -> Any:
+        return MergeRunningStage(context, "run", key, NAMED)
+
+    partial = PartialAggregateStage(
+        a_context(), "partial", GlobalWindows(), key, NAMED, is_running=True
+    )
+    lives = [Life(of_rows), Life(of_columns)]
+    for step in steps:
+        if isinstance(step, str):
+            for life in lives:
+                life.end_epoch()
+            if step == "restart":
+                lives.reverse()
+                for life, make in zip(lives, (of_rows, of_columns), strict=True):
+                    life.make = make
+                    life.start()
+            continue
+        rows = [dict(zip(SCHEMA.names, row, strict=False)) for row in step]
+        times = [time for *_, time in step]
+        table = Batch(Table(pa.RecordBatch.from_pylist(rows, SCHEMA)), Times.of(times))
+        found = [
+            list(lives[0].stage.process(Batch(rows, times))),
+            [r for each in partial.process(table) for r in lives[1].stage.process(each)],
+        ]
+        row, column = ([(e.values, list(e.timestamps)) for e in each] for each in found)
+        assert repr(row) == repr(column)
+
+
+SALES = [{"shop": "north" if n % 3 else "south", "price": n, "at": n} for n in range(10)]
+
+
+@pytest.mark.parametrize("in_columns", [False, True])
+def test_a_program_says_which_results_it_wants(in_columns: Any) -> None:
+    app, each, last = gp.StreamApp("sales"), list[Any](), list[Any]()
+    read = app.read(gp.rows(SALES, schema={"shop": str, "price": int, "at": int}, time="at"))
+    sales = read if in_columns else read.filter(lambda _: True)
+    total = gp.agg.sum(gp.col("price") * 2)
+    sales.key_by("shop").aggregate(total=total).write(gp.to_list(each))
+    batches = sales.key_by("shop").per_batch()
+    batches.aggregate("by batch", total=total).write(gp.to_list(last))
+    names = {step.name for step in physical(app.plan)}
+    gp.run(app)
+
+    assert ("partial by batch" in names) is in_columns
+    assert dict(each) == dict(last) == {"south": {"total": 36}, "north": {"total": 54}}
+    assert len(last) < len(each) == len(SALES)
+
+
+def test_one_aggregate_and_those_that_see_order() -> None:
+    """A list is as the records are in event time, so these come as rows."""
+    app, counts, lists = gp.StreamApp("sales"), list[Any](), list[Any]()
+    sales = app.read(gp.rows(SALES, schema={"shop": str, "price": int, "at": int}, time="at"))
+    sales.key_by("shop").per_batch().count().write(gp.to_list(counts))
+    by_shop = sales.key_by("shop").per_batch()
+    by_shop.aggregate("lists", prices=gp.agg.collect("price")).write(gp.to_list(lists))
+    (step,) = (each for each in app.plan if each.name == "lists")
+    gp.run(app)
+
+    assert dict(counts) == {"south": 4, "north": 6}
+    assert dict(lists)["south"] == {"prices": [0, 3, 6, 9]}
+    assert step.order == "event time"
