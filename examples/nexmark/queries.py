@@ -484,12 +484,12 @@ PRICES: Final = {
 def ranked(streams: Streams) -> gp.Stream[Any]:
     """Return bids in columns, with columns that say of which day and rank they are."""
     price = gp.col("price")
-    ranks = {
-        "low": price < CHEAP,
-        "middle": (price >= CHEAP) & (price < DEAR),
-        "high": price >= DEAR,
-    }
-    return streams.bids.with_columns(day=gp.col("time_ms") // DAY_MS, **ranks)
+    return streams.bids.with_columns(
+        day=gp.col("time_ms") // DAY_MS,
+        low=price < CHEAP,
+        middle=(price >= CHEAP) & (price < DEAR),
+        high=price >= DEAR,
+    )
 
 
 def q15(streams: Streams) -> gp.Stream[Any]:

@@ -31,7 +31,7 @@ REMARKS: Final = {
     "q6": "no SQL of Flink",
     "q9": "Flink gives each improvement, too",
     "q13": "Flink: a function over a map",
-    **dict.fromkeys(("q15", "q16", "q17"), "columns: once a day"),
+    **dict.fromkeys(("q15", "q16", "q17"), "columns: with each batch"),
     **dict.fromkeys(("q18", "q19"), "columns: once, at the end"),
     "q20": "Flink remembers auctions for good",
     "words": "a running count, 1,000 words",
