@@ -150,8 +150,8 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             >>> words = app.read(gp.collection(["to", "be", "to"])).key_by(lambda word: word)
             >>> words.per_batch().count().write(gp.to_list(results))
             >>> _ = gp.run(app)
-            >>> results
-            [('to', 2), ('be', 1)]
+            >>> dict(results)
+            {'to': 2, 'be': 1}
         """
         return BatchedStream(replace(self._grouped, is_per_batch=True))
 
@@ -679,8 +679,8 @@ class BatchedStream(Generic[K, T]):
             >>> by_user = app.read(gp.collection(sales)).key_by("user")
             >>> by_user.per_batch().aggregate(most=gp.agg.max("price")).write(gp.to_list(results))
             >>> _ = gp.run(app)
-            >>> results
-            [('a', {'most': 5})]
+            >>> dict(results)
+            {'a': {'most': 5}}
         """
         return self._grouped.aggregate(aggregates, name)
 
