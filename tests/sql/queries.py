@@ -27,6 +27,7 @@ class Maker:
             *[self._grouped] * 3,
             *(self._total, self._windowed, self._hopped, self._joined, self._joined),
             *(self._distinct, self._union, self._ordered, self._ranked, self._nested),
+            *(self._over, self._over),
         ]
         made = self._random.choice(kinds)()
         return Made(made, made) if isinstance(made, str) else made
@@ -264,6 +265,39 @@ class Maker:
             return f"select id, k, {over} as rn from t{self._where()} qualify rn <= {n}"
         return (
             f"select * from (select id, v, {over} as rn from t{self._where()}) as q where rn <= {n}"
+        )
+
+    def _over(self) -> str:
+        """Functions over rows; what depends on the order of peers has an order without any."""
+        items = [f"{self._over_rows()} as c{n}" for n in range(self._random.randrange(1, 4))]
+        kept = self._one("", "", " qualify c0 is not null", " qualify count(*) over () > 20")
+        return f"select id, {', '.join(items)} from t{self._where()}{kept}"
+
+    def _over_rows(self) -> str:
+        by = self._one("", "partition by k ", "partition by b ", "partition by v % 2, b ")
+        order = self._one("v", "k desc", "f nulls first", "ts desc", "lower(k)", "v % 3, b")
+        near = self._random.randrange(1, 4)
+        place = self._one("row_number()", f"lag({self.number(1)}, {near})", f"lead(k, {near}, 'x')")
+        rows = self._one(
+            "",
+            f"rows {near} preceding",
+            f"rows between {near} preceding and 1 following",
+            "rows between current row and unbounded following",
+            "rows between 3 preceding and 2 preceding",
+        )
+        aggregate = self._one(self.aggregate(), "first_value(v)", "last_value(v + id)")
+        reach = self._one("2", "1 preceding and 3 following", "unbounded preceding and 1 following")
+        reach = f"between {reach}" if "and" in reach else f"{reach} preceding"
+        seconds = f"interval '{near * 4} seconds'"
+        return self._one(
+            f"{self._one('rank', 'dense_rank')}() over ({by}order by {order})",
+            f"{place} over ({by}order by {order}, id)",
+            f"{aggregate} over ({by}order by {order}, id {rows})",
+            f"{self._one('sum(v)', 'count(*)', 'max(k)', 'avg(f)')} over ({by}order by {order})",
+            f"{self._one('sum(v)', 'count(*)', 'max(k)', 'avg(f)')} over ({by})",
+            f"sum(id) over ({by}order by {self._one('v', 'v desc nulls first')} range {reach})",
+            f"min(f) over ({by}order by ts range between {seconds} preceding and current row)",
+            f"sum(f) over ({by}order by ts desc range between current row and {seconds} following)",
         )
 
     def _nested(self) -> str:

@@ -192,6 +192,55 @@ def test_the_first_rows_of_each_partition_are_known_so_far() -> None:
     assert windows == [(0, 18), (10, 21), (20, 22)]
 
 
+_OVER: Final = (
+    "row_number() over (partition by item order by at)",
+    "lag(price) over (partition by item order by at)",
+    "lag(item, 2, -1) over (order by at)",
+    "sum(price) over (partition by item order by at)",
+    "count(*) over (order by at)",
+    "max(price) filter (where item > 0) over (order by at)",
+    "count(distinct price) over (partition by item order by at rows 2 preceding)",
+    "avg(price) over (order by at rows between 3 preceding and current row)",
+    "min(price) over (partition by item order by at range interval '5' seconds preceding)",
+    "first_value(price) over (partition by item order by at rows 1 preceding)",
+    "last_value(price) over (order by at)",
+)
+
+
+@pytest.mark.parametrize("function", _OVER)
+def test_functions_over_the_rows_so_far_are_those_over_all(function: str) -> None:
+    """What looks back alone is told as rows come; of equal times all see each other in a RANGE."""
+    rows: list[tuple[Any, ...]] = [(n % 3, n * 7 % 5 or None, at(n // 2 * 2)) for n in range(20)]
+    query = f"select item, price, at, {function} as f from marks"
+    schema = {"item": int, "price": int | None, "at": datetime}
+    marks = endless(rows, schema)
+    bounded = gp.rows([dict(zip(schema, row, strict=True)) for row in rows], schema=schema)
+    assert ask(query, marks=marks) != []
+    assert sorted(ask(query, marks=marks), key=repr) == sorted(ask(query, marks=bounded), key=repr)
+
+
+def test_functions_over_rows_go_on_into_windows() -> None:
+    """Rows keep their event times. What they are compared with may stand in QUALIFY."""
+    steps = (
+        "select item, at, price - lag(price) over (partition by item order by at) as d from bids"
+    )
+    answer = ask(
+        f"select window_start, max(d) from tumble(({steps}), at, interval '10s') "
+        "group by window_start"
+    )
+    falling = ask(
+        "select item, at from bids qualify price < lag(price) over (partition by item order by at)"
+    )
+    ranked = ask(
+        "select item, window_start, rank() over (partition by window_start order by count(*) desc) "
+        "as place from tumble(bids, at, interval '10s') group by item, window_start"
+    )
+
+    assert answer == [(0, 8), (10, 8), (20, 8)]
+    assert falling == [(1, 8), (0, 12), (2, 16), (1, 20)]
+    assert sorted(ranked)[:4] == [(0, 0, 1), (0, 10, 1), (1, 0, 1), (1, 10, 3)]
+
+
 def test_functions_of_the_program_are_called() -> None:
     """Their annotations say what they return; they stand wherever a value does."""
 

@@ -10,6 +10,7 @@ from gearpy.sql.parse.syntax import (
     Case,
     Cast,
     Expression,
+    Frame,
     FunctionCall,
     Literal,
     Name,
@@ -370,8 +371,31 @@ class ExpressionParser(Tokens):
             self.expect("by", "behind PARTITION")
             partition = self.listed(self.expression)
         order = self.orders()
+        # What SQL says of none: up to the row and its peers; without an order all are peers.
+        frame = Frame("range", None, 0 if order else None)
+        if self.at("rows") or self.at("range"):
+            unit = self.take().text
+            is_pair = self.accept("between")
+            start, end = self._frame_bound("preceding"), None if is_pair else 0
+            if is_pair:
+                self.expect("and", "between the bounds of a frame")
+                end = self._frame_bound("following")
+            frame = Frame(unit, start, end)
         self.expect(")", "behind the rows of OVER")
-        return Over(partition, order)
+        return Over(partition, order, frame)
+
+    def _frame_bound(self, far: str) -> int | TimeSpan | None:
+        if self.accept("unbounded", far):
+            return None
+        if self.accept("current", "row"):
+            return 0
+        amount = self.interval() if self.at("interval") else self._number()
+        sign = 1 if self.accept("following") else -1
+        if sign < 0:
+            self.expect("preceding", "or FOLLOWING behind the bound of a frame")
+        if isinstance(amount, TimeSpan):
+            return TimeSpan(amount.at, sign * amount.microseconds)
+        return sign * amount
 
     def orders(self) -> tuple[Order, ...]:
         """Take what rows are ordered by, if anything is said."""

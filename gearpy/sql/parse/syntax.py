@@ -54,11 +54,27 @@ class Star(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows around a row that a function sees.
+
+    Attributes:
+        unit: "rows"; or "range", of what they are ordered by.
+        start: how far behind the row the first one is, 0 for the row itself; None: it has no bound.
+        end: likewise of the last one.
+    """
+
+    unit: str
+    start: int | TimeSpan | None
+    end: int | TimeSpan | None
+
+
+@dataclass(frozen=True, slots=True)
 class Over:
     """The rows that a function over rows sees."""
 
     partition: tuple[Expression, ...]
     order: tuple[Order, ...]
+    frame: Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +255,7 @@ Statement: TypeAlias = CreateConnector | CreateView | Insert | Explain | Query
 
 
 def parts_of(node: Expression) -> Iterator[Expression]:
-    """Yield an expression and all in it, but for what functions over rows are ordered by."""
+    """Yield an expression and all in it."""
     yield node
     for each in fields(node):
         yield from _inside(getattr(node, each.name))
@@ -251,20 +267,23 @@ def _inside(value: Any) -> Iterator[Expression]:
     elif isinstance(value, tuple):
         for each in value:
             yield from _inside(each)
+    elif isinstance(value, Over):
+        yield from _inside((*value.partition, *(each.by for each in value.order)))
 
 
-def calls_in(
-    nodes: Iterable[Expression | None], names: Container[str], *, over: bool
-) -> list[FunctionCall]:
-    """Return the calls of some functions, with ``OVER`` or without it, each once."""
-    found = [
-        part
-        for node in nodes
-        if node is not None
-        for part in parts_of(node)
-        if isinstance(part, FunctionCall) and part.name in names and (part.over is not None) == over
-    ]
-    return list(dict.fromkeys(found))
+def calls_in(nodes: Iterable[Expression | None], names: Container[str]) -> list[FunctionCall]:
+    """Return the calls of some functions over single records or groups, each once."""
+    return [each for each in _calls(nodes) if each.over is None and each.name in names]
+
+
+def overs_in(nodes: Iterable[Expression | None]) -> list[FunctionCall]:
+    """Return the calls of functions over rows, each once."""
+    return [each for each in _calls(nodes) if each.over is not None]
+
+
+def _calls(nodes: Iterable[Expression | None]) -> list[FunctionCall]:
+    parts = (part for node in nodes if node is not None for part in parts_of(node))
+    return list(dict.fromkeys(each for each in parts if isinstance(each, FunctionCall)))
 
 
 def rewritten(node: Expression, change: Callable[[Expression], Expression | None]) -> Expression:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -19,6 +19,7 @@ from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, col
 from gearpy.sql.names.aggregates import AGGREGATES
 from gearpy.sql.parse.syntax import Cast, Expression, FunctionCall, Literal, Name, calls_in
+from gearpy.sql.parse.tokens import SqlText
 from gearpy.sql.plan.records import GroupRows, everything
 from gearpy.sql.plan.relations import Column, Relation, free_name, selected
 from gearpy.sql.plan.values import Scope
@@ -34,7 +35,58 @@ SAME_WINDOW: Final = tumbling("1ms")
 
 def aggregates_in(nodes: Iterable[Expression | None]) -> list[FunctionCall]:
     """Return the calls of aggregates in some expressions, each once."""
-    return calls_in(nodes, AGGREGATES, over=False)
+    return calls_in(nodes, AGGREGATES)
+
+
+def aggregate_of(
+    call: FunctionCall, scope: Scope, field: Callable[[Expression, str], str], *, among_others: bool
+) -> Aggregate:
+    """Return an aggregate of fields.
+
+    Args:
+        field: returns the field that an expression is put into; its name may be that of the hint.
+        among_others: one record of nothing but nulls is there, too, and does not count.
+
+    Raises:
+        ConfigError: it takes no such values.
+    """
+    text, function = scope.text, AGGREGATES[call.name]
+    columns, options, where = function.taken(call, text)
+    if function.makes_fraction:  # Of decimals, too.
+        columns = [
+            Cast(each.at, each, "double") if pa.types.is_decimal(scope.type_of(each)) else each
+            for each in columns
+        ]
+    if not columns and where is None and among_others:
+        where = Literal(call.at, True)
+    if where is not None and scope.type_of(where) != pa.bool_():
+        raise text.error(where.at, "this is neither true nor false: compare it with something")
+    try:
+        return function.build(
+            [field(each, _hint(each)) for each in columns],
+            options,
+            is_distinct=call.is_distinct,
+            where=None if where is None else field(where, "is_counted"),
+        )
+    except ConfigError as error:
+        raise text.error(call.at, str(error)) from None
+
+
+def aggregate_type(
+    name: str, call: FunctionCall, step: AggregateOperator, text: SqlText
+) -> pa.DataType:
+    """Return the type of an aggregate of a step.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    kind = step.types_told().get(name)
+    if kind is None:
+        raise text.error(
+            call.at,
+            f"{call.name} takes no values of this type: cast its argument, such as to double",
+        )
+    return kind
 
 
 class GroupPlan:
@@ -140,32 +192,12 @@ class GroupPlan:
         return found
 
     def _aggregate(self, call: FunctionCall, *, among_others: bool) -> Aggregate:
-        """Return an aggregate of fields; ``among_others``: one record there does not count."""
-        text, function = self._scope.text, AGGREGATES[call.name]
         inner = aggregates_in([*call.arguments, call.where])
         if inner:
-            raise text.error(inner[0].at, f"{inner[0].name} stands inside of another aggregate")
-        columns, options, where = function.taken(call, text)
-        if function.makes_fraction:  # Of decimals, too.
-            columns = [
-                Cast(each.at, each, "double")
-                if pa.types.is_decimal(self._scope.type_of(each))
-                else each
-                for each in columns
-            ]
-        if not columns and where is None and among_others:
-            where = Literal(call.at, True)
-        if where is not None and self._scope.type_of(where) != pa.bool_():
-            raise text.error(where.at, "this is neither true nor false: compare it with something")
-        try:
-            return function.build(
-                [self._field(each, _hint(each)) for each in columns],
-                options,
-                is_distinct=call.is_distinct,
-                where=None if where is None else self._field(where, "is_counted"),
+            raise self._scope.text.error(
+                inner[0].at, f"{inner[0].name} stands inside of another aggregate"
             )
-        except ConfigError as error:
-            raise text.error(call.at, str(error)) from None
+        return aggregate_of(call, self._scope, self._field, among_others=among_others)
 
     def _with_one_more(self, stream: Stream[Any]) -> Stream[Any]:
         """Return the records and one more of nothing but nulls: of no records there is a result."""
@@ -193,15 +225,9 @@ class GroupPlan:
                 self._computed[Name(self._at, (of.table, of.name))] = of
         step = results._step
         assert isinstance(step, AggregateOperator), "it is just made"
-        types = step.types_told()
         for call, name in names.items():
-            if name not in types:
-                raise self._scope.text.error(
-                    call.at,
-                    f"{call.name} takes no values of this type: cast its argument, such as to "
-                    "double",
-                )
-            self._computed[call] = Column(name, name, types[name])
+            kind = aggregate_type(name, call, step, self._scope.text)
+            self._computed[call] = Column(name, name, kind)
         columns = tuple(dict.fromkeys(self._computed.values()))
         shown = GroupRows(keys, bool(names), *((START, END) if bounds else ()))
         schema = pa.schema([(each.field, each.type) for each in columns])

@@ -33,11 +33,12 @@ from gearpy.sql.parse.syntax import (
     TableName,
     Union,
     WindowTable,
+    overs_in,
     rewritten,
 )
 from gearpy.sql.plan.groups import END, START, TIMES, GroupPlan, aggregates_in
 from gearpy.sql.plan.joins import plan_join
-from gearpy.sql.plan.ranks import plan_rank, ranks_of, with_bound
+from gearpy.sql.plan.over import plan_over, with_bound
 from gearpy.sql.plan.records import Listed, OrderField, Rank
 from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
 from gearpy.sql.plan.tables import Tables
@@ -168,14 +169,14 @@ def _select(select: Select, tables: Tables, order: Sequence[Order] = ()) -> Rela
         scope = group.planned(keys, calls)
         if having is not None:
             scope = _filtered(scope, having)
-    elif relation.windows is not None and not ranks_of(everything):
+    elif relation.windows is not None and not overs_in(everything):
         raise tables.text.error(
             select.at,
             f"rows of windows are taken together by GROUP BY {START}, by a join, or by "
-            "row_number() OVER (PARTITION BY window_start ...)",
+            "a function OVER (PARTITION BY window_start ...)",
         )
-    if ranks_of(everything):
-        scope = plan_rank(
+    if overs_in(everything):
+        scope = plan_over(
             scope, everything, qualify, is_final=_is_final(scope.relation, tables, select.at)
         )
     elif qualify is not None:

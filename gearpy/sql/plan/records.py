@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
+from gearpy.core.base.copies import own
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.task.aggregates.rows import fold_of_one
 from gearpy.task.api.window_result import JoinResult
 
 Row: TypeAlias = dict[str, Any]
@@ -123,6 +129,15 @@ def _pieces(value: Any, is_descending: bool, nulls_first: bool) -> tuple[Any, An
     return 0, _reversed(plain) if isinstance(plain, str | bytes) else -plain
 
 
+def _number(value: Any, is_descending: bool) -> Any:  # noqa: FBT001 - of a field
+    """Return what differs by how far two values are apart, and grows; None of null."""
+    if isinstance(value, datetime):
+        value = (value - _EPOCH) // timedelta(microseconds=1)
+    elif isinstance(value, date):
+        value = value.toordinal() * 86_400_000_000
+    return None if value is None else -value if is_descending else value
+
+
 def _reversed(text: str | bytes) -> tuple[int, ...]:
     """Return a key that sorts texts in descending order, a prefix after what it begins."""
     codes = text if isinstance(text, bytes) else map(ord, text)
@@ -162,6 +177,177 @@ class Listed:
             if self.start:
                 found |= {self.start: moment(result[2]), self.end: moment(result[3])}
             yield {name: found[name] for name in self.fields} if self.fields else found
+
+
+#: What running functions over rows need of all that they see: the row, the first one, how many.
+ROW: Final = "#row"
+FIRST: Final = "#first"
+COUNT: Final = "#count"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverColumn:
+    """A function over the rows around each row.
+
+    Attributes:
+        field: for its results.
+        name: of the function.
+        of: field of the value that it takes of a row; empty for none.
+        offset: of "lag" and "lead", how far behind the row that is taken comes.
+        default: field of the value where there is no such row; empty for null.
+        aggregate: that it is; None: it takes the place or a single one of the rows.
+        rank: orders the rows.
+        is_range: bounds count by what rows are ordered by, and not by their number.
+        start: how far behind the row the first one is; None: it is the first of all.
+        end: likewise of the last one.
+    """
+
+    field: str
+    name: str
+    of: str
+    offset: int
+    default: str
+    aggregate: Aggregate | None
+    rank: Rank
+    is_range: bool
+    start: int | None
+    end: int | None
+
+    def results(self, rows: list[Row]) -> list[Any]:
+        """Return the results of rows that are in order."""
+        starts, ends = self._peers(rows)
+        match self.name:
+            case "row_number":
+                return [*range(1, len(rows) + 1)]
+            case "rank":
+                return [start + 1 for start in starts]
+            case "dense_rank":
+                numbers = {start: number for number, start in enumerate(dict.fromkeys(starts), 1)}
+                return [numbers[start] for start in starts]
+            case "lag" | "lead":
+                others = [place + self.offset for place in range(len(rows))]
+                return [
+                    rows[other][self.of]
+                    if 0 <= other < len(rows)
+                    else row[self.default]
+                    if self.default
+                    else None
+                    for row, other in zip(rows, others, strict=True)
+                ]
+        frames = self._frames(rows, starts, ends)
+        if self.aggregate is not None:
+            return [*self._aggregated(rows, frames, self.aggregate)]
+        values = [row[self.of] for row in rows]
+        is_first = self.name.startswith("first")
+        return [
+            None if low >= high else values[low if is_first else high - 1] for low, high in frames
+        ]
+
+    def _peers(self, rows: list[Row]) -> tuple[list[int], list[int]]:
+        """Return where the rows of the same order as each begin, and where they end."""
+        starts: list[int] = []
+        ends: list[int] = []
+        for _, peers in groupby(rows, self.rank):
+            start, count = len(starts), sum(1 for _ in peers)
+            starts += [start] * count
+            ends += [start + count] * count
+        return starts, ends
+
+    def _frames(
+        self, rows: list[Row], starts: list[int], ends: list[int]
+    ) -> Iterator[tuple[int, int]]:
+        count = len(rows)
+        numbers: list[Any] = []
+        if self.is_range and (self.start or self.end):
+            name, is_descending, _ = self.rank.fields[0]
+            numbers = [_number(row[name], is_descending) for row in rows]
+        there = [place for place, number in enumerate(numbers) if number is not None] or [0]
+        known = (there[0], there[-1] + 1)  # Nulls are peers of each other, and of nothing else.
+
+        def edge(place: int, bound: int | None, near: int, far: int, find: Any) -> int:
+            if bound is None:
+                return far
+            if not self.is_range:
+                return min(max(0, place + bound + (far > 0)), count)
+            if not bound or numbers[place] is None:
+                return near
+            return int(find(numbers, numbers[place] + bound, *known))
+
+        for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            low = edge(place, self.start, start, 0, bisect_left)
+            yield low, edge(place, self.end, end, count, bisect_right)
+
+    def _aggregated(
+        self, rows: list[Row], frames: Iterator[tuple[int, int]], aggregate: Aggregate
+    ) -> Iterator[Any]:
+        fold = fold_of_one(aggregate)
+        begun = done = -1
+        kept = None
+        for low, high in frames:
+            if low >= high:
+                yield aggregate.result(aggregate.create())
+                continue
+            if low != begun or high < done:  # Else it goes on with what there is.
+                begun = done = low
+            for place in range(done, high):
+                taken = (rows[place], place) if fold.timed else (rows[place],)
+                kept = fold.first(*taken) if place == low else fold.add(kept, *taken)
+            done = high
+            yield own(kept if fold.result is None else fold.result(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class OverRows:
+    """Gives the rows of a list with the results of functions over them; see `Listed`."""
+
+    columns: tuple[OverColumn, ...]
+    fields: tuple[str, ...]
+    start: str = ""
+    end: str = ""
+
+    def __call__(self, result: Any) -> Iterator[Row]:
+        rows: list[Row] = [{**row} for row in result[1]["rows"]]
+        for each in self.columns:
+            rows.sort(key=each.rank, reverse=True)
+            for row, value in zip(rows, each.results(rows), strict=True):
+                row[each.field] = value
+        for row in rows:
+            if self.start:
+                row[self.start], row[self.end] = moment(result[2]), moment(result[3])
+            yield {name: row[name] for name in self.fields}
+
+
+@dataclass(frozen=True, slots=True)
+class RunningRow:
+    """Gives a row with the results of functions over those up to it."""
+
+    columns: tuple[OverColumn, ...]
+
+    def __call__(self, result: tuple[Any, dict[str, Any]]) -> Row:
+        _, values = result
+        row, first, count = values[ROW], values[FIRST], values[COUNT]
+        found = {**row, COUNT: count}
+        for each in self.columns:
+            if not each.of:
+                found[each.field] = values[each.field]
+            elif each.name == "lag" and count + each.offset < 1:
+                found[each.field] = row[each.default] if each.default else None
+            else:
+                found[each.field] = (row if each.name.startswith("last") else first)[each.of]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Gives rows of the same time the results of the last of them."""
+
+    fields: tuple[str, ...]
+
+    def __call__(self, result: Any) -> Iterator[Row]:
+        rows: list[Row] = result[1]["rows"]
+        last = max(rows, key=itemgetter(COUNT))  # None has left the frame since the first of them.
+        results = {name: last[name] for name in self.fields}
+        return ({**row, **results} for row in rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,8 +157,8 @@ class Scope:
         if node.over is not None:
             raise self.text.error(
                 node.at,
-                f"{node.name}(...) OVER is known as row_number() alone, whose place is bounded by "
-                "QUALIFY row_number() OVER (...) <= n",
+                f"{node.name}(...) OVER is not known yet here: take it in a query in FROM, or in "
+                "QUALIFY",
             )
         if node.name in AGGREGATES:
             raise self.text.error(
