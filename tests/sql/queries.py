@@ -27,7 +27,7 @@ class Maker:
             *[self._grouped] * 3,
             *(self._total, self._windowed, self._hopped, self._joined, self._joined),
             *(self._distinct, self._union, self._ordered, self._ranked, self._nested),
-            *(self._over, self._over),
+            *(self._over, self._over, self._in_query, self._compared),
         ]
         made = self._random.choice(kinds)()
         return Made(made, made) if isinstance(made, str) else made
@@ -299,6 +299,42 @@ class Maker:
             f"min(f) over ({by}order by ts range between {seconds} preceding and current row)",
             f"sum(f) over ({by}order by ts desc range between current row and {seconds} following)",
         )
+
+    def _in_query(self) -> str:
+        """Queries in the place of values, also such as look at the row around them."""
+        kept = self._one("", " where w is not null", " where w > 3", " where w > 100")
+        also = kept.replace("where", "and")
+        inner = f"(select {self._one('w', 'w + 1', 'length(name)')} from u{kept})"
+        value = self._one(
+            f"v in {inner}",
+            f"v not in {inner}",
+            f"k in (select k from u{kept})",
+            f"v in (select w from u where u.k = t.k{also})",
+            f"v not in (select w from u where u.k = t.k{also})",
+            f"exists (select 1 from u{kept})",
+            f"exists (select w from u where u.k = t.k{also})",
+            f"not exists (select w from u where t.k = u.k and t.v + 1 = u.w{also})",
+            f"v > (select avg(w) from u{kept})",
+            "v < (select max(u2.w) from u as u2 where u2.k = t.k)",
+            f"(select count(*) from u where u.k = t.k{also}) <> 1",
+        )
+        if self._random.random() < 0.5:
+            return f"select id, k from t where {value} {self._one('and', 'or')} {self.condition(1)}"
+        if self._random.random() < 0.5:
+            return f"select id, {value} as c, (select min(w) from u{kept}) as m from t"
+        return (
+            f"select k, sum(v) as s from t group by k having {self._one('not', '')} "
+            f"(sum(v) in (select w from u{kept}))"
+        )
+
+    def _compared(self) -> str:
+        """Rows of two tables that are in both, or only in the first."""
+        a, b, c = (
+            f"select {self._one('k, v', 'lower(k) as k, v', 'k, v % 3')} from t{self._where()}"
+            for _ in range(3)
+        )
+        words = ["union", "intersect", "except"]
+        return f"({a}) {self._one(*words)} ({b}) {self._one(*words)} ({c})"
 
     def _nested(self) -> str:
         inner = f"select k, {self.number(1)} as x, {self.condition(1)} as y from t{self._where()}"

@@ -192,6 +192,24 @@ def test_the_first_rows_of_each_partition_are_known_so_far() -> None:
     assert windows == [(0, 18), (10, 21), (20, 22)]
 
 
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        ("item in (select id from items)", {0, 2}),
+        ("item in (select id from items where name = 'tea') and price > 9", {0}),
+        (
+            "price > 9 and exists (select 1 from items i where i.id = b.item and i.name <> 'tea')",
+            {2},
+        ),
+        ("not exists (select 1 from items where id = b.item)", {1}),
+        ("nullif(item, 0) in (select nullif(id, 0) from items)", {2}),
+    ],
+)
+def test_rows_of_a_table_are_asked_for(condition: str, wanted: set[int]) -> None:
+    """A source that ends is read first. Null is in nothing."""
+    assert {row[0] for row in ask(f"select item from bids b where {condition}")} == wanted
+
+
 _OVER: Final = (
     "row_number() over (partition by item order by at)",
     "lag(price) over (partition by item order by at)",

@@ -156,7 +156,17 @@ class ColumnsOperator(_OfExpressions):
         return [(each.name, each.node) for each in self.expressions]
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        schema = self.inputs[0].schema_given(declared=declared)
+        if declared not in self._schemas:  # All steps behind it ask for it, several times.
+            self._schemas[declared] = self._schema_of(
+                self.inputs[0].schema_given(declared=declared)
+            )
+        return self._schemas[declared]
+
+    @cached_property
+    def _schemas(self) -> dict[bool, RowSchema | None]:
+        return {}
+
+    def _schema_of(self, schema: RowSchema | None) -> RowSchema | None:
         if schema is None:
             return None
         from gearpy.expressions.binding import bound_columns  # noqa: PLC0415 - Arrow

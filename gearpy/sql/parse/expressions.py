@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
@@ -16,6 +17,7 @@ from gearpy.sql.parse.syntax import (
     Name,
     Order,
     Over,
+    QueryValue,
     Star,
     TimeSpan,
 )
@@ -182,12 +184,8 @@ class ExpressionParser(Tokens):
         match word:
             case "in":
                 self.expect("(", "behind IN")
-                if self.at("select") or self.at("with"):
-                    self.fail(
-                        "IN over a query is no step of a stream: join with it instead, such as "
-                        "JOIN (SELECT ...) AS t ON t.id = s.id"
-                    )
-                items = self.listed(self.expression)
+                is_query = self.at("select") or self.at("with")
+                items = (self._query(),) if is_query else self.listed(self.expression)
                 self.expect(")", "behind the values of IN")
                 return FunctionCall(at, "in", (left, *items))
             case "between":
@@ -252,12 +250,8 @@ class ExpressionParser(Tokens):
                 return Literal(token.at, token.text)
             case "symbol" if token.text == "(":
                 self.take()
-                if self.at("select") or self.at("with"):
-                    self.fail(
-                        "a query in the place of a value is no step of a stream: join with it "
-                        "instead"
-                    )
-                value = self.expression()
+                is_query = self.at("select") or self.at("with")
+                value = self._query() if is_query else self.expression()
                 self.expect(")", "behind what stands in parentheses")
                 return value
             case "symbol" if token.text == "*":
@@ -268,8 +262,17 @@ class ExpressionParser(Tokens):
                 return self._named()
         raise self.error(f"expected an expression, not {self.shown()}")
 
+    def _query(self) -> QueryValue:
+        return QueryValue(self.next.at, self.query())
+
     def _worded(self, token: Token) -> Expression:
         match token.text:
+            case "exists":
+                self.take()
+                self.expect("(", "behind EXISTS")
+                exists = FunctionCall(token.at, "exists", (self._query(),))
+                self.expect(")", "behind a query")
+                return exists
             case "null" | "true" | "false":
                 self.take()
                 return Literal(token.at, {"null": None, "true": True, "false": False}[token.text])
@@ -376,11 +379,10 @@ class ExpressionParser(Tokens):
         if self.at("rows") or self.at("range"):
             unit = self.take().text
             is_pair = self.accept("between")
-            start, end = self._frame_bound("preceding"), None if is_pair else 0
+            frame = Frame(unit, self._frame_bound("preceding"), 0)
             if is_pair:
                 self.expect("and", "between the bounds of a frame")
-                end = self._frame_bound("following")
-            frame = Frame(unit, start, end)
+                frame = replace(frame, end=self._frame_bound("following"))
         self.expect(")", "behind the rows of OVER")
         return Over(partition, order, frame)
 

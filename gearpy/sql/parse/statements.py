@@ -94,16 +94,7 @@ class Parser(ExpressionParser):
                 self.expect("(", "before a query")
                 views.append((name, self.query()))
                 self.expect(")", "behind a query")
-        body: Body = self._body()
-        while self.at("union"):
-            place = self.take().at
-            is_all = self.accept("all")
-            body = Union(place, body, self._body(), is_all)
-        if self.at("intersect") or self.at("except"):
-            self.fail(
-                f"{self.shown().upper()} compares all rows of two tables, which have no end on a "
-                "stream: join the two by time instead"
-            )
+        body = self._united()
         order = self.orders()
         limit = self._number() if self.accept("limit") else None
         offset = self._number() if self.accept("offset") else 0
@@ -113,6 +104,20 @@ class Parser(ExpressionParser):
             if emit not in ("changes", "final"):
                 raise self.text.error(at, f"EMIT takes CHANGES or FINAL, not {emit or 'nothing'}")
         return Query(at, tuple(views), body, order, limit, offset, emit)
+
+    def _united(self) -> Body:
+        body = self._intersected()
+        while self.at("union") or self.at("except"):
+            token, is_all = self.take(), self.accept("all")
+            body = Union(token.at, body, self._intersected(), token.text, is_all)
+        return body
+
+    def _intersected(self) -> Body:
+        body = self._body()
+        while self.at("intersect"):
+            token, is_all = self.take(), self.accept("all")
+            body = Union(token.at, body, self._body(), token.text, is_all)
+        return body
 
     def unexpected(self) -> Exception:
         """Return the error of a text that goes on where it should end."""

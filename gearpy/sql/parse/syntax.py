@@ -105,7 +105,14 @@ class Cast(Node):
     is_try: bool = False
 
 
-Expression: TypeAlias = Literal | TimeSpan | Name | Star | FunctionCall | Case | Cast
+@dataclass(frozen=True, slots=True)
+class QueryValue(Node):
+    """A query in the place of a value, or of what ``in`` and ``exists`` look at."""
+
+    query: Query
+
+
+Expression: TypeAlias = Literal | TimeSpan | Name | Star | FunctionCall | Case | Cast | QueryValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +195,11 @@ class Select(Node):
 
 @dataclass(frozen=True, slots=True)
 class Union(Node):
-    """The rows of both."""
+    """The rows of both; ``kind`` is "union", or "intersect" or "except" for some of the first."""
 
     left: Body
     right: Body
+    kind: str
     is_all: bool
 
 
@@ -255,14 +263,14 @@ Statement: TypeAlias = CreateConnector | CreateView | Insert | Explain | Query
 
 
 def parts_of(node: Expression) -> Iterator[Expression]:
-    """Yield an expression and all in it."""
+    """Yield an expression and all in it, but for queries, whose names are their own."""
     yield node
     for each in fields(node):
         yield from _inside(getattr(node, each.name))
 
 
 def _inside(value: Any) -> Iterator[Expression]:
-    if isinstance(value, Node):
+    if isinstance(value, Node) and not isinstance(value, Query):
         yield from parts_of(value)  # type: ignore[arg-type]
     elif isinstance(value, tuple):
         for each in value:
@@ -297,7 +305,7 @@ def rewritten(node: Expression, change: Callable[[Expression], Expression | None
 
 
 def _in_all(value: Any, change: Callable[[Expression], Expression | None]) -> Any:
-    if isinstance(value, Node):
+    if isinstance(value, Node) and not isinstance(value, Query):
         return rewritten(value, change)  # type: ignore[arg-type]
     if isinstance(value, tuple):
         return tuple(_in_all(each, change) for each in value)

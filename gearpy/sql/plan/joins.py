@@ -84,6 +84,11 @@ def plan_join(
     return _Join(join, left, right, text).planned(source)
 
 
+def join_relations(join: JoinTable, left: Relation, right: Relation, text: SqlText) -> Relation:
+    """Return the rows of a join of relations that are there already."""
+    return _Join(join, left, right, text).planned(None)
+
+
 def _table_source(join: JoinTable, left: Relation, tables: Tables) -> Source[Any] | None:
     """Return the source of a table that is complete before a stream without end begins."""
     if not isinstance(join.right, TableName) or left.is_bounded or join.is_asof:

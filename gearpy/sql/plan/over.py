@@ -343,7 +343,7 @@ class _OverPlan:
     def _behind(
         self,
         stream: Stream[Any],
-        columns: Mapping[FunctionCall, Column],
+        columns: Mapping[Any, Column],
         time: str | None,
         *,
         changes: bool,

@@ -12,7 +12,7 @@ from gearpy.core.window import aggregates as agg
 from gearpy.core.window.windows import Windows, global_window, session, sliding, tumbling
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
-from gearpy.expressions.expr import Expr, col
+from gearpy.expressions.expr import Expr, col, lit
 from gearpy.sql.parse.expressions import RESERVED
 from gearpy.sql.parse.syntax import (
     Body,
@@ -41,11 +41,14 @@ from gearpy.sql.plan.joins import plan_join
 from gearpy.sql.plan.over import plan_over, with_bound
 from gearpy.sql.plan.records import Listed, OrderField, Rank
 from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
+from gearpy.sql.plan.subqueries import with_queries
 from gearpy.sql.plan.tables import Tables
-from gearpy.sql.plan.values import Scope, with_functions
+from gearpy.sql.plan.values import Scope, conjuncts, with_functions
 
 #: Columns by which rows are ordered and which are not selected begin so.
 _HIDDEN: Final = "#order"
+#: Column that tells rows of the first table from those of the second.
+_IS_FIRST: Final = "#first"
 
 
 def plan_query(query: Query, tables: Tables) -> Relation:
@@ -151,7 +154,7 @@ def _select(select: Select, tables: Tables, order: Sequence[Order] = ()) -> Rela
     aliases = {item.alias: item.value for item in items if item.alias}
     resolved = _Resolver(scope, aliases)
     if select.where is not None:
-        scope = _filtered(scope, resolved.inner(select.where))
+        scope = _filtered(scope, resolved.inner(select.where), tables)
     items = [Item(resolved.inner(item.value), item.alias) for item in items]
     having, qualify = (
         None if each is None else resolved.outer(each) for each in (select.having, select.qualify)
@@ -164,11 +167,11 @@ def _select(select: Select, tables: Tables, order: Sequence[Order] = ()) -> Rela
     if calls or select.group or having is not None:
         keys = resolved.keys(select.group, items)
         names = {item.value: item.alias for item in items if item.alias}
-        scope = with_functions(scope, [*keys, *calls])
+        scope = _with_values(scope, [*keys, *calls], tables)
         group = GroupPlan(scope, names, select.at, is_final=_is_final(relation, tables, select.at))
         scope = group.planned(keys, calls)
         if having is not None:
-            scope = _filtered(scope, having)
+            scope = _filtered(scope, having, tables)
     elif relation.windows is not None and not overs_in(everything):
         raise tables.text.error(
             select.at,
@@ -183,7 +186,7 @@ def _select(select: Select, tables: Tables, order: Sequence[Order] = ()) -> Rela
         raise tables.text.error(
             qualify.at, "QUALIFY bounds the place of a row: row_number() OVER (...) <= n"
         )
-    scope = with_functions(scope, [item.value for item in items])
+    scope = _with_values(scope, [item.value for item in items], tables)
     found = _projected([*items, *hidden], scope)
     return _distinct(found, tables, select) if select.is_distinct else found
 
@@ -199,13 +202,20 @@ def _is_final(relation: Relation, tables: Tables, at: int) -> bool:
     return relation.is_bounded and tables.emit != "changes"
 
 
-def _filtered(scope: Scope, condition: Expression) -> Scope:
+def _with_values(
+    scope: Scope, nodes: Sequence[Expression], tables: Tables, conditions: Sequence[Expression] = ()
+) -> Scope:
+    """Return a scope in which what is no expression of a record stands in columns."""
+    return with_functions(with_queries(scope, nodes, tables, plan_query, conditions), nodes)
+
+
+def _filtered(scope: Scope, condition: Expression, tables: Tables) -> Scope:
     found = aggregates_in([condition]) if not scope.computed else []
     if found:
         raise scope.text.error(
             found[0].at, f"{found[0].name} in WHERE is not known yet: put it into HAVING"
         )
-    scope = with_functions(scope, [condition])
+    scope = _with_values(scope, [condition], tables, conjuncts(condition))
     relation = scope.relation
     value = scope.condition(condition)
     return replace(scope, relation=replace(relation, stream=relation.stream.filter(value)))
@@ -360,8 +370,8 @@ def _union(union: Union, tables: Tables) -> Relation:
     if len(left.columns) != len(right.columns):
         raise tables.text.error(
             union.at,
-            f"UNION takes rows of as many columns: {len(left.columns)} are selected before it, and "
-            f"{len(right.columns)} behind it",
+            f"{union.kind.upper()} takes rows of as many columns: {len(left.columns)} are selected "
+            f"before it, and {len(right.columns)} behind it",
         )
     kinds = [_common(a, b, union, tables) for a, b in zip(left.columns, right.columns, strict=True)]
     names = [each.name for each in left.columns]
@@ -369,20 +379,39 @@ def _union(union: Union, tables: Tables) -> Relation:
         selected(
             side.stream,
             {
-                name: col(of.field) if of.type == kind else col(of.field).cast(kind)
-                for name, of, kind in zip(names, side.columns, kinds, strict=True)
+                **{
+                    name: col(of.field) if of.type == kind else col(of.field).cast(kind)
+                    for name, of, kind in zip(names, side.columns, kinds, strict=True)
+                },
+                **({} if union.kind == "union" else {_IS_FIRST: lit(side is left)}),
             },
         )
         for side in (left, right)
     ]
     columns = tuple(Column(name, name, kind) for name, kind in zip(names, kinds, strict=True))
-    relation = Relation(
-        streams[0].merge(streams[1]), columns, changes=left.changes or right.changes
-    )
-    if union.is_all:
-        return relation
-    nothing = Select(union.at, (), TableName(union.at, "", ""), None, (), None, None, True)
-    return _distinct(relation, tables, nothing)
+    changes = left.changes or right.changes
+    relation = Relation(streams[0].merge(streams[1]), columns, changes=changes)
+    if union.kind == "union":
+        nothing = Select(union.at, (), TableName(union.at, "", ""), None, (), None, None, True)
+        return relation if union.is_all else _distinct(relation, tables, nothing)
+    what = union.kind.upper()
+    if union.is_all or not relation.is_bounded:
+        raise tables.text.error(
+            union.at,
+            f"{what} ALL counts rows: leave out ALL, or join with counts of the rows"
+            if union.is_all
+            else f"{what} compares all rows of two tables, and this input has no end: join the two "
+            "by time instead",
+        )
+    marked = replace(relation, columns=(*columns, Column(_IS_FIRST, _IS_FIRST, pa.bool_())))
+    mark = (Name(union.at, ("", _IS_FIRST)),)
+    all_of, some = (FunctionCall(union.at, name, mark) for name in ("bool_and", "bool_or"))
+    keys: list[Expression] = [Name(union.at, ("", name)) for name in names]
+    group = GroupPlan(Scope(tables.text, marked), {}, union.at, is_final=True)
+    scope = group.planned(keys, [all_of, some])
+    not_all = FunctionCall(union.at, "and", (FunctionCall(union.at, "not", (all_of,)), some))
+    scope = _filtered(scope, all_of if union.kind == "except" else not_all, tables)
+    return _projected([Item(key, "") for key in keys], scope)
 
 
 def _common(left: Column, right: Column, union: Union, tables: Tables) -> pa.DataType:
@@ -398,7 +427,8 @@ def _common(left: Column, right: Column, union: Union, tables: Tables) -> pa.Dat
         return pa.int64() if is_whole else pa.float64()
     raise tables.text.error(
         union.at,
-        f"UNION: {left.name!r} is {a} before it, and {right.name!r} is {b} behind it: cast one",
+        f"{union.kind.upper()}: {left.name!r} is {a} before it, and {right.name!r} is {b} behind "
+        "it: cast one",
     )
 
 

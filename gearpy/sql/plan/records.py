@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from gearpy.core.base.copies import own
 from gearpy.core.window.accumulators import Aggregate
+from gearpy.expressions.expr import Expr
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.task.aggregates.rows import fold_of_one
 from gearpy.task.api.window_result import JoinResult
@@ -348,6 +349,35 @@ class Peers:
         last = max(rows, key=itemgetter(COUNT))  # None has left the frame since the first of them.
         results = {name: last[name] for name in self.fields}
         return ({**row, **results} for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TableKey:
+    """Gives what is equal in a row of a table, and nulls of a row that does not count.
+
+    Attributes:
+        values: what is equal.
+        where: which rows count; None: all.
+    """
+
+    values: tuple[Expr, ...]
+    where: Expr | None
+
+    def __call__(self, row: Any) -> Any:
+        counts = self.where is None or self.where(row)
+        found = tuple(value(row) if counts else None for value in self.values)
+        return found if len(found) > 1 else found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """Gives some fields of a record, and in another one whether there is a row for it."""
+
+    fields: tuple[str, ...]
+    mark: str
+
+    def __call__(self, record: Row, row: Any) -> Row:
+        return {name: record[name] for name in self.fields} | {self.mark: row is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from gearpy.sql.parse.syntax import (
     FunctionCall,
     Literal,
     Name,
+    QueryValue,
     Star,
     TimeSpan,
     parts_of,
@@ -118,6 +119,10 @@ class Scope:
             case Cast():
                 kind = arrow_type(node.type, node.at, self.text)
                 return self._cast(node, kind)
+            case QueryValue():
+                raise self.text.error(
+                    node.at, "a query cannot stand here: take it in SELECT, WHERE or HAVING"
+                )
             case FunctionCall():
                 return self._call(node)
 
