@@ -2,7 +2,7 @@
 
 bin/gear run examples/nexmark/sql.py -- q5 --events 100000
 
-Not here are q4 and q6, which average what q9 says anew, and q12, whose windows are of wall time.
+Not here is q6, of the auctions that closed last: in SQL a sale has the time of its last bid.
 """
 
 import argparse
@@ -45,6 +45,19 @@ SQL: Final[Mapping[str, str]] = {
         join (select * from people where state in ('OR', 'ID', 'CA')) as p on a.seller = p.id
         and p.time_ms between a.time_ms - interval '{active}' and a.time_ms + interval '{late}'
     """,
+    "q4": """
+        with winners as (
+            select category, max(price) as price
+            from session((
+                select a.id, category, price, b.time_ms as time_ms
+                from auctions as a join bids as b on a.id = b.auction
+                and b.time_ms between a.time_ms - interval '0s' and a.time_ms + interval '{longest}'
+                where b.time_ms < expires_ms and price >= reserve
+            ), time_ms, interval '{longest}')
+            group by id, category, window_start
+        )
+        select category, avg(price) as average from winners group by category
+    """,
     "q5": """
         with counts as (
             select auction, count(*) as bids, window_start, window_end
@@ -79,6 +92,11 @@ SQL: Final[Mapping[str, str]] = {
     "q11": """
         select bidder, count(*) as bids, window_start, window_end
         from session(table bids, descriptor(time_ms), interval '10' seconds)
+        group by bidder, window_start, window_end
+    """,
+    "q12": """
+        select bidder, count(*) as bids, window_start, window_end
+        from tumble(table bids, descriptor(proctime()), interval '10' seconds)
         group by bidder, window_start, window_end
     """,
     "q13": """

@@ -9,13 +9,13 @@ import pytest
 
 import gearpy as gp
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
-from tests.examples.nexmark_answers import ANSWERS, site_of
+from tests.examples.nexmark_answers import ANSWERS, last_of, site_of, sums_of
 from tests.examples.program_modules import modules_of
 from tests.examples.test_nexmark import FOLDER, IN_ORDER, OUT_OF_ORDER
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _QUERIES: Final = (
-    *("q0", "q1", "q2", "q3", "q5", "q7", "q8", "q9", "q11", "q13"),
+    *("q0", "q1", "q2", "q3", "q4", "q5", "q7", "q8", "q9", "q11", "q12", "q13"),
     *("q14", "q15", "q16", "q17", "q18", "q19", "q20", "q21", "q22"),
 )
 
@@ -26,7 +26,7 @@ def modules() -> Iterator[dict[str, Any]]:
         yield modules
 
 
-def rows_of(query: str, answers: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+def rows_of(query: str, answers: list[dict[str, Any]]) -> Any:
     """Return rows as the right answers have them; of running answers the last of each key."""
     if query == "q1":
         names = ("auction", "bidder", "price", "channel", "time_ms", "url")
@@ -39,10 +39,14 @@ def rows_of(query: str, answers: list[dict[str, Any]]) -> Counter[tuple[Any, ...
         for row in answers
     ]
     match query:
+        case "q4":
+            return last_of(rows)
         case "q7":
             rows = [(None, *row) for row in rows]
         case "q9":
             rows = list({row[0]: row for row in rows}.values())
+        case "q12":
+            return sums_of(rows)
         case "q18":
             rows = list({row[:2]: row for row in rows}.values())
         case "q19":

@@ -114,6 +114,28 @@ def test_results_of_windows_are_grouped_again_by_window() -> None:
     assert first == [(-5, 0), (0, 0), (5, 0), (10, 0), (15, 2), (20, 1)]
 
 
+def test_windows_tell_what_they_have_so_far() -> None:
+    """EMIT CHANGES is of the outer query alone; each result takes the place of the one before."""
+    counts = "select item, window_start, count(*) as n from tumble(bids, at, interval '10s') "
+    group = "group by item, window_start"
+    changes = ask(f"{counts} {group} emit changes")
+    most = ask(f"select max(n) from ({counts} {group}) group by window_start emit changes")
+
+    assert [row[2] for row in changes if row[:2] == (0, 0)] == [1, 2, 2]
+    assert most == [(2,), (2,), (1,)]
+
+
+def test_pairs_keep_the_time_of_one_side() -> None:
+    """So they go on into windows."""
+    answer = ask(
+        "select window_start, count(*) from tumble((select b.at, ask from bids b join asks a on "
+        "b.item = a.item and a.at between b.at - interval '4' seconds and b.at), at, "
+        "interval '10s') group by window_start"
+    )
+
+    assert answer == [(0, 2), (10, 1)]
+
+
 def test_streams_are_joined_by_time() -> None:
     """Bounds for the times of both sides, in any form."""
     between = ask(

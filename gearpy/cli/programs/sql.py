@@ -71,7 +71,8 @@ def sql(
 
 
 def _print(answer: Relation, form: AnswerForm, limit: int | None) -> None:
-    rows: Sequence[Mapping[str, Any]] = answer.stream.to_list(limit)
+    wanted = [each for each in (limit, answer.most) if each]
+    rows: Sequence[Mapping[str, Any]] = answer.stream.to_list(min(wanted, default=None))
     names = answer.schema.names
     if form is AnswerForm.jsonl:
         for row in rows:

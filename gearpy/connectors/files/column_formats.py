@@ -32,6 +32,7 @@ from gearpy.connectors.files.tables import (
 )
 from gearpy.connectors.locations import FoundFile, check_is_damage, open_found
 from gearpy.errors import ConfigError
+from gearpy.expressions.comparisons import Comparison
 
 _BATCH_ROWS: Final = 1 << 16
 _MAGIC: Final = b"ARROW1"
@@ -53,6 +54,10 @@ class _Groups(ABC):
 
     def rows(self, group: int) -> int:
         return 1
+
+    def may_have(self, group: int, bounds: Sequence[Comparison]) -> bool:
+        """Tell whether a row of a group may be within some bounds."""
+        return True
 
     def has_more(self, group: int, row: int) -> bool:
         return True
@@ -145,6 +150,9 @@ class GroupTables:
         if self._rest is not None:
             return self._rest
         while self._group < self._groups.count:
+            if self._batches is None and not self._groups.may_have(self._group, self._fit.bounds):
+                self._group, self._row = self._group + 1, 0
+                continue
             if self._batches is None:
                 self._batches = _behind(self._groups.batches(self._group, self._columns), self._row)
             try:
@@ -168,6 +176,7 @@ class GroupTables:
 
 class ParquetFileFormat(FileFormat):
     name = "parquet"
+    narrows = True
 
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
         groups = _opened_groups(self.name, file)
@@ -227,10 +236,22 @@ class _ParquetGroups(_Groups):
         )
         self.schema = self._file.schema_arrow
         self.count = self._file.num_row_groups
+        leaves = self._file.schema
+        self._places = {leaves.column(place).path: place for place in range(len(leaves))}
 
     def rows(self, group: int) -> int:
         rows: int = self._file.metadata.row_group(group).num_rows
         return rows
+
+    def may_have(self, group: int, bounds: Sequence[Comparison]) -> bool:
+        for bound in bounds:
+            if bound.column in self._places:
+                columns = self._file.metadata.row_group(group)
+                statistics = columns.column(self._places[bound.column]).statistics
+                is_known = statistics is not None and statistics.has_min_max
+                if is_known and not bound.may_have(statistics.min, statistics.max):
+                    return False
+        return True
 
     def has_more(self, group: int, row: int) -> bool:
         return row < self.rows(group)

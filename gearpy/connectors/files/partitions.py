@@ -1,7 +1,7 @@
 """Files of rows as a source: the partitions, and the reader of one of them."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,6 +43,7 @@ from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.core.base.zones import ZoneName
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.expressions.comparisons import Comparison, comparisons_in
 from gearpy.expressions.expr import Expr
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
@@ -116,6 +117,8 @@ class RowFiles(Source):
         self._schemas: tuple[RowSchema, pa.Schema] | None = None  # Given, and read.
         self._columns = FoundColumns(pa.schema([]), frozenset(), is_sure=True)
         self._note = ""
+        self._taken: Collection[str] | None = None  # Names of columns that steps take; None: all.
+        self._bounds: tuple[Comparison, ...] = ()
 
     @property
     def description(self) -> str:
@@ -131,7 +134,32 @@ class RowFiles(Source):
         if not self._options.rows:
             _, read = self._both_schemas()
         times = self._time_form.note(time if isinstance(time, str) else None, read)
-        return "; ".join(filter(None, [self._form.note, self._note, times]))
+        taken = f"reads {', '.join(self._taken or ())} alone" if self._taken else ""
+        bounds = " and ".join(map(str, self._bounds))
+        left_out = bounds and f"leaves out groups of rows without {bounds}"
+        return "; ".join(filter(None, [self._form.note, self._note, times, taken, left_out]))
+
+    def narrowed(self, columns: Collection[str] | None, conditions: Sequence[Any]) -> "RowFiles":
+        """Read some columns, and leave out groups of rows by their statistics; of Parquet, Arrow.
+
+        Rows that have event times are read all the same, as these say how far time has gone on.
+        """
+        time, (given, read) = self._options.time, self._both_schemas()
+        if not self._form.narrows or self._options.on_bad != "fail":  # Each bad row is told.
+            return self
+        other = copy(self)
+        if columns is not None and len(columns) < len(given.arrow.names) and not callable(time):
+            names = [name for name in given.arrow.names if name in columns]
+            times = {time, (time or "").partition(".")[0]}
+            kept = [each for each in read if each.name in columns or each.name in times]
+            schema = RowSchema(pa.schema([given.arrow.field(name) for name in names]))
+            other._taken, other._schemas = names, (schema, pa.schema(kept))  # noqa: SLF001
+        if time is None:
+            bounds = (
+                each for each in comparisons_in(conditions) if each.column in given.arrow.names
+            )
+            other._bounds = tuple(bounds)  # noqa: SLF001 - of the same class
+        return other
 
     def renewed(self) -> "RowFiles":
         other = copy(self)
@@ -304,6 +332,8 @@ class RowFiles(Source):
             is_whole=is_found and options.columns is None,
             is_sure=is_sure,
             empty=frozenset() if is_sure else self._columns.empty,
+            unread=() if self._taken is None else self._columns.schema.names,
+            bounds=self._bounds,
         )
 
     @property

@@ -18,6 +18,7 @@ from gearpy.connectors.locations import FoundFile
 from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.core.base.zones import zone_of
 from gearpy.errors import ConfigError, OperatorError
+from gearpy.expressions.comparisons import Comparison
 from gearpy.expressions.expr import Expr
 from gearpy.messages.table import rows_of
 from gearpy.task.api.sides import BadRecord
@@ -97,6 +98,7 @@ class FileFormat(ABC):
     name: str
     note = ""  #: The plan says it of how files are read.
     grows = False  #: Rows may be added to a file that was read.
+    narrows = False  #: Rows are good or bad without the columns that are not read.
 
     @abstractmethod
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
@@ -133,6 +135,8 @@ class Fit:
         is_sure: the types of such a schema are those of all rows.
         empty: columns of it for which no value was seen.
         reads_little: no more lines are parsed at a time than are asked for.
+        unread: names of columns that may be there, and are not read.
+        bounds: rows that are not within them all may be left out.
     """
 
     schema: pa.Schema | None
@@ -145,6 +149,8 @@ class Fit:
     is_sure: bool = True
     empty: frozenset[str] = frozenset()
     reads_little: bool = False
+    unread: Sequence[str] = ()
+    bounds: Sequence[Comparison] = ()
 
     def piece(self, values: Any) -> FilePiece:
         """Return the rows with their times; one without, or without a value, is a `ValueError`."""
@@ -278,7 +284,7 @@ def check_whole(operator: str, file: FoundFile, names: Sequence[str], fit: Fit) 
     """Refuse a file with columns that the files of before did not have."""
     if fit.is_whole and fit.schema is not None:
         for name in names:
-            if name not in fit.schema.names:
+            if name not in fit.schema.names and name not in fit.unread:
                 raise ConfigError(
                     f"{operator}: {file.name} has a column {name!r} that files looked at before "
                     "did not have: give schema= with all columns, or columns= with those to read"

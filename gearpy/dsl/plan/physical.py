@@ -8,9 +8,13 @@ travel for less. Streams of several classes become one behind that, or the class
 from collections.abc import Sequence
 
 from gearpy.columns.row_schema import RowSchema
-from gearpy.dsl.operators.operator import Kind, Operator, PassesRecords, Placing
+from gearpy.dsl.operators.expressions import ColumnsOperator, ConditionOperator
+from gearpy.dsl.operators.groups import AggregateOperator
+from gearpy.dsl.operators.operator import Kind, Operator, PassesRecords, Placing, ReadOperator
 from gearpy.dsl.operators.records import ToColumnsOperator, ToRowsOperator
 from gearpy.dsl.operators.routes import BranchOperator, ProcessOperator, SideOperator
+from gearpy.expressions.expr import Expr
+from gearpy.expressions.nodes import columns_in
 
 
 def physical(steps: Sequence[Operator], parallelism: int = 1) -> list[Operator]:
@@ -37,6 +41,9 @@ class _Plan:
         self._conversions: dict[Operator, list[Operator]] = {}
 
     def place(self, step: Operator) -> None:
+        if isinstance(step, ReadOperator):
+            self._now[step] = self._add(self._narrowed(step), step.kind_given("rows"))
+            return
         given = [self._kind_of(source) for source in step.inputs]
         taken = step.kind_taken(given)
         if taken == "table" and _has_classes(step) and self._wanted_of(step) == {"rows"}:
@@ -54,6 +61,52 @@ class _Plan:
         for part in before:
             self._add(part, part.kind_given(taken))
         self._now[step] = self._add(last, last.kind_given(taken))
+
+    def _narrowed(self, step: ReadOperator) -> ReadOperator:
+        """Return a step that reads no more than the steps behind it take, if its source can."""
+        schema = step.source.schema
+        if schema is None or schema.row_type is not None:
+            return step
+        names = self._names_taken(step)
+        columns = None
+        if names is not None:
+            columns = {name for name in schema.arrow.names if _is_in(name, names)}
+            columns = columns or {*schema.arrow.names[:1]}  # Rows are counted, by any of them.
+        conditions: list[Expr] = []
+        reader: Operator = step
+        while len(readers := self._readers_of(reader)) == 1:
+            (reader,) = readers
+            if not isinstance(reader, ConditionOperator) or reader.on_error is not None:
+                break
+            conditions += reader.expressions
+        if columns is None and not conditions:
+            return step
+        source = step.source.narrowed(columns, conditions)
+        if source is step.source:
+            return step
+        return step.changed(source=source, origin=step)
+
+    def _names_taken(self, step: Operator) -> set[str] | None:
+        """Return the columns of a step that those behind it take; None: all, or nobody knows."""
+        found: set[str] = set()
+        readers = self._readers_of(step)
+        if not readers:
+            return None
+        for reader in readers:
+            if len(reader.inputs) > 1 or reader.kind_taken(["table"]) != "table":
+                return None
+            if isinstance(reader, AggregateOperator):
+                found.update(*(names for _, names in reader.named_fields()))
+            elif not isinstance(reader, ConditionOperator | ColumnsOperator):
+                return None
+            for _, expressions in reader.named_expressions():
+                found.update(*(columns_in(each.node) for each in expressions))
+            if isinstance(reader, ConditionOperator) or getattr(reader, "keeps_columns", False):
+                behind = self._names_taken(reader)
+                if behind is None:
+                    return None
+                found |= behind
+        return found
 
     def _readers_of(self, source: Operator) -> list[Operator]:
         return [step for step in self._steps if source in step.inputs]
@@ -131,6 +184,11 @@ class _Plan:
                 return known
         found.append(step)
         return self._add(step, kind)
+
+
+def _is_in(name: str, names: set[str]) -> bool:
+    """Tell whether a column, or a field in it, is among those named."""
+    return name in names or any(each.startswith(f"{name}.") for each in names)
 
 
 def _schema_of(step: Operator) -> RowSchema | None:

@@ -11,13 +11,13 @@ from gearpy.sql.parse.syntax import (
     Case,
     Cast,
     Expression,
-    Frame,
     FunctionCall,
     Literal,
     Name,
     Order,
     Over,
     QueryValue,
+    RowFrame,
     Star,
     TimeSpan,
 )
@@ -132,15 +132,17 @@ class ExpressionParser(Tokens):
         raise NotImplementedError
 
     def expression(self) -> Expression:
-        left = self._conjunction()
-        while self.at("or"):
-            left = FunctionCall(self.take().at, "or", (left, self._conjunction()))
-        return left
+        return self._chain(("or",), self._conjunction)
 
     def _conjunction(self) -> Expression:
-        left = self._negation()
-        while self.at("and"):
-            left = FunctionCall(self.take().at, "and", (left, self._negation()))
+        return self._chain(("and",), self._negation)
+
+    def _chain(self, operators: Sequence[str], part: Callable[[], Expression]) -> Expression:
+        """Take parts with operators between them, the first two together first."""
+        left = part()
+        while self.next.kind in ("word", "symbol") and self.next.text in operators:
+            token = self.take()
+            left = FunctionCall(token.at, token.text, (left, part()))
         return left
 
     def _negation(self) -> Expression:
@@ -196,24 +198,13 @@ class ExpressionParser(Tokens):
                 return FunctionCall(at, word, (left, self._joined()))
 
     def _joined(self) -> Expression:
-        left = self._sum()
-        while self.at("||"):
-            left = FunctionCall(self.take().at, "||", (left, self._sum()))
-        return left
+        return self._chain(("||",), self._sum)
 
     def _sum(self) -> Expression:
-        left = self._product()
-        while self.at("+") or self.at("-"):
-            token = self.take()
-            left = FunctionCall(token.at, token.text, (left, self._product()))
-        return left
+        return self._chain(("+", "-"), self._product)
 
     def _product(self) -> Expression:
-        left = self._signed()
-        while self.next.kind == "symbol" and self.next.text in ("*", "/", "%", "//"):
-            token = self.take()
-            left = FunctionCall(token.at, token.text, (left, self._signed()))
-        return left
+        return self._chain(("*", "/", "%", "//"), self._signed)
 
     def _signed(self) -> Expression:
         if self.at("-"):
@@ -375,11 +366,11 @@ class ExpressionParser(Tokens):
             partition = self.listed(self.expression)
         order = self.orders()
         # What SQL says of none: up to the row and its peers; without an order all are peers.
-        frame = Frame("range", None, 0 if order else None)
+        frame = RowFrame("range", None, 0 if order else None)
         if self.at("rows") or self.at("range"):
             unit = self.take().text
             is_pair = self.accept("between")
-            frame = Frame(unit, self._frame_bound("preceding"), 0)
+            frame = RowFrame(unit, self._frame_bound("preceding"), 0)
             if is_pair:
                 self.expect("and", "between the bounds of a frame")
                 frame = replace(frame, end=self._frame_bound("following"))

@@ -27,6 +27,8 @@ from gearpy.sql.parse.syntax import (
 )
 from gearpy.sql.parse.tokens import SqlText, did_you_mean
 
+#: The time of windows that are cut by the clock on the wall.
+PROCTIME: Final = "proctime()"
 #: How many intervals windows of a kind take at least, and at most.
 _WINDOWS: Final = {"tumble": (1, 1), "hop": (2, 2), "session": (1, 1)}
 
@@ -244,12 +246,12 @@ class Parser(ExpressionParser):
         self.expect(",", "behind the table")
         time_at = self.next.at
         if self.accept("descriptor", "("):
-            time = self.name("the column of the time")
+            time = self._time()
             self.expect(")", "behind the column of the time")
         elif self.next.kind == "text":
             time = self.take().text
         else:
-            time = self.name("the column of the time")
+            time = self._time()
         sizes: list[TimeSpan] = []
         while self.accept(","):
             sizes.append(self.interval())
@@ -265,6 +267,10 @@ class Parser(ExpressionParser):
             )
         alias = self._alias("a name for the table")
         return WindowTable(token.at, kind, table, time, time_at, tuple(sizes), alias)
+
+    def _time(self) -> str:
+        name = self.name("the column of the time")
+        return PROCTIME if self.accept("(", ")") and name.lower() == "proctime" else name
 
     def _inner_table(self) -> TableName | SubQuery:
         if self.at("("):

@@ -54,7 +54,7 @@ class Star(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class RowFrame:
     """The rows around a row that a function sees.
 
     Attributes:
@@ -74,7 +74,7 @@ class Over:
 
     partition: tuple[Expression, ...]
     order: tuple[Order, ...]
-    frame: Frame
+    frame: RowFrame
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.columns.row_schema import RowSchema
 from gearpy.connectors.tables import rows
 from gearpy.core.window.accumulators import Aggregate
+from gearpy.core.window.trigger import after_watermark, every
 from gearpy.core.window.windows import Windows, global_window, tumbling
 from gearpy.dsl.operators.expressions import ResultsOperator
 from gearpy.dsl.operators.groups import AggregateOperator
@@ -97,16 +98,24 @@ class GroupPlan:
         aliases: names that are asked for, by what is selected.
         at: the place of the select.
         is_final: a group over all of a bounded input gives its last result alone.
+        is_early: windows give a result with each record, too.
     """
 
     def __init__(
-        self, scope: Scope, aliases: dict[Expression, str], at: int, *, is_final: bool
+        self,
+        scope: Scope,
+        aliases: dict[Expression, str],
+        at: int,
+        *,
+        is_final: bool,
+        is_early: bool = False,
     ) -> None:
         self._scope = scope
         self._relation = scope.relation
         self._aliases = aliases
         self._at = at
         self._is_final = is_final
+        self._is_early = is_early and scope.relation.windows is not None
         self._needed: dict[str, Expr] = {}
         self._fields: dict[Expression, str] = {}
         self._computed: dict[Expression, Column] = {}
@@ -141,7 +150,8 @@ class GroupPlan:
         if windows is not None:
             stream = stream.window(windows)
         results = stream.aggregate(**aggregates or {"count": AGGREGATES["count"].build([], [])})
-        return self._behind(results, fields, bounds, names, changes=windows is None)
+        is_early = windows is None or self._is_early
+        return self._behind(results, fields, bounds, names, changes=is_early)
 
     # ----------------------------------------------------------------------------------------------
 
@@ -158,7 +168,10 @@ class GroupPlan:
                     "rows of windows are grouped, but not by their window: add "
                     f"{START} to GROUP BY",
                 )
-            return self._relation.windows
+            windows = self._relation.windows
+            if not self._is_early:
+                return windows
+            return windows.triggering(after_watermark(early=every(count=1))).accumulating()
         if self._is_final:
             return global_window()
         is_of_window = any(each.is_bound for each in self._computed.values())

@@ -115,6 +115,7 @@ class _Join:
                 columns.append(replace(each, field=names[-1]))
                 self._from.append((side, each))
         self._both = Relation(left.stream, tuple(columns))
+        self._timed: Side | None = None  #: Rows have the event time of this one.
 
     def planned(self, source: Source[Any] | None) -> Relation:
         said = self._condition()
@@ -317,6 +318,7 @@ class _Join:
     ) -> Any:
         join, how = self._join, _HOW[self._join.kind]
         if source is not None:
+            self._timed = "left"
             return self._with_table(streams["left"], source, keys)
         left = streams["left"].key_by(*keys["left"])
         right = streams["right"].key_by(*keys["right"])
@@ -353,6 +355,7 @@ class _Join:
                 raise self._text.error(
                     as_of.at, "this is not the column that event times of the left side come from"
                 )
+            self._timed = "left"
             return left.join_latest(right, how=how)
         bounds = (said.lower, said.upper)
         if bounds not in ((None, 0), (0, None)):
@@ -368,6 +371,8 @@ class _Join:
         assert said.lower is not None
         assert said.upper is not None
         before, after = -said.lower // _MS, said.upper // _MS
+        if how == "inner" and 0 in (before, after):  # Pairs have the time of the later one.
+            self._timed = "right" if before == 0 else "left"
         if before < 0 or after < 0:
             raise self._text.error(
                 self._join.at,
@@ -418,7 +423,12 @@ class _Join:
                 for (side, _), each in zip(self._from, columns, strict=True)
                 if side == "left" or each.name not in self._join.using
             )
-        relation = Relation(stream, columns, "")
+        times = [
+            column.field
+            for (side, of), column in zip(self._from, self._both.columns, strict=True)
+            if side == self._timed and of.field == self._sides[side].time
+        ]
+        relation = Relation(stream, columns, times[0] if times else "")
         if (condition := conjunction(said.rest)) is not None:
             relation = replace(
                 relation, stream=stream.filter(Scope(self._text, relation).condition(condition))

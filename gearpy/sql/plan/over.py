@@ -37,7 +37,7 @@ from gearpy.sql.plan.records import (
     Listed,
     OverColumn,
     OverRows,
-    Peers,
+    PeerRows,
     Rank,
     RunningRow,
     everything,
@@ -229,7 +229,7 @@ class _OverPlan:
         if with_peers:  # Rows of the same time see each other, whichever comes first.
             same: Any = stream.key_by(*keys) if keys else stream.key_by(everything)
             same = same.window(SAME_WINDOW).aggregate(rows=agg.collect())
-            peers = Peers(tuple(each.field for each in over))
+            peers = PeerRows(tuple(each.field for each in over))
             stream = made(same, "flat_map", peers, schema, "rows of the same time")
         shown = {each: col(each) for each in schema.names if each != COUNT}
         return self._behind(selected(stream, shown), columns, self._relation.time, changes=False)

@@ -9,11 +9,19 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.window import aggregates as agg
-from gearpy.core.window.windows import Windows, global_window, session, sliding, tumbling
+from gearpy.core.window.windows import (
+    WindowClock,
+    Windows,
+    global_window,
+    session,
+    sliding,
+    tumbling,
+)
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, col, lit
 from gearpy.sql.parse.expressions import RESERVED
+from gearpy.sql.parse.statements import PROCTIME
 from gearpy.sql.parse.syntax import (
     Body,
     Case,
@@ -109,10 +117,11 @@ def _windowed(table: WindowTable, tables: Tables) -> Relation:
     if isinstance(table.table, SubQuery):
         relation = plan_query(table.table.query, tables)
     else:
-        relation = _named(table.table, tables, table.time)
+        relation = _named(table.table, tables, "" if table.time == PROCTIME else table.time)
     name = Name(table.time_at, (table.time,))
-    column, _ = relation.find(name, text)
-    if relation.time is not None and column.field != relation.time and not column.is_bound:
+    column = None if table.time == PROCTIME else relation.find(name, text)[0]
+    is_known = column is not None and relation.time is not None and not column.is_bound
+    if is_known and column is not None and column.field != relation.time:
         raise text.error(
             table.time_at,
             f"event times do not come from {table.time!r}, but from "
@@ -131,14 +140,15 @@ def _windowed(table: WindowTable, tables: Tables) -> Relation:
 
 def _windows(table: WindowTable, tables: Tables) -> Windows:
     sizes = [f"{each.ms}ms" for each in table.sizes]
+    clock: WindowClock = "processing" if table.time == PROCTIME else "event"
     try:
         match table.kind:
             case "tumble":
-                return tumbling(sizes[0])
+                return tumbling(sizes[0], clock=clock)
             case "session":
-                return session(sizes[0])
+                return session(sizes[0], clock=clock)
             case _:
-                return sliding(sizes[1], sizes[0])
+                return sliding(sizes[1], sizes[0], clock=clock)
     except ConfigError as error:
         raise tables.text.error(table.at, str(error)) from None
 
@@ -148,7 +158,7 @@ def _windows(table: WindowTable, tables: Tables) -> Windows:
 
 def _select(select: Select, tables: Tables, order: Sequence[Order] = ()) -> Relation:
     select = with_bound(select)
-    relation = plan_table(select.table, tables)
+    relation = plan_table(select.table, replace(tables, emit=""))  # It is said of these rows.
     scope = Scope(tables.text, relation, functions=tables.functions)
     items = [each for item in select.items for each in _expanded(item, relation, tables)]
     aliases = {item.alias: item.value for item in items if item.alias}
@@ -168,7 +178,8 @@ def _select(select: Select, tables: Tables, order: Sequence[Order] = ()) -> Rela
         keys = resolved.keys(select.group, items)
         names = {item.value: item.alias for item in items if item.alias}
         scope = _with_values(scope, [*keys, *calls], tables)
-        group = GroupPlan(scope, names, select.at, is_final=_is_final(relation, tables, select.at))
+        is_final, is_early = _is_final(relation, tables, select.at), tables.emit == "changes"
+        group = GroupPlan(scope, names, select.at, is_final=is_final, is_early=is_early)
         scope = group.planned(keys, calls)
         if having is not None:
             scope = _filtered(scope, having, tables)
@@ -450,7 +461,7 @@ def _ordered(relation: Relation, query: Query, tables: Tables) -> Relation:
         stream = relation.stream if not query.offset else relation.stream.skip(query.offset)
         if query.limit is not None:
             stream = stream.take(query.limit)
-        return replace(relation, stream=stream)
+        return replace(relation, stream=stream, most=query.limit)
     scope = Scope(tables.text, replace(relation, columns=shown))
     fields: list[OrderField] = []
     for place, order in enumerate(query.order):

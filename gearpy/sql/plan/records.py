@@ -339,7 +339,7 @@ class RunningRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Peers:
+class PeerRows:
     """Gives rows of the same time the results of the last of them."""
 
     fields: tuple[str, ...]

@@ -50,6 +50,7 @@ class Relation:
         time: the field that event times come from; empty if none does, None if that is not known.
         windows: what the rows are cut into, where nothing has taken them together yet.
         changes: rows replace earlier ones, which a running aggregate has given.
+        most: how many rows come at most; None: nobody knows.
     """
 
     stream: Stream[Any]
@@ -57,6 +58,7 @@ class Relation:
     time: str | None = None
     windows: Windows | None = None
     changes: bool = False
+    most: int | None = None
 
     @property
     def is_bounded(self) -> bool:

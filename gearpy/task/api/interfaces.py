@@ -9,7 +9,7 @@ flow-control window.
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple
@@ -445,6 +445,18 @@ class Source(ABC, Generic[T_co]):
             resume: of all tasks that there were, the snapshots of their finders; empty at first.
         """
         raise NotImplementedError(f"{type(self).__name__} discovers, and has no discover")
+
+    def narrowed(self, columns: Collection[str] | None, conditions: Sequence[Any]) -> "Source":
+        """Return a source that may leave out what no step takes; places in it stay the same.
+
+        The planner asks one that gives columns. What is left out is never missed: records are
+        filtered again, and columns are taken by name.
+
+        Args:
+            columns: names of those that are taken; None: all.
+            conditions: expressions that are true of each record that goes on.
+        """
+        return self
 
     def renewed(self) -> "Source":
         """Return a source that looks again for its input, such as new files; for a table."""
