@@ -6,7 +6,7 @@ gave, when it asks for more, and how it waits for a database that is away. A sub
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -106,6 +106,7 @@ class DatabaseSource(Source[dict[str, Any]]):
 
     def __init__(self, query: TableQuery) -> None:
         self._query = query
+        self._narrowed = ""
         self.bounded = not query.follows
         self.sets_bad_aside = query.on_bad == "side"
         self.quarantines_bad = query.on_bad == "quarantine"
@@ -114,7 +115,23 @@ class DatabaseSource(Source[dict[str, Any]]):
 
     @property
     def note(self) -> str:
-        return self._query.form.note(self._query.time, self.schema.arrow)
+        times = self._query.form.note(self._query.time, self.schema.arrow)
+        return "; ".join(filter(None, [times, self._narrowed]))
+
+    def narrowed(
+        self, columns: Collection[str] | None, conditions: Sequence[Any]
+    ) -> "DatabaseSource":
+        """Read some columns, with those that order the rows and tell their time."""
+        if columns is None or self._query.on_bad != "fail":  # Each bad row is told.
+            return self
+        other = copy(self)
+        other._query = query = replace(self._query, columns=tuple(columns))  # noqa: SLF001 - of the same class
+        other.columns = [each for each in self.columns if each.name in (query.wanted or ())]
+        if len(other.columns) == len(self.columns):
+            return self
+        names = ", ".join(each.name for each in other.columns)
+        other._narrowed = f"reads {names} alone"  # noqa: SLF001 - of the same class
+        return other
 
     @abstractmethod
     def find_columns(self) -> list[TableColumn]:

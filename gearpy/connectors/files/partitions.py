@@ -117,7 +117,7 @@ class RowFiles(Source):
         self._schemas: tuple[RowSchema, pa.Schema] | None = None  # Given, and read.
         self._columns = FoundColumns(pa.schema([]), frozenset(), is_sure=True)
         self._note = ""
-        self._taken: Collection[str] | None = None  # Names of columns that steps take; None: all.
+        self._taken: list[str] | None = None  # Names of columns that steps take; None: all.
         self._bounds: tuple[Comparison, ...] = ()
 
     @property
@@ -149,7 +149,7 @@ class RowFiles(Source):
             return self
         other = copy(self)
         if columns is not None and len(columns) < len(given.arrow.names) and not callable(time):
-            names = [name for name in given.arrow.names if name in columns]
+            names = list(columns)
             times = {time, (time or "").partition(".")[0]}
             kept = [each for each in read if each.name in columns or each.name in times]
             schema = RowSchema(pa.schema([given.arrow.field(name) for name in names]))

@@ -70,8 +70,8 @@ class _Plan:
         names = self._names_taken(step)
         columns = None
         if names is not None:
-            columns = {name for name in schema.arrow.names if _is_in(name, names)}
-            columns = columns or {*schema.arrow.names[:1]}  # Rows are counted, by any of them.
+            columns = [name for name in schema.arrow.names if _is_in(name, names)]
+            columns = columns or schema.arrow.names[:1]  # Rows are counted, by any of them.
         conditions: list[Expr] = []
         reader: Operator = step
         while len(readers := self._readers_of(reader)) == 1:

@@ -143,7 +143,10 @@ class _OverPlan:
         """Tell whether rows come in the order that is asked for, that of event time."""
         order, time = self.over.order, self._relation.time
         column = self._scope.column(order[0].by) if len(order) == 1 else None
-        return column is not None and not order[0].is_descending and time in (None, column.field)
+        if column is None or order[0].is_descending:
+            return False
+        # Nobody knows where some sources take times from; they are no numbers or texts then.
+        return column.field == time if time is not None else pa.types.is_timestamp(column.type)
 
     def span(self) -> tuple[bool, int | None]:
         """Return whether peers count, and how many rows or milliseconds; None: all so far.
@@ -152,7 +155,8 @@ class _OverPlan:
             ConfigError: the result is not known as long as rows come.
         """
         call, frame, error = self._call, self.over.frame, self._scope.text.error
-        if call.name == "lead" or (frame.end != 0 and call.name not in (*_RANKS, *_SHIFTS)):
+        is_ahead = frame.end != 0 or (isinstance(frame.start, int) and frame.start > 0)
+        if call.name == "lead" or (is_ahead and call.name not in (*_RANKS, *_SHIFTS)):
             raise error(
                 call.at,
                 f"{call.name} needs rows that are still to come, as this input has no end: take "

@@ -401,7 +401,15 @@ def _union(union: Union, tables: Tables) -> Relation:
     ]
     columns = tuple(Column(name, name, kind) for name, kind in zip(names, kinds, strict=True))
     changes = left.changes or right.changes
-    relation = Relation(streams[0].merge(streams[1]), columns, changes=changes)
+    times = [
+        next(
+            (name for name, of in zip(names, side.columns, strict=True) if of.field == side.time),
+            "",
+        )
+        for side in (left, right)
+    ]
+    time = times[0] if times[0] == times[1] else ""
+    relation = Relation(streams[0].merge(streams[1]), columns, time, changes=changes)
     if union.kind == "union":
         nothing = Select(union.at, (), TableName(union.at, "", ""), None, (), None, None, True)
         return relation if union.is_all else _distinct(relation, tables, nothing)

@@ -46,6 +46,23 @@ def read(source: gp.Source[Any]) -> list[dict[str, Any]]:
     return results
 
 
+def test_columns_that_are_taken_are_read_alone(tmp_path: Path, name: str) -> None:
+    """With those that order the rows and tell their time; the plan says it."""
+    url = f"sqlite:///{tmp_path}/some.db"
+    ask(url, f"create table {name} (id int primary key, rank_nr int, made timestamp, other text)")
+    ask(url, f"insert into {name} values (1, 7, '2026-01-01', 'x')")  # noqa: S608
+    app, found = gp.StreamApp("some"), list[Any]()
+    source = gp.sql_source(url, name, cursor="id")
+    app.read(source).filter(gp.col("rank_nr") > 3).select("rank_nr").write(gp.to_list(found))
+    gp.run(app)
+    narrowed = source.narrowed(["made"], [])
+
+    assert found == [{"rank_nr": 7}]
+    assert read(narrowed) == [{"id": 1, "made": datetime(2026, 1, 1, tzinfo=UTC)}]
+    assert "reads id, made alone" in narrowed.note
+    assert gp.sql_source(url, name, cursor="id", on_bad="skip").narrowed(["made"], []).note == ""
+
+
 OPTIONS: Final[list[dict[str, Any]]] = [
     {"cursor": ["rank_nr", "id"], "time": "made"},
     {"follow": True, "time": "made", "every": "20ms", "lag": "1ms"},
