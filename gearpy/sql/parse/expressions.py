@@ -37,21 +37,16 @@ _RESERVED_WORDS: Final = """
 """
 RESERVED: Final = frozenset(_RESERVED_WORDS.split())
 _COMPARISONS: Final = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
-_UNITS: Final = {
+_UNIT_NAMES: Final = {
     "microsecond": 1,
-    "millisecond": 1000,
-    "ms": 1000,
-    "second": 1_000_000,
-    "s": 1_000_000,
-    "minute": 60_000_000,
-    "m": 60_000_000,
-    "hour": 3_600_000_000,
-    "h": 3_600_000_000,
-    "day": 86_400_000_000,
-    "d": 86_400_000_000,
-    "week": 604_800_000_000,
-    "w": 604_800_000_000,
+    "millisecond ms": 1000,
+    "second s": 1_000_000,
+    "minute m": 60_000_000,
+    "hour h": 3_600_000_000,
+    "day d": 86_400_000_000,
+    "week w": 604_800_000_000,
 }
+_UNITS: Final = {name: us for names, us in _UNIT_NAMES.items() for name in names.split()}
 
 
 class Tokens:
