@@ -312,6 +312,7 @@ class Maker:
             f"v in (select w from u where u.k = t.k{also})",
             f"v not in (select w from u where u.k = t.k{also})",
             f"exists (select 1 from u{kept})",
+            f"k in ('tea', (select max(k) from u{kept}), lower(k))",
             f"exists (select w from u where u.k = t.k{also})",
             f"not exists (select w from u where t.k = u.k and t.v + 1 = u.w{also})",
             f"v > (select avg(w) from u{kept})",

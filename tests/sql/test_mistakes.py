@@ -70,6 +70,8 @@ _MISTAKES = [
     ("select lag(price) over (partition by item) from bids", 8, "lag() needs an order"),
     ("select lagg(price) over (order by at) from bids", 8, "did you mean lag?"),
     ("select rank(price) over (order by at) from bids", 8, "rank takes no argument"),
+    ("select lag(distinct price) over (order by at) from bids", 8, "lag is no aggregate"),
+    ("select lag(price, 1, 0.5) over (order by at) from bids", 22, "cast one"),
     ("select lag(price, at) over (order by at) from bids", 19, "expected a text, number"),
     ("select sum(lag(price) over (order by at)) over () from bids", 12, "inside of another"),
     ("select sum(price) over (order by at rows interval '1s' preceding) from bids", 8, "a RANGE"),

@@ -95,10 +95,13 @@ def _check(call: FunctionCall, scope: Scope) -> None:
             call.at,
             f"there is no function {call.name!r} over rows{did_you_mean(call.name, known)}",
         )
+    is_aggregate = call.name in AGGREGATES and call.name not in _ENDS
+    if (call.is_distinct or call.where is not None) and not is_aggregate:
+        raise text.error(call.at, f"{call.name} is no aggregate: DISTINCT and FILTER are for those")
     if call.name in (*_RANKS, *_SHIFTS) and not call.over.order:
         raise text.error(call.at, f"{call.name}() needs an order: OVER (... ORDER BY price DESC)")
     least, most = (0, 0) if call.name in _RANKS else (1, 3) if call.name in _SHIFTS else (1, 1)
-    if call.name in (*_RANKS, *_SHIFTS, *_ENDS) and not least <= len(call.arguments) <= most:
+    if not is_aggregate and not least <= len(call.arguments) <= most:
         takes = {0: "no argument", 1: "one argument", 3: "1 to 3 arguments"}[most]
         raise text.error(call.at, f"{call.name} takes {takes}, not {len(call.arguments)}")
     frame = call.over.frame
@@ -252,7 +255,11 @@ class _OverPlan:
             of, offset = self._field(call.arguments[0], "value"), self._shift(call)
             if len(call.arguments) > 2:  # noqa: PLR2004 - the value, how far, and what else
                 default = free_name("else", [*self._fields, *self._given])
-                kind = scope.type_of(call.arguments[0])
+                kind, other = (scope.type_of(call.arguments[place]) for place in (0, 2))
+                if other not in (kind, pa.null()) and not pa.types.is_integer(other):
+                    raise scope.text.error(
+                        call.arguments[2].at, f"this is {other}, and the value {kind}: cast one"
+                    )
                 self._fields[default] = scope.value(call.arguments[2]).cast(kind)
         self._given.append(free_name(call.name, [*self._fields, *self._given]))
         return OverColumn(

@@ -70,7 +70,8 @@ def _uses(node: Expression) -> Iterator[FunctionCall | QueryValue]:
     for part in parts_of(node):
         if isinstance(part, FunctionCall) and part.arguments:
             query = part.arguments[-1]
-            if isinstance(query, QueryValue) and part.name in ("in", "exists"):
+            is_one = part.name == "exists" or (part.name == "in" and len(part.arguments) == 2)  # noqa: PLR2004
+            if isinstance(query, QueryValue) and is_one:
                 inside.append(query)
                 yield part
         elif isinstance(part, QueryValue) and not any(part is each for each in inside):
