@@ -36,6 +36,11 @@ _MISTAKES = [
     ("select item from bids where exists (select 1 from items)", 29, "looks at the row around it"),
     ("select id from items where id in (select item from bids)", 31, "no end: join by time"),
     ("select id from items where id in (select id, name from items)", 31, "2 columns"),
+    (
+        "select id from items i where id in (select max(x.id) from items x where x.name = i.name)",
+        33,
+        "compare an aggregate with =",
+    ),
     ("select (select id from items) from items", 9, "may give several rows"),
     (
         "select id from items i where 1 = (select max(id) from items x where x.id < i.id)",

@@ -117,8 +117,8 @@ class _ValuePlan:
         _, source = self._tables.find(table) if isinstance(table, TableName) else ("", None)
         if (
             not isinstance(use, FunctionCall)
-            or (self._kind == "in" and knows_null)
             or not isinstance(select, Select)
+            or (self._kind == "in" and (knows_null or len(select.items) != 1))
             or not isinstance(table, TableName)
             or not isinstance(source, Source)
             or not source.bounded
@@ -190,7 +190,10 @@ class _ValuePlan:
                 )
             items = () if self._kind == "exists" else select.items
             items += tuple(Item(key, f"key {n}") for n, key in enumerate(keys))
-            group = keys if self._kind == "value" else ()
+            has_aggregate = bool(aggregates_in([item.value for item in select.items]))
+            if has_aggregate != (self._kind == "value"):
+                raise text.error(self._use.at, "compare an aggregate with = (SELECT max(...) ...)")
+            group = keys if has_aggregate else ()
             query = replace(query, body=replace(select, items=items, group=group), order=())
         rows = self._plan(query, self._tables)
         if rows.changes or not rows.is_bounded:
