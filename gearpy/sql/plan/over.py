@@ -56,7 +56,7 @@ LAST: Final = {"<=": 0, "<": -1, "=": 0}
 def plan_over(
     scope: Scope, nodes: Sequence[Expression | None], qualify: Expression | None, *, is_final: bool
 ) -> Scope:
-    """Return what names mean behind functions over rows, whose results are columns then.
+    """Return the scope of names after functions over rows, which are columns of it.
 
     Raises:
         ConfigError: a result cannot be told, or not as long as more rows come.
