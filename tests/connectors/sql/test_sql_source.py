@@ -16,6 +16,7 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.task.api.readers import SourceReader
 from gearpy.testing import check_source
 from tests.connectors.databases import ask
+from tests.connectors.sql.conftest import DATABASES
 from tests.eventually import eventually
 from tests.servers.postgres import PostgresAddress
 
@@ -241,7 +242,18 @@ MISTAKES: Final[dict[str, tuple[Callable[[str, str], gp.Source[Any]], str]]] = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+#: For the others no database is asked, so one is as good as all.
+_ASKED: Final = ("table", "column", "cursor", "time", "query")
+
+
+@pytest.mark.parametrize(
+    ("url", "mistake"),
+    [
+        *[(each, mistake) for mistake in _ASKED for each in DATABASES],
+        *[("sqlite", mistake) for mistake in MISTAKES if mistake not in _ASKED],
+    ],
+    indirect=["url"],
+)
 def test_a_mistake_is_found_when_the_program_is_built(url: str, table: str, mistake: str) -> None:
     make, text = MISTAKES[mistake]
 
