@@ -153,6 +153,6 @@ def test_data_of_stale_sessions_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ReceiverCounts, "on_data", accept)
     monkeypatch.setattr(LinkAlignment, "take", go_back)
 
-    result = first_found(run_seed, seeds=300, first=5)
+    result = first_found(run_seed, seeds=300, first=22)
 
     assert "too " in result.problem or "missing" in result.problem, result
