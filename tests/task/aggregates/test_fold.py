@@ -1,5 +1,6 @@
 """Folds by key, running and per window, beside plain dictionaries."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -144,9 +145,9 @@ def first_letter(text: str) -> str:
 @pytest.mark.parametrize(
     ("key", "cause"),
     [
-        (first_letter, "IndexError: string index out of range"),
-        (lambda text: next(iter(text)), "StopIteration"),
-        (lambda text: text or [], "TypeError: unhashable type: 'list'"),
+        (first_letter, r"IndexError: string index out of range"),
+        (lambda text: next(iter(text)), r"StopIteration"),
+        (lambda text: text or [], r"TypeError: .*unhashable type: 'list'"),
     ],
     ids=["raises", "next", "unhashable"],
 )
@@ -167,7 +168,7 @@ def test_key_function_that_raises_blames_its_record(
 
     error = raised.value
     assert error.operator == "fold"
-    assert error.cause.startswith(cause)
+    assert re.match(cause, error.cause)
     assert (error.record, error.event_time_ms) == ("''", at + 1)
 
 
