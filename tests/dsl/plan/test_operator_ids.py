@@ -148,6 +148,38 @@ def test_all_steps_have_ids_of_their_own() -> None:
         assert all(found)
 
 
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda left, _: left.distinct(),
+        lambda left, _: left.pairwise(),
+        lambda left, _: left.top_n(2, "n", when="changed"),
+        lambda left, _: left.window(gp.tumbling("1s")).top_n(2, "n"),
+        lambda left, right: left.join_asof(right),
+        lambda left, right: left.join_asof(right, combine=lambda one, _: one),
+        lambda left, right: left.join_latest(right),
+    ],
+    ids=["distinct", "pairwise", "top", "top of windows", "asof", "combined", "latest"],
+)
+def test_what_is_kept_of_rows_is_that_of_columns(build: Callable[[Any, Any], Any]) -> None:
+    apps = []
+    for schema in (None, {"k": str, "n": int}):
+        app = gp.StreamApp("app")
+        source = gp.collection([{"k": "a", "n": 1}], schema=schema)
+        left, right = (app.read(source, name=name).key_by("k") for name in ("left", "right"))
+        build(left, right).write(gp.to_list([]), name="out")
+        right.count().write(gp.to_list([]), name="counts")
+        apps.append(app.build().dag)
+
+    moves = state_moves(*map(layout_of, apps))
+
+    assert not lost(moves)
+    assert {each.fate for each in moves if each.new and each.new.step.keeps} == {"kept"}
+    assert {step.takes for pid in apps[1].order for step in apps[1].processors[pid].steps} != {
+        "rows"
+    }
+
+
 def test_processors_of_a_graph_are_found_by_name() -> None:
     graph = gp.Graph()
     first, second = gp.Processor(gp.Task, name="a"), gp.Processor(gp.Task, name="a")
