@@ -127,6 +127,9 @@ _KEYED: Final[dict[str, Callable[[Any, Random], Any]]] = {
 }
 _JOINS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "asof": lambda left, right: left.join_asof(right, tolerance="1s"),
+    "asof, nearest": lambda left, right: left.join_asof(
+        right, tolerance="700ms", direction="nearest"
+    ),
     "latest": lambda left, right: left.join_latest(right),
     "interval": lambda left, right: left.join_interval(right, before="300ms", after="200ms"),
     "interval, outer": lambda left, right: left.join_interval(

@@ -322,6 +322,7 @@ def test_random_flows_show_the_same_whatever_happens(block: int) -> None:
         "interval",
         "interval, outer",
         "asof",
+        "asof, nearest",
         "latest",
     ],
 )

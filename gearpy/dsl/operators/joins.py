@@ -104,8 +104,6 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
         """Keys are of one type on both sides, whose values are told apart by Arrow as by Python."""
         if self.spec.kind not in _IN_COLUMNS:
             return "joins over windows are in rows"
-        if self.spec.direction != "backward":
-            return f'direction="{self.spec.direction}" is in rows'
         if self.spec.kind != "interval" and self.order == "arrival":
             return "its records come in the order of their arrival"
         keys = self.left_key.columns, self.right_key.columns

@@ -24,7 +24,16 @@ from gearpy.state.stores.many import groups_of_keys
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_bulk
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
-from gearpy.task.joins.runs import Array, Codes, Numbers, SortedRun, add_run, joined_rows
+from gearpy.task.joins.runs import (
+    Array,
+    Codes,
+    Numbers,
+    SortedRun,
+    add_run,
+    joined_rows,
+    less,
+    more,
+)
 from gearpy.task.joins.streams import JoinSpec, watermark_kept
 
 _TIME: Final = "#time"
@@ -83,8 +92,8 @@ class IntervalTablesStage(Stage):
             return
         side = SIDE_NAMES.index(table.batch.schema.names[-1])
         run = self._run(side, table.batch, own, is_waiting=self._comes_alone[side])
-        from_ms = _less(run.times, self._older_ms[side])
-        until_ms = _more(run.times, self._newer_ms[side] + 1)
+        from_ms = less(run.times, self._older_ms[side])
+        until_ms = more(run.times, self._newer_ms[side] + 1)
         for other in self._runs[1 - side]:
             yield from self._pairs(side, run, other, from_ms, until_ms)
         add_run(self._runs[side], run, self._needed_from_ms(side))
@@ -292,11 +301,3 @@ def _keys_of_groups() -> dict[int, int]:
             found.setdefault(group, key)
         at += KEY_GROUPS
     return found
-
-
-def _less(times: Numbers, by_ms: int) -> Numbers:
-    return np.maximum(times, min(MIN_MS + by_ms, MAX_MS)) - by_ms
-
-
-def _more(times: Numbers, by_ms: int) -> Numbers:
-    return np.minimum(times, max(MAX_MS - by_ms, MIN_MS)) + by_ms

@@ -1,8 +1,8 @@
 """The stage that joins two streams in columns, each left record with one right record.
 
-It is the newest one that is not newer than the left one. So of the right side the newest record of
-each key is kept, in runs of which newer ones count first, and all matches of a table are found by a
-binary search in each of them.
+Of the right side the newest record of each key is kept, in runs of which newer ones count first; so
+all matches of a table that are not newer are found by a binary search in each of them. Left records
+for which a newer one may be nearer wait for it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,26 +16,29 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.core.join.changes import RecordLog
 from gearpy.core.join.sides import LEFT, RIGHT, SIDES
 from gearpy.core.window.event_order import Held
-from gearpy.ids import MIN_MS
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_bulk
 from gearpy.task.chain.table_gate import HeldRows, SidesGate
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
-from gearpy.task.joins.runs import Codes, Numbers, SortedRun, joined_runs
+from gearpy.task.joins.runs import Codes, Numbers, SortedRun, joined_runs, less
 from gearpy.task.joins.side_tables import SideSchema
 from gearpy.task.joins.streams import JoinSpec, join_key, watermark_kept
+from gearpy.task.joins.waiting_lefts import Lefts, told_lefts
 
 #: Namespaces of the newest right records, as joins of rows have them.
 _NEWEST: Final = {"asof": ("newest",), "latest": ("table",)}
+#: That of left records that wait for newer right ones.
+_WAITING: Final = ("waiting",)
 #: The rank of records that a join of rows has let in already: they come before all others.
 _FIRST: Final = (-1,)
 _ROWS: Final = 1 << 16  #: So many results are yielded at once.
 
 
 class NearestTablesStage(Stage):
-    """Joins two streams of tables as `AsOfJoin` does backward, or as `LatestJoin`.
+    """Joins two streams of tables as `AsOfJoin` does, or as `LatestJoin`.
 
     Both sides wait for event time in a gate. What is kept is that of these joins: it is told, and
     comes back, as theirs, and a step goes on from it in either form.
@@ -51,6 +54,8 @@ class NearestTablesStage(Stage):
         self._context = context
         self._description = spec.description
         self._is_asof = spec.kind == "asof"
+        self._looks_back = spec.direction != "forward"
+        self._looks_ahead = spec.direction != "backward"
         self._tolerance_ms = spec.tolerance_ms
         self._keeps_left = spec.how == "left"
         self._namespace = _NEWEST[spec.kind]
@@ -61,6 +66,10 @@ class NearestTablesStage(Stage):
         self._gate = SidesGate(context, join_key, self._sides)
         self._codes = Codes()
         self._runs: list[SortedRun] = []  # One record of a key each; the last one has the newest.
+        self._waiting: Lefts | None = None
+        self._touched: dict[int, None] = {}  # Codes of keys whose left records are others now.
+        self._told: set[Any] = set()  # Keys that have a cell of left records.
+        self._number = 0
         self._gone: list[tuple[Any, list[Any]]] = []
         self._watermark_ms = MIN_MS
 
@@ -85,10 +94,13 @@ class NearestTablesStage(Stage):
         if lefts is not None and self._is_asof:
             lefts = self._in_time(lefts)
         runs = [*self._runs, *([] if fresh is None else [fresh])]
-        for at in range(0, 0 if lefts is None else len(lefts), _ROWS):
-            assert lefts is not None
-            yield from self._results(lefts.part(at, min(at + _ROWS, len(lefts))), runs)
-        if fresh is not None:
+        if self._looks_ahead:
+            yield from self._of_waiting(lefts, runs, fresh, watermark_ms)
+        else:
+            for at in range(0, 0 if lefts is None else len(lefts), _ROWS):
+                assert lefts is not None
+                yield from self._results(lefts.part(at, min(at + _ROWS, len(lefts))), runs)
+        if fresh is not None and self._looks_back:
             self._add(_newest_of(fresh))
 
     def _in_time(self, found: HeldRows) -> HeldRows:
@@ -114,8 +126,7 @@ class NearestTablesStage(Stage):
         # One that is late for `LatestJoin` finds what counts where it comes.
         places = np.maximum(promised, self._watermark_ms)
         at, times, parts = _matches(codes, places, runs)
-        if self._tolerance_ms is not None:
-            at[places - times > self._tolerance_ms] = -1
+        self._forget_far(at, times, places)
         rows, is_found = lefts.rows, at >= 0
         if not (self._keeps_left or is_found.all()):
             kept = np.flatnonzero(is_found)
@@ -134,6 +145,48 @@ class NearestTablesStage(Stage):
         table = Table(pa.RecordBatch.from_arrays(columns, self._names))
         yield Batch(table, times_of, has_late=bool(late.any()))
 
+    def _forget_far(self, found: Numbers, found_ms: Numbers, times: Numbers) -> None:
+        if self._tolerance_ms is not None:
+            found[found_ms < less(times, self._tolerance_ms)] = -1
+
+    def _of_waiting(
+        self,
+        lefts: HeldRows | None,
+        runs: list[SortedRun],
+        fresh: SortedRun | None,
+        watermark_ms: int,
+    ) -> Iterator[Batch]:
+        """Yield the results of those that wait for nothing any more."""
+        waiting = self._waiting
+        if lefts is not None and len(lefts):
+            come = self._matched(lefts, runs if self._looks_back else [])
+            self._touched |= dict.fromkeys(np.unique(come.codes).tolist())
+            waiting = come if waiting is None else waiting.joined(come)
+        if waiting is None or not len(waiting):
+            return
+        decided, self._waiting = waiting.decided(fresh, self._tolerance_ms, watermark_ms)
+        self._touched |= dict.fromkeys(np.unique(decided.codes).tolist())
+        if not self._keeps_left:
+            decided = decided.taken(decided.has_found)
+        for at in range(0, len(decided), _ROWS):
+            some = decided.taken(np.arange(at, min(at + _ROWS, len(decided))))
+            newest = np.maximum(some.times, some.found_ms)
+            bounds = pa.array(np.minimum(some.times, some.found_ms)), pa.array(newest + 1)
+            columns = [*some.rows.columns, some.found, *bounds]
+            table = Table(pa.RecordBatch.from_arrays(columns, self._names))
+            yield Batch(table, Times(pa.array(newest)))
+
+    def _matched(self, lefts: HeldRows, runs: list[SortedRun]) -> Lefts:
+        """Return left records with the newest right ones that are not newer."""
+        codes, own = self._codes.of(Table(lefts.rows), self._columns), lefts.times.to_numpy()
+        at, times, parts = _matches(codes, own, runs)
+        self._forget_far(at, times, own)
+        found = pa.concat_arrays([*parts, pa.nulls(0, self._right_type)])
+        rights = found.take(pa.array(at, mask=at < 0))
+        numbers = self._number + np.arange(len(own))
+        self._number += len(own)
+        return Lefts(lefts.rows, codes, own, numbers, rights, np.where(at < 0, own, times))
+
     def _add(self, run: SortedRun) -> None:
         """Add the newest records of some keys, joined with runs before it that are not larger."""
         joined, count = [run], len(run)
@@ -144,11 +197,17 @@ class NearestTablesStage(Stage):
 
     @property
     def hold_ms(self) -> int:
-        return self._gate.first_ms
+        return min(self._gate.first_ms, self._first_ms)
 
     @property
     def passed_ms(self) -> int:
-        return self._watermark_ms
+        """The event time behind the join. Only grows: no later result is older."""
+        return min(self._watermark_ms, self._first_ms)
+
+    @property
+    def _first_ms(self) -> int:
+        waiting = self._waiting
+        return MAX_MS if waiting is None or not len(waiting) else int(waiting.times.min())
 
     # -- state and epochs ----------------------------------------------------------------------
 
@@ -170,7 +229,36 @@ class NearestTablesStage(Stage):
             self._kept.put_all(keys, values, self._namespace)
             for run in self._runs:
                 run.is_told[:] = True
+        self._tell_waiting()
+        self._forget_codes()
         return [self._description, self._watermark_ms]
+
+    def _tell_waiting(self) -> None:
+        if not self._touched:
+            return
+        touched, self._touched = np.array([*self._touched]), {}
+        waiting = self._waiting
+        cells = {}
+        if waiting is not None:
+            cells = waiting.taken(np.isin(waiting.codes, touched)).cells(self._sides)
+        gone = {*self._codes.keys(touched)} & self._told - cells.keys()
+        if gone:
+            self._kept.delete([*gone], _WAITING)
+        if cells:
+            self._kept.put_all([*cells], [*cells.values()], _WAITING)
+        self._told = (self._told - gone) | cells.keys()
+
+    def _forget_codes(self) -> None:
+        """Forget the numbers of keys of which nothing is kept, where these are most."""
+        waiting = self._waiting
+        count = sum(map(len, self._runs)) + (0 if waiting is None else len(waiting))
+        if len(self._codes) <= 2 * count:
+            return
+        used = [*(run.codes for run in self._runs), *([] if waiting is None else [waiting.codes])]
+        moved = self._codes.keep(np.unique(np.concatenate([*used, np.zeros(0, np.int64)])))
+        for run in self._runs:
+            run.recoded(moved)
+        self._waiting = None if waiting is None else waiting.recoded(moved)
 
     def _rights(self, run: SortedRun) -> list[Any]:
         return self._sides[RIGHT].rows(run.rows.take(pa.array(run.at)))
@@ -186,11 +274,6 @@ class NearestTablesStage(Stage):
             self._kept.delete(keys, self._namespace)
         kept = run.since(before_ms)
         self._runs = [] if kept is None else [kept]
-        if len(self._codes) > 2 * sum(map(len, self._runs)):
-            used = np.zeros(0, np.int64) if kept is None else kept.codes
-            moved = self._codes.keep(used)
-            for each in self._runs:
-                each.recoded(moved)
 
     def restore(self, state: list[Any] | None) -> None:
         """Go on from the watermark, and from the keyed state.
@@ -205,6 +288,8 @@ class NearestTablesStage(Stage):
         for namespace, pairs in self._kept.restored():
             if namespace == self._namespace:
                 self._load(pairs)
+            elif namespace == _WAITING:
+                self._load_waiting(pairs)
             elif log.load(namespace, pairs):  # The gate will tell them.
                 self._gone.append((namespace, list(pairs)))
         self._gate.restore(self.place, self.name)
@@ -234,12 +319,24 @@ class NearestTablesStage(Stage):
             assert run is not None
             self._add(run)
 
+    def _load_waiting(self, pairs: dict[Any, list[Any]]) -> None:
+        rows, (times, numbers, found, found_ms) = told_lefts(pairs, self._sides)
+        codes = self._codes.of(Table(rows), self._columns)
+        self._waiting = Lefts(rows, codes, times, numbers, found, found_ms)
+        self._number = int(numbers.max()) + 1
+        self._told = {*pairs}
+
     def _held(self) -> Iterable[range]:
         """Return so many numbers of 8 bytes as the tables take."""
-        return (range(sum(run.rows.nbytes for run in self._runs) // 8),)
+        tables = [run.rows for run in self._runs]
+        if self._waiting is not None:
+            tables.append(self._waiting.rows)
+        return (range(sum(each.nbytes for each in tables) // 8),)
 
     def _tell_again(self) -> None:
-        self._gone = []
+        self._gone, self._told = [], set()
+        if self._waiting is not None:
+            self._touched = dict.fromkeys(np.unique(self._waiting.codes).tolist())
         for run in self._runs:
             run.is_told[:] = False
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gearpy.core.base.fields import key_getter
 from gearpy.core.flow.table_partition import distinct_keys
-from gearpy.ids import MAX_MS
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table
 from gearpy.state.stores.many import groups_of_keys
 from gearpy.task.joins.join_schema import key_numbers
@@ -114,10 +114,13 @@ class Codes:
     def groups(self, codes: Numbers) -> Numbers:
         """Return the key groups of codes."""
         used, places = np.unique(codes, return_inverse=True)
-        keys = list(self._code_of)
-        groups = groups_of_keys([keys[code] for code in used.tolist()])
+        groups = groups_of_keys(self.keys(used))
         found: Numbers = np.array(groups, np.int64)[places]
         return found
+
+    def keys(self, codes: Numbers) -> list[Any]:
+        known = list(self._code_of)
+        return [known[code] for code in codes.tolist()]
 
     def keep(self, used: Numbers) -> Numbers:
         """Forget all other codes; return new ones by the old ones."""
@@ -151,3 +154,13 @@ def joined_rows(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     tables = [pa.Table.from_batches([each]) for each in parts]
     (rows,) = pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()
     return rows
+
+
+def less(times: Numbers, by_ms: int) -> Numbers:
+    """Return older times, none before all time."""
+    return np.maximum(times, min(MIN_MS + by_ms, MAX_MS)) - by_ms
+
+
+def more(times: Numbers, by_ms: int) -> Numbers:
+    """Return newer times, none behind all time."""
+    return np.minimum(times, max(MAX_MS - by_ms, MIN_MS)) + by_ms
