@@ -12,6 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.fields import fields_of, is_record
 from gearpy.columns.log_columns import EVENT_TIME, LogColumns
+from gearpy.columns.results import result_columns, unmarked
 from gearpy.columns.row_schema import RowSchema
 from gearpy.columns.widening import wider_schema
 from gearpy.connectors.files.tables import conformed
@@ -20,6 +21,7 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Sink, SinkContext, SinkWriter
+from gearpy.task.api.window_result import rows_in
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -59,7 +61,7 @@ class GatherSink(Sink):
         last: how many of the last ones to keep.
     """
 
-    columnar = True
+    columnar = takes_results = True
     of_program = True
 
     def __init__(
@@ -90,7 +92,7 @@ class GatherSink(Sink):
 
     @property
     def records(self) -> list[Any]:
-        return [value for batch in self._found() for value in batch.values]
+        return [value for batch in self._found() for value in rows_in(batch.values)]
 
     def to_arrow(self) -> pa.Table:
         """Return the records as a `pyarrow.Table`, with the columns that a window log has.
@@ -193,8 +195,8 @@ def _with_times(batch: Batch) -> pa.RecordBatch:
     """Return columns as they are, which may be of types that no window log has, and the times."""
     assert type(batch.values) is Table
     rows = batch.values.batch
-    if EVENT_TIME in rows.schema.names:
-        return rows
+    if EVENT_TIME in rows.schema.names or result_columns(rows.schema) is not None:
+        return rows.replace_schema_metadata(unmarked(rows.schema).metadata)
     times = Times.of(batch.timestamps).array.cast(pa.timestamp("ms", "UTC"))
     return rows.append_column(EVENT_TIME, times.cast(pa.timestamp("us", "UTC")))
 

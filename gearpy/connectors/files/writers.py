@@ -4,14 +4,17 @@ import dataclasses
 import json
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import date, time
 from pathlib import Path
 from typing import Any, BinaryIO, Final, SupportsIndex, TypeAlias, TypedDict
 
 from gearpy.connectors.files.stamps import each
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.messages.table import Table
 from gearpy.storage.folder.files import create_file, sync_file, sync_folder
 from gearpy.task.api.interfaces import Batch, Sink, SinkWriter
+from gearpy.task.api.window_result import rows_in
 
 #: Makes the bytes of some lines of some records; is told the name of the sink for errors.
 LinesOf: TypeAlias = Callable[[str, Sequence[Any]], bytes]
@@ -31,6 +34,7 @@ class FileSink(Sink):
         self._path = Path(path).expanduser()
         self._lines_of = lines_of
         self._append = append
+        self.columnar = self.takes_results = lines_of is json_lines
         # A failure before the first snapshot leaves what it finds.
         self.takes_back = not append
 
@@ -166,6 +170,12 @@ def text_lines(operator: str, values: Sequence[Any]) -> bytes:
 
 
 def json_lines(operator: str, values: Sequence[Any]) -> bytes:
+    if type(values) is Table:
+        from gearpy.connectors.json_columns import json_of_rows  # noqa: PLC0415 - Arrow is there
+
+        with suppress(TypeError, ValueError, ArithmeticError):  # The rows tell whose fault it is.
+            return json_of_rows(values.batch)
+        values = rows_in(values)
     lines = each(operator, json_of, values)
     return "\n".join([*lines, ""]).encode()
 

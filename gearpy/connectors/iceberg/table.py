@@ -73,7 +73,7 @@ class IcebergSink(Sink[Any]):
     """A table; see `iceberg_table`."""
 
     transactional = True
-    columnar = True
+    columnar = takes_results = True
     paced = True
     one_task = True
 

@@ -91,6 +91,8 @@ def hive_folder(
 
 
 class HiveSink(PartSink):
+    takes_results = True
+
     def __init__(
         self,
         path: str | Path,

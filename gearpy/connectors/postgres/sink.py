@@ -63,7 +63,7 @@ class PostgresSink(Sink[Any]):
     """A table; see `postgres_sink`."""
 
     transactional = True
-    columnar = True
+    columnar = takes_results = True
     paced = True
 
     def __init__(self, address: PostgresAddress, table: TargetTable) -> None:

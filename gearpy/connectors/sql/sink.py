@@ -60,7 +60,7 @@ class SqlSink(Sink[Any]):
     """A table; see `sql_sink`."""
 
     transactional = True
-    columnar = True
+    columnar = takes_results = True
     paced = True
 
     def __init__(self, database: Database, table: TargetTable) -> None:

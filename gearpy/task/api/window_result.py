@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, Final, Generic, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Self, TypeAlias
 
 from gearpy.core.window.windows import LocalSlidingWindows, LocalWindows
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.table import cells_of
+from gearpy.messages.table import Table, cells_of
 from gearpy.messages.type_variables import K_co, L_co, R_co, V_co
 from gearpy.wire.values.records import register_record
+
+if TYPE_CHECKING:
+    from gearpy.columns.row_schema import RowSchema
 
 Timing: TypeAlias = Literal["early", "on-time", "late"]
 
@@ -132,6 +135,20 @@ def result_maker(windows: object) -> Callable[[Sequence[Any]], WindowResult[Any,
     if bounds_of is None:
         return new
     return lambda row: new((*row, *bounds_of(row[_START], row[_END])))
+
+
+def rows_in(values: Sequence[Any], schema: "RowSchema | None" = None) -> Sequence[Any]:
+    """Return records as those who take rows get them.
+
+    Args:
+        schema: of the rows; None: dicts.
+    """
+    if type(values) is not Table:
+        return values
+    rows = rows_of_results(values.batch)
+    if rows is None:
+        rows = list(values) if schema is None else schema.rows(values.batch)
+    return rows
 
 
 def rows_of_results(batch: Any) -> list[WindowResult[Any, Any]] | None:

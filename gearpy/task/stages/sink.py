@@ -18,6 +18,7 @@ from gearpy.task.api.interfaces import (
     TaskContext,
     TransactionalWriter,
 )
+from gearpy.task.api.window_result import rows_in
 from gearpy.task.chain.stage import Stage
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class SinkStage(Stage):
             if (away := self._away(error)) is not None:  # No record is to blame.
                 raise operator_error(self.name, away) from error
             if len(batch) == 1:
-                record, time = batch.values[0], batch.timestamps[0]
+                record, time = rows_in(batch.values)[0], batch.timestamps[0]
                 self._rejects.blame(self.name, error, record, time, place=self.place)
             elif (
                 self._rejects.may_go_on and self._writer.atomic and isinstance(error, OperatorError)

@@ -14,7 +14,7 @@ from gearpy.messages.late_time import LateTime, promise_of
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.window_result import WindowResult, rows_of_results
+from gearpy.task.api.window_result import WindowResult, rows_in
 from gearpy.task.chain.stage import Stage
 
 if TYPE_CHECKING:
@@ -59,10 +59,7 @@ class RowsStage(Stage):
     def _converted(self, part: Table, timestamps: list[int]) -> tuple[list[Any], list[int]]:
         """Return rows; if the row class refuses one, each row is looked at alone."""
         try:
-            rows = rows_of_results(part.batch)
-            if rows is None:
-                rows = list(part) if self._schema is None else self._schema.rows(part.batch)
-            return rows, list(timestamps)
+            return list(rows_in(part, self._schema)), list(timestamps)
         except USER_ERRORS as error:
             if len(part) == 1:
                 record, at_ms = part[0], timestamps[0]

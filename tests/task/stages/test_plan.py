@@ -24,8 +24,8 @@ def test_processors_have_their_steps() -> None:
         "rows.table": ("rows", "columns"),
         "columns": ("columns", "columns"),
         "sums.partial": ("columns", "columns"),
-        "sums": ("columns", "rows"),
-        "out": ("rows", "rows"),
+        "sums": ("columns", "columns"),
+        "out": ("columns", "rows"),
         "alone": ("rows", "rows"),
         "console": ("rows", "rows"),
     }

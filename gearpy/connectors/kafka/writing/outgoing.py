@@ -4,16 +4,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from operator import add
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
+from gearpy.columns.results import result_columns
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.kafka.writing.values import RecordValues
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.table import Table, newest_of, oldest_of
 from gearpy.task.api.failure import operator_error
+from gearpy.task.api.window_result import rows_in
 from gearpy.wire.values.payload import decode_value
 from gearpy.wire.values.pieces import Encoded, Pieces, Scattered, encode_pieces, joined
+
+if TYPE_CHECKING:
+    from gearpy.columns.row_schema import RowSchema
 
 #: The headers of a record: texts and bytes by name, or pairs of these, as a name may come twice.
 Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
@@ -39,7 +44,7 @@ class Addressed(NamedTuple):
     """Results of a stream, and where they go."""
 
     results: Sequence[Any]  #: May be a table.
-    rows: Sequence[Any]  #: The same for functions, which a table would make rows for anew.
+    rows: Sequence[Any]  #: The same, as rows unless columns do.
     topics: list[str]  #: One for each, or one that all have.
 
 
@@ -189,16 +194,25 @@ class RecordForm:
     headers: Callable[[Any], Headers | None] | None = None
     timestamp: Callable[[Any], int] | None = None
     partition: Callable[[Any], int] | None = None
+    schema: "RowSchema | None" = None  #: Of the results.
 
     def addressed(self, results: Sequence[Any]) -> Addressed:
-        is_function = any(map(callable, (self.topic, self.key)))
-        has_functions = bool(self.headers or self.timestamp or self.partition or is_function)
-        rows = list(results) if has_functions else results
+        rows = results if self._takes(results) else rows_in(results, self.schema)
         if isinstance(self.topic, str):
             topics = [self.topic] if len(rows) else []
         else:
             topics = each(self.operator, _checked("topic", self.topic, str), rows)
         return Addressed(results, rows, topics)
+
+    def _takes(self, results: Sequence[Any]) -> bool:
+        """Tell whether a table can stay one."""
+        functions = (self.topic, self.key, self.headers, self.timestamp, self.partition)
+        if type(results) is not Table or any(map(callable, functions)):
+            return False
+        schema = results.batch.schema
+        columns = result_columns(schema)
+        names = schema.names if columns is None else {*columns.key} & {"key"}
+        return self.values.take_tables and (self.key is None or self.key in names)
 
     def outgoing(
         self,
@@ -208,7 +222,7 @@ class RecordForm:
         now_ms: int,
     ) -> Outgoing:
         """Return the records; none if one of them would be refused."""
-        results, rows, topics = addressed
+        _, rows, topics = addressed
         bounds: dict[str, TopicFacts] = {}
         for topic in dict.fromkeys(topics):
             try:
@@ -216,7 +230,7 @@ class RecordForm:
             except OperatorError as error:
                 if isinstance(self.topic, str):
                     raise
-                of, cause = results[topics.index(topic)], ValueError(error.cause)
+                of, cause = rows[topics.index(topic)], ValueError(error.cause)
                 raise operator_error(self.operator, cause, record=of) from error
 
         newest_ms = newest_of(times, 0)
@@ -227,10 +241,10 @@ class RecordForm:
             times = [time if 0 <= time < MAX_MS else 0 for time in times]
             newest_ms = max(times)
 
-        made = Outgoing(topics=topics, values=self.values.of(topics, results), times=list(times))
+        made = Outgoing(topics=topics, values=self.values.of(topics, rows), times=list(times))
         key, partition, headers = self.key, self.partition, self.headers
-        if isinstance(key, str) and type(results) is Table and key in results.batch.schema.names:
-            made.keys = each(self.operator, _key_bytes, results.batch.column(key).to_pylist())
+        if isinstance(key, str) and type(rows) is Table:
+            made.keys = each(self.operator, _key_bytes, rows.batch.column(key).to_pylist())
         elif isinstance(key, str):
             made.keys = each(
                 self.operator,
@@ -243,7 +257,7 @@ class RecordForm:
             made.partitions = each(self.operator, _checked("partition", partition, int), rows)
         if headers is not None:
             made.headers = each(self.operator, lambda row: _headers(headers(row) or ()), rows)
-        self._check(made, results, bounds, newest_ms=newest_ms, now_ms=now_ms)
+        self._check(made, rows, bounds, newest_ms=newest_ms, now_ms=now_ms)
         return made
 
     # -- what brokers refuse ---------------------------------------------------------------

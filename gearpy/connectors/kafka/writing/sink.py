@@ -122,7 +122,7 @@ def kafka_sink(
 class KafkaSink(Sink):
     """Topics of a Kafka cluster; see `kafka_sink`."""
 
-    columnar = True
+    columnar = takes_results = True
     paced = True
 
     def __init__(self, plan: SinkPlan, guarantee: KafkaGuarantee) -> None:

@@ -5,11 +5,6 @@ from copy import copy
 from itertools import repeat
 from typing import Any, Final, TypeAlias
 
-import msgspec
-
-# Ships no type information.
-import pyarrow as pa  # type: ignore[import-untyped]
-
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.files.writers import json_lines
 from gearpy.connectors.kafka.values import BytesForm, FormName, TextForm, ValueForm, form_of
@@ -40,6 +35,10 @@ class RecordValues:
         form.begin(self._operator)
         return RecordValues(self._operator, form)
 
+    @property
+    def take_tables(self) -> bool:
+        return self._form is not None and self._form.name == _JSON
+
     def prepare(self, topic: str) -> None:
         if self._form is not None:
             self._form.prepare(topic)
@@ -49,21 +48,12 @@ class RecordValues:
         if function is not None:
             return each(self._operator, lambda result: _checked(function(result)), results)
         assert form is not None
-        if form.name == _JSON:
-            # All writers of JSON write rows of these columns alike.
-            if type(results) is Table and all(
-                pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)
-                for kind in results.batch.schema.types
-            ):
-                return [*map(msgspec.json.encode, results)]
-            lines: list[bytes | None] = [
-                *json_lines(self._operator, list(results)).split(b"\n")[:-1]
-            ]
-            if None in results:
+        if self.take_tables:
+            lines: list[bytes | None] = [*json_lines(self._operator, results).split(b"\n")[:-1]]
+            if type(results) is not Table and None in results:
                 pairs = zip(results, lines, strict=True)
                 lines = [None if result is None else line for result, line in pairs]
             return lines
-        results = list(results)
         if not results:
             return []
         is_one = topics.count(topics[0]) == len(topics)

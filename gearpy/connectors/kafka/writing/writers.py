@@ -112,6 +112,7 @@ class _KafkaWriter(PacedWriter):
     def begin(self, context: SinkContext) -> None:
         self._wake = context.wake
         self._app = context.app_name
+        self._form = replace(self._form, schema=context.schema)
 
     def expect(self, batch: Batch) -> None:
         if isinstance(self._form.topic, str):

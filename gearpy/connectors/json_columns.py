@@ -1,0 +1,85 @@
+"""The JSON of the rows of a table, made a column at a time: the same text as of each row alone."""
+
+from typing import Any, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.columns.results import WINDOW_END, WINDOW_START, result_columns
+from gearpy.connectors.files.writers import json_of
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.table import cells_of
+
+_ESCAPED: Final = r'["\\\x00-\x1f]'
+#: Powers of ten, and small numbers.
+_OTHER_FORM: Final = r"e|^-?0\.0000"
+_US_PER_MS: Final = 1000
+
+
+def json_of_rows(batch: pa.RecordBatch) -> bytes:
+    """Return a line for each row, with the text that `json_of` gives it.
+
+    Raises:
+        TypeError, ValueError: JSON has no form for a value, or the lines are too long for one
+            column: each row alone tells which.
+    """
+    columns = result_columns(batch.schema)
+    cells = dict(zip(batch.schema.names, map(_texts, batch.columns), strict=True))
+    if columns is not None:
+        keys = [cells[name] for name in columns.key]
+        values = {name: cells[name] for name in columns.value}
+        cells = {
+            "key": keys[0] if len(keys) == 1 else _list(keys) if keys else "null",
+            "value": values[columns.value[0]] if columns.is_single else _object(values, "}"),
+            "start": _time(batch.column(WINDOW_START), MIN_MS),
+            "end": _time(batch.column(WINDOW_END), MAX_MS),
+            **{each.name: cells[each.name] for each in columns.behind},
+        }
+    made = _object(cells, "}\n") if cells else pa.array(["{}\n"] * batch.num_rows)
+    return b"" if not len(made) else made.buffers()[2].to_pybytes()
+
+
+def _object(fields: dict[str, Any], end: str) -> pa.Array:
+    parts, before = list[Any](), "{"
+    for name, texts in fields.items():
+        parts += [f"{before}{json_of(name)}:", texts]
+        before = ","
+    return _joined(*parts, end)
+
+
+def _list(items: list[pa.Array]) -> pa.Array:
+    parts = [part for each in items for part in (",", each)]
+    return _joined("[", *parts[1:], "]")
+
+
+def _joined(*parts: Any) -> pa.Array:
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _time(column: pa.Array, edge_ms: int) -> pa.Array:
+    return _texts(pc.divide(column.cast(pa.int64()), _US_PER_MS).fill_null(edge_ms))
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        texts = column.cast(pa.string())
+    elif pa.types.is_string(kind):
+        other = pc.match_substring_regex(column, _ESCAPED)
+        texts = _written(_joined('"', column, '"'), column, other)
+    elif pa.types.is_floating(kind) and pc.all(pc.is_finite(column)).as_py():
+        # Arrow gives the same digits, but not always in the form that Python gives them.
+        texts = column.cast(pa.float64()).cast(pa.string())
+        other = pc.match_substring_regex(texts, _OTHER_FORM)
+        texts = pc.if_else(pc.match_substring(texts, "."), texts, _joined(texts, ".0"))
+        texts = _written(texts, column, other)
+    else:
+        texts = pa.array(map(json_of, cells_of(column)), pa.string())
+    return texts.fill_null("null")
+
+
+def _written(texts: pa.Array, column: pa.Array, other: pa.Array) -> pa.Array:
+    """Return the texts, the others as Python writes them."""
+    written = map(json_of, column.filter(other).to_pylist())
+    return pc.replace_with_mask(texts, other, pa.array(written, pa.string()))
