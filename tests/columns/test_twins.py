@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.columns.row_schema import RowSchema, row_schema_of, twin_of
+from gearpy.columns.row_schema import RowSchema, maker_of, row_schema_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Derived(Plain):
 @pytest.mark.parametrize("kind", [Slotted, Plain, Own])
 def test_rows_are_as_if_their_class_had_been_called(kind: Any) -> None:
     schema = row_schema_of(kind)
-    assert twin_of(kind) is not None
+    assert maker_of(kind) is not None
 
     rows = schema.rows(pa.record_batch({"n": [1, 2], "name": ["a", "b"]}))
 
@@ -99,7 +99,7 @@ def test_rows_are_as_if_their_class_had_been_called(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", [Open, Weak, Named, Checked, Other, Computed, Derived, dict])
 def test_a_class_whose_init_does_more_is_called(kind: Any) -> None:
-    assert twin_of(kind) is None
+    assert maker_of(kind) is None
 
 
 def test_code_of_the_class_still_runs() -> None:
