@@ -36,6 +36,10 @@ _PLAIN: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = 
     (at.is_duration, lambda _: DURATION),
 )
 
+#: Types whose equal values are alike to every function.
+_ALIKE: Final = (at.is_string, at.is_integer, at.is_timestamp, at.is_date)
+_LOOKED_AT: Final = 4096
+
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
     if at.is_dictionary(kind):
@@ -51,10 +55,18 @@ def plain(column: pa.Array) -> pa.Array:
 
 
 def mapped(function: Callable[..., Any], kind: pa.DataType, *, takes_null: bool = False) -> Kernel:
-    """Return a kernel that calls a function for rows with the cells of each row."""
+    """Return a kernel that calls a function for rows with the cells of each row.
+
+    Where one column has few different values, the function is called once for each of them.
+    """
 
     def kernel(*datums: Datum) -> Datum:
         arrays = [each for each in datums if not isinstance(each, pa.Scalar)]
+        if len(arrays) == 1 and not takes_null and _has_few(arrays[0]):
+            encoded = arrays[0].dictionary_encode()
+            different = encoded.dictionary
+            taken = [each if isinstance(each, pa.Scalar) else different for each in datums]
+            return kernel(*taken).take(encoded.indices)
         columns = [
             repeat(each.as_py()) if isinstance(each, pa.Scalar) else cells_of(each)
             for each in datums
@@ -67,6 +79,14 @@ def mapped(function: Callable[..., Any], kind: pa.DataType, *, takes_null: bool 
         return pa.array(values, kind) if arrays else pa.scalar(values[0], kind)
 
     return kernel
+
+
+def _has_few(column: pa.Array) -> bool:
+    """Tell whether the first values of a column, which are quickly looked at, are often alike."""
+    if not any(is_of(column.type) for is_of in _ALIKE):
+        return False
+    first = column.slice(0, _LOOKED_AT)
+    return 0 < len(first.dictionary_encode().dictionary) * 2 <= len(first)
 
 
 def refuse(name: str, kinds: Sequence[pa.DataType], takes: str) -> TypeError:

@@ -1,5 +1,6 @@
 """Functions of times over columns."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC as UTC_ZONE
 from datetime import datetime, timedelta
@@ -48,6 +49,9 @@ _KERNELS: Final[Mapping[str, Callable[[Datum], Datum]]] = {
     "date": lambda local: pc.floor_temporal(local, unit="day"),
     "to_zone": lambda local: local,
 }
+#: Formats that show nothing of the time of day.
+_OF_DAYS: Final = re.compile(r"([^%]|%[-_0^#]?[aAbBCdeDFgGhjmuUVwWxyY%])*", re.DOTALL)
+_DAY_US: Final = timedelta(days=1) // timedelta(microseconds=1)
 #: Clocks of a zone change at the end of such a piece of time, but for a few long ago.
 _PIECE: Final = timedelta(minutes=15)
 
@@ -113,7 +117,18 @@ def _in_zone(datum: Datum, zone: str | None) -> Datum | None:
 
 def _strftime(kind: pa.DataType, **options: Any) -> Ruled:
     _check_time("strftime", kind)
-    return _by_rows("strftime", TEXT, options)
+    by_rows = _by_rows("strftime", TEXT, options)[1]
+    if at.is_date(kind) or "%f" in options["format"]:
+        return TEXT, by_rows
+    # So that few values are different, times are cut to what the text shows of them.
+    is_of_days = options.get("zone") is None and _OF_DAYS.fullmatch(options["format"])
+    piece = pa.scalar(_DAY_US if is_of_days else UNITS_US["s"], INT)
+
+    def shown(datum: Datum) -> Datum:
+        counts = pc.cast(_bare(datum), INT)
+        return by_rows(pc.cast(pc.subtract_checked(counts, floored(counts, piece)[1]), kind))
+
+    return TEXT, shown
 
 
 def _truncate(kind: pa.DataType, *, every: str, zone: str | None = None) -> Ruled:

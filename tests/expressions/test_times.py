@@ -28,16 +28,22 @@ PARTS: Final = [
 @pytest.mark.parametrize(
     "kind", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.timestamp("ms", BERLIN)]
 )
-def test_columns_and_rows_give_the_same(zone: str | None, kind: pa.DataType) -> None:
+@pytest.mark.parametrize("often", [1, 3])
+def test_columns_and_rows_give_the_same(zone: str | None, kind: pa.DataType, often: int) -> None:
+    """Also of times that come often, which columns ask for once."""
     batch = pa.record_batch(
-        {"t": pa.array(TIMES, pa.timestamp("us", "UTC")).cast(kind, safe=False)}
+        {"t": pa.array(TIMES * often, pa.timestamp("us", "UTC")).cast(kind, safe=False)}
     )
     made = [getattr(T.dt, part)(zone=zone) for part in PARTS]
     made += [
         T.dt.truncate(every, zone=zone)
         for every in ("15m", "1h", "day", "week", "month", "quarter", "year")
     ]
-    made += [T.dt.strftime("%Y-%j %H:%M", zone=zone), T.dt.to_zone(BERLIN), T.dt.epoch("ms")]
+    made += [
+        T.dt.strftime(text, zone=zone)
+        for text in ("%Y-%j %H:%M", "%d.%m.", "%%f %X", "%a", "%H:%M:%S.%f", "%s")
+    ]
+    made += [T.dt.to_zone(BERLIN), T.dt.epoch("ms")]
 
     for each in made:
         assert each.bind(batch.schema).columns(batch).to_pylist() == [
