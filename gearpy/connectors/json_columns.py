@@ -8,12 +8,14 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.columns.results import WINDOW_END, WINDOW_START, result_columns
 from gearpy.connectors.files.writers import json_of
+from gearpy.expressions.time_kernels import are_in_years
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import cells_of
 
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 #: Powers of ten, and small numbers.
 _OTHER_FORM: Final = r"e|^-?0\.0000"
+_MOMENTS: Final = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
 _US_PER_MS: Final = 1000
 
 
@@ -74,6 +76,14 @@ def _texts(column: pa.Array) -> pa.Array:
         other = pc.match_substring_regex(texts, _OTHER_FORM)
         texts = pc.if_else(pc.match_substring(texts, "."), texts, _joined(texts, ".0"))
         texts = _written(texts, column, other)
+    elif kind in _MOMENTS and are_in_years(column.view(pa.int64())):
+        texts = column.view(pa.timestamp("us")).cast(pa.string()).cast(pa.binary())
+        clock = pc.binary_slice(texts, 11, 26)
+        clock = pc.if_else(pc.ends_with(clock, ".000000"), pc.binary_slice(clock, 0, 8), clock)
+        zone = b'"' if kind.tz is None else b'+00:00"'
+        texts = pc.binary_join_element_wise(
+            b'"', pc.binary_slice(texts, 0, 10), b"T", clock, zone, b""
+        ).cast(pa.string())
     else:
         texts = pa.array(map(json_of, cells_of(column)), pa.string())
     return texts.fill_null("null")

@@ -135,6 +135,7 @@ CELLS: Final[dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]]] = {
     "text": (pa.string(), st.text()),
     "day": (pa.date32(), st.dates()),
     "moment": (pa.timestamp("us", "UTC"), st.datetimes(timezones=st.just(UTC))),
+    "local": (pa.timestamp("us"), st.datetimes()),
     "clock": (pa.timestamp("ms"), st.datetimes().map(lambda at: at.replace(microsecond=0))),
     "list": (pa.list_(pa.int64()), st.lists(st.integers(0, 9))),
     "bytes": (pa.binary(), st.binary(min_size=1)),

@@ -188,44 +188,40 @@ class SqlWriter(TableWriter):
 
         keys = self._table.upsert
         table = last_of_each(pa.Table.from_batches(rows), keys)
-        records = table.to_pylist()
-        if self._database.dialect == "sqlite":
-            exact = [field.name for field in table.schema if pa.types.is_decimal(field.type)]
-            for name in exact:  # SQLite has none: it keeps the first 15 digits.
-                for record in records:
-                    record[name] = None if record[name] is None else float(record[name])
-        statement = self._insert(self._target(table.schema.names, table.schema), keys)
-        try:
+        names, is_sqlite = table.schema.names, self._database.dialect == "sqlite"
+        cells = map(_cells_for_sqlite if is_sqlite else pa.ChunkedArray.to_pylist, table.columns)
+        records = list(zip(*cells, strict=True))
+        statement = self._insert(self._target(names), keys)
+
+        def insert(some: list[tuple[Any, ...]]) -> None:
             with self._connected.begin_nested():
-                self._connected.execute(statement, records)
+                if is_sqlite:  # SQLAlchemy takes five times as long as SQLite itself.
+                    text = str(statement.compile(dialect=self._connected.dialect))
+                    self._connected.exec_driver_sql(text, some)
+                else:
+                    rows = [dict(zip(names, each, strict=True)) for each in some]
+                    self._connected.execute(statement, rows)
+
+        try:
+            insert(records)
         except sa.exc.DBAPIError as error:
             if self._database.trouble(error):
                 raise
             for record in records:
                 try:
-                    with self._connected.begin_nested():
-                        self._connected.execute(statement, [record])
+                    insert([record])
                 except sa.exc.DBAPIError as refused:
                     raise self._mistake(
-                        f"refuses {short_repr(record)}: {refused.orig}"
+                        f"refuses {short_repr(dict(zip(names, record, strict=True)))}: "
+                        f"{refused.orig}"
                     ) from refused
             raise
 
-    def _target(self, names: Sequence[str], schema: pa.Schema | None = None) -> "sa.TableClause":
-        """Return the table with columns whose values go to the driver as they are.
-
-        SQLite has no times: SQLAlchemy makes them texts.
-        """
+    def _target(self, names: Sequence[str]) -> "sa.TableClause":
+        """Return the table with columns whose values go to the driver as they are."""
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
-        columns: list[Any] = []
-        for name in names:
-            kind: Any = sa.types.NullType()
-            if schema is not None and self._database.dialect == "sqlite":
-                arrow = schema.field(name).type
-                if pa.types.is_temporal(arrow):
-                    kind = sa.Date() if pa.types.is_date(arrow) else sa.DateTime()
-            columns.append(sa.column(name, kind))
+        columns = [sa.column(name, sa.types.NullType()) for name in names]
         *above, table = self._table.name.split(".")
         return sa.table(table, *columns, schema=above[0] if above else None)
 
@@ -248,3 +244,15 @@ class SqlWriter(TableWriter):
             return insert.on_conflict_do_nothing(index_elements=keys)
         changes = {each: insert.excluded[each] for each in others}
         return insert.on_conflict_do_update(index_elements=keys, set_=changes)
+
+
+def _cells_for_sqlite(column: pa.ChunkedArray) -> list[Any]:
+    """Return the cells of a column; SQLite has no times, and no exact numbers but whole ones."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us"))
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.string())
+    cells: list[Any] = column.to_pylist()
+    if pa.types.is_decimal(column.type):  # It keeps the first 15 digits.
+        cells = [None if cell is None else float(cell) for cell in cells]
+    return cells
