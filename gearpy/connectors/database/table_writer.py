@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -69,15 +69,34 @@ class TargetTable:
     creates: bool = False
 
 
+class TargetOptions(TypedDict, total=False):
+    """Options of all sinks of tables of databases.
+
+    Attributes:
+        upsert: names of the columns of its key: a record takes the place of the row of its key. The
+            table needs a primary key, or a unique index, of these. By default records are added.
+        columns: names of the columns to write; by default all.
+        key: names of the columns for the parts of a window's key.
+        schema: of the columns, for ``create``; by default that of the first epoch's.
+        create: make the table if it is not there.
+    """
+
+    upsert: str | Sequence[str]
+    columns: Sequence[str] | None
+    key: str | Sequence[str]
+    schema: SchemaLike[Any] | None
+    create: bool
+
+
 def target_table(
     function: str,
     table: str,
     *,
-    upsert: str | Sequence[str],
-    columns: Sequence[str] | None,
-    key: str | Sequence[str],
-    schema: SchemaLike[Any] | None,
-    create: bool,
+    upsert: str | Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    key: str | Sequence[str] = (),
+    schema: SchemaLike[Any] | None = None,
+    create: bool = False,
 ) -> TargetTable:
     names = column_names(function, "upsert", upsert)
     chosen = None if columns is None else column_names(function, "columns", columns)

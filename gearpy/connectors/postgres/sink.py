@@ -1,25 +1,16 @@
 """A table of PostgreSQL as a sink: an epoch is one transaction."""
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from gearpy.columns.row_schema import SchemaLike
-from gearpy.connectors.database.table_writer import TargetTable, target_table
+from gearpy.connectors.database.table_writer import TargetOptions, TargetTable, target_table
 from gearpy.connectors.postgres.connection import PostgresAddress
 from gearpy.connectors.postgres.writer import PostgresWriter
+from gearpy.connectors.shared_options import check_options, takes
 from gearpy.task.api.interfaces import Sink
 
 
-def postgres_sink(
-    url: str,
-    table: str,
-    *,
-    upsert: str | Sequence[str] = (),
-    columns: Sequence[str] | None = None,
-    key: str | Sequence[str] = (),
-    schema: SchemaLike[Any] | None = None,
-    create: bool = False,
-) -> Sink[Any]:
+@takes(TargetOptions, target_table)
+def postgres_sink(url: str, table: str, **options: Unpack[TargetOptions]) -> Sink[Any]:
     """Write records into a table of PostgreSQL, each once; an epoch is one transaction.
 
     Records are dicts, dataclasses, NamedTuples, results of windows, or columns; their fields go
@@ -31,12 +22,7 @@ def postgres_sink(
         url: ``postgresql://user:password@host:port/database``; take the password from
             `os.environ` rather than write it into the program.
         table: name of the table, perhaps with that of its schema before a dot.
-        upsert: names of the columns of its key: a record takes the place of the row of its key. The
-            table needs a primary key, or a unique index, of these. By default records are added.
-        columns: names of the columns to write; by default all.
-        key: names of the columns for the parts of a window's key.
-        schema: of the columns, for ``create``; by default that of the first epoch's.
-        create: make the table if it is not there.
+        options: those that all sinks of tables share, see `TargetOptions`.
 
     Raises:
         ConfigError: the address or the schema is none, or psycopg is missing.
@@ -47,15 +33,8 @@ def postgres_sink(
         >>> sink.description
         'postgres_sink(sales)'
     """
-    where = target_table(
-        "postgres_sink",
-        table,
-        upsert=upsert,
-        columns=columns,
-        key=key,
-        schema=schema,
-        create=create,
-    )
+    check_options("postgres_sink", options, TargetOptions)
+    where = target_table("postgres_sink", table, **options)
     return PostgresSink(PostgresAddress(f"postgres_sink({table})", url), where)
 
 

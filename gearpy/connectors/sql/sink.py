@@ -1,26 +1,22 @@
 """A table of any database as a sink: an epoch is one transaction."""
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from gearpy.columns.row_schema import SchemaLike
-from gearpy.connectors.database.table_writer import TableWriter, TargetTable, target_table
+from gearpy.connectors.database.table_writer import (
+    TableWriter,
+    TargetOptions,
+    TargetTable,
+    target_table,
+)
+from gearpy.connectors.shared_options import check_options, takes
 from gearpy.connectors.sql.database import Database
 from gearpy.connectors.sql.duckdb_writer import DuckdbWriter
 from gearpy.connectors.sql.writer import SqlWriter
 from gearpy.task.api.interfaces import Sink
 
 
-def sql_sink(
-    url: str,
-    table: str,
-    *,
-    upsert: str | Sequence[str] = (),
-    columns: Sequence[str] | None = None,
-    key: str | Sequence[str] = (),
-    schema: SchemaLike[Any] | None = None,
-    create: bool = False,
-) -> Sink[Any]:
+@takes(TargetOptions, target_table)
+def sql_sink(url: str, table: str, **options: Unpack[TargetOptions]) -> Sink[Any]:
     """Write records into a table of SQLite, DuckDB, PostgreSQL, MySQL or MariaDB, each once.
 
     An epoch is one transaction, in which a table ``gearpy_owners`` notes that it was written.
@@ -34,12 +30,7 @@ def sql_sink(
             ``mysql://...`` or ``mariadb://...``, as SQLAlchemy has them. A relative file is in the
             folder of the process that makes the sink.
         table: name of the table, perhaps with that of its schema before a dot.
-        upsert: names of the columns of its key: a record takes the place of the row of its key. The
-            table needs a primary key, or a unique index, of these. By default records are added.
-        columns: names of the columns to write; by default all.
-        key: names of the columns for the parts of a window's key.
-        schema: of the columns, for ``create``; by default that of the first epoch's.
-        create: make the table if it is not there.
+        options: those that all sinks of tables share, see `TargetOptions`.
 
     Raises:
         ConfigError: the address or the schema is none, or a library is missing.
@@ -50,9 +41,8 @@ def sql_sink(
         >>> sink.description
         'sql_sink(sales)'
     """
-    where = target_table(
-        "sql_sink", table, upsert=upsert, columns=columns, key=key, schema=schema, create=create
-    )
+    check_options("sql_sink", options, TargetOptions)
+    where = target_table("sql_sink", table, **options)
     return SqlSink(Database(f"sql_sink({table})", url), where)
 
 
