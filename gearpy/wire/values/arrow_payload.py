@@ -6,7 +6,7 @@ it at a multiple of 8 bytes of the frame: columns that begin there are used as t
 were received; others are copied once.
 """
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.errors import ConfigError, ProtocolError
@@ -22,16 +22,14 @@ _ALIGNMENT: Final = 8
 #: Names of the columns behind those of the table; only the last one counts.
 _TIMES: Final = ""
 _PROMISED: Final = "#promised"
+_HEAD_BYTES: Final = 8  # Of a message, with the number of bytes that follow.
 #: The end of a stream.
 _END: Final = b"\xff\xff\xff\xff\0\0\0\0"
 
 
-@lru_cache(maxsize=256)
-def _schema_sent(encoded: bytes, *, is_late: bool) -> "tuple[pa.Schema, bytes]":
-    """Return a schema with columns of times, and as it is sent; b"" if dictionaries come behind.
-
-    It is given as bytes, as schemas that differ in their metadata alone are equal.
-    """
+@lru_cache(maxsize=512)
+def _schema_of(encoded: bytes) -> "tuple[pa.Schema, bool]":
+    """Return a schema, and whether dictionaries come behind it."""
     import pyarrow as pa  # noqa: PLC0415 - there is a schema, so Arrow is there
 
     has_dictionary = False
@@ -42,11 +40,29 @@ def _schema_sent(encoded: bytes, *, is_late: bool) -> "tuple[pa.Schema, bytes]":
         return leaf
 
     schema = pa.ipc.read_schema(pa.py_buffer(encoded))
-    for name in (_TIMES, _PROMISED) if is_late else (_TIMES,):
-        schema = schema.append(pa.field(name, pa.int64(), nullable=False))
     for kind in schema.types:
         with_leaves(kind, look)
-    return schema, b"" if has_dictionary else schema.serialize().to_pybytes()
+    return schema, has_dictionary
+
+
+@lru_cache(maxsize=256)
+def _schema_sent(encoded: bytes, *, is_late: bool) -> bytes:
+    """Return a schema with columns of times as it is sent; b"" if dictionaries come behind.
+
+    It is given as bytes, as schemas that differ in their metadata alone are equal.
+    """
+    schema, has_dictionary = _schema_of(encoded)
+    for field in _fields_of_times()[: 1 + is_late]:
+        schema = schema.append(field)
+    return b"" if has_dictionary else bytes(schema.serialize())
+
+
+@cache
+def _fields_of_times() -> "tuple[pa.Field, pa.Field]":
+    import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
+
+    times, promised = (pa.field(each, pa.int64(), nullable=False) for each in (_TIMES, _PROMISED))
+    return times, promised
 
 
 def encode_table(table: Table, timestamps: list[int], *, lead: int) -> list[bytes | memoryview]:
@@ -54,20 +70,20 @@ def encode_table(table: Table, timestamps: list[int], *, lead: int) -> list[byte
     import pyarrow as pa  # noqa: PLC0415 - the table is there, so Arrow is
 
     batch, times = table.batch, Times.of(timestamps)
-    columns = [*batch.columns, times.array]
-    if times.promised is not None:
-        columns.append(times.promised)
     padding = -(lead + 1) % _ALIGNMENT
     head = bytes((padding,)) + bytes(padding)
     try:
         of_rows = batch.schema.serialize().to_pybytes()
-        schema, encoded = _schema_sent(of_rows, is_late=times.promised is not None)
-        whole = pa.RecordBatch.from_arrays(columns, schema=schema)
+        encoded = _schema_sent(of_rows, is_late=times.promised is not None)
+        of_times, of_promises = _fields_of_times()
+        whole = batch.append_column(of_times, times.array)
+        if times.promised is not None:
+            whole = whole.append_column(of_promises, times.promised)
         if encoded:
             # As a stream has it, but in memory of just its size, without a second copy.
             return [head + encoded, memoryview(whole.serialize()).cast("B"), _END]
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, schema) as writer:
+        with pa.ipc.new_stream(sink, whole.schema) as writer:
             writer.write_batch(whole)
     except pa.ArrowException as error:
         raise ConfigError(f"a table cannot be sent to another process: {error}") from error
@@ -103,11 +119,20 @@ def _read(view: memoryview) -> "pa.RecordBatch":
     buffer = pa.py_buffer(view)
     if buffer.address % _ALIGNMENT:
         buffer = pa.py_buffer(bytes(view))
-    source = pa.BufferReader(buffer)
-    with pa.ipc.open_stream(source) as reader:
-        batch: Any = reader.read_next_batch()
-        if next(iter(reader), None) is not None or source.tell() != len(view):
-            raise ProtocolError("more than one batch of a table came")
+    end = _HEAD_BYTES + int.from_bytes(view[4:_HEAD_BYTES], "little")
+    schema, has_dictionary = _schema_of(bytes(view[:end]))
+    batch: Any = None
+    if not has_dictionary:  # Most schemas came before, and to read one takes as long as 1000 rows.
+        source = pa.BufferReader(buffer.slice(end))
+        batch = pa.ipc.read_record_batch(pa.ipc.read_message(source), schema)
+        is_whole = bytes(view[end + source.tell() :]) == _END
+    else:
+        source = pa.BufferReader(buffer)
+        with pa.ipc.open_stream(source) as reader:
+            batch = reader.read_next_batch()
+            is_whole = next(iter(reader), None) is None and source.tell() == len(view)
+    if not is_whole:
+        raise ProtocolError("more than one batch of a table came")
     batch.validate(full=True)
     return batch
 
