@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from gearpy.columns.types import field_of, fields_of
 from gearpy.columns.values import array_of, refuse_unknown
 from gearpy.columns.workable import workable_schema
+from gearpy.core.base.fields import compiled
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.table import Table, cells_of, rows_of
 from gearpy.messages.type_variables import Row
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
 
 _MISSING: Final = object()
 _OPERATOR: Final = "schema"
-#: The loop sets the fields of a row as it takes them.
-_MAKER: Final = """
-def maker(columns):
-    rows = list(map(make, repeat(twin, len(columns[0]))))
-    for row, {cells} in zip(rows, *columns, strict=True):
-        row.__class__ = row_type
-    return rows
-"""
 
 
 class ArrowSchema(Protocol):
@@ -163,16 +156,17 @@ def maker_of(row_type: Any) -> Callable[[Sequence[list[Any]]], list[Any]] | None
         twin().__class__ = row_type
     except TypeError:  # It is laid out in another way.
         return None
+    # The loop sets fields as it takes them. `dataclass` has put their names into source, too.
     cells = ", ".join(f"row.{each.name}" for each in fields)
-    scope: dict[str, Any] = {
-        "make": object.__new__,
-        "repeat": repeat,
-        "twin": twin,
-        "row_type": row_type,
-    }
-    exec(_MAKER.format(cells=cells), scope)  # noqa: S102 - of names of fields
-    maker: Callable[[Sequence[list[Any]]], list[Any]] = scope["maker"]
-    return maker
+    loop = [
+        "def made(columns):",
+        "    rows = list(map(new, repeat(twin, len(columns[0]))))",
+        f"    for row, {cells} in zip(rows, *columns, strict=True):",
+        "        row.__class__ = row_type",
+        "    return rows",
+    ]
+    names = {"new": object.__new__, "repeat": repeat, "twin": twin, "row_type": row_type}
+    return compiled(loop, names, what="rows")
 
 
 def row_schema_of(schema: Any) -> RowSchema:

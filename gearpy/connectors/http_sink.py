@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from uuid import UUID, uuid5
 
 from gearpy.clocks import wall_ms
+from gearpy.columns.json_text import json_of
 from gearpy.config.hidden import host_alone
 from gearpy.connectors.files.stamps import each
-from gearpy.connectors.files.writers import json_of
 from gearpy.core.base.pauses import pause_after
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, GearpyError, OperatorError

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import msgpack
 import msgspec
 
-from gearpy.connectors.files.writers import json_of
+from gearpy.columns.json_text import json_of
 from gearpy.errors import ConfigError
 
 #: Forms that are known by a name.

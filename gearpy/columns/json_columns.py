@@ -6,9 +6,8 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from gearpy.columns.json_text import json_of
 from gearpy.columns.results import WINDOW_END, WINDOW_START, result_columns
-from gearpy.connectors.files.writers import json_of
-from gearpy.expressions.time_kernels import are_in_years
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import cells_of
 
@@ -17,6 +16,9 @@ _ESCAPED: Final = r'["\\\x00-\x1f]'
 _OTHER_FORM: Final = r"e|^-?0\.0000"
 _MOMENTS: Final = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
 _US_PER_MS: Final = 1000
+#: The years 1 to 9999, which Python has.
+_FIRST_US: Final = -62_135_596_800_000_000
+_LAST_US: Final = 253_402_300_799_999_999
 
 
 def json_of_rows(batch: pa.RecordBatch) -> bytes:
@@ -76,7 +78,7 @@ def _texts(column: pa.Array) -> pa.Array:
         other = pc.match_substring_regex(texts, _OTHER_FORM)
         texts = pc.if_else(pc.match_substring(texts, "."), texts, _joined(texts, ".0"))
         texts = _written(texts, column, other)
-    elif kind in _MOMENTS and are_in_years(column.view(pa.int64())):
+    elif kind in _MOMENTS and _are_in_years(column.view(pa.int64())):
         texts = column.view(pa.timestamp("us")).cast(pa.string()).cast(pa.binary())
         clock = pc.binary_slice(texts, 11, 26)
         clock = pc.if_else(pc.ends_with(clock, ".000000"), pc.binary_slice(clock, 0, 8), clock)
@@ -87,6 +89,11 @@ def _texts(column: pa.Array) -> pa.Array:
     else:
         texts = pa.array(map(json_of, cells_of(column)), pa.string())
     return texts.fill_null("null")
+
+
+def _are_in_years(counts: pa.Array) -> bool:
+    low, high = pc.min_max(counts).as_py().values()
+    return low is None or (low >= _FIRST_US and high <= _LAST_US)
 
 
 def _written(texts: pa.Array, column: pa.Array, other: pa.Array) -> pa.Array:
