@@ -239,18 +239,30 @@ class AggregateOperator(Grouping):
         return "table" if self.aggregates_columns(given) else "rows"
 
     def aggregates_columns(self, given: Sequence[Kind]) -> bool:
-        """Tell whether columns are aggregated, if the inputs give these forms.
+        """Tell whether columns are aggregated, if the inputs give these forms."""
+        return [*given] == ["table"] and self._why_rows is None
 
-        They are in windows of event time that fire once and take nothing late, by names of columns
-        or over all records, if every aggregate has a way of its own for columns of that type.
+    @property
+    def why_rows(self) -> str:
+        return self._why_rows or ""
+
+    @property
+    def _why_rows(self) -> str | None:
+        """Say why columns are not aggregated; empty if that is told elsewhere; None if they are.
+
+        They are in windows of event time that fire once and take nothing late, or for each batch,
+        by names of columns or over all records, if every aggregate has a way of its own for columns
+        of that type.
         """
         windows = GlobalWindows() if self.is_per_batch else self.windows
-        if [*given] != ["table"] or windows is None:
-            return False
-        if not windows.is_plain or self.late != "drop" or (self.is_per_batch and self._is_of_order):
-            return False
+        if windows is None:
+            return "it gives a result after every record, as per_batch().aggregate(...) does not"
+        if not windows.is_plain or self.late != "drop":
+            return "its windows fire early, are of wall time, or do not drop what is late"
+        if self.is_per_batch and self._is_of_order:
+            return "it sees the order of records"
         if self.key is not None and not (self.key.columns or self.key.expressions):
-            return False
+            return "its key is a function: a name or an expression keeps them"
         # A program without columns needs no Arrow.
         from gearpy.task.aggregates.columns import columnar_mistakes  # noqa: PLC0415
         from gearpy.task.aggregates.merge_tables import mergeable  # noqa: PLC0415
@@ -258,12 +270,14 @@ class AggregateOperator(Grouping):
         schema, names = self.inputs[0].schema_given(declared=False), self.by_names
         arrow = None if schema is None else names.schema(schema)
         if schema is not None and (arrow is None or reads_attributes(names.computed, schema)):
-            return False  # It is told why.
-        if columnar_mistakes(windows, names.key, names.aggregates, arrow):
-            return False
-        if not isinstance(windows, SessionWindows):
-            return True
-        return arrow is not None and mergeable(names.aggregates, arrow)
+            return ""
+        mistakes = columnar_mistakes(windows, names.key, names.aggregates, arrow)
+        if isinstance(windows, SessionWindows) and not mistakes:
+            if arrow is None:
+                mistakes.append("sessions need a schema")
+            elif not mergeable(names.aggregates, arrow):
+                mistakes.append("an aggregate of sessions has no way to be merged in columns")
+        return "; ".join(mistakes) or None
 
     @property
     def columns_taken(self) -> Any:

@@ -111,6 +111,24 @@ def test_other_steps_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("build", "reason"),
+    [
+        (lambda s: s.key_by("user").count(), "a result after every record"),
+        (lambda s: s.key_by("user").window(TUMBLING, late="side").count(), "what is late"),
+        (lambda s: s.key_by(str).window(TUMBLING).count(), "its key is a function"),
+        (lambda s: s.key_by("user").window(TUMBLING).sum("user"), "cannot be added up"),
+        (lambda s: s.window(gp.session("5ms")).aggregate(m=agg.mode("user")), "to be merged"),
+        (lambda s: s.key_by("user").per_batch().aggregate(m=agg.collect("user")), "sees the order"),
+    ],
+    ids=["running", "late", "key", "type", "session", "order"],
+)
+def test_it_is_told_why_an_aggregate_takes_rows(
+    build: Callable[[Stream[Any]], Any], reason: str
+) -> None:
+    assert reason in last_step(build).why_rows
+
+
+@pytest.mark.parametrize(
     "build",
     [
         lambda s: s.map(str),
