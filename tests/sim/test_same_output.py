@@ -312,21 +312,29 @@ def test_random_flows_show_the_same_whatever_happens(block: int) -> None:
         check_flow(seed, runs=3)
 
 
+KINDS_IN_COLUMNS = (
+    *("distinct", "pairwise", "top", "top of windows", "interval", "interval, outer"),
+    *("asof", "asof, nearest", "latest"),
+)
+
+
 @pytest.mark.parametrize(
-    "kind",
+    ("kind", "block"),
     [
-        "distinct",
-        "pairwise",
-        "top",
-        "top of windows",
-        "interval",
-        "interval, outer",
-        "asof",
-        "asof, nearest",
-        "latest",
+        ("distinct", 0),
+        ("interval", 0),
+        ("interval, outer", 0),
+        ("pairwise", 0),
+        ("top of windows", 0),
+        ("asof", 0),
+        ("latest", 0),
+        *(
+            pytest.param(kind, block, marks=pytest.mark.long)
+            for kind in KINDS_IN_COLUMNS
+            for block in (1, 2)
+        ),
     ],
 )
-@pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_columns_show_the_same_as_rows_whatever_happens(kind: str, block: int) -> None:
     for seed in range(block * 3, block * 3 + 3):
         rng = Random(seed)

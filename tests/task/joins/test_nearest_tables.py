@@ -132,7 +132,7 @@ class Tasks:
             context.counters.late_records = 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(STEPS, SPECS, st.integers(1, 2))
 @example((True, [*PENDING, "other form"]), JoinSpec.asof(), 1)
 @example((True, [*PENDING, 3, "other form", "rescale"]), JoinSpec.latest(), 2)
