@@ -73,7 +73,10 @@ def test_answers_are_those_of_plain_python(query: str, modules: dict[str, Any]) 
         assert rows_of(query, answers) == right(site_of(nexmark))
 
 
-@pytest.mark.parametrize("query", ["q3", "q5", "q9", "q11", "q16"])
+@pytest.mark.parametrize(
+    "query",
+    ["q3", "q5", *(pytest.param(each, marks=pytest.mark.long) for each in ("q9", "q11", "q16"))],
+)
 def test_answers_survive_crashes(query: str, modules: dict[str, Any]) -> None:
     """Each answer comes once: a query has the guarantees of the steps that it becomes."""
     nexmark = modules["events"].Nexmark(events=525, **OUT_OF_ORDER)

@@ -105,7 +105,7 @@ def totals(results: list[Any]) -> dict[Any, int]:
     return found
 
 
-@pytest.mark.parametrize("parallelism", [1, 2, 3])
+@pytest.mark.parametrize("parallelism", [1, 3, pytest.param(2, marks=pytest.mark.long)])
 def test_counts_go_on_in_a_changed_program(parallelism: int) -> None:
     scene = Scene()
     before: list[Any] = []
@@ -124,7 +124,7 @@ def test_counts_go_on_in_a_changed_program(parallelism: int) -> None:
     assert 0 < len(beside) < len(NUMBERS), "it began where the first one was"
 
 
-@pytest.mark.parametrize("parallelism", [1, 2, 5])
+@pytest.mark.parametrize("parallelism", [1, 5, pytest.param(2, marks=pytest.mark.long)])
 def test_windows_go_on_in_another_number_of_tasks(parallelism: int) -> None:
     scene = Scene(seed=2)
     before: list[Any] = []
@@ -247,7 +247,7 @@ def test_a_partition_that_is_gone_is_told() -> None:
     assert "which it does not have any more" in refused.cause.cause
 
 
-@pytest.mark.parametrize("parallelism", [1, 2, 4])
+@pytest.mark.parametrize("parallelism", [1, 4, pytest.param(2, marks=pytest.mark.long)])
 def test_what_a_sink_has_not_shown_yet_is_shown_once(tmp_path: Path, parallelism: int) -> None:
     """Fewer tasks write than before, or more; each count is in the folder once."""
     scene = Scene(seed=7)

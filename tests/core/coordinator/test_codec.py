@@ -60,7 +60,8 @@ def decoded(data: bytes, name: str = NAME) -> list[CoordinatorMessage]:
             source=st.text(),
             timestamp_ms=st.integers(-(2**63), 2**63 - 1),
             version=st.integers(0, 2**32),
-        )
+        ),
+        max_size=3,
     )
 )
 def test_messages_come_back_as_they_were(messages: list[CoordinatorMessage]) -> None:

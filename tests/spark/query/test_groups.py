@@ -168,7 +168,7 @@ def _sorted(results: Sequence[Any]) -> list[str]:
 
 @pytest.mark.parametrize("windows", _WINDOWS)
 @pytest.mark.parametrize("aggregate", _PLAIN)
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(records=_RECORDS, cuts=st.lists(st.integers(0, 40), max_size=3))
 def test_parts_come_to_what_plain_loops_make_of_all(
     windows: str, aggregate: str, records: list[_Record], cuts: list[int]
@@ -183,7 +183,7 @@ def test_parts_come_to_what_plain_loops_make_of_all(
 
 @pytest.mark.parametrize("windows", _WINDOWS)
 @pytest.mark.parametrize("aggregate", ["top", "fold", "reduce"])
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(records=_RECORDS, cuts=st.lists(st.integers(0, 40), max_size=3))
 def test_parts_come_to_what_all_together_come_to(
     windows: str, aggregate: str, records: list[_Record], cuts: list[int]
@@ -197,7 +197,7 @@ def test_parts_come_to_what_all_together_come_to(
     assert _sorted(parted) == _sorted(whole)
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(records=_RECORDS, cuts=st.lists(st.integers(0, 40), max_size=3))
 def test_an_aggregate_that_cannot_merge_gets_the_records_in_order(
     records: list[_Record], cuts: list[int]
