@@ -81,12 +81,7 @@ def plan_join(
             join.at,
             "a running aggregate is joined with each of its values: give the inner query windows",
         )
-    return _Join(join, left, right, text).planned(source)
-
-
-def join_relations(join: JoinTable, left: Relation, right: Relation, text: SqlText) -> Relation:
-    """Return the rows of a join of relations that are there already."""
-    return _Join(join, left, right, text).planned(None)
+    return RelationJoin(join, left, right, text).planned(source)
 
 
 def _table_source(join: JoinTable, left: Relation, tables: Tables) -> Source[Any] | None:
@@ -99,7 +94,7 @@ def _table_source(join: JoinTable, left: Relation, tables: Tables) -> Source[Any
     return None
 
 
-class _Join:
+class RelationJoin:
     """Plans a join of two relations."""
 
     def __init__(self, join: JoinTable, left: Relation, right: Relation, text: SqlText) -> None:
@@ -118,6 +113,7 @@ class _Join:
         self._timed: Side | None = None  #: Rows have the event time of this one.
 
     def planned(self, source: Source[Any] | None) -> Relation:
+        """Return the rows; ``source`` is a table that is complete before the left side begins."""
         said = self._condition()
         if not said.keys:
             raise self._text.error(

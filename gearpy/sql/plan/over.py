@@ -12,6 +12,7 @@ from gearpy.core.window import aggregates as agg
 from gearpy.core.window.accumulators import TOP_MAX, Aggregate
 from gearpy.core.window.windows import Windows, global_window
 from gearpy.dsl.operators.groups import AggregateOperator
+from gearpy.dsl.operators.operator import Operator
 from gearpy.dsl.streams.stream import Stream
 from gearpy.expressions.expr import Expr, col
 from gearpy.sql.names.aggregates import AGGREGATES
@@ -34,7 +35,6 @@ from gearpy.sql.plan.records import (
     COUNT,
     FIRST,
     ROW,
-    Listed,
     OverColumn,
     OverRows,
     PeerRows,
@@ -68,7 +68,7 @@ def plan_over(
     limit, rest = _bound(calls[0], qualify, scope) if len(calls) == 1 else (None, None)
     plan = _OverPlan(scope, calls[0], is_final=is_final)
     if limit is not None and limit <= TOP_MAX and (plan.windows or not plan.is_by_time()):
-        scope, others = plan.first_rows(limit), rest
+        scope, others = plan.lists(calls, limit), rest
     else:
         groups: dict[Any, list[FunctionCall]] = {}
         for call in calls:
@@ -188,41 +188,30 @@ class _OverPlan:
             return frame.unit == "range", None if start is None else 1 - start
         return True, 1 - start
 
-    def first_rows(self, limit: int) -> Scope:
-        """Plan the first rows of each partition, with their places."""
-        place = free_name(ROW_NUMBER, self._fields)
-        self._given.append(place)
-        rank = self._rank(self.over)
-        stream, _ = self._keyed()
-        if self.windows is None:
-            stream = stream.top_n(limit, rank, when="changed")
-        else:
-            stream = stream.window(self.windows).top_n(limit, rank)
-        column = Column(place, place, pa.int64())
-        schema, bounds = self._schema([column]), self._bounds
-        rows = Listed(None, 0, limit, place, *bounds, fields=tuple(schema.names))
-        stream = made(stream, "flat_map", rows, schema, ROW_NUMBER)
-        return self._behind(stream, {self._call: column}, "", changes=self.windows is None)
-
-    def lists(self, calls: Sequence[FunctionCall]) -> Scope:
-        """Plan functions over rows of which all are known, as lists in memory."""
-        assert self.windows is not None
+    def lists(self, calls: Sequence[FunctionCall], limit: int | None = None) -> Scope:
+        """Plan functions over all rows, which are lists in memory; or over the first ones alone."""
         over = tuple(self._column(call) for call in calls)
         keyed, _ = self._keyed()
-        windowed = keyed.window(self.windows)
-        columns = self._typed(calls, over, windowed)
+        if self.windows is None:
+            listed = keyed.top_n(limit, over[0].rank, when="changed")
+        elif limit is not None:
+            listed = keyed.window(self.windows).top_n(limit, over[0].rank)
+        else:
+            listed = keyed.window(self.windows).aggregate(rows=agg.collect())
+        columns = self._typed(calls, over, listed._step.inputs[0])
         schema = self._schema(columns.values())
-        rows = OverRows(over, tuple(schema.names), *self._bounds)
-        listed = windowed.aggregate(rows=agg.collect())
+        bounds = (START, END) if self._relation.windows is not None else ("", "")
+        rows = OverRows(over, tuple(schema.names), *bounds)
         stream = made(listed, "flat_map", rows, schema, "functions over rows")
-        return self._behind(stream, columns, "", changes=self._relation.changes)
+        changes = self._relation.changes or self.windows is None
+        return self._behind(stream, columns, "", changes=changes)
 
     def running(self, calls: Sequence[FunctionCall]) -> Scope:
         """Plan functions over the rows so far, in the order of event time."""
         with_peers, span = self.span()
         over = tuple(self._column(call) for call in calls)
         keyed, keys = self._keyed()
-        columns = self._typed(calls, over, keyed)
+        columns = self._typed(calls, over, keyed._grouped.step)
         aggregates: dict[str, Any] = {
             each.field: each.aggregate or agg.count() for each in over if not each.of
         }
@@ -325,12 +314,12 @@ class _OverPlan:
         return (stream.key_by(everything) if self.windows is None else stream), keys
 
     def _typed(
-        self, calls: Sequence[FunctionCall], over: Sequence[OverColumn], stream: Any
+        self, calls: Sequence[FunctionCall], over: Sequence[OverColumn], before: Operator
     ) -> dict[FunctionCall, Column]:
-        """Return the columns that functions make, of rows of a stream."""
+        """Return the columns that functions make of the rows of a step."""
         step = AggregateOperator(
             name="over",
-            inputs=(stream._grouped.step,),
+            inputs=(before,),
             windows=None,
             aggregates={each.field: each.aggregate for each in over if each.aggregate is not None},
         )
@@ -346,10 +335,6 @@ class _OverPlan:
     def _schema(self, columns: Iterable[Column]) -> pa.Schema:
         all_of = (*self._relation.columns, *columns)
         return pa.schema([(each.field, each.type) for each in all_of])
-
-    @property
-    def _bounds(self) -> tuple[str, str]:
-        return (START, END) if self._relation.windows is not None else ("", "")
 
     def _behind(
         self,

@@ -366,12 +366,7 @@ def _distinct(relation: Relation, tables: Tables, select: Select) -> Relation:
             select.at, "DISTINCT over a running aggregate would show each of its values"
         )
     if _is_final(relation, tables, select.at):
-        scope = Scope(tables.text, relation)
-        names: list[Expression] = [
-            Name(select.at, (each.table, each.name)) for each in relation.columns
-        ]
-        scope = GroupPlan(scope, {}, select.at, is_final=True).planned(names, [])
-        return _projected([Item(name, "") for name in names], scope)
+        return _each_once(relation, select.at, tables)
     keyed: Any = relation.stream.key_by(*fields)
     return replace(relation, stream=keyed.distinct())
 
@@ -425,11 +420,26 @@ def _union(union: Union, tables: Tables) -> Relation:
     marked = replace(relation, columns=(*columns, Column(_IS_FIRST, _IS_FIRST, pa.bool_())))
     mark = (Name(union.at, ("", _IS_FIRST)),)
     all_of, some = (FunctionCall(union.at, name, mark) for name in ("bool_and", "bool_or"))
-    keys: list[Expression] = [Name(union.at, ("", name)) for name in names]
-    group = GroupPlan(Scope(tables.text, marked), {}, union.at, is_final=True)
-    scope = group.planned(keys, [all_of, some])
-    not_all = FunctionCall(union.at, "and", (FunctionCall(union.at, "not", (all_of,)), some))
-    scope = _filtered(scope, all_of if union.kind == "except" else not_all, tables)
+    both = FunctionCall(union.at, "and", (FunctionCall(union.at, "not", (all_of,)), some))
+    having = all_of if union.kind == "except" else both
+    return _each_once(marked, union.at, tables, [all_of, some], having)
+
+
+def _each_once(
+    relation: Relation,
+    at: int,
+    tables: Tables,
+    calls: Sequence[FunctionCall] = (),
+    having: Expression | None = None,
+) -> Relation:
+    """Return each row once; those alone of which a condition over aggregates is true."""
+    keys: list[Expression] = [
+        Name(at, (each.table, each.name)) for each in relation.columns if each.name != _IS_FIRST
+    ]
+    group = GroupPlan(Scope(tables.text, relation), {}, at, is_final=True)
+    scope = group.planned(keys, calls)
+    if having is not None:
+        scope = _filtered(scope, having, tables)
     return _projected([Item(key, "") for key in keys], scope)
 
 

@@ -147,37 +147,15 @@ def _reversed(text: str | bytes) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Gives the rows of a list, the first ones alone.
+    """Gives the rows of a list in order, so many after the first ones that are left out."""
 
-    Attributes:
-        rank: orders them; None: they are in order.
-        offset: how many are left out at first.
-        limit: how many follow at most.
-        place: field for the place of a row, from 1; empty for none.
-        start: field for the start of the window; empty for none.
-        end: likewise.
-        fields: of rows; empty: all.
-    """
-
-    rank: Rank | None
+    rank: Rank
     offset: int
     limit: int | None
-    place: str = ""
-    start: str = ""
-    end: str = ""
-    fields: tuple[str, ...] = ()
 
     def __call__(self, result: Any) -> Iterator[Row]:
-        value = result[1]
-        rows: list[Row] = value["rows"] if isinstance(value, dict) else value
-        if self.rank is not None:
-            rows = sorted(rows, key=self.rank, reverse=True)
-        stop = None if self.limit is None else self.offset + self.limit
-        for place, row in enumerate(rows[self.offset : stop], self.offset + 1):
-            found = {**row, self.place: place} if self.place else row
-            if self.start:
-                found |= {self.start: moment(result[2]), self.end: moment(result[3])}
-            yield {name: found[name] for name in self.fields} if self.fields else found
+        rows = sorted(result[1]["rows"], key=self.rank, reverse=True)
+        return iter(rows[self.offset : None if self.limit is None else self.offset + self.limit])
 
 
 #: What running functions over rows need of all that they see: the row, the first one, how many.
@@ -299,15 +277,24 @@ class OverColumn:
 
 @dataclass(frozen=True, slots=True)
 class OverRows:
-    """Gives the rows of a list with the results of functions over them; see `Listed`."""
+    """Gives the rows of a list with the results of functions over them.
+
+    Attributes:
+        fields: of rows.
+        start: field for the start of the window; empty for none.
+        end: likewise.
+    """
 
     columns: tuple[OverColumn, ...]
     fields: tuple[str, ...]
-    start: str = ""
-    end: str = ""
+    start: str
+    end: str
 
     def __call__(self, result: Any) -> Iterator[Row]:
-        rows: list[Row] = [{**row} for row in result[1]["rows"]]
+        listed = result[1]
+        rows: list[Row] = [
+            {**row} for row in (listed["rows"] if isinstance(listed, dict) else listed)
+        ]
         for each in self.columns:
             rows.sort(key=each.rank, reverse=True)
             for row, value in zip(rows, each.results(rows), strict=True):

@@ -28,7 +28,7 @@ from gearpy.sql.parse.syntax import (
     parts_of,
 )
 from gearpy.sql.plan.groups import GroupPlan, aggregates_in
-from gearpy.sql.plan.joins import join_relations
+from gearpy.sql.plan.joins import RelationJoin
 from gearpy.sql.plan.records import Marking, TableKey
 from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
 from gearpy.sql.plan.tables import Tables
@@ -268,7 +268,9 @@ class _ValuePlan:
             ]
         )
         sides = SubQuery(at, self._query, ""), SubQuery(at, self._query, "")
-        joined = join_relations(JoinTable(at, *sides, "left", on, (), False), left, rows, text)
+        joined = RelationJoin(
+            JoinTable(at, *sides, "left", on, (), False), left, rows, text
+        ).planned(None)
         now = dict(zip(scope.relation.columns, joined.columns, strict=False))
         relation = replace(joined, columns=tuple(now.values()))
         computed = {node: now[column] for node, column in scope.computed.items()}
