@@ -183,7 +183,7 @@ def test_an_executor_that_is_killed_is_told_and_comes_back(shown: Shown, app_id:
     tab.page.context.close()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_a_report_is_the_page_in_a_file(shown: Shown, app_id: int, theme: str) -> None:
     path = shown.folder / f"report-{theme}.html"
     made = report_of(shown.cluster.client, AppId(app_id))
