@@ -226,7 +226,6 @@ class HttpWriter(PacedWriter[Any]):
         self._news = threading.Event()  # An epoch is due, or the writer is closed.
         self._due: dict[int, HttpEpoch] = {}
         self._trouble = ""
-        self._failure: BaseException | None = None
         self._wake: Callable[[], object] = lambda: None
         self._connection: HTTPConnection | None = None
         self._rng = Random()
@@ -291,10 +290,6 @@ class HttpWriter(PacedWriter[Any]):
     @property
     def is_delivered(self) -> bool:
         return not (self._due or self.refused)
-
-    @property
-    def failure(self) -> BaseException | None:
-        return self._failure
 
     @property
     def waits_for(self) -> str:

@@ -147,7 +147,6 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any]):
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
         self._trouble = ""
-        self._failure: BaseException | None = None
         self._is_closed = False
         self._is_known = False  # The columns were asked for on this connection.
         self._unclaimed: list[str] = []  # Runs that are to be taken over.
@@ -231,10 +230,6 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any]):
     @property
     def is_delivered(self) -> bool:
         return not (self._due or self._unclaimed)
-
-    @property
-    def failure(self) -> BaseException | None:
-        return self._failure
 
     @property
     def waits_for(self) -> str:

@@ -653,6 +653,7 @@ class PacedWriter(TransactionalWriter[T_contra]):
     #: Records that the task takes out, and deals with by ``application.on-error``. Until it has
     #: done so the writer says that they are not delivered, and that no epoch may end.
     refused: deque[RefusedRecord] | tuple[()] = ()
+    _failure: BaseException | None = None
 
     @property
     @abstractmethod
@@ -684,9 +685,9 @@ class PacedWriter(TransactionalWriter[T_contra]):
         """Whether all that was committed was handed over; the end of the stream waits for it."""
 
     @property
-    @abstractmethod
     def failure(self) -> BaseException | None:
         """The error that has ended the hand-over, and so ends the task."""
+        return self._failure
 
 
 class Sink(ABC, Generic[T_contra]):

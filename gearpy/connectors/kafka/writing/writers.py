@@ -282,7 +282,6 @@ class DirectWriter(_KafkaWriter):
         super().__init__(plan, task)
         self._producer: Producer | None = None
         self._batch_bytes = 0
-        self._failure: BaseException | None = None
         self._thread = threading.Thread(
             target=self._look_after, name=f"kafka-{plan.form.operator}", daemon=True
         )
@@ -329,10 +328,6 @@ class DirectWriter(_KafkaWriter):
     @property
     def is_delivered(self) -> bool:
         return True
-
-    @property
-    def failure(self) -> BaseException | None:
-        return self._failure
 
     @property
     def waits_for(self) -> str:
