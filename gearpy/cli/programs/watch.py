@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
 
 from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.cluster.processes.lifeline import end_group_with
 from gearpy.cluster.programs.artifacts import split_target
 
 _POLL_S: Final = 0.3
@@ -38,7 +39,10 @@ def watch(target: str, words: Sequence[str], *, is_named: bool, say: Callable[[s
             child.send_signal(number)
 
     finished = 0
+    lifeline, held = os.pipe()
     with (
+        open(lifeline, "rb"),  # noqa: PTH123 - descriptors
+        open(held, "wb"),  # noqa: PTH123
         TemporaryDirectory(prefix="gearpy-watch-") as kept,
         StopSignals(on_second=tell, replaces=lambda handler: handler is not signal.SIG_IGN) as stop,
     ):
@@ -47,7 +51,8 @@ def watch(target: str, words: Sequence[str], *, is_named: bool, say: Callable[[s
             state = [] if is_named else ["--resume", f"{kept}/{finished}", "--allow-drop"]
             # A terminal sends Ctrl-C to its whole group, and a second one would end it at once.
             command = [sys.executable, "-m", "gearpy", "run", *state, *words]
-            child = subprocess.Popen(command, process_group=0)  # noqa: S603 - the same program
+            child = subprocess.Popen(command, process_group=0, pass_fds=[lifeline])  # noqa: S603 - the same program
+            end_group_with(lifeline, child.pid)  # Also if this process is killed.
             has_ended = False
             while stop.number is None and _stamps(folder) == stamps:
                 if not has_ended and child.poll() is not None:

@@ -33,18 +33,21 @@ def hold_lifeline() -> None:
 
 def have_kernel_watch(lifeline: int) -> None:
     """Have the kernel kill the group when the worker is gone, where it can; needs no thread."""
-    set_signal = getattr(fcntl, "F_SETSIG", None)
-    if set_signal is not None and _leads_group():
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-        fcntl.fcntl(lifeline, set_signal, signal.SIGKILL)
-        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
-
+    if _leads_group():
+        end_group_with(lifeline, os.getpgrp())
     poll = select.poll()
     poll.register(lifeline, 0)  # The end is reported unasked.
     has_ended = bool(poll.poll(0))
     if has_ended:  # Before the kernel was asked.
         _die()
+
+
+def end_group_with(pipe: int, group: int) -> None:
+    """Have the kernel kill a group when a pipe ends, of which a process of it has the other end."""
+    if (set_signal := getattr(fcntl, "F_SETSIG", None)) is not None:
+        fcntl.fcntl(pipe, fcntl.F_SETOWN, -group)
+        fcntl.fcntl(pipe, set_signal, signal.SIGKILL)
+        fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def _watch(lifeline: int) -> None:
