@@ -700,6 +700,18 @@ class GetAlerts(Question["AlertList"], frozen=True, kw_only=True):
     """Answer: `AlertList`."""
 
 
+class SilenceAlert(Question["AlertList"], frozen=True, kw_only=True):
+    """Tell nobody of an alert of an application until a time; one that has passed ends that.
+
+    Answer: `AlertList` or `Refused`.
+    """
+
+    app_id: AppId
+    rule: str
+    until_ms: int
+    by: Asker = Asker()
+
+
 class FiringAlert(Served, frozen=True, kw_only=True):
     """A rule about an application that has held for longer than it should; see `views.alerts`."""
 
@@ -735,15 +747,27 @@ class FollowedRule(Served, frozen=True, kw_only=True):
     is_off: bool = False
 
 
-class AlertList(Served, frozen=True, kw_only=True):
-    """All alerts that fire; of each application the longest firing first.
+class AlertSilence(Served, frozen=True, kw_only=True):
+    """A rule that is not told of for an application; ``alert`` is what it hides at present."""
 
-    ``history``: the last changes since the master was started, the newest last.
+    app_id: AppId
+    name: str
+    rule: str
+    until_ms: int
+    user: str
+    alert: FiringAlert | None = None
+
+
+class AlertList(Served, frozen=True, kw_only=True):
+    """All alerts that fire and are not silenced; of each application the longest firing first.
+
+    ``history``: the last changes since the master was started, the newest last, silenced ones too.
     """
 
     alerts: tuple[FiringAlert, ...]
     rules: tuple[FollowedRule, ...] = ()
     history: tuple[AlertChange, ...] = ()
+    silences: tuple[AlertSilence, ...] = ()
 
 
 #: Changes of an application, which its user or an admin may ask for.
@@ -755,4 +779,5 @@ ApplicationChange: TypeAlias = (
     | ReplayNow
     | ReplayQuarantined
     | UpdateApplication
+    | SilenceAlert
 )

@@ -27,6 +27,7 @@ ID_MAX: Final = 2**31 - 1
 OF_ONE_RUN: Final = frozenset(
     {
         "app ask",
+        "alert silence",
         "app call-off",
         "app drain",
         "app kill",

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gearpy.core.master.registry import TERMINAL
 from gearpy.ids import AppId
-from gearpy.messages.client import AlertChange, FiringAlert
+from gearpy.messages.client import AlertChange, AlertSilence, FiringAlert
 from gearpy.messages.summaries import STORE
 from gearpy.metrics.alert_rules import ALERT_RULES, AlertRule
 from gearpy.views import text
@@ -233,7 +233,7 @@ class AppAlerts:
                 continue
             change = machine.on_measured(measured, view)
             if change == "firing" and machine.alert is not None:
-                changes.append(_change("firing", view, machine.alert))
+                changes.append(_change("firing", view.at_ms, machine.alert))
             elif change == "resolved":
                 changes.append(self._resolved(machine, view))
         return changes
@@ -244,7 +244,7 @@ class AppAlerts:
 
     def _resolved(self, machine: _Machine, view: AppView) -> AlertChange:
         assert machine.alert is not None, "only what fires can be resolved"
-        change = _change("resolved", view, machine.alert)
+        change = _change("resolved", view.at_ms, machine.alert)
         machine.reset()
         return change
 
@@ -270,15 +270,65 @@ class AlertBook:
             changes += alerts.on_forgotten(view)
         return changes
 
+    def name_of(self, app_id: int) -> str:
+        """Return the name of an application that it knows; empty for another."""
+        return self._apps[app_id][1].name if app_id in self._apps else ""
+
     def firing(self) -> tuple[FiringAlert, ...]:
         """Return all that fires, of each application the longest firing first."""
         return tuple(each for alerts, _ in self._apps.values() for each in alerts.alerts)
 
 
-def _change(state: Literal["firing", "resolved"], view: AppView, alert: FiringAlert) -> AlertChange:
-    return AlertChange(
-        state=state, at_ms=view.at_ms, app_id=view.app_id, name=view.name, alert=alert
-    )
+class Silences:
+    """The alerts that nobody is told of for a while.
+
+    Invariant: of an alert "firing" and "resolved" are told in turns. What fires behind a silence is
+    told when that has ended, and what was told before it is also resolved.
+    """
+
+    def __init__(self) -> None:
+        self._silences: dict[tuple[int, str], AlertSilence] = {}
+        self._told = set[tuple[int, str]]()  # They fire, for all that others know.
+
+    def take(self, silence: AlertSilence) -> None:
+        self._silences[silence.app_id, silence.rule] = silence
+
+    def lasting(self, firing: Iterable[FiringAlert], now_ms: int) -> tuple[AlertSilence, ...]:
+        alerts = {(int(each.app_id), each.rule): each for each in firing}
+        self._silences = {
+            key: each for key, each in self._silences.items() if each.until_ms > now_ms
+        }
+        return tuple(
+            replace(each, alert=alerts.get(key)) for key, each in sorted(self._silences.items())
+        )
+
+    def told(
+        self, changes: Iterable[AlertChange], firing: Iterable[FiringAlert], now_ms: int
+    ) -> list[AlertChange]:
+        self.lasting((), now_ms)
+        told: list[AlertChange] = []
+        for change in changes:
+            key = change.app_id, change.alert.rule
+            if change.state == "resolved" and key in self._told:
+                self._told.discard(key)
+                told.append(change)
+            elif change.state == "firing" and key not in self._silences:
+                self._told.add(key)
+                told.append(change)
+        for alert in firing:
+            key = alert.app_id, alert.rule
+            if not (key in self._told or key in self._silences):
+                self._told.add(key)
+                told.append(_change("firing", now_ms, alert))
+        return told
+
+
+def _change(state: Literal["firing", "resolved"], at_ms: int, alert: FiringAlert) -> AlertChange:
+    return AlertChange(state=state, at_ms=at_ms, app_id=alert.app_id, name=alert.name, alert=alert)
+
+
+def unknown_rule(name: str) -> str:
+    return f"there is no rule {name!r}: the rules are {', '.join(each.name for each in RULES)}"
 
 
 def said(rule: AlertRule, measured: Measured, name: str) -> str:
@@ -288,7 +338,7 @@ def said(rule: AlertRule, measured: Measured, name: str) -> str:
         "count": text.count(measured.value),
     }[rule.unit]
     advice = rule.advice.format(app=name)
-    return f"{rule.says.format(where=measured.where, value=value)}: {advice}"
+    return f"{rule.says.format(where=measured.where, value=value).removesuffix('.')}: {advice}"
 
 
 def rules_of(thresholds: Mapping[str, float], *, off: Iterable[str] = ()) -> tuple[AlertRule, ...]:

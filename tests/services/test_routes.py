@@ -142,6 +142,19 @@ def test_a_record_is_given_back(served: Served) -> None:
     eventually(is_forgotten)
 
 
+def test_an_alert_is_silenced_by_the_name_of_its_rule(served: Served) -> None:
+    path = f"/api/v1.0/{_APP}/alerts/{{}}/silence?minutes=5"
+
+    def told() -> Any:
+        return served.http.post(path.format("restarts")).json().get("silences")
+
+    (silence,) = eventually(told)
+
+    assert (silence["rule"], silence["app_id"], silence["alert"]) == ("restarts", 1, None)
+    assert served.get("alerts").json()["silences"] == [silence]
+    assert "the rules are failed" in served.http.post(path.format("odd")).json()["error"]
+
+
 def test_the_schema_is_whole(served: Served) -> None:
     schema = served.http.get("/openapi.json").json()
 

@@ -1,7 +1,7 @@
 """When alerts begin and cease, in virtual time."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from typing import Any, Final, Literal, get_args
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from gearpy.cluster.client.alerting import thresholds_of
 from gearpy.config.schema import DEFAULTS, SETTINGS
-from gearpy.messages.client import AlertChange
+from gearpy.ids import AppId
+from gearpy.messages.client import AlertChange, AlertSilence, FiringAlert
 from gearpy.messages.summaries import EpochsSummary
 from gearpy.views.alerts import (
     MEASURES,
@@ -18,6 +19,7 @@ from gearpy.views.alerts import (
     AlertBook,
     AlertLimits,
     AppAlerts,
+    Silences,
     rules_of,
 )
 from gearpy.views.app import app_view
@@ -26,6 +28,9 @@ from tests.views.build import NOW_MS, a_look
 
 MINUTE_MS = 60_000
 QUIET = app_view(a_look())
+FIRES: Final = FiringAlert(
+    app_id=AppId(7), name="revenue", rule="failed", level="bad", since_ms=NOW_MS, text="failed"
+)
 
 
 def a_view(at_s: float = 0, **totals: Any) -> AppView:
@@ -236,3 +241,29 @@ def test_thresholds_are_ones_own() -> None:
     assert (rules["stalled-clock"].above, rules["stalled-clock"].below) == (120, 60)
     assert "restarts" not in rules
     assert len(rules) == len(RULES) - 1
+
+
+@given(st.lists(st.sampled_from(["fires", "ends", "silence", "look"]), max_size=30))
+def test_of_a_silenced_alert_firing_and_resolved_are_told_in_turns(steps: list[str]) -> None:
+    silences, is_firing, until_ms = Silences(), False, 0
+    told: list[AlertChange] = []
+    for now_ms, step in enumerate(steps):
+        changes: list[AlertChange] = []
+        if step == "silence":
+            until_ms = now_ms + 3
+            silences.take(
+                AlertSilence(app_id=AppId(7), name="", rule=FIRES.rule, until_ms=until_ms, user="")
+            )
+        elif step != "look" and is_firing != (step == "fires"):
+            is_firing = step == "fires"
+            state: Literal["firing", "resolved"] = "firing" if is_firing else "resolved"
+            changes = [AlertChange(state=state, at_ms=now_ms, app_id=7, name="", alert=FIRES)]
+        news = silences.told(changes, [FIRES] if is_firing else [], now_ms)
+        told += news
+        if now_ms < until_ms:
+            assert "firing" not in {each.state for each in news}
+        else:
+            assert is_firing == bool(told and told[-1].state == "firing")
+
+    states = [each.state for each in told]
+    assert states == (["firing", "resolved"] * len(states))[: len(states)]

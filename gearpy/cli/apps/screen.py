@@ -29,7 +29,7 @@ _FULL: Final = 0.9  # Who works for more of its time than this is full.
 _WIDE: Final = 110  # Characters from which on there is room for sparklines and latency.
 _SPARK: Final = 16
 _EVENTS_MAX: Final = 5
-_LEGEND: Final = "what the sentence above is about; held: waits for what is behind it"
+_LEGEND: Final = "what the sentence above is about; waits: for what is behind it"
 
 
 def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -> RenderableType:
@@ -85,7 +85,10 @@ def overview_screen(view: OverviewView, *, width: int) -> RenderableType:
     )
     parts: list[RenderableType] = [Text(head, style="bold")]
     parts += [
-        _foreign(f"! {each.rule}: {each.name}: {each.text}", style=_STYLES[each.level])
+        _foreign(
+            f"{_MARKS[each.level]} {each.rule}: {each.name}: {each.text}",
+            style=_STYLES[each.level],
+        )
         for each in view.alerts
     ]
     if not view.applications:
@@ -172,12 +175,12 @@ def _processors(view: AppView, width: int, order: Order) -> Table:
     has_shares = any(one.busy is not None for one in view.processors)
     table = _table()
     table.add_column("", width=1)
-    table.add_column("processor", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
+    table.add_column("step", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
     for name in ("tasks", "records/s", "behind", "late"):
         table.add_column(name, justify="right", no_wrap=True)
     if has_shares:
         table.add_column("busy", no_wrap=True, min_width=_BAR + 6)
-        table.add_column("held", justify="right", no_wrap=True)
+        table.add_column("waits", justify="right", no_wrap=True)
     if is_wide:
         table.add_column("lately", no_wrap=True, min_width=_SPARK)
         table.add_column("p99", justify="right", no_wrap=True)

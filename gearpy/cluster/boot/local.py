@@ -130,7 +130,7 @@ class LocalCluster:
             read_log=self._read_log,
             about=about,
             admins=config.master.admins,
-            alerts=self._alerting.told,
+            alerts=self._alerting.answer,
             note_action=note_action,
             checkpoints=self._checkpoints if executors == "thread" else None,
         )

@@ -291,7 +291,7 @@ def _open_gateway(
         about=this_process(config, endpoint.address, folder=folder, logs=logs),
         disk=disk,
         admins=config.master.admins,
-        alerts=alerting.told,
+        alerts=alerting.answer,
         note_action=note_action,
         timeout_s=timeout_s,
     )

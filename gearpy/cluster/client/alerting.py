@@ -10,13 +10,23 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.looking import ClusterWatch
 from gearpy.config.hidden import host_alone
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
-from gearpy.messages.client import AlertChange, AlertList, FollowedRule, GetCluster
-from gearpy.views.alerts import AlertBook, AlertLimits, rules_of
+from gearpy.messages.client import (
+    AlertChange,
+    AlertList,
+    AlertSilence,
+    FollowedRule,
+    GetAlerts,
+    GetCluster,
+    Refused,
+    SilenceAlert,
+)
+from gearpy.views.alerts import AlertBook, AlertLimits, Silences, rules_of, unknown_rule
 from gearpy.views.model import AppView
 
 _log = logging.getLogger(__name__)
@@ -130,6 +140,7 @@ class Alerting:
             )
             for each in rules_of(thresholds_of(config))
         )
+        self._silences = Silences()
         self._history = deque[AlertChange](maxlen=_HISTORY_MAX)
         self._lock = threading.Lock()
         self._webhooks = [Webhook(url) for url in alerts.webhooks]
@@ -152,32 +163,50 @@ class Alerting:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def told(self) -> AlertList:
+    def answer(self, question: GetAlerts | SilenceAlert) -> AlertList | Refused:
         with self._lock:
+            now_ms = wall_ms()
+            if isinstance(question, SilenceAlert):
+                name = self._book.name_of(question.app_id)
+                if not name:
+                    return Refused(reason=f"no alerts of application {question.app_id} are known")
+                if question.rule not in {each.rule for each in self._rules}:
+                    return Refused(reason=unknown_rule(question.rule))
+                self._silences.take(
+                    AlertSilence(
+                        app_id=question.app_id,
+                        name=name,
+                        rule=question.rule,
+                        until_ms=question.until_ms,
+                        user=question.by.user,
+                    )
+                )
             firing, history = self._book.firing(), tuple(self._history)
-        return AlertList(alerts=firing, rules=self._rules, history=history)
+            silences = self._silences.lasting(firing, now_ms)
+        hidden = {each.alert for each in silences}
+        alerts = tuple(each for each in firing if each not in hidden)
+        return AlertList(alerts=alerts, rules=self._rules, history=history, silences=silences)
+
+    def look(self) -> None:
+        """Look once, as it does every few seconds once it is started."""
+        try:
+            views, cluster_id = list(self._look()), self._cluster_id()
+        except GearpyError as error:
+            _log.info("alerts: the cluster does not answer: %s", error)
+            return
+        with self._lock:
+            changes = self._book.on_views(views)
+            self._history += changes
+            told = self._silences.told(changes, self._book.firing(), wall_ms())
+        for each in told:
+            log = _log.warning if each.state == "firing" else _log.info
+            log("%s: application %d (%s): %s", each.state, each.app_id, each.name, each.alert.text)
+        for webhook in self._webhooks:
+            webhook.send(told, cluster_id)
 
     def _run(self) -> None:
         while not self._stopping.wait(self._every_s):
-            try:
-                views, cluster_id = list(self._look()), self._cluster_id()
-            except GearpyError as error:
-                _log.info("alerts: the cluster does not answer: %s", error)
-                continue
-            with self._lock:
-                changes = self._book.on_views(views)
-                self._history += changes
-            for each in changes:
-                log = _log.warning if each.state == "firing" else _log.info
-                log(
-                    "%s: application %d (%s): %s",
-                    each.state,
-                    each.app_id,
-                    each.name,
-                    each.alert.text,
-                )
-            for webhook in self._webhooks:
-                webhook.send(changes, cluster_id)
+            self.look()
 
 
 def following(ask: Callable[[Any], Any], config: Config) -> Alerting:

@@ -30,6 +30,7 @@ from gearpy.errors import (
 from gearpy.ids import AppId, WorkerId
 from gearpy.messages.actor_app import AskAppMaster
 from gearpy.messages.client import (
+    AlertList,
     Artifact,
     Asker,
     ChangeMasters,
@@ -46,6 +47,7 @@ from gearpy.messages.client import (
     ReplayQuarantined,
     RestartApplication,
     ShutdownApplication,
+    SilenceAlert,
     SubmitApplication,
     UpdateApplication,
     UpdatePlanned,
@@ -71,7 +73,7 @@ _EPOCH_S: Final = 20.0
 MasterChange: TypeAlias = Literal["transfer", "add", "remove"]
 _MASTERS_S: Final = 15.0
 _POLL_S: Final = 0.05
-_SLOW_POLL_S: Final = 0.25
+_SLOW_POLL_S: Final = 0.5
 #: One who has waited for long asks so many times, at most, in as long as that.
 _POLLS: Final = 40
 _LIVING: Final = {"pending", "active"}
@@ -484,6 +486,14 @@ class ClusterClient(ClusterQuestions):
     def wait(self, app_id: AppId, timeout_s: float | None = None) -> ApplicationSummary:
         """Wait for its end; see `RunningApplication.wait`."""
         return self.running(app_id).wait(timeout_s)
+
+    def silence(self, app_id: AppId, rule: str, until_ms: int) -> AlertList:
+        """Tell nobody of an alert of an application until a time; one that has passed ends that.
+
+        Raises:
+            SubmitRefused: there is no such rule or application.
+        """
+        return self.ask(SilenceAlert(app_id=app_id, rule=rule, until_ms=until_ms, by=self._by))
 
     # -- records that were put aside -------------------------------------------------------
 

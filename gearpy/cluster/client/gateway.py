@@ -52,6 +52,7 @@ from gearpy.messages.client import (
     RestartApplication,
     RoleAddresses,
     ShutdownApplication,
+    SilenceAlert,
     Submission,
     SubmitApplication,
     Submitted,
@@ -129,6 +130,7 @@ _ACTIONS: Final[Mapping[type, str]] = {
     RestartApplication: "app restart",
     ReplayNow: "app replay",
     ReplayQuarantined: "quarantine replay",
+    SilenceAlert: "alert silence",
 }
 
 
@@ -169,7 +171,9 @@ class Gateway:
         about: ProcessDetail | None = None,
         disk: Callable[[], MasterDisk] | None = None,
         admins: Iterable[str] = (),
-        alerts: Callable[[], AlertList] = lambda: AlertList(alerts=()),
+        alerts: Callable[[GetAlerts | SilenceAlert], AlertList | Refused] = (
+            lambda _: AlertList(alerts=())
+        ),
         note_action: Callable[[str, str, str, str, str], None] = lambda *_: None,
         checkpoints: Checkpoints | None = None,
         timeout_s: float = 12.5,
@@ -275,8 +279,8 @@ class Gateway:
                 return places if isinstance(places, Refused) else self._logs.read(message, places)
             case GetStoredNames() | GetStoredPart():
                 return self._stored.answer(message)
-            case GetAlerts():
-                return self._alerts()
+            case GetAlerts() | SilenceAlert():
+                return self._alerts(message)
             case _:
                 return self._answer_other(message)
 

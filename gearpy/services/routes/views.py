@@ -2,15 +2,21 @@
 
 from typing import Annotated, Final, TypeAlias
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Query
 
+from gearpy.clocks import wall_ms
 from gearpy.messages.client import AlertList, GetAlerts
-from gearpy.services.deps import ID_MAX, AppIdInPath, Client, Deps, deps_of
+from gearpy.services.deps import ID_MAX, Action, AppIdInPath, Client, Deps, deps_of
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.push.watching import Watching
+from gearpy.transport.security.tokens import TokenScope
 from gearpy.views.model import AppView, OverviewView, ProcessorView
 
 router: Final = APIRouter(tags=["views"])
+
+_RULE_CHARS_MAX: Final = 63
+_MINUTES_MAX: Final = 30 * 24 * 60
+_Silences: TypeAlias = Annotated[object, Depends(Action("alert silence", TokenScope.SUBMIT))]
 
 
 def _watching_of(deps: Annotated[Deps, Depends(deps_of)]) -> Watching:
@@ -30,6 +36,19 @@ def get_overview(watching: _Looking) -> OverviewView:
 def get_alerts(client: Client) -> AlertList:
     """Return alerts that fire, the rules with their limits, and what has fired lately."""
     return client.ask(GetAlerts())
+
+
+@router.post("/appmaster/{app_id}/alerts/{rule}/silence")
+def silence_alert(
+    client: Client,
+    app_id: AppIdInPath,
+    rule: Annotated[str, Path(max_length=_RULE_CHARS_MAX)],
+    _: _Silences,
+    *,
+    minutes: Annotated[int, Query(ge=0, le=_MINUTES_MAX, description="0 ends it.")] = 60,
+) -> AlertList:
+    """Tell nobody of an alert of an application for a while; return alerts and silences."""
+    return client.silence(app_id, rule, wall_ms() + 60_000 * minutes if minutes else 0)
 
 
 @router.get("/appmaster/{app_id}/view")

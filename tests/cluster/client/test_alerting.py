@@ -8,12 +8,21 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gearpy.cluster.client.alerting import Alerting, Webhook
 from gearpy.config.schema import AlertsConfig, Config
 from gearpy.errors import ConnectionLost
 from gearpy.ids import AppId
-from gearpy.messages.client import AlertChange, FiringAlert
+from gearpy.messages.client import (
+    AlertChange,
+    AlertList,
+    Asker,
+    FiringAlert,
+    GetAlerts,
+    Refused,
+    SilenceAlert,
+)
 from gearpy.views.alerts import RULES
 from gearpy.views.app import app_view
 from gearpy.views.model import AppView
@@ -143,7 +152,8 @@ def test_alerts_are_followed_without_a_viewer(receiver: Receiver) -> None:
     config = Config(alerts=AlertsConfig(webhooks=(receiver.url,)))
     with Alerting(look, lambda: "k3f9", config, every_s=0.01) as alerting:
         assert receiver.came.wait(DEADLINE_S)
-        told = alerting.told()
+        told = alerting.answer(GetAlerts())
+        assert isinstance(told, AlertList)
         (alert,) = told.alerts
         assert [each.alert for each in told.history if each.state == "firing"] == [alert]
         assert {each.rule for each in told.rules} == {each.name for each in RULES}
@@ -152,3 +162,45 @@ def test_alerts_are_followed_without_a_viewer(receiver: Receiver) -> None:
 
     (posted,) = receiver.bodies
     assert [each["alert"]["rule"] for each in posted["alerts"]] == ["failed"]
+
+
+def test_a_silenced_alert_is_hidden_and_told_to_a_webhook_when_that_has_ended(
+    receiver: Receiver,
+) -> None:
+    views = [app_view(a_look())]
+    config = Config(alerts=AlertsConfig(webhooks=(receiver.url,)))
+    with Alerting(lambda: views, lambda: "k3f9", config, every_s=DEADLINE_S) as alerting:
+        alerting.look()
+        silence = SilenceAlert(
+            app_id=AppId(7), rule="failed", until_ms=1 << 50, by=Asker(user="ann")
+        )
+        assert isinstance(alerting.answer(silence), AlertList)
+        failed = a_summary(status="failed", finished_ms=NOW_MS)
+        views[:] = [app_view(a_look(summary=failed, detail=None))]
+        alerting.look()
+
+        hidden = alerting.answer(GetAlerts())
+        assert isinstance(hidden, AlertList)
+        (told,) = hidden.silences
+        assert (told.rule, told.name, told.user) == ("failed", "revenue", "ann")
+        assert told.alert is not None
+        assert hidden.alerts == ()
+        assert [each.state for each in hidden.history] == ["firing"]
+
+        ended = alerting.answer(replace(silence, until_ms=0))
+        assert isinstance(ended, AlertList)
+        assert (ended.silences, ended.alerts) == ((), (told.alert,))
+        alerting.look()
+        alerting.look()
+    assert [body["alerts"][0]["state"] for body in receiver.bodies] == ["firing"]
+
+
+def test_only_rules_and_applications_that_there_are_can_be_silenced() -> None:
+    alerting = Alerting(lambda: [app_view(a_look())], str, Config())
+    alerting.look()
+
+    unknown = alerting.answer(SilenceAlert(app_id=AppId(9), rule="failed", until_ms=1 << 50))
+    assert unknown == Refused(reason="no alerts of application 9 are known")
+    odd = alerting.answer(SilenceAlert(app_id=AppId(7), rule="flies", until_ms=1 << 50))
+    assert isinstance(odd, Refused)
+    assert odd.reason.startswith("there is no rule 'flies': the rules are failed, ")

@@ -160,7 +160,9 @@ def test_alerts_are_those_that_the_master_follows(world: World) -> None:
     alert = FiringAlert(
         app_id=APP, name="a", rule="restarts", level="warn", since_ms=1, text="too many"
     )
-    world.gateway = Gateway(world.master.ask, world.post, alerts=lambda: AlertList(alerts=(alert,)))
+    world.gateway = Gateway(
+        world.master.ask, world.post, alerts=lambda _: AlertList(alerts=(alert,))
+    )
 
     assert world.answer(GetAlerts()) == AlertList(alerts=(alert,))
 

@@ -81,6 +81,14 @@ numbers = app.read(gp.generate(lambda: iter(lines * 1000), rate=2000), name="ord
 numbers.repartition(1).map(ask, name="ask").write(gp.to_list([]))
 """
 
+#: Fails with its first record.
+FAILS: Final = """
+import gearpy as gp
+
+app = gp.StreamApp("broken")
+app.read(gp.collection([1])).map(lambda n: n // 0, name="divide").write(gp.to_list([]))
+"""
+
 #: Gives back what it is asked.
 ANSWERS: Final = """
 import gearpy as gp

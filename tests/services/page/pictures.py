@@ -33,6 +33,7 @@ _PATIENCE_MS: Final = 120_000
 _PROGRAM: Final = """
 import random
 import threading
+import time
 import gearpy as gp
 
 class Prices(gp.Task):

@@ -25,7 +25,17 @@ from gearpy.messages.metrics import SeriesData
 from gearpy.services.server import Services
 from tests.eventually import eventually
 from tests.services.conftest import PLENTY
-from tests.services.page.conftest import ANSWERS, NARROW, SLOW, WIDE, WORD_COUNT, Gate, Shown, Tab
+from tests.services.page.conftest import (
+    ANSWERS,
+    FAILS,
+    NARROW,
+    SLOW,
+    WIDE,
+    WORD_COUNT,
+    Gate,
+    Shown,
+    Tab,
+)
 
 SCREENS: Final = (
     "#/",
@@ -109,6 +119,68 @@ def test_rates_move_and_the_graph_stays_where_it_is(shown: Shown, app_id: int) -
     assert step.get_attribute("style") == place
     expect(tab.page.locator(".chart canvas")).to_have_count(4)
     _keep(tab.page, "application")
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def test_charts_look_back_an_hour_and_a_day_and_the_plan_is_a_graph(
+    shown: Shown, app_id: int
+) -> None:
+    tab = shown.tab()
+    tab.go(f"#/app/{app_id}")
+    ranges = tab.page.get_by_role("group", name="how far charts look back")
+    for words, within in {"1 h": "1h", "24 h": "24h"}.items():
+        with tab.page.expect_response(re.compile(f"series.within={within}")) as answer:
+            ranges.get_by_role("button", name=words).click()
+        assert answer.value.ok
+        expect(ranges.locator("[aria-pressed=true]")).to_have_text(words)
+        expect(tab.page.locator(".chart canvas")).to_have_count(4)
+    ranges.get_by_role("button", name="10 min").click()
+    expect(tab.page.locator(".chart header span").first).to_have_text(re.compile(r"^[\d.]+"))
+
+    tab.go(f"#/app/{app_id}/plan")
+    boxes = tab.page.get_by_label("plan", exact=True).get_by_role("button")
+    expect(boxes).to_have_count(2)
+    expect(boxes.first).to_contain_text("0: lines")
+    boxes.last.click()
+    expect(tab.page.get_by_role("table", name="steps of 1")).to_be_in_viewport()
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def test_an_alert_is_silenced_also_for_the_next_visit_until_that_is_ended(shown: Shown) -> None:
+    program = shown.folder / "broken.py"
+    program.write_text(FAILS, encoding="utf-8")
+    artifact = Artifact(kind="file", location=str(program))
+    options = {"application.total-retries": "0", "application.on-error": "fail"}
+    shown.cluster.client.submit("broken", artifact, config=options)
+    tab = shown.tab()
+    tab.go("#/alerts")
+    alerts = tab.page.get_by_role("table", name="alerts").locator("tbody tr")
+    fired = alerts.filter(has_text="broken")
+    expect(fired).to_contain_text("failed")
+    lately = tab.page.get_by_role("table", name="what has fired lately")
+    expect(lately.locator("tbody tr").filter(has_text="broken")).to_contain_text("failed")
+    rules = tab.page.get_by_role("table", name="rules").locator("tbody tr")
+    expect(rules.filter(has_text="failed")).to_contain_text("fires")
+
+    fired.get_by_role("button", name="Silence…").click()
+    dialog = tab.page.get_by_role("dialog")
+    dialog.get_by_label("How long").select_option("1 day")
+    _keep(tab.page, "silence")
+    dialog.get_by_role("button", name="Silence").click()
+
+    silenced = tab.page.get_by_role("table", name="silenced").locator("tbody tr")
+    expect(silenced.filter(has_text="broken")).to_contain_text("failed")
+    expect(fired).to_have_count(0)
+    tab.page.set_viewport_size(NARROW)
+    tab.page.reload()
+    expect(silenced.filter(has_text="broken")).to_contain_text("failed")
+    assert tab.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    _keep(tab.page, "silenced-400")
+    silenced.get_by_role("button", name="End").click()
+    expect(fired).to_have_count(1)
+    expect(silenced).to_have_count(0)
     assert tab.complaints == []
     tab.page.context.close()
 

@@ -11,55 +11,56 @@ const PADDING = 48;
 
 /** view: an `AppView`; picked: id of the step whose tasks are shown; onPeek(id or null): hover and focus. */
 export function Dag({ view, picked, onPeek }) {
-  const shape = shapeOf(view);
+  const top = Math.max(1e-9, ...view.edges.map((each) => each.rate ?? 0));
+  const culprit = ["warn", "bad"].includes(view.headline.level) ? view.processors.find((each) => each.id === view.headline.processor) : undefined;
+  const hasClock = !view.finished_ms && culprit?.holds_clock; // Else its path leads to a step that is as it should be.
+  return html`<section class="card graph" aria-label="data flow">
+    <${Drawing} shape=${view} focus=${view.headline.processor} edge=${(edge, line) => html`<${Line} edge=${edge} top=${top} line=${line} hasClock=${hasClock} />`}
+      box=${(step, style) => html`<${Step} step=${step} style=${style} app=${view.app_id} isEnded=${Boolean(view.finished_ms)}
+        key=${step.id} picked=${picked === step.id} culprit=${step === culprit ? view.headline.level : ""} onPeek=${onPeek} />`} />
+    ${!view.finished_ms && html`<${Legend} />`}
+  </section>`;
+}
+
+/** shape: `processors` with an id, `edges` with source and target; edge(edge, line), box(processor, style): how they are drawn. */
+export function Drawing({ shape, focus, edge: drawn, box: boxed }) {
+  const text = shapeOf(shape);
   const box = useRef(null);
   const room = useWidth(box);
-  const plan = useMemo(() => placed(view, room - PADDING), [shape, room]);
+  const plan = useMemo(() => placed(shape, room - PADDING), [text, room]);
   const scale = room ? Math.min(1, Math.max(LEAST_SCALE, (room - PADDING) / plan.width)) : 1;
   const fits = plan.width * scale <= room - PADDING + 1;
   const size = fits ? scale : room > 640 ? LEAST_SCALE : 0.9;
   useLayoutEffect(() => {
     // A step in trouble at the far right is scrolled to once, when the graph is first drawn.
-    const at = plan.at.get(view.headline.processor);
+    const at = plan.at.get(focus);
     if (at && box.current && !fits) box.current.scrollLeft = Math.max(0, at.x * size - room / 2);
-  }, [shape, room > 0]);
-  const top = Math.max(1e-9, ...view.edges.map((each) => each.rate ?? 0));
-  const culprit = ["warn", "bad"].includes(view.headline.level) ? view.processors.find((each) => each.id === view.headline.processor) : undefined;
-  const hasClock = !view.finished_ms && culprit?.holds_clock; // Else its path leads to a step that is as it should be.
+  }, [text, room > 0]);
   const plane = { width: `${plan.width * size}px`, height: `${plan.height * size}px` };
   const zoom = { width: `${plan.width}px`, height: `${plan.height}px`, transform: size === 1 ? "" : `scale(${size})`, transformOrigin: "0 0" };
-  return html`<section class="card graph" aria-label="data flow">
-    <div class="scroll" ref=${box} tabIndex=${fits ? undefined : 0} role=${fits ? undefined : "region"} aria-label=${fits ? undefined : "data flow, scrolls sideways"}>
-      <div class="plane" style=${plane}><div style=${zoom}>
-        <svg class="lines" width=${plan.width} height=${plan.height} aria-hidden="true">
-          ${view.edges.map((edge) => html`<${Line} key=${`${edge.source}-${edge.target}`} edge=${edge} top=${top}
-            line=${plan.lines.get(`${edge.source}-${edge.target}`)} hasClock=${hasClock} />`)}
-        </svg>
-        ${view.processors.map((step) => html`<${Step} key=${step.id} step=${step} at=${plan.at.get(step.id)} app=${view.app_id}
-          picked=${picked === step.id} culprit=${step === culprit ? view.headline.level : ""} onPeek=${onPeek} />`)}
-      </div></div>
-    </div>
-    ${!view.finished_ms && html`<${Legend} />`}
-  </section>`;
+  const styleOf = ({ x, y }) => ({ left: `${x - STEP.width / 2}px`, top: `${y - STEP.height / 2}px`, width: `${STEP.width}px`, height: `${STEP.height}px` });
+  const nameOf = (edge) => `${edge.source}-${edge.target}`;
+  return html`<div class="scroll" ref=${box} tabIndex=${fits ? undefined : 0} role=${fits ? undefined : "region"} aria-label=${fits ? undefined : "data flow, scrolls sideways"}>
+    <div class="plane" style=${plane}><div style=${zoom}>
+      <svg class="lines" width=${plan.width} height=${plan.height} aria-hidden="true">
+        ${shape.edges.map((edge) => html`<g key=${nameOf(edge)}>${drawn(edge, plan.lines.get(nameOf(edge)))}</g>`)}
+      </svg>
+      ${shape.processors.map((each) => boxed(each, styleOf(plan.at.get(each.id))))}
+    </div></div>
+  </div>`;
 }
 
 function Line({ edge, top, line, hasClock }) {
   const kind = edge.backpressured ? "waits" : edge.holds_clock && hasClock ? "clock" : "";
   const width = 1.5 + 5.5 * Math.sqrt((edge.rate ?? 0) / top);
-  return html`<g>
-    <path class=${kind} d=${line.path} style=${{ strokeWidth: `${(kind ? 3 : width).toFixed(1)}px` }} />
-    <polygon class="tip ${kind}" points=${line.tip} />
-  </g>`;
+  return html`<path class=${kind} d=${line.path} style=${{ strokeWidth: `${(kind ? 3 : width).toFixed(1)}px` }} />
+    <polygon class="tip ${kind}" points=${line.tip} />`;
 }
 
-function Step({ step, at, app, picked, culprit, onPeek }) {
-  const style = {
-    left: `${at.x - STEP.width / 2}px`, top: `${at.y - STEP.height / 2}px`,
-    width: `${STEP.width}px`, height: `${STEP.height}px`,
-  };
+function Step({ step, style, app, isEnded, picked, culprit, onPeek }) {
   const flow = step.records_in_rate;
   const total = step.records_in;
-  const moves = flow !== null && flow !== undefined;
+  const moves = !isEnded && flow !== null && flow !== undefined;
   const words = `${step.name}, ${many(step.parallelism, "task")}, ${joined(moves ? rate(flow) : few(total))} records, busy ${joined(share(step.busy))}`
     + `${step.backpressured > 0.1 ? `, waits ${joined(share(step.backpressured))}` : ""}${step.holds_clock ? ", holds the clock" : ""}${culprit ? ", what the sentence above is about" : ""}`;
   return html`<a class="step ${picked ? "picked" : ""} ${culprit && "culprit"}" style=${style} href=${`#/app/${app}?step=${step.id}`}

@@ -51,7 +51,7 @@ function Question({ title, text, yes, act, danger, note, close }) {
     ${note && html`<p class="quiet">${note}</p>`}
     <${Trouble} error=${state.error} />
     <footer>
-      <button onClick=${close}>Leave it</button>
+      <button onClick=${close}>Cancel</button>
       <button class=${danger ? "danger" : "main"} disabled=${state.busy} onClick=${agree}>${yes}</button>
     </footer>`;
 }

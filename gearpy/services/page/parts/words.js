@@ -42,7 +42,7 @@ export function Copy({ text, shown = text }) {
 export const Command = ({ text }) =>
   html`<div class="command"><code>${text}</code><${Copy} text=${text} shown="copy" /></div>`;
 
-const MARKS = { ok: "✓", info: "i", warn: "!", bad: "✕" };
+const MARKS = { ok: "✓", info: "·", warn: "!", bad: "✗" }; // As in the terminal.
 
 /** A level as a shape, so that colour is not all. */
 export const Mark = ({ level }) =>

@@ -19,7 +19,7 @@ export function AppTable({ apps, ended = false }) {
     !ended && { name: "behind", number: true, by: (app) => app.watermark_lag_ms, cell: (app) => Num(span(app.watermark_lag_ms)) },
     { name: ended ? "ended" : "submitted", wide: !ended, by: (app) => (ended ? app.finished_ms : app.submitted_ms), cell: (app) => html`<${Age} at=${ended ? app.finished_ms : app.submitted_ms} />` },
     { name: "user", wide: true, by: (app) => app.user, cell: (app) => app.user || "—" },
-    { name: "how it is", wide: true, words: true, cell: (app) => html`<${Mark} level=${app.headline.level} />${app.headline.text}` },
+    { name: "details", wide: true, words: true, cell: (app) => html`<${Mark} level=${app.headline.level} />${app.headline.text}` },
   ].filter(Boolean);
   return html`<${Table} label=${ended ? "applications that ended" : "applications"} rows=${apps} keyOf=${(app) => app.id} columns=${columns} />`;
 }

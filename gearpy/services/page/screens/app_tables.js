@@ -40,7 +40,7 @@ export function ExecutorTable({ view }) {
 
 const executorColumns = (view, ofOneRun) => [
   { name: "executor", by: (row) => row.id, cell: (row) => html`<a href=${toApp(view.app_id, `executor/${row.id}`)}>${row.id < 0 ? "app master" : `executor ${row.id}`}</a>` },
-  { name: "status", by: (row) => row.status, cell: (row) => row.status },
+  { name: "status", by: (row) => row.status, cell: (row) => (view.finished_ms ? "ended" : row.status) },
   ...(ofOneRun ? [] : [{ name: "worker", number: true, wide: true, by: (row) => row.worker_id, cell: (row) => row.worker_id }]),
   { name: "process", number: true, wide: true, cell: (row) => (row.pid ? html`<${Copy} text=${row.pid} />` : "—") },
   ...(view.of_actors ? [] : MEASURED), // Those of actors run no tasks, and report nothing.
@@ -50,7 +50,7 @@ const executorColumns = (view, ofOneRun) => [
 const MEASURED = [
   { name: "tasks", number: true, by: (row) => row.tasks.length, cell: (row) => row.tasks.length },
   { name: "memory", number: true, by: (row) => row.rss_bytes, cell: (row) => Num(bytes(row.rss_bytes)) },
-  { name: "processor", number: true, by: (row) => row.cpu, cell: (row) => Num(cores(row.cpu)) },
+  { name: "CPU", number: true, by: (row) => row.cpu, cell: (row) => Num(cores(row.cpu)) },
   { name: "gc", number: true, wide: true, by: (row) => row.gc_pause_share, cell: (row) => Num(share(row.gc_pause_share)) },
 ];
 

@@ -99,7 +99,7 @@ function Planned({ route, body, yes, close, children = null, refused = null, isR
     ${(known?.refusal || body.allow_drop) && refused}
     <${Trouble} error=${of === asked ? error : null} />
     <footer>
-      <button type="button" onClick=${close}>Leave it</button>
+      <button type="button" onClick=${close}>Cancel</button>
       <button class="main" disabled=${busy || !isReady || Boolean(known?.refusal)}>${known || isAsked ? yes : "Show the plan"}</button>
     </footer>
   </form>`;

@@ -27,7 +27,7 @@ export function Checkpoints({ view, series }) {
       { name: "size", number: true, cell: (row) => Num(bytes(row.size_bytes)) },
       { name: "kept", number: true, cell: (row) => row.kept },
       { name: "given up", number: true, cell: (row) => row.aborted },
-      { name: "gone back behind", number: true, wide: true, cell: (row) => row.fallbacks },
+      { name: "fallen back", number: true, wide: true, cell: (row) => row.fallbacks },
       { name: "last given up because", words: true, wide: true, cell: (row) => row.last_abort || "—" },
     ]} /></section>
     <section class="card"><header><h2>Kept checkpoints</h2><span class="quiet">a restart goes on from the newest</span></header>

@@ -18,7 +18,7 @@ export function Executor({ view, at }) {
     <p class="quiet"><a href=${toApp(view.app_id)}>Graph</a> / <b>${at.item < 0 ? "app master" : `executor ${at.item}`}</b></p>
     ${one ? html`<section class="card" aria-label="figures"><dl class="facts">
         <div><dt>memory</dt><dd>${Num(bytes(one.rss_bytes))}</dd></div>
-        <div><dt>processor</dt><dd>${Num(cores(one.cpu))}</dd></div>
+        <div><dt>CPU</dt><dd>${Num(cores(one.cpu))}</dd></div>
         <div title="share of the time in which garbage was collected"><dt>gc pauses</dt><dd>${Num(share(one.gc_pause_share))}</dd></div>
         <div><dt>tasks</dt><dd>${one.tasks.length}</dd></div>
         <div><dt>status</dt><dd>${one.status}</dd></div>

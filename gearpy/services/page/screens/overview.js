@@ -6,7 +6,7 @@ import { overview } from "../data/live.js";
 import { useStore } from "../data/store.js";
 import { Copy, Mark, Num, sentence } from "../parts/words.js";
 import { Table } from "../parts/table.js";
-import { bytes, cores, rate } from "../words/units.js";
+import { bytes, cores, many, rate } from "../words/units.js";
 import { AppTable, NoApplications } from "./app_table.js";
 import { WorkerTable } from "./workers.js";
 
@@ -26,7 +26,7 @@ export function Overview() {
   const flow = living.reduce((sum, app) => sum + (app.records_in_rate ?? 0), 0);
   return html`<div class="stack">
     <h1>Overview</h1>
-    <${Attention} items=${all.attention} />
+    <${Attention} items=${all.attention} alerts=${all.alerts} />
     <section class="card" aria-label="figures"><dl class="facts">
       <div><dt>applications running</dt><dd>${living.length}</dd></div>
       <div><dt>records in</dt><dd>${Num(rate(flow))}</dd></div>
@@ -41,14 +41,15 @@ export function Overview() {
     ${ofCluster && html`<section class="card"><h2>Workers</h2><${WorkerTable} workers=${all.workers} /></section>`}
     ${ofCluster && all.masters.length > 0 && html`<section class="card"><h2>Masters</h2><${Table} label="masters" rows=${all.masters} keyOf=${(row) => row.address} columns=${[
       { name: "address", cell: (row) => (row.address ? html`<${Copy} text=${row.address} />` : "in this process") },
-      { name: "part", cell: (row) => (row.leader ? "leads" : "stands by") },
+      { name: "role", cell: (row) => (row.leader ? "leader" : "standby") },
       { name: "memory", number: true, cell: (row) => Num(bytes(row.rss_bytes)) },
-      { name: "processor", number: true, cell: (row) => Num(cores(row.cpu)) },
+      { name: "CPU", number: true, cell: (row) => Num(cores(row.cpu)) },
     ]} /></section>`}
   </div>`;
 }
 
-function Attention({ items }) {
+function Attention({ items, alerts }) {
+  if (!items.length && alerts.length) return html`<p><${Mark} level=${alerts.some((each) => each.level === "bad") ? "bad" : "warn"} /><a href="#/alerts">${many(alerts.length, "alert")}</a></p>`;
   if (!items.length) return html`<p class="quiet"><${Mark} level="ok" />Nothing needs attention.</p>`;
   const level = items.some((each) => each.level === "bad") ? "bad" : items.some((each) => each.level === "warn") ? "warn" : "info";
   return html`<section class="notice ${level}" aria-label="what needs attention">

@@ -40,9 +40,9 @@ export function Submit() {
         <label><span>name (that of the file if empty)</span><input name="name" autocomplete="off" /></label>
         <label><span>executors (0: as few as there is room for)</span><input name="executors" type="number" min="0" value="0" /></label>
       </div>
-      <label><span>settings of its own, one a line</span><textarea name="config" rows="3" placeholder="application.checkpoint-interval-ms = 5000"></textarea></label>
+      <label><span>settings of its own, one a line</span><textarea name="config" rows="3" placeholder="checkpoint.interval-ms = 5000"></textarea></label>
       <${Trouble} error=${state.error} />
-      <div class="row"><button class="main" disabled=${state.busy}>${state.busy ? "Sending …" : "Submit"}</button><a class="button" href="#/apps">Leave it</a></div>
+      <div class="row"><button class="main" disabled=${state.busy}>${state.busy ? "Sending …" : "Submit"}</button><a class="button" href="#/apps">Cancel</a></div>
     </form></div>`;
 }
 

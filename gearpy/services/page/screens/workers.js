@@ -23,9 +23,9 @@ export const WorkerTable = ({ workers }) => html`<${Table} label="workers" rows=
     { name: "worker", by: (row) => row.id, cell: (row) => html`${row.id} <span class="quiet">${noteOf(row)}</span>` },
     { name: "address", wide: true, by: (row) => row.address, cell: (row) => (row.address ? html`<${Copy} text=${row.address} />` : html`<span class="quiet">in the process of the master</span>`) },
     { name: "slots in use", by: (row) => row.slots - row.free_slots, cell: (row) => html`<${Slots} ...${row} />` },
-    { name: "executors", number: true, by: (row) => row.executors, cell: (row) => row.executors },
+    { name: "executors", number: true, wide: true, by: (row) => row.executors, cell: (row) => row.executors },
     { name: "memory", number: true, by: (row) => row.rss_bytes, cell: (row) => Num(bytes(row.rss_bytes)) },
-    { name: "processor", number: true, by: (row) => row.cpu, cell: (row) => Num(cores(row.cpu)) },
+    { name: "CPU", number: true, by: (row) => row.cpu, cell: (row) => Num(cores(row.cpu)) },
   ]} />`;
 
 function noteOf(worker) {
