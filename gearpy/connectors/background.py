@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from copy import copy, deepcopy
 from datetime import datetime
+from functools import partial
 from queue import Empty, Full, Queue
 from typing import Any, Final
 
@@ -166,18 +167,18 @@ def from_async(
                 # The loop goes on meanwhile, as with the signs of life of a web socket.
                 while waiting.queue.full():  # noqa: ASYNC110 - the reader is no coroutine
                     await asyncio.sleep(_FULL_S)
-                waiting.queue.put_nowait(pair)
+                waiting.give(pair)
 
         async def until_stopped() -> None:
             reading = asyncio.ensure_future(read())
-            while not waiting.stopped.is_set():
-                done, _ = await asyncio.wait([reading], timeout=_WAKE_S)
-                if done:
-                    return reading.result()
-            reading.cancel()
-            with suppress(asyncio.CancelledError):
+            waiting.on_close(
+                partial(asyncio.get_running_loop().call_soon_threadsafe, reading.cancel)
+            )
+            try:
                 await reading
-            return None
+            except asyncio.CancelledError:
+                if not waiting.stopped.is_set():
+                    raise
 
         asyncio.run(until_stopped())
 
@@ -200,13 +201,15 @@ class _Failed:
         self.error = error
 
 
-class _Waiting:
-    """Records on their way from a thread to the stream, so many at most."""
+class _Waiting(Iterator[Any]):
+    """Records on their way from a thread to the stream, so many at most; None: none at present."""
 
     def __init__(self, *, one_round: bool) -> None:
         self.one_round = one_round  #: Nothing is asked for again, once there was nothing more.
         self.queue: Queue[Any] = Queue(_WAITING_MAX)
         self.stopped = threading.Event()  # Nobody reads any more.
+        self._wake: Callable[[], object] | None = None  # It was empty when this was set.
+        self._ends: Callable[[], object] = lambda: None
 
     def give(self, pair: Any) -> None:
         """Wait for room.
@@ -217,8 +220,38 @@ class _Waiting:
         while not self.stopped.is_set():
             with suppress(Full):
                 self.queue.put(pair, timeout=_WAKE_S)
+                wake, self._wake = self._wake, None
+                if wake is not None:
+                    wake()
                 return
         raise _Stopped
+
+    def call_when_ready(self, wake: Callable[[], object]) -> bool:
+        self._wake = wake
+        if not self.queue.empty():  # It has come since it was asked.
+            wake()
+        return True
+
+    def __next__(self) -> Any:
+        try:
+            pair = self.queue.get_nowait()
+        except Empty:
+            return None
+        if pair is _END:
+            raise StopIteration
+        if isinstance(pair, _Failed):
+            raise pair.error
+        return pair
+
+    def on_close(self, call: Callable[[], object]) -> None:
+        self._ends = call
+        if self.stopped.is_set():
+            call()
+
+    def close(self) -> None:
+        self.stopped.set()
+        with suppress(RuntimeError):  # Its loop has ended.
+            self._ends()
 
 
 class _BackgroundSource(SimpleSource[Any]):
@@ -267,7 +300,7 @@ class _BackgroundSource(SimpleSource[Any]):
     def timestamp(self, record: Any) -> int | datetime:
         return super().timestamp(record) if self._timestamp is None else self._timestamp(record)
 
-    def read(self, position: Any) -> Iterator[tuple[Any, Any] | None]:
+    def read(self, position: Any) -> _Waiting:
         waiting = _Waiting(one_round=self._one_round)
 
         def work() -> None:
@@ -283,17 +316,4 @@ class _BackgroundSource(SimpleSource[Any]):
 
         thread = threading.Thread(target=work, name=f"gearpy-{self._text}", daemon=True)
         thread.start()
-        try:
-            while True:
-                try:
-                    pair = waiting.queue.get_nowait()
-                except Empty:
-                    yield None
-                    continue
-                if pair is _END:
-                    return
-                if isinstance(pair, _Failed):
-                    raise pair.error
-                yield pair
-        finally:
-            waiting.stopped.set()
+        return waiting

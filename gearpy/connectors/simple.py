@@ -2,7 +2,7 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final, TypedDict
 
@@ -146,6 +146,10 @@ class SimpleReader(GeneratorReader):
                 return
             yield pair
         self._has_ended = True
+
+    def call_when_ready(self, wake: Callable[[], object]) -> bool:
+        call = getattr(self._pairs, "call_when_ready", None)
+        return call is not None and call(wake)
 
     def snapshot(self) -> SimplePosition:
         return {"position": self._position_behind, "watermark_ms": self.watermark_ms}

@@ -272,6 +272,7 @@ def a_source_bench(
     stages: Any = None,
     poll_ms: int = 10,
     brisk_poll_ms: int | None = None,
+    woken_poll_ms: int = 10,
     read: int = 4,
     held: int = 1_000_000,
     late: SourceLate = "keep",
@@ -290,6 +291,7 @@ def a_source_bench(
         read_batch_records=read,
         idle_poll_ms=poll_ms,
         brisk_poll_ms=poll_ms if brisk_poll_ms is None else brisk_poll_ms,
+        woken_poll_ms=woken_poll_ms,
         held_records_max=held,
     )
     return Bench(make, upstream=0, task_limits=limits, **kwargs).open()

@@ -24,6 +24,9 @@ _WATERMARK_INTERVAL_MS: Final = 20
 _BRISK_POLL_MS: Final = 1
 #: One that has been silent for long is asked this often: to ask it takes a third of a ms.
 _IDLE_POLL_MS: Final = 100
+#: One that tells when there is more is asked behind each epoch, and otherwise this often: what
+#: tells may be wrong.
+_WOKEN_POLL_MS: Final = 2000
 
 
 def output_limits(config: Config) -> OutputLimits:
@@ -56,6 +59,7 @@ def task_limits(config: Config) -> TaskLimits:
         columnar_batch_records=config.streaming.columnar_batch_records,
         idle_poll_ms=_IDLE_POLL_MS,
         brisk_poll_ms=_BRISK_POLL_MS,
+        woken_poll_ms=_WOKEN_POLL_MS,
         spark=config.spark,
     )
 

@@ -32,6 +32,10 @@ class ReadableFile(ABC):
         """Whether another file is there now than the one that was read up to here."""
         return False
 
+    def look_for_change(self, read_to: int) -> Callable[[], bool] | None:
+        """Return what tells, on any thread, that there is more than this; None: nothing does."""
+        return None
+
     def mark(self, offset: int) -> FileMark | None:
         """Return the mark of the file that was read up to here; None if it stays where it is."""
         return None
@@ -148,6 +152,17 @@ class GrowingFile(ReadableFile):
             self._mark, self._marked_at = None, -1
             self._before_end, self._is_rewritten = -1, False
         return changed
+
+    def look_for_change(self, read_to: int) -> Callable[[], bool] | None:
+        if self._file is None:
+            return None
+        opened, path = os.fstat(self._file.fileno()), self._path
+
+        def has_changed() -> bool:
+            info = os.stat(path)  # noqa: PTH116 - asked often
+            return info.st_size != read_to or info.st_ino != opened.st_ino
+
+        return has_changed
 
     def _goes_on_behind(self, read: os.stat_result) -> bool:
         following = successor(self._path, read)

@@ -69,8 +69,9 @@ class FollowedFiles(Discovery[str]):
         now_ms = self._now_ms()
         # A clock that was set back must not stop the looks.
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < self._poll_ms:
+            self.pause_ms = self._poll_ms - (now_ms - self._looked_ms)
             return {}
-        self._looked_ms = now_ms
+        self._looked_ms, self.pause_ms = now_ms, self._poll_ms
         there = self._look()
         self._files = {name: file for name, file in self._files.items() if not file.finished}
         gone = self._files.keys() - set(there) if there else set()

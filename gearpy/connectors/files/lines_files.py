@@ -29,6 +29,7 @@ from gearpy.connectors.files.stamps import (
 )
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
 from gearpy.connectors.locations import no_match, unpacker_of
+from gearpy.connectors.waker import call_when, forget
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.base.zones import ZoneName
 from gearpy.errors import ConfigError, GearpyError, OperatorError
@@ -432,6 +433,10 @@ class FileReader(FollowedFile, StampedReader):
             self.finished, self.is_gone = True, self._file.size is None
         return None
 
+    def call_when_ready(self, wake: Callable[[], object]) -> bool:
+        look = self._file.look_for_change(self._blocks.read_to)
+        return look is not None and call_when(self, look, wake)
+
     def take_refused(self) -> Sequence[tuple[Any, OperatorError]]:
         unparsed, self._unparsed = self._unparsed, ()
         return [*unparsed, *super().take_refused()] if unparsed else super().take_refused()
@@ -455,6 +460,7 @@ class FileReader(FollowedFile, StampedReader):
         return self._blocks.position, max(self._size, self._blocks.read_to)
 
     def close(self) -> None:
+        forget(self)
         self._file.close()
 
     def let_end(self) -> None:

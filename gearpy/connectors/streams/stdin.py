@@ -10,6 +10,7 @@ from gearpy.clocks import wall_ms
 from gearpy.connectors.files.lines import Decoder
 from gearpy.connectors.files.stamps import Stamps, in_zone, stamps_of, zone_note
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
+from gearpy.connectors.waker import call_when_readable
 from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.core.base.zones import ZoneName
 from gearpy.task.api.interfaces import Source
@@ -101,6 +102,9 @@ class StdinReader(LiveLineReader):
     def __init__(self, file: int, stamps: Stamps, buffer: LineBuffer) -> None:
         super().__init__(stamps, buffer)
         self._file = file
+
+    def call_when_ready(self, wake: Callable[[], object]) -> bool:
+        return call_when_readable(self._file, wake)
 
     def _fill(self) -> None:
         poll = select.poll()

@@ -13,6 +13,7 @@ from gearpy.clocks import wall_ms
 from gearpy.connectors.files.lines import Decoder
 from gearpy.connectors.files.stamps import Stamps, in_zone, stamps_of, zone_note
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
+from gearpy.connectors.waker import call_when_readable
 from gearpy.core.base.pauses import pause_after
 from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.core.base.zones import ZoneName
@@ -95,6 +96,8 @@ def tcp_lines(
 
 class TcpConnection(Protocol):
     """A connection that is being made, or is made. No call waits."""
+
+    file: int  #: Its descriptor.
 
     def is_made(self) -> bool: ...
 
@@ -191,6 +194,10 @@ class TcpReader(LiveLineReader):
         self._began_ms = 0
         self._next_ms: int | None = None  # When to try again.
 
+    def call_when_ready(self, wake: Callable[[], object]) -> bool:
+        there = self._connection if self._is_made else None
+        return there is not None and call_when_readable(there.file, wake)
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
@@ -242,6 +249,7 @@ class _Socket:
     def __init__(self, address: tuple[str, int]) -> None:
         family, kind, protocol, _, place = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
         self._socket = socket.socket(family, kind, protocol)
+        self.file = self._socket.fileno()
         self._socket.setblocking(False)
         code = self._socket.connect_ex(place)
         if code and code not in _CONNECTING:

@@ -65,6 +65,7 @@ class TaskLimits:
     read_batch_records: int = 1024  #: Records read from a source at a time.
     idle_poll_ms: int = 10  #: Wait before a source with nothing to give is asked again.
     brisk_poll_ms: int = 10  #: The same, where it has given something just now.
+    woken_poll_ms: int = 10  #: The same, where it tells when there is more.
     held_records_max: int = 1_000_000  #: Held back by a source while an epoch ends by event time.
     columnar_batch_records: int = 65_536  #: Rows of a table, also of one read from a source.
     spark: SparkConfig = field(default_factory=SparkConfig)  #: Of a hand-off to Spark.
@@ -197,6 +198,9 @@ class Task(Generic[In_contra, Out_co]):
     #: task all output for a late record is late, as far as it is older than what was promised
     #: before that record.
     marks_late: ClassVar[bool] = False
+
+    #: `produce` is called before its time when `TaskContext.wake` was, and when an epoch has ended.
+    is_woken: bool = False
 
     #: `has_room` or `may_end_epoch` may be false, `wake_ms` may be a time; asked behind `on_start`.
     may_wait: bool = True

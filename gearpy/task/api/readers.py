@@ -1,7 +1,7 @@
 """Readers of partitions, and what finds these while a source is read: users derive from them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from gearpy.errors import ConfigError, OperatorError
@@ -29,8 +29,8 @@ class SourceReader(ABC, Generic[T_co]):
     #: does not answer; for people. Empty while there is nothing of that kind.
     waits_for: str = ""
 
-    #: The time for which it gives nothing more, known since the last `read_batch`; it need not be
-    #: asked sooner. 0: something may come at once.
+    #: The time for which it gives nothing more, known since the last `read_batch`: it is not asked
+    #: sooner, as a rule. 0: something may come at once.
     pause_ms: int = 0
 
     #: The next `read_batch` may wait for something, so what this one gave goes on before it.
@@ -60,6 +60,17 @@ class SourceReader(ABC, Generic[T_co]):
 
         A reader that was opened there gives the records, times and watermarks that follow.
         """
+
+    def call_when_ready(self, wake: Callable[[], object]) -> bool:
+        """Have ``wake`` called, once and on any thread, as soon as there may be more to give.
+
+        Asked for behind a `read_batch` that gave nothing, where something may have come since.
+
+        Returns:
+            False if it is not called: the reader is asked again and again. If it is, the reader is
+            asked every two seconds all the same.
+        """
+        return False
 
     def take_bad(self) -> "Sequence[BadRecord]":
         """Return the bad records that the last `read_batch` has set aside and counted; once."""
@@ -111,6 +122,7 @@ class Discovery(ABC, Generic[T_co]):
     has_looked: bool = False
     """Whether the partitions of the beginning are known. As long as they are not, the task holds
     event time back."""
+    pause_ms: int = 0  #: The time for which it finds nothing more; see `SourceReader.pause_ms`.
     waits_for: str = ""  #: The thing outside that it waits for; see `SourceReader.waits_for`.
     forgets: bool = False
     """A partition that has finished is found again when it comes back, as a new one."""

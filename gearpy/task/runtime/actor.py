@@ -296,6 +296,8 @@ class TaskActor(BatchActor[TaskMessage]):
             self._runner.inject(message.value, message.event_time_ms, message.number)
         elif isinstance(message, _Turn):
             self._turn_queued = False
+        elif isinstance(message, _Signal):
+            self._runner.wake()
 
     def _hand_over_recordings(self) -> None:
         recordings = self._runner.ports.recorded

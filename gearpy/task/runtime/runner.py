@@ -394,6 +394,10 @@ class TaskRunner:
         finally:
             self._keyed.close()
 
+    def wake(self) -> None:
+        if self.task is not None and self.task.is_woken:
+            self.poke()
+
     def poke(self) -> None:
         if self._produce_at_ms is not None:
             self._produce_at_ms = min(self._produce_at_ms, self._clock_ms())
@@ -608,7 +612,7 @@ class TaskRunner:
         self.context.epoch = self._rejects.epoch = epoch + 1
         self._send_later(epoch + 1)
         assert self.task is not None
-        if not self.info.upstream and self._cut.on_ended(self.task):
+        if not self.info.upstream and (self._cut.on_ended(self.task) or self.task.is_woken):
             self.poke()  # Messages that were held back are sent at once.
         if self._cut.is_over:
             self._produce_at_ms = None

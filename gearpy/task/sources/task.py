@@ -49,6 +49,8 @@ _SHOWN_CHARS: Final = 500  #: Of input that was left out unread.
 #: A source is asked eight times, at most, in as long as it was silent before; one that pauses for
 #: longer than this, 20 times: there a pause may be long enough for people to see it.
 _SHORT_PAUSE_MS: Final = 10
+#: One that would pause for so long is called when there is more, if it tells.
+_CALLED_MS: Final = 4
 
 
 def source_states(
@@ -511,12 +513,30 @@ class SourceTask(ChainTask):
         """Return how long the source is left alone: a share of the time that it was silent.
 
         So what comes next waits for a share of that time, and a source that is silent for long is
-        hardly asked. Nor is one sooner than it gives anything, where it says when.
+        hardly asked. Nor is one sooner than it gives anything, where it says when; or where it
+        calls, which costs more than to ask one that gives a little all the time.
         """
         limits, silent_ms = self.context.limits, self._asked_ms - self._gave_ms
-        known_ms = min((part.reader.pause_ms for part in self._parts), default=0)
         pause_ms = max(min(silent_ms // 8, _SHORT_PAUSE_MS), silent_ms // 20)
-        return min(limits.idle_poll_ms, max(limits.brisk_poll_ms, pause_ms, known_ms))
+        pause_ms = min(limits.idle_poll_ms, max(limits.brisk_poll_ms, pause_ms))
+        # Of one that is held back by a cut nobody knows whether it has more: it was not asked.
+        is_held = self._cut_ms < MAX_MS or self._probed is not None
+        may_call = not is_held and limits.woken_poll_ms > pause_ms >= _CALLED_MS
+        rest_ms = limits.idle_poll_ms
+        if self._idle_after_ms is None:
+            rest_ms = max(rest_ms, limits.woken_poll_ms)
+        if self._finds_more and self._discovery is not None:
+            rest_ms = min(rest_ms, self._discovery.pause_ms)
+        self.is_woken = False
+        for part in self._parts:
+            known_ms = part.reader.pause_ms
+            if rest_ms > pause_ms >= known_ms:
+                if may_call and part.reader.call_when_ready(self.context.wake):
+                    self.is_woken, known_ms = True, limits.woken_poll_ms
+                else:
+                    known_ms = 0
+            rest_ms = min(rest_ms, known_ms)
+        return max(pause_ms, rest_ms)
 
     def _drop_finished(self) -> None:
         done, total = self._progress

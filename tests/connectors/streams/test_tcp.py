@@ -21,6 +21,7 @@ class Clock:
 
 
 class Scripted:
+    file = -1
     """A connection that does what a list says: None, bytes, or an error."""
 
     def __init__(self, *steps: bytes | OSError | None) -> None:

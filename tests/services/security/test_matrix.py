@@ -23,7 +23,7 @@ from tests.services.conftest import PLENTY, Served, a_config
 #: What every route takes that changes an application.
 _CHANGE = {"numbers": [], "steps": {"check": 2}, "version": 0}
 _REPLACED = '{"oldProcessorId": 0, "newProcessorDescription": {"parallelism": 3}}'
-_IDS = {"app_id": "1", "worker_id": "0", "count": "1", "executor_id": "0"}
+_IDS = {"app_id": "1", "rule": "failed", "worker_id": "0", "count": "1", "executor_id": "0"}
 #: Made once: each request would read the authorities of this machine again.
 _TLS = httpx.create_ssl_context()
 _PROGRAM = b"""

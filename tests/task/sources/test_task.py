@@ -1,5 +1,6 @@
 """The task that reads a source: partitions, watermark, late records, silence."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -178,6 +179,78 @@ def test_source_that_says_when_it_gives_again_is_asked_no_sooner() -> None:
     bench.pass_time(1)
 
     assert (before - asked, len(reader.calls) - asked) == (0, 1)
+
+
+class _Calls(Scripted):
+    """Says when there is more, until it is told not to."""
+
+    tells = True
+
+    def __init__(self) -> None:
+        super().__init__([[("a1", 5)]], [], "a")
+        self.wakes: list[Callable[[], object]] = []
+
+    def call_when_ready(self, wake: Callable[[], object]) -> bool:
+        self.wakes.append(wake)
+        return self.tells
+
+
+def a_calling_bench(reader: _Calls, **options: Any) -> Bench:
+    bench = a_source_bench(
+        ScriptedSource(a=reader), poll_ms=100, brisk_poll_ms=1, woken_poll_ms=2000, **options
+    )
+    bench.runner.context.wake = bench.runner.wake
+    return bench.run()
+
+
+def asked_within(bench: Bench, reader: Scripted, time_ms: int) -> int:
+    asked = len(reader.calls)
+    for _ in range(time_ms):
+        bench.pass_time(1)
+    return len(reader.calls) - asked
+
+
+def test_source_that_calls_is_left_alone_until_it_does() -> None:
+    reader = _Calls()
+    bench = a_calling_bench(reader)
+    assert not reader.wakes, "one that gives a little all the time does not call"
+    assert asked_within(bench, reader, 40) < 32
+    assert len(reader.wakes) == 1
+
+    assert asked_within(bench, reader, 1900) == 0
+    reader.script = [[("a2", 6)]]
+    reader.wakes[0]()
+    bench.run()
+    assert bench.target.values == ["a1", "a2"]
+    assert asked_within(bench, reader, 40) > 8
+    assert asked_within(bench, reader, 4000) == 2, "what calls may be wrong"
+
+
+def test_source_that_calls_no_more_is_asked_as_others_are() -> None:
+    reader = _Calls()
+    reader.tells = False
+    bench = a_calling_bench(reader)
+    asked_within(bench, reader, 3000)
+
+    assert asked_within(bench, reader, 1000) == 10
+
+
+def test_source_whose_silence_counts_is_asked_all_the_same() -> None:
+    reader = _Calls()
+    bench = a_calling_bench(reader, idle_after_ms=500)
+    asked_within(bench, reader, 3000)
+
+    assert asked_within(bench, reader, 1000) == 10
+
+
+def test_source_is_not_called_for_what_a_cut_holds_back() -> None:
+    reader = _Calls()
+    bench = a_calling_bench(reader)
+    assert isinstance(bench.runner.task, SourceTask)
+    bench.runner.task.begin_cut(10)
+    asked_within(bench, reader, 1000)
+
+    assert not reader.wakes
 
 
 def test_source_is_idle_when_all_its_partitions_are() -> None:
