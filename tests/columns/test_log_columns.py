@@ -188,6 +188,15 @@ def test_later_records_keep_to_the_first_ones() -> None:
     assert own(batch) == {"key": [None, "b"], "n": [None, None]}
 
 
+def test_a_field_may_be_called_value() -> None:
+    columns = LogColumns("sink")
+    columns.batch_of([WindowResult("a", {"value": 1}, 0, 1)])
+
+    batch = columns.batch_of([WindowResult("b", {"value": 2}, 0, 1)])
+
+    assert own(batch) == {"key": ["b"], "value": [2]}
+
+
 @pytest.mark.parametrize(
     ("value", "cause"),
     [
