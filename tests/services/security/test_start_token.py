@@ -141,7 +141,7 @@ def test_services_of_one_run_do_what_their_page_offers(
     action = action_of(route)
     if action is None:
         return
-    ids = {"app_id": "99", "worker_id": "0", "count": "1"}
+    ids = {"app_id": "99", "rule": "failed", "worker_id": "0", "count": "1"}
     with asks(of_one_run, authorization=bearer(of_one_run)) as own:
         answer = own.request(method, path.format_map(ids))
 
