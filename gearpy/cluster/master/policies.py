@@ -1,6 +1,7 @@
 """Policies by which a master chooses workers: those of gearpy, and those of other packages."""
 
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 from typing import Final
 
 from gearpy.core.master.placing import PackPolicy, PlacingPolicy, SpreadPolicy
@@ -14,8 +15,6 @@ _OWN: Final[Mapping[str, type[PlacingPolicy]]] = {"spread": SpreadPolicy, "pack"
 def policy_named(name: str) -> PlacingPolicy:
     if name in _OWN:
         return _OWN[name]()
-    from importlib.metadata import entry_points  # noqa: PLC0415 - few name a policy of others
-
     offered = entry_points(group=GROUP)
     if name not in offered.names:
         known = ", ".join(sorted({*_OWN, *offered.names}))
