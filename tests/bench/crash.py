@@ -327,6 +327,7 @@ class Target:
         check: compares the results with the answer for a stream up to a number.
         args: of the program, behind the folder of results and the rate.
         settings: keys of the configuration, besides those for many epochs.
+        slots: of each worker.
         frozen_s: how long a frozen process is, at least and at most.
         healthy_s: an application of which nothing comes for so long does not recover.
     """
@@ -337,6 +338,7 @@ class Target:
     settings: Mapping[str, str] = field(default_factory=dict)
     signs: Callable[[Path, Path], EpochSigns] = EpochSigns
     run: type[CrashRun] = CrashRun
+    slots: int = 16
     frozen_s: tuple[float, float] = (0.2, 4.0)
     away_s: tuple[float, float] = (0.1, 1.0)
     healthy_s: float = 60.0
@@ -363,7 +365,7 @@ def crash(
     results = folder / "results"
     results.mkdir()
     chosen = {**EPOCHS_OFTEN, **target.settings, **(settings or {})}
-    with ProcessCluster(folder, workers=_WORKERS, slots=16, settings=chosen) as cluster:
+    with ProcessCluster(folder, workers=_WORKERS, slots=target.slots, settings=chosen) as cluster:
         run = target.run(target, cluster, results, rng=random.Random(seed), say=say)
         with run:
             run.start(rate)

@@ -42,6 +42,7 @@ TARGETS: Final[Mapping[str, Target]] = {
         check=columnar_language.check,
         settings={**_QUICK, "checkpoint.interval-ms": "300", "checkpoint.timeout-ms": "20000"},
         signs=partial(EpochSigns, parallelism=columnar_language.PARALLELISM),
+        slots=64,
     ),
 }
 
