@@ -74,6 +74,7 @@ def columnar_app(
         out_of_order=f"{_OUT_OF_ORDER_MS}ms",
     )
     tables = app.read(source, parallelism=PARALLELISM)
+    tables.select("partition", "n").write(sink(folder / "records"))  # Tells epochs.
     late, prompt = tables.split(gp.col("late_at") != gp.col("at"))
     late.select("partition", "n").write(sink(folder / "late"))
 
@@ -174,9 +175,11 @@ def _of_window(each: _Row) -> Line:
     return Line(str(each["key"]), each["start"], [*each["value"].values()])
 
 
+_OF_NUMBER: Final = _each(lambda each: Line(str(each["partition"]), each["n"], 1))
 _OF_PAIR: Final = _each(lambda each: Line(f"{each['left']} {each['right']}", 0, 1))
 _LINES_OF: Final[dict[str, Callable[[Iterable[Any]], Iterable[Line]]]] = {
-    "late": _each(lambda each: Line(str(each["partition"]), each["n"], 1)),
+    "records": _OF_NUMBER,
+    "late": _OF_NUMBER,
     "corrected": last_sessions,
     "sessions": _each(_of_window),
     "sliding": _each(_of_window),
@@ -205,6 +208,7 @@ def expected_answer(end: int) -> dict[str, _Expected]:
     prompt = sorted(n ^ 3 for n in range(end) if not is_late(n))  # Times, and the other way round.
     numbers = [time_ms ^ 3 for time_ms in prompt]
     return {
+        "records": {(str(partition), n): 1 for partition in range(PARTITIONS) for n in range(end)},
         "late": {
             (str(partition), n): 1
             for partition in range(PARTITIONS)
