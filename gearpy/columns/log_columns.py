@@ -439,12 +439,12 @@ class LogColumns:
     def _side(self, name: str, cells: list[Any], *, prefix: str = "") -> _Cells:
         """Return the columns of the fields of values; one column of values that have none."""
         first = next((cell for cell in cells if cell is not None), None)
-        is_whole = self._has(name)
-        if is_whole and self._known is not None and is_record(first):
+        has_fields = is_record(first)
+        if has_fields and self._known is not None and self._has(name):
             # The column may be that of a field of theirs.
             is_nested = pa.types.is_nested(self._known.field(name).type)
-            is_whole = is_nested or name not in fields_of([first])
-        if is_record(first) and not is_whole:
+            has_fields = not is_nested and name in fields_of([first])
+        if has_fields:
             return {prefix + field: column for field, column in self._fields(cells).items()}
         if first is None and self._known is not None and not self._has(name):
             return {}

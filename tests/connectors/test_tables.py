@@ -119,7 +119,8 @@ def frames() -> dict[str, Callable[[], object]]:
     return {
         "reader": lambda: pa.Table.from_batches([BATCH.slice(0, 3), BATCH.slice(3)]).to_reader(),
         "capsule": lambda: Capsule(BATCH),
-        "duckdb": lambda: duckdb.sql("select * from BATCH"),
+        # On a connection of its own: others may leave results on that of the module.
+        "duckdb": lambda: duckdb.connect().sql("select * from BATCH"),
         "pandas": lambda: frame,
         "index": lambda: frame.set_index("at"),
         "unnamed index": lambda: frame.set_index(frame["at"].rename(None)),

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
@@ -14,6 +21,13 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 import gearpy as gp
 from tests.eventually import eventually
+
+#: While a broker that has just begun makes the topic of groups.
+_NO_COORDINATOR_YET = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
 
 _NUMBERS = itertools.count()
 
@@ -86,7 +100,12 @@ class TopicBuild:
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group})
         try:
             asked = [TopicPartition(topic, number) for number in range(partitions)]
-            return [each.offset for each in consumer.committed(asked, timeout=60)]
+            while True:
+                try:
+                    return [each.offset for each in consumer.committed(asked, timeout=60)]
+                except KafkaException as error:
+                    if error.args[0].code() not in _NO_COORDINATOR_YET:
+                        raise
         finally:
             consumer.close()
 
