@@ -41,6 +41,8 @@ class Passed(gp.Task):  # As they come: the last one would wait for a later one 
 def main(args):
     def numbers():
         for n in range({RECORDS}):
+            if n == {RECORDS - 200}:
+                time.sleep(0.5)  # No turn reads that long: what came before is sent.
             yield n
         while not os.path.exists(args[0]):
             time.sleep(0.05)
