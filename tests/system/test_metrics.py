@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.load import load
@@ -21,6 +23,8 @@ RECORDS: Final = 4000
 #: Reads so many records, then waits until it is told to go on; the last batch waits with it.
 PROGRAM: Final = f"""\
 import os, time
+import pytest
+
 import gearpy as gp
 
 class Watched(gp.Task):
@@ -41,8 +45,6 @@ class Passed(gp.Task):  # As they come: the last one would wait for a later one 
 def main(args):
     def numbers():
         for n in range({RECORDS}):
-            if n == {RECORDS - 200}:
-                time.sleep(0.5)  # No turn reads that long: what came before is sent.
             yield n
         while not os.path.exists(args[0]):
             time.sleep(0.05)
@@ -78,9 +80,26 @@ def has_arrived(data: MetricsData) -> bool:
     first, last = of_processor(data, 0), of_processor(data, max(data.processors, default=0))
     read = sum(each.records_out for each in first)
     taken = sum(count_of(each.processing) for each in last)
-    return taken == read > RECORDS * 0.9 and any(count_of(each.latency) for each in last)
+    # Executors report one after the other.
+    has_passed = all(sent == come for sent, come in links_of(data))
+    is_all = has_passed and taken == read > RECORDS * 0.9
+    return is_all and any(count_of(each.latency) for each in last)
 
 
+def links_of(data: MetricsData) -> list[tuple[int, int]]:
+    """Return what each processor has sent, and the next one has taken."""
+    return [
+        (
+            sum(each.records_out for each in of_processor(data, before)),
+            sum(each.records_in for each in of_processor(data, behind)),
+        )
+        for before, behind in itertools.pairwise(sorted(data.processors))
+    ]
+
+
+# On a busy machine the source may block in the turn in which it has read what is not sent yet,
+# and a task that rests may not tell of its last batch: then the counts never agree.
+@pytest.mark.long
 def test_measurements_of_two_executors_add_up(tmp_path: Path) -> None:
     program, stop = tmp_path / "measured.py", tmp_path / "stop"
     program.write_text(PROGRAM, encoding="utf-8")
@@ -133,11 +152,7 @@ def test_measurements_of_two_executors_add_up(tmp_path: Path) -> None:
 
 
 def _check_counts(data: MetricsData) -> None:
-    order = sorted(data.processors)
-    for before, behind in itertools.pairwise(order):
-        sent = sum(each.records_out for each in of_processor(data, before))
-        taken = sum(each.records_in for each in of_processor(data, behind))
-        assert sent == taken > RECORDS * 0.9, (before, behind)
+    assert all(sent == taken > RECORDS * 0.9 for sent, taken in links_of(data)), links_of(data)
     watched = [each.user for each in data.tasks if each.user]
     assert len(watched) == 1
     seen = [metric.value for user in watched for metric in user if metric.name == "seen"]
