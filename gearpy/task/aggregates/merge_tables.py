@@ -6,6 +6,7 @@ have grown, when an epoch ends and when windows close. No accumulator is made of
 state has to store; it stores the same as if the windows were given rows.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ class _Piece:
         return self.fresh if self.stored is None else [self.stored, *self.fresh]
 
 
-class TablesStage(WindowedStage):
+class TablesStage(WindowedStage, ABC):
     """The base of stages that merge partials in columns, and yield results when windows close.
 
     Args:
@@ -156,13 +157,13 @@ class TablesStage(WindowedStage):
             raise operator_error(self.name, error) from error
         self._keep(table, Times.of(batch.timestamps))
 
+    @abstractmethod
     def _keep(self, table: pa.RecordBatch, times: Times) -> None:
         """Keep partials whose windows are open; count those that come too late for them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _closed(self, watermark_ms: int) -> Iterator[Batch]:
         """Yield the results of the windows that end at or before a time."""
-        raise NotImplementedError
 
     def _given(self, table: pa.RecordBatch, windows: Windows) -> Iterator[Batch]:
         """Yield the results of merged partials, with some windows one behind the other."""

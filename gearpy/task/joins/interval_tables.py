@@ -67,9 +67,8 @@ class IntervalTablesStage(Stage):
         self._comes_alone = (spec.how in ("left", "outer"), spec.how in ("right", "outer"))
         self._names = schema.arrow.names
         self._types = [schema.arrow.field(side).type for side in SIDE_NAMES]
-        self._columns = schema.key_columns
         self._description = f"{spec.description}, of columns"
-        self._codes = Codes()
+        self._codes = Codes(schema.key_columns)
         self._runs: tuple[list[SortedRun], list[SortedRun]] = ([], [])
         self._told: list[tuple[Any, list[int], int]] = []  # With the last time of need.
         self._told_waiting: dict[str, list[int]] = {}
@@ -91,26 +90,13 @@ class IntervalTablesStage(Stage):
         if not len(own):
             return
         side = SIDE_NAMES.index(table.batch.schema.names[-1])
-        run = self._run(side, table.batch, own, is_waiting=self._comes_alone[side])
+        run = self._codes.run(table.batch, own, is_waiting=self._comes_alone[side])
         from_ms = less(run.times, self._older_ms[side])
         until_ms = more(run.times, self._newer_ms[side] + 1)
         for other in self._runs[1 - side]:
             yield from self._pairs(side, run, other, from_ms, until_ms)
         add_run(self._runs[side], run, self._needed_from_ms(side))
         self._note_hold()
-
-    def _run(
-        self,
-        side: int,
-        rows: pa.RecordBatch,
-        times: Numbers,
-        *,
-        is_waiting: bool,
-        is_told: bool = False,
-    ) -> SortedRun:
-        codes = self._codes.of(Table(rows), self._columns)
-        flags = [np.full(len(times), flag) for flag in (is_waiting, is_told)]
-        return SortedRun(rows, [np.arange(len(times)), codes, times, *flags])
 
     def _pairs(
         self, side: int, run: SortedRun, other: SortedRun, from_ms: Numbers, until_ms: Numbers
@@ -159,9 +145,7 @@ class IntervalTablesStage(Stage):
                 run for run in self._runs[side] if self._needed_ms(side, run) >= watermark_ms
             ]
         runs = [run for runs in self._runs for run in runs]
-        if len(self._codes) > 2 * sum(map(len, runs)):
-            used = [np.unique(run.codes) for run in runs]
-            moved = self._codes.keep(np.unique(np.concatenate([*used, np.zeros(0, np.int64)])))
+        if (moved := self._codes.forget([run.codes for run in runs])) is not None:
             for run in runs:
                 run.recoded(moved)
         self._note_hold()
@@ -254,7 +238,7 @@ class IntervalTablesStage(Stage):
             (rows,) = pa.concat_tables(tables).combine_chunks().to_batches()
             times = rows.column(_TIME).to_numpy()
             rows = rows.drop_columns([_TIME])
-            run = self._run(side, rows, times, is_waiting=is_waiting, is_told=not is_waiting)
+            run = self._codes.run(rows, times, is_waiting=is_waiting, is_told=not is_waiting)
             if is_waiting:
                 self._told_waiting[name] = list(cells)
             else:

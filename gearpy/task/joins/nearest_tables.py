@@ -61,10 +61,9 @@ class NearestTablesStage(Stage):
         self._namespace = _NEWEST[spec.kind]
         self._names = schema.arrow.names
         self._right_type = schema.arrow.field("right").type
-        self._columns = schema.key_columns
         self._sides = [SideSchema.of(schema, side) for side in SIDES]
         self._gate = SidesGate(context, join_key, self._sides)
-        self._codes = Codes()
+        self._codes = Codes(schema.key_columns)
         self._runs: list[SortedRun] = []  # One record of a key each; the last one has the newest.
         self._waiting: Lefts | None = None
         self._touched: dict[int, None] = {}  # Codes of keys whose left records are others now.
@@ -89,7 +88,9 @@ class NearestTablesStage(Stage):
     def _due(self, watermark_ms: int) -> Iterator[Batch]:
         """Yield the results of the left records that event time has passed."""
         rights = self._gate.due_of(RIGHT, watermark_ms)
-        fresh = None if rights is None else self._run(self._in_time(rights))
+        fresh = None
+        if rights is not None and len(rights := self._in_time(rights)):
+            fresh = self._codes.run(rights.rows, rights.times.to_numpy())
         lefts = self._gate.due_of(LEFT, watermark_ms)
         if lefts is not None and self._is_asof:
             lefts = self._in_time(lefts)
@@ -112,16 +113,8 @@ class NearestTablesStage(Stage):
         self._context.counters.late_records += int(late.sum())
         return found.take(pa.array(np.flatnonzero(~late)))
 
-    def _run(self, found: HeldRows, *, is_told: bool = False) -> SortedRun | None:
-        count = len(found)
-        if not count:
-            return None
-        codes = self._codes.of(Table(found.rows), self._columns)
-        flags = [np.zeros(count, bool), np.full(count, is_told)]
-        return SortedRun(found.rows, [np.arange(count), codes, found.times.to_numpy(), *flags])
-
     def _results(self, lefts: HeldRows, runs: list[SortedRun]) -> Iterator[Batch]:
-        codes = self._codes.of(Table(lefts.rows), self._columns, adds=False)
+        codes = self._codes.of(lefts.rows, adds=False)
         own, promised = lefts.times.to_numpy(), lefts.places.to_numpy()
         # One that is late for `LatestJoin` finds what counts where it comes.
         places = np.maximum(promised, self._watermark_ms)
@@ -178,7 +171,7 @@ class NearestTablesStage(Stage):
 
     def _matched(self, lefts: HeldRows, runs: list[SortedRun]) -> Lefts:
         """Return left records with the newest right ones that are not newer."""
-        codes, own = self._codes.of(Table(lefts.rows), self._columns), lefts.times.to_numpy()
+        codes, own = self._codes.of(lefts.rows), lefts.times.to_numpy()
         at, times, parts = _matches(codes, own, runs)
         self._forget_far(at, times, own)
         found = pa.concat_arrays([*parts, pa.nulls(0, self._right_type)])
@@ -230,7 +223,13 @@ class NearestTablesStage(Stage):
             for run in self._runs:
                 run.is_told[:] = True
         self._tell_waiting()
-        self._forget_codes()
+        used = [run.codes for run in self._runs]
+        if self._waiting is not None:
+            used.append(self._waiting.codes)
+        if (moved := self._codes.forget(used)) is not None:
+            for run in self._runs:
+                run.recoded(moved)
+            self._waiting = None if self._waiting is None else self._waiting.recoded(moved)
         return [self._description, self._watermark_ms]
 
     def _tell_waiting(self) -> None:
@@ -247,18 +246,6 @@ class NearestTablesStage(Stage):
         if cells:
             self._kept.put_all([*cells], [*cells.values()], _WAITING)
         self._told = (self._told - gone) | cells.keys()
-
-    def _forget_codes(self) -> None:
-        """Forget the numbers of keys of which nothing is kept, where these are most."""
-        waiting = self._waiting
-        count = sum(map(len, self._runs)) + (0 if waiting is None else len(waiting))
-        if len(self._codes) <= 2 * count:
-            return
-        used = [*(run.codes for run in self._runs), *([] if waiting is None else [waiting.codes])]
-        moved = self._codes.keep(np.unique(np.concatenate([*used, np.zeros(0, np.int64)])))
-        for run in self._runs:
-            run.recoded(moved)
-        self._waiting = None if waiting is None else waiting.recoded(moved)
 
     def _rights(self, run: SortedRun) -> list[Any]:
         return self._sides[RIGHT].rows(run.rows.take(pa.array(run.at)))
@@ -314,14 +301,12 @@ class NearestTablesStage(Stage):
         if removed:
             self._gone.append((self._namespace, removed))
         if there:
-            rows, of = self._sides[RIGHT].table(there), pa.array(times, pa.int64())
-            run = self._run(HeldRows(rows, of, of), is_told=True)
-            assert run is not None
-            self._add(run)
+            rows, found = self._sides[RIGHT].table(there), np.array(times, np.int64)
+            self._add(self._codes.run(rows, found, is_told=True))
 
     def _load_waiting(self, pairs: dict[Any, list[Any]]) -> None:
         rows, (times, numbers, found, found_ms) = told_lefts(pairs, self._sides)
-        codes = self._codes.of(Table(rows), self._columns)
+        codes = self._codes.of(rows)
         self._waiting = Lefts(rows, codes, times, numbers, found, found_ms)
         self._number = int(numbers.max()) + 1
         self._told = {*pairs}

@@ -90,17 +90,22 @@ class SortedRun:
 
 
 class Codes:
-    """Numbers of keys, from 0 on."""
+    """Numbers of keys, from 0 on.
 
-    def __init__(self) -> None:
+    Args:
+        columns: how many the key has; they come first.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self._key_of = key_getter(*key_numbers(columns))
         self._code_of: dict[Any, int] = {}
 
     def __len__(self) -> int:
         return len(self._code_of)
 
-    def of(self, table: Table, columns: int, *, adds: bool = True) -> Numbers:
+    def of(self, rows: pa.RecordBatch, *, adds: bool = True) -> Numbers:
         """Return the number of the key of each row; -1 for one that is unknown and not added."""
-        found = distinct_keys(table, key_getter(*key_numbers(columns)))
+        found = distinct_keys(Table(rows), self._key_of)
         assert found is not None, "the types of the key can be keys"
         code_of = self._code_of
         if adds:
@@ -110,6 +115,18 @@ class Codes:
         places = found[1].to_numpy(zero_copy_only=False)
         of_rows: Numbers = np.array(codes, np.int64)[places]
         return of_rows
+
+    def run(
+        self,
+        rows: pa.RecordBatch,
+        times: Numbers,
+        *,
+        is_waiting: bool = False,
+        is_told: bool = False,
+    ) -> SortedRun:
+        """Return records with their times, all of which wait, or were told, or neither."""
+        flags = [np.full(len(times), flag) for flag in (is_waiting, is_told)]
+        return SortedRun(rows, [np.arange(len(times)), self.of(rows), times, *flags])
 
     def groups(self, codes: Numbers) -> Numbers:
         """Return the key groups of codes."""
@@ -122,12 +139,19 @@ class Codes:
         known = list(self._code_of)
         return [known[code] for code in codes.tolist()]
 
-    def keep(self, used: Numbers) -> Numbers:
-        """Forget all other codes; return new ones by the old ones."""
+    def forget(self, used: Sequence[Numbers]) -> Numbers | None:
+        """Forget the codes that nothing uses, where these are most.
+
+        Returns:
+            The new codes by the old ones; None if nothing was forgotten.
+        """
+        if len(self._code_of) <= 2 * sum(map(len, used)):
+            return None
+        kept = np.unique(np.concatenate([*map(np.unique, used), np.zeros(0, np.int64)]))
         keys = list(self._code_of)
         moved = np.zeros(len(keys), np.int64)
-        moved[used] = np.arange(len(used))
-        self._code_of = {keys[code]: place for place, code in enumerate(used.tolist())}
+        moved[kept] = np.arange(len(kept))
+        self._code_of = {keys[code]: place for place, code in enumerate(kept.tolist())}
         return moved
 
 
