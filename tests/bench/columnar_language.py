@@ -83,6 +83,11 @@ def columnar_app(
     bursts = tables.key_by("burst").window(sessions.triggering(early))
     bursts.aggregate(records=gp.agg.count(), sum=gp.agg.sum("n")).write(sink(folder / "corrected"))
 
+    mended = gp.tumbling(f"{_BEST_MS}ms").retracting().allowed_lateness(f"{_LATENESS_MS}ms")
+    early = gp.after_watermark(early=gp.every(event="30ms"))
+    words = tables.key_by("word").window(mended.triggering(early))
+    words.aggregate(records=gp.agg.count(), sum=gp.agg.sum("n")).write(sink(folder / "mended"))
+
     bursts = prompt.key_by("burst").window(gp.session(f"{_GAP_MS}ms"))
     bursts.aggregate(records=gp.agg.count(), sum=gp.agg.sum("n")).write(sink(folder / "sessions"))
 
@@ -186,6 +191,7 @@ _LINES_OF: Final[dict[str, Callable[[Iterable[Any]], Iterable[Line]]]] = {
     "records": _OF_NUMBER,
     "late": _OF_NUMBER,
     "corrected": last_sessions,
+    "mended": last_sessions,
     "sessions": _each(_of_window),
     "sliding": _each(_of_window),
     "running": _each(lambda each: Line(str(each[0]), each[1]["records"], each[1]["sum"])),
@@ -223,6 +229,7 @@ def expected_answer(end: int) -> dict[str, _Expected]:
             if time_of(n) != n ^ 3
         },
         "corrected": dict(expected_sessions(((time_of(n), n) for n in range(end)), end)),
+        "mended": _expected_mended(end),
         "sessions": {
             (key.split()[0], int(key.split()[1])): value[1:]
             for (key, _), value in expected_sessions(((n ^ 3, n) for n in numbers), end)
@@ -234,6 +241,17 @@ def expected_answer(end: int) -> dict[str, _Expected]:
         "steps": dict(_expected_steps(numbers)),
         **{name: {(pair, 0): 1 for pair in pairs(numbers)} for name, pairs in _PAIRS.items()},
     }
+
+
+def _expected_mended(end: int) -> _Expected:
+    windows: _Expected = {}
+    for n in range(end):
+        start_ms = time_of(n) // _BEST_MS * _BEST_MS
+        empty = [start_ms + _BEST_MS, 0, 0]
+        found = windows.setdefault((f"{_word_of(n)} {start_ms}", 0), empty)
+        found[1] += PARTITIONS
+        found[2] += n * PARTITIONS
+    return windows
 
 
 def _expected_sliding(numbers: list[int]) -> _Expected:

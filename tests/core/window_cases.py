@@ -81,6 +81,7 @@ class AFold:
     merge: Callable[[Any, Any], Any] | None
     result: Callable[[Any], Any] | None = None
     timed: bool = False
+    takes_parts: bool = False
 
 
 def _append(kept: list[Any], record: Any) -> list[Any]:

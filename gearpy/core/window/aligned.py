@@ -16,9 +16,9 @@ from gearpy.core.window.panes import (
     Fired,
     Pane,
     PaneFold,
-    PaneRules,
     Phase,
     TimedPanes,
+    rules_of,
 )
 from gearpy.core.window.windows import AlignedWindows, OverlappingWindows
 from gearpy.ids import MAX_MS
@@ -64,7 +64,7 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
     """
 
     def __init__(self, windows: AlignedWindows, fold: PaneFold) -> None:
-        super().__init__(PaneRules(windows, fold, shares=isinstance(windows, OverlappingWindows)))
+        super().__init__(rules_of(windows, fold, shares=isinstance(windows, OverlappingWindows)))
         self.panes: dict[int, Panes] = {}
         self.touched: defaultdict[int, set[Any]] = defaultdict(set)
         self._windows = windows

@@ -55,6 +55,11 @@ class PaneFold(Protocol):
         """Whether the functions are given event times."""
         ...
 
+    @property
+    def takes_parts(self) -> bool:
+        """Whether it takes a `Part` for several records, instead of a record."""
+        ...
+
 
 #: Key, value, start, end, number, timing, whether it retracts; and the event time of all that.
 Fired: TypeAlias = tuple[tuple[Any, Any, int, int, int, str, bool], int]
@@ -79,6 +84,15 @@ NEWEST_MS: Final = 6
 #: What the next firing retracts: value, start, end, number, timing and event time of each; None for
 #: nothing, since a tuple in a tuple costs more to store.
 SHOWN: Final = 7
+
+
+class Part(NamedTuple):
+    """Some records of a key, which the same windows hold, as one value."""
+
+    key: Any
+    value: Any
+    records: int  #: How many.
+    newest_ms: int
 
 
 class Bounds(NamedTuple):
@@ -148,6 +162,10 @@ class PaneRules:
             newest_ms = time_ms
         return order, value, fresh + 1, firing, oldest_ms, since_ms, newest_ms, shown
 
+    def newest_ms(self, record: Any, time_ms: int) -> int:
+        """Return the newest time of what stands for a record, given its oldest one."""
+        return time_ms
+
     def merged(self, panes: Iterable[Pane]) -> Pane:
         parts = list(panes)
         values = [pane[VALUE] for pane in parts if pane[FRESH] or self._keeps_all]
@@ -212,6 +230,32 @@ class PaneRules:
             assert self._merge is not None, "checked when the windows were made"
             joined = self._merge(joined, value)
         return joined
+
+
+class PartRules(PaneRules):
+    """The rules where each `Part` stands for several records."""
+
+    def begun(self, order: int, record: Part, time_ms: int, now_ms: int) -> Pane:
+        pane = super().begun(order, record, time_ms, now_ms)
+        return (*pane[:FRESH], record.records, *pane[FIRING:NEWEST_MS], record.newest_ms, None)
+
+    def grown(self, pane: Pane, record: Part, time_ms: int, now_ms: int) -> Pane:
+        newest_ms = max(pane[NEWEST_MS], record.newest_ms)
+        if self._shares:  # What is merged into a value becomes a part of it.
+            record = record._replace(value=own(record.value))
+        pane = super().grown(pane, record, time_ms, now_ms)
+        fresh = pane[FRESH] - 1 + record.records
+        return (*pane[:FRESH], fresh, *pane[FIRING:NEWEST_MS], newest_ms, pane[SHOWN])
+
+    def newest_ms(self, record: Part, time_ms: int) -> int:
+        return time_ms if self.is_wall else record.newest_ms
+
+    def _begun(self, record: Part, time_ms: int) -> Any:
+        return own(record.value) if self._shares else record.value
+
+
+def rules_of(windows: Windows, fold: PaneFold, *, shares: bool = False) -> PaneRules:
+    return (PartRules if fold.takes_parts else PaneRules)(windows, fold, shares=shares)
 
 
 def _untimed(add: Callable[[Any, Any], Any]) -> Callable[[Any, Any, int], Any]:

@@ -13,9 +13,9 @@ from gearpy.core.window.panes import (
     Fired,
     Pane,
     PaneFold,
-    PaneRules,
     Phase,
     TimedPanes,
+    rules_of,
 )
 from gearpy.core.window.windows import SessionWindows
 from gearpy.errors import ConfigError
@@ -63,9 +63,10 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
                 "a function of two values"
             )
         # Turns: keys that have a session then, or had.
-        TimedPanes.__init__(self, PaneRules(windows, fold))
+        TimedPanes.__init__(self, rules_of(windows, fold))
         ChangedKeys.__init__(self)
         self._gap_ms = windows.gap_ms
+        self._adds_plainly = self._is_plain and not fold.takes_parts
         #: A session is over when it closes.
         self._ends_at_once = self._is_plain and not self._rules.lateness_ms
         self._first = fold.first
@@ -84,7 +85,8 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         kept = self.panes.get(key, ())
         self.touched.add(key)  # Before it changes.
         at_ms = max(now_ms, self.clock_ms) if self._rules.is_wall else time_ms
-        bounds = Bounds(at_ms, min(at_ms + self._gap_ms, MAX_MS))
+        newest_ms = self._rules.newest_ms(record, at_ms)
+        bounds = Bounds(at_ms, min(newest_ms + self._gap_ms, MAX_MS))
         mine, others = _split(kept, bounds)
         if not mine:
             if self._expiry_ms(bounds.end_ms) <= self.clock_ms:
@@ -114,7 +116,7 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         Returns:
             Whether all were taken.
         """
-        if not self._is_plain:
+        if not self._adds_plainly:
             return next(places, None) is None
         panes, touch, gap_ms, clock_ms = self.panes, self.touched.add, self._gap_ms, self.clock_ms
         add, first, is_timed = self._add, self._first, self._is_timed

@@ -194,6 +194,13 @@ def by_wall_time(trigger: Repeat) -> Repeat:
     return trigger
 
 
+def counts_records(trigger: Repeat | None) -> bool:
+    """Tell whether it depends on how many records there are when a trigger holds."""
+    if isinstance(trigger, AnyOf | AllOf):
+        return any(map(counts_records, trigger.triggers))
+    return isinstance(trigger, EveryCount)
+
+
 def delays_of(trigger: Repeat | None, kind: type[EveryEvent] | type[EveryWall]) -> list[int]:
     """Return how long after a record a trigger must be asked once more, by one of the clocks."""
     if isinstance(trigger, AnyOf | AllOf):

@@ -250,15 +250,14 @@ class AggregateOperator(Grouping):
     def _why_rows(self) -> str | None:
         """Say why columns are not aggregated; empty if that is told elsewhere; None if they are.
 
-        They are in windows of event time that fire once and take nothing late, or for each batch,
-        by names of columns or over all records, if every aggregate has a way of its own for columns
-        of that type.
+        They are in windows that drop what is too late, or for each batch, by names of columns or
+        over all records, if every aggregate has a way of its own for columns of that type.
         """
         windows = GlobalWindows() if self.is_per_batch else self.windows
         if windows is None:
             return "it gives a result after every record, as per_batch().aggregate(...) does not"
-        if not windows.is_plain or self.late != "drop":
-            return "its windows fire early, are of wall time, or do not drop what is late"
+        if self.late != "drop":
+            return "it does not drop what is late, and that is a matter of single records"
         if self.is_per_batch and self._is_of_order:
             return "it sees the order of records"
         if self.key is not None and not (self.key.columns or self.key.expressions):
@@ -272,7 +271,7 @@ class AggregateOperator(Grouping):
         if schema is not None and (arrow is None or reads_attributes(names.computed, schema)):
             return ""
         mistakes = columnar_mistakes(windows, names.key, names.aggregates, arrow)
-        if isinstance(windows, SessionWindows) and not mistakes:
+        if isinstance(windows, SessionWindows) and windows.is_plain and not mistakes:
             if arrow is None:
                 mistakes.append("sessions need a schema")
             elif not mergeable(names.aggregates, arrow):
@@ -463,13 +462,14 @@ class MergeAggregateOperator(_Part):
     @property
     def order(self) -> Order:
         lists = any(each.kind == "collect" for each in self.of.aggregates.values())
-        return "arrival" if lists or self.of.is_per_batch else ""
+        return "arrival" if lists or self.of.is_per_batch else self.of.order
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         from gearpy.task.aggregates.columns import (  # noqa: PLC0415 - Arrow
             MergeAggregateStage,
             MergeRunningStage,
         )
+        from gearpy.task.aggregates.merge_panes import MergePanesStage  # noqa: PLC0415 - the same
         from gearpy.task.aggregates.merge_sessions import (  # noqa: PLC0415 - the same
             MergeSessionsStage,
         )
@@ -484,6 +484,8 @@ class MergeAggregateOperator(_Part):
         schema = self.of.columns_taken
         results = self.of.results if self.gives == "table" else None
         given = context, self.name
+        if not windows.is_plain:
+            return [MergePanesStage(*given, windows, key, aggregates, results=results)]
         if isinstance(windows, SessionWindows):
             return [
                 MergeSessionsStage(*given, windows, key, aggregates, schema=schema, results=results)

@@ -25,8 +25,10 @@ from gearpy.core.base.fields import compiled
 from gearpy.core.base.one_key import one_keys
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.local import LocalSteps
+from gearpy.core.window.trigger import counts_records, phases_of
 from gearpy.core.window.windows import (
     DisjointWindows,
+    GlobalWindows,
     LocalSlidingWindows,
     LocalWindows,
     OverlappingWindows,
@@ -105,12 +107,15 @@ def columnar_mistakes(
         for each in listed(aggregates)
         if not is_columnar(each)
     ]
-    if not isinstance(windows, ColumnarWindows) or not windows.is_plain:
-        mistakes.append("the windows are not tumbling, sliding or session ones that fire once")
-    if not isinstance(windows, DisjointWindows) and "collect" in {
-        e.kind for e in listed(aggregates)
-    }:
-        mistakes.append("collect() over sliding or session windows needs the order of the records")
+    if not isinstance(windows, ColumnarWindows):
+        mistakes.append("count windows hold the records in the order in which they come")
+    elif "collect" in {each.kind for each in listed(aggregates)} and not (
+        isinstance(windows, DisjointWindows) and windows.is_plain
+    ):
+        mistakes.append(
+            "collect() over sliding or session windows, or such as fire more than once, needs the "
+            "order of the records"
+        )
     mistakes += [f"a key column is named {name!r}" for name in key if name.startswith(OWN)]
     return mistakes or ([] if schema is None else _schema_mistakes(key, aggregates, schema))
 
@@ -179,13 +184,18 @@ class PartialAggregateStage(Stage):
             return
         self._check(table.batch.schema)
         try:
-            if times.promised is not None:
-                late = pc.less(times.array, times.promised)
-                yield from self._partials_of_late(batch, table.filter(late), times.filter(late))
-                in_time = pc.invert(late)
-                table, times = table.filter(in_time), Times(times.array.filter(in_time))
-            if len(times):
+            if self._partials.is_apart:
+                partials, oldest = self._partials.of(table.batch, times)
+                yield batch.giving(partials, Times(oldest.array, times.promised))
+                return
+            if times.promised is None or self._partials.is_wall:
                 yield Batch(*self._partials.of(table.batch, times), origin=batch.origin)
+                return
+            late = pc.less(times.array, times.promised)
+            rest = table.filter(in_time := pc.invert(late)), Times(times.array.filter(in_time))
+            if len(rest[1]):
+                yield Batch(*self._partials.of(rest[0].batch, rest[1]), origin=batch.origin)
+            yield from self._partials_of_late(batch, table.filter(late), times.filter(late))
         except pa.ArrowException as error:
             raise operator_error(self.name, error) from error
 
@@ -213,7 +223,8 @@ class PartialTables:
     """Makes small tables of large ones: a row for each window and key.
 
     A row has the columns of the key, the number of records, and for each aggregate the columns of
-    its `Partial`; of sessions also their oldest and newest time. Rows come in the order of their
+    its `Partial`; of sessions, and windows that fire more than once or by wall time, also their
+    oldest and newest time. Rows come in the order of their
     first records.
     """
 
@@ -226,10 +237,19 @@ class PartialTables:
         is_running: bool = False,
     ) -> None:
         self._is_running = is_running
-        if isinstance(windows, SessionWindows):
-            self._pieces, self._gap_ms = None, windows.gap_ms
+        self._pieces, self._gap_ms = None, 0
+        self.is_wall = windows.clock == "processing"
+        if self.is_wall:
+            self._pieces = TimePieces(GlobalWindows())  # All are in those of the time that it is.
+        elif isinstance(windows, SessionWindows):
+            self._gap_ms = windows.gap_ms
         else:
-            self._pieces, self._gap_ms = TimePieces(windows), 0
+            self._pieces = TimePieces(windows)
+        self._has_spans = self._pieces is None or not windows.is_plain
+        #: Each record is a row of its own, as a trigger counts them; or each late one, as it may
+        #: depend on the one before it, or make its window fire.
+        self.is_apart = counts_records(phases_of(windows.trigger)[0])
+        self.are_late_apart = self._has_spans
         self._key = tuple(key)
         self._partials = [
             (each, partial_of(each)) for each in listed(aggregates) if each.kind != "count"
@@ -240,11 +260,6 @@ class PartialTables:
         empty = [pa.nulls(1, kind) for kind in schema.types]
         table, _ = self.of(pa.RecordBatch.from_arrays(empty, schema.names), Times.of([0]))
         return table.batch.schema
-
-    @property
-    def are_late_apart(self) -> bool:
-        """Whether each late record is a row of its own, as it depends on the one before it."""
-        return self._pieces is None
 
     def of(
         self, table: pa.RecordBatch, times: Times, *, apart: bool = False
@@ -261,10 +276,9 @@ class PartialTables:
         taken = [(values_of(each, columns), partial) for each, partial in self._partials]
         inputs = [partial.inputs(column, rows) for column, partial in taken]
         in_order = is_sorted(times.array)
-        by = [rows.places] if apart else self._by(keys, times, in_order=in_order)
-        is_session = self._pieces is None
-        ends = [] if self._is_running or (in_order and not is_session) else ["min"]
-        ends += ["max"] if self._is_running or is_session else []
+        by = [rows.places] if apart or self.is_apart else self._by(keys, times, in_order=in_order)
+        ends = [] if self._is_running or (in_order and not self._has_spans) else ["min"]
+        ends += ["max"] if self._is_running or self._has_spans else []
         places, (records, *found) = grouped(
             by,
             len(times),
@@ -283,7 +297,7 @@ class PartialTables:
             finished = partial.finish(mine, column, rows)
             arrays += finished
             labels += [f"{OWN}{at}.{part}" for part in range(len(finished))]
-        if is_session:
+        if self._has_spans:
             arrays += spans
             labels += [FIRST, LAST]
         return Table(pa.RecordBatch.from_arrays(arrays, labels)), Times(low)
@@ -618,6 +632,12 @@ class Reader:
             accumulators.append(partial.accumulators([table.column(name) for name in mine]))
             at += 1
         return list(zip(self._keys(table), records, *accumulators, strict=True))
+
+    def pairs(self, table: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
+        """Return keys, and accumulators as folds over rows keep them."""
+        rows = self.rows(table)
+        at = itemgetter(_COUNT if self._partials == [None] else slice(_COUNT + 1, None))
+        return list(map(itemgetter(_KEY), rows)), list(map(at, rows))
 
     def _keys(self, table: pa.RecordBatch) -> list[Any]:
         columns = [one_keys(cells_of(table.column(name))) for name in self._key]

@@ -446,9 +446,7 @@ class TableMerge:
 
     def pairs(self, table: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
         """Return keys, and accumulators as folds over rows keep them."""
-        rows = self._reader.rows(table)
-        kept = [row[1] if self._is_count else tuple(row[2:]) for row in rows]
-        return [row[0] for row in rows], kept
+        return self._reader.pairs(table)
 
     def table(self, found: Sequence[Any], kept: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
         """Return the table of keys and accumulators."""

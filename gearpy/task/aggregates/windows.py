@@ -22,6 +22,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.late_time import late_places
+from gearpy.messages.table import Table, Times
 from gearpy.task.aggregates.fold import (
     Fold,
     KeyFunction,
@@ -84,6 +85,7 @@ class WindowStage(WindowedStage):
         self._is_by_event = windows.clock == "event"
         self._lateness_ms = windows.allowed_lateness_ms
         self._panes = _panes_of(windows, fold)
+        self._records_in = fold.records_in
         self._result_of = result_maker(windows)
         self._may_be_late = bool(self._lateness_ms) or windows.accumulation == "retracting"
         self._store: AlignedStore | KeyStore | None = None
@@ -214,12 +216,17 @@ class WindowStage(WindowedStage):
             return Batch([], [])
         rows, times = zip(*fired, strict=True)
         has_late = self._may_be_late and bool(late_places(times))
-        return Batch(list(map(self._result_of, rows)), list(times), has_late, origin)
+        values = self._made(rows)
+        made = Times.of(times) if type(values) is Table else list(times)
+        return Batch(values, made, has_late, origin)
+
+    def _made(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return list(map(self._result_of, rows))
 
     def _take_late(
         self, key: Any, record: Any, time_ms: int, now_ms: int
     ) -> Sequence[Fired] | None:
-        self._context.counters.late_records += 1
+        self._context.counters.late_records += self._records_in([record])
         if self._late == "side":
             self._send_aside([record], [time_ms], self._panes.clock_ms)
         elif self._late == "restamp":

@@ -387,11 +387,9 @@ def test_schema_may_change_between_tables() -> None:
 @pytest.mark.parametrize(
     ("windows", "key", "aggregate", "cause"),
     [
-        (count_window(5), (), agg.count(), "not tumbling, sliding or session ones that fire once"),
-        (session("5s").allowed_lateness("5ms"), (), agg.count(), "that fire once"),
+        (count_window(5), (), agg.count(), "the order in which they come"),
         (session("5s"), (), agg.collect("n"), "needs the order of the records"),
-        (TumblingWindows(10).allowed_lateness("5ms"), (), agg.count(), "that fire once"),
-        (TumblingWindows(10, clock="processing"), (), agg.count(), "that fire once"),
+        (TumblingWindows(10).accumulating().allowed_lateness("5ms"), (), agg.collect("n"), "order"),
         (TumblingWindows(10), ("#n",), agg.count(), "key column is named '#n'"),
         (TumblingWindows(10), (), agg.sum(abs), "takes a function or whole records"),
         (TumblingWindows(10), (), agg.sum(), "takes a function or whole records"),

@@ -1,5 +1,7 @@
 """Sessions of columns, whose parts are merged in columns."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 import gearpy as gp
 from gearpy.core.base.fields import key_getter
 from gearpy.core.window import aggregates as agg
+from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.windows import SessionWindows
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Origin
@@ -20,6 +23,8 @@ from gearpy.task.aggregates.columns import PartialAggregateStage
 from gearpy.task.aggregates.merge_sessions import MergeSessionsStage
 from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.aggregates.windows import WindowStage
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.stage import Stage
 from tests.task.aggregates.test_columns import Life
 from tests.task.build import a_context
 
@@ -47,20 +52,35 @@ STEP = st.one_of(
 )
 
 
-class Sessions:
-    """The same sessions over rows and in columns, given the same records."""
+class BothForms:
+    """The same windows over rows and in columns, given the same records.
 
-    def __init__(self, key: tuple[str, ...]) -> None:
-        windows, key_of = SessionWindows(7), key_getter(*key) if key else None
+    Args:
+        merging: makes the stage that merges parts.
+    """
+
+    def __init__(
+        self,
+        windows: Any,
+        key: tuple[str, ...],
+        merging: Callable[[TaskContext], Stage],
+        named: Mapping[str, Aggregate] = NAMED,
+    ) -> None:
+        key_of = key_getter(*key) if key else None
+        self.now_ms = 1000
         makes: list[Any] = [
-            lambda c: WindowStage(c, "w", windows, key_of, fold_of(NAMED), limit=3),
-            lambda c: MergeSessionsStage(c, "w", windows, key, NAMED, schema=SCHEMA),
+            lambda c: WindowStage(c, "w", windows, key_of, fold_of(named), limit=3),
+            merging,
         ]
-        self.lives = [Life(make) for make in makes]
+        self.lives = [Life(partial(self._made, make)) for make in makes]
         self.in_columns = [False, True]
-        self.partial = PartialAggregateStage(a_context(), "partial", windows, key, NAMED)
+        self.partial = PartialAggregateStage(a_context(), "partial", windows, key, named)
         self.late = [0, 0]
         self.taken = 0
+
+    def _made(self, make: Callable[[TaskContext], Stage], context: TaskContext) -> Stage:
+        context.now_ms = lambda: self.now_ms
+        return make(context)
 
     def take(self, rows: list[dict[str, Any]], times: list[int]) -> list[list[Any]]:
         origin = Origin(0, 0, self.taken)
@@ -81,6 +101,10 @@ class Sessions:
     def advance(self, watermark_ms: int) -> list[list[Any]]:
         return [results(list(life.stage.on_watermark(watermark_ms))) for life in self.lives]
 
+    def wake(self, now_ms: int) -> list[list[Any]]:
+        self.now_ms = now_ms
+        return [results(list(life.stage.on_time(now_ms))) for life in self.lives]
+
     def end_epoch(self, *, restart: bool = False, swap: bool = False) -> None:
         for life in self.lives:
             life.end_epoch()
@@ -97,6 +121,10 @@ class Sessions:
         for life in self.lives if restart else []:
             life.start()
 
+    def check_late(self) -> None:
+        counted = [life.context.counters.late_records for life in self.lives]
+        assert self.late[0] + counted[0] == self.late[1] + counted[1]
+
 
 def results(batches: list[Batch]) -> list[Any]:
     return [
@@ -112,7 +140,10 @@ def test_sessions_of_columns_are_those_of_rows(key: tuple[str, ...], steps: list
 
     Wherever batches and epochs end, and tasks restart, in either form.
     """
-    both, watermark_ms = Sessions(key), MIN_MS
+    windows, watermark_ms = SessionWindows(7), MIN_MS
+    both = BothForms(
+        windows, key, lambda c: MergeSessionsStage(c, "w", windows, key, NAMED, schema=SCHEMA)
+    )
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_MERGED_FROM", "TOLD_ROWS"):
             patch.setattr(merge_sessions, name, 2)
@@ -131,8 +162,7 @@ def test_sessions_of_columns_are_those_of_rows(key: tuple[str, ...], steps: list
             stages = [life.stage for life in both.lives]
             assert stages[0].hold_ms == stages[1].hold_ms
             assert stages[0].open_windows == stages[1].open_windows
-    counted = [life.context.counters.late_records for life in both.lives]
-    assert both.late[0] + counted[0] == both.late[1] + counted[1]
+    both.check_late()
 
 
 @pytest.mark.parametrize("single", [False, True], ids=["named", "one"])
