@@ -121,15 +121,17 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
             starts = windows.starts_of(time_ms)
             if windows.end_of(starts[0]) <= clock_ms:
                 return False
-            after: list[tuple[Panes, int, Pane]] = []
+            found: list[tuple[Panes, int, Pane]] = []
             for start_ms in starts:
                 panes = all_panes.get(start_ms)
                 pane = None if panes is None else panes.get(key)
                 if pane is None or not pane[FRESH] or time_ms < pane[OLDEST_MS]:
                     return False
                 assert panes is not None, "a pane is in it"
-                after.append((panes, start_ms, grown(pane, record, time_ms, 0)))
-            for panes, start_ms, pane in after:
+                found.append((panes, start_ms, pane))
+            # Not before all are found: a value may change as it takes the record.
+            grown_now = [grown(pane, record, time_ms, 0) for _, _, pane in found]
+            for (panes, start_ms, _), pane in zip(found, grown_now, strict=True):
                 panes[key] = pane
                 self.touched[start_ms].add(key)
         return True

@@ -84,7 +84,7 @@ def test_others_may_go_on_while_triggers_are_asked(
 
 
 def sliding(_: Trigger = AT_CLOSE, *, clock: WindowClock = "event") -> AlignedPanes:
-    return AlignedPanes(SlidingWindows(10, 5, clock=clock), FOLDS["anew"])
+    return AlignedPanes(SlidingWindows(10, 5, clock=clock), FOLDS["in place"])
 
 
 @pytest.mark.parametrize("panes_of", [tumbling, sliding, sessions])
