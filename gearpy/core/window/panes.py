@@ -57,7 +57,7 @@ class PaneFold(Protocol):
 
     @property
     def takes_parts(self) -> bool:
-        """Whether it takes a `Part` for several records, instead of a record."""
+        """Whether it takes a `PanePart` for several records, instead of a record."""
         ...
 
 
@@ -86,7 +86,7 @@ NEWEST_MS: Final = 6
 SHOWN: Final = 7
 
 
-class Part(NamedTuple):
+class PanePart(NamedTuple):
     """Some records of a key, which the same windows hold, as one value."""
 
     key: Any
@@ -233,13 +233,13 @@ class PaneRules:
 
 
 class PartRules(PaneRules):
-    """The rules where each `Part` stands for several records."""
+    """The rules where each `PanePart` stands for several records."""
 
-    def begun(self, order: int, record: Part, time_ms: int, now_ms: int) -> Pane:
+    def begun(self, order: int, record: PanePart, time_ms: int, now_ms: int) -> Pane:
         pane = super().begun(order, record, time_ms, now_ms)
         return (*pane[:FRESH], record.records, *pane[FIRING:NEWEST_MS], record.newest_ms, None)
 
-    def grown(self, pane: Pane, record: Part, time_ms: int, now_ms: int) -> Pane:
+    def grown(self, pane: Pane, record: PanePart, time_ms: int, now_ms: int) -> Pane:
         newest_ms = max(pane[NEWEST_MS], record.newest_ms)
         if self._shares:  # What is merged into a value becomes a part of it.
             record = record._replace(value=own(record.value))
@@ -247,10 +247,10 @@ class PartRules(PaneRules):
         fresh = pane[FRESH] - 1 + record.records
         return (*pane[:FRESH], fresh, *pane[FIRING:NEWEST_MS], newest_ms, pane[SHOWN])
 
-    def newest_ms(self, record: Part, time_ms: int) -> int:
+    def newest_ms(self, record: PanePart, time_ms: int) -> int:
         return time_ms if self.is_wall else record.newest_ms
 
-    def _begun(self, record: Part, time_ms: int) -> Any:
+    def _begun(self, record: PanePart, time_ms: int) -> Any:
         return own(record.value) if self._shares else record.value
 
 

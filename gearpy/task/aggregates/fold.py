@@ -69,7 +69,7 @@ class Fold(Struct, frozen=True, kw_only=True):
         running: makes a loop that also gives the result after each record.
         commutes: the order of records makes no difference, so parts may be merged in any.
         records_in: how many records some values stand for, where these are late.
-        takes_parts: a `Part` stands for several records in panes.
+        takes_parts: a `PanePart` stands for several records in panes.
     """
 
     kind: Literal["count", "fold"]

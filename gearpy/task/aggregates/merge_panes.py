@@ -17,7 +17,7 @@ from gearpy.columns.results import result_columns
 from gearpy.columns.row_schema import as_table
 from gearpy.columns.values import array_of
 from gearpy.core.window.accumulators import Aggregate
-from gearpy.core.window.panes import Part
+from gearpy.core.window.panes import PanePart
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table
 from gearpy.task.aggregates.columns import (
@@ -35,7 +35,7 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import local_bounds
 from gearpy.wire.values.records import register_record
 
-register_record(Part, "gearpy.Part")  # Late ones wait in state.
+register_record(PanePart, "gearpy.PanePart")  # Late ones wait in state.
 _KEY: Final = itemgetter(0)
 _VALUE: Final = itemgetter(1)
 
@@ -73,7 +73,7 @@ class MergePanesStage(WindowStage):
         table = as_table(batch.values).batch
         keys, values = self._reader.pairs(table)
         counts, newest = (table.column(name).to_pylist() for name in (RECORDS, LAST))
-        parts = list(map(Part, keys, values, counts, newest))
+        parts = list(map(PanePart, keys, values, counts, newest))
         return super().process(batch.giving(parts, list(batch.timestamps)))
 
     def _made(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
