@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.log_columns import moments
-from gearpy.columns.results import result_columns
+from gearpy.columns.results import BEFORE, result_columns
 from gearpy.columns.row_schema import as_table
 from gearpy.columns.values import array_of
 from gearpy.core.window.accumulators import Aggregate
@@ -80,21 +80,21 @@ class MergePanesStage(WindowStage):
         if self._schema is None:
             return super()._made(rows)
         try:
-            return Table(self._table(rows))
+            return Table(self._table(self._schema, rows))
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise operator_error(self.name, error) from error
 
-    def _table(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-        columns = result_columns(self._schema)
+    def _table(self, schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+        columns = result_columns(schema)
         assert columns is not None, "it is of results"
         keys, values, starts, ends, *behind = map(list, zip(*rows, strict=True))
         parts = [keys] if len(columns.key) == 1 else zip(*keys, strict=True) if columns.key else ()
         cells = [values] if columns.is_single else [[e[n] for e in values] for n in columns.value]
         local = [] if self._bounds_of is None else map(self._bounds_of, starts, ends)
         found = [*parts, *cells, *behind, *zip(*local, strict=True)]
-        fields = list(self._schema)[len(bounds := [moments(starts), moments(ends)]) :]
+        bounds, fields = [moments(starts), moments(ends)], [*schema][len(BEFORE) :]
         arrays = [array_of(field, [*each]) for field, each in zip(fields, found, strict=True)]
-        return pa.RecordBatch.from_arrays([*bounds, *arrays], schema=self._schema)
+        return pa.RecordBatch.from_arrays([*bounds, *arrays], schema=schema)
 
 
 def _fold_of_parts(aggregates: Aggregates) -> Fold:
