@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
 
 from gearpy.core.base import graph
 from gearpy.errors import ConfigError, GraphError
@@ -38,6 +39,11 @@ class Life:
                     "since 1970, such as int(moment.timestamp() * 1000)"
                 )
 
+
+#: Records that meet others of their source again: none, those of the other side of a join, any.
+Meeting: TypeAlias = Literal["none", "other side", "any"]
+#: Kinds of the steps that say of which side of a join their records are.
+_SIDES: Final = frozenset({"left", "right"})
 
 #: The life of a processor that was never replaced. Gearpump: `LifeTime.Immortal`.
 IMMORTAL = Life()
@@ -237,16 +243,25 @@ class Dag:
     def downstream(self, pid: ProcessorId) -> tuple[ProcessorId, ...]:
         return tuple(edge.target for edge in self._outgoing[pid])
 
-    def is_one_of_several_paths(self, source: ProcessorId, target: ProcessorId) -> bool:
-        """Return whether records of one source may come to the target by this edge and another.
+    def meets(self, source: ProcessorId, target: ProcessorId) -> Meeting:
+        """Tell which records of the same source may come to the target by another edge, too.
 
-        They come in no order then, as one path may be slower than the other.
+        They come in no order then, as one path may be slower than the other. Only those of the
+        other side of a join can be told from these.
         """
-        return any(
-            self._read_from[other] & self._read_from[source]
+        others = {
+            other
             for other in self.upstream(target)
-            if other != source
-        )
+            if other != source and self._read_from[other] & self._read_from[source]
+        }
+        if not others:
+            return "none"
+        sides = [self._side_of(pid) for pid in (source, *others)]
+        return "other side" if all(sides) and sides.count(sides[0]) == 1 else "any"
+
+    def _side_of(self, pid: ProcessorId) -> str:
+        steps = self.processors[pid].steps
+        return steps[-1].kind if steps and steps[-1].kind in _SIDES else ""
 
     @cached_property
     def _read_from(self) -> Mapping[ProcessorId, frozenset[ProcessorId]]:

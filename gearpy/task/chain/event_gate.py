@@ -54,7 +54,8 @@ class EventGate:
     Args:
         context: of the task; has the state.
         key: of a record; None: the step has none.
-        sides_of: of records, which kind each is; at one time smaller ones come first.
+        sides_of: of records, which kind each is; at one time smaller ones come first. Those of one
+            kind that come from no partition, at one time, are in the order of their keys then.
     """
 
     def __init__(
@@ -70,7 +71,8 @@ class EventGate:
         self._waits_all = waits == "all"
         self._has_one_source = context.sources == 1
         self._sides_of = sides_of
-        self._records = EventOrder(content_of, _keys_of)
+        of_records = _keys_of if sides_of is None else lambda records: _parts_of(map(key, records))
+        self._records = EventOrder(content_of, of_records)
         self._order: HeldRecords = self._records
         self._kept: BulkState | None = None
         self._told: dict[Any, Any] = {}
@@ -331,6 +333,18 @@ def _keys_of(values: list[Any]) -> list[Any]:
     if kinds == {str} or (kinds == {int} and -_HALF <= min(values) <= max(values) < _HALF):
         return values  # In this order anyway.
     return list(map(first_key_of, values))
+
+
+def _parts_of(keys: Iterable[Any]) -> list[Any]:
+    """Return keys of records as `_keys_of` does, but all parts of those that have several."""
+    found = list(keys)
+    if (
+        set(map(type, found)) == {tuple}
+        and len(widths := set(map(len, found))) == 1
+        and all(widths)
+    ):
+        return list(zip(*map(_keys_of, map(list, zip(*found, strict=True))), strict=True))
+    return _keys_of(found)
 
 
 def first_key_of(value: Any) -> bytes:

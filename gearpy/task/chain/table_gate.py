@@ -1,12 +1,13 @@
 """The gate before a step that takes columns and sees in which order records come."""
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, repeat
 from operator import attrgetter
 from typing import Any, Final
+
+import numpy as np
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -88,8 +89,8 @@ class SidesGate(EventGate):
     of the right side are first at one time.
 
     Args:
-        schemas: of the tables of the left and of the right side; of rows, the first field is the
-            number of the side.
+        schemas: of the tables of the left and of the right side: the columns of the key, and that
+            of records. Of rows, the first field is the number of the side, the second the key.
     """
 
     def __init__(
@@ -97,7 +98,10 @@ class SidesGate(EventGate):
     ) -> None:
         super().__init__(context, key, waits="all")
         last = len(schemas) - 1
-        self._tables = [_TableOrder(schema, last - at) for at, schema in enumerate(schemas)]
+        self._tables = [
+            _TableOrder(schema, last - at, key_columns=len(schema.arrow) - 1)
+            for at, schema in enumerate(schemas)
+        ]
         self._order = _Sides(self._tables)
 
     def hold(self, table: Table, times: Times, side: int, rank: tuple[int, ...]) -> None:
@@ -153,8 +157,9 @@ class HeldRows:
 class _TableOrder:
     """Keeps rows of tables until event time has passed them; see `EventOrder`."""
 
-    def __init__(self, schema: RowSchema, side: int = 0) -> None:
+    def __init__(self, schema: RowSchema, side: int = 0, *, key_columns: int = 0) -> None:
         self._schema = schema
+        self._key_columns = key_columns
         self.side = side
         self._waiting: list[HeldRows] = []
         self._turn = 0
@@ -218,15 +223,26 @@ class _TableOrder:
             self.put(table, pa.array(times, pa.int64()), pa.array(places, pa.int64()), rank=rank)
 
     def _by_content(self, found: HeldRows) -> HeldRows:
-        """Order rows of which nobody knows the partition; those of one time by what they are."""
-        at = list(zip(found.places.to_pylist(), found.times.to_pylist(), strict=True))
-        count = Counter(at)
-        tied = [place for place, each in enumerate(at) if count[each] > 1]
-        rows = self._schema.rows(found.rows.take(pa.array(tied, pa.int64())))
+        """Order rows of which nobody knows the partition; those of one time by what they are.
+
+        Those of a side by their keys first, as `EventGate` does, so that few are made rows.
+        """
+        columns = [found.places, found.times]
+        for key in map(found.rows.column, range(self._key_columns)):
+            if _has_order(key.type):
+                columns += [key.is_valid(), key]  # None comes first.
+        table = pa.table(columns, [str(at) for at in range(len(columns))])
+        order = pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
+        order = order.to_numpy().copy()
+        is_first = np.ones(len(order) + 1, bool)  # Of those that are alike; and behind the last.
+        is_first[1:-1] = np.any([_changes(each.take(pa.array(order))) for each in columns], axis=0)
+        tied = np.flatnonzero(~(is_first[:-1] & is_first[1:]))
+        rows = self._schema.rows(found.rows.take(pa.array(order[tied])))
         contents = [(first_key_of(row), content_of(row)) for row in rows]
-        content = dict(zip(tied, contents, strict=True))
-        order = sorted(range(len(at)), key=lambda place: (at[place], content.get(place)))
-        return found.take(pa.array(order, pa.int64()))
+        of = is_first.cumsum()[tied].tolist()
+        among = sorted(range(len(tied)), key=lambda at: (of[at], contents[at]))
+        order[tied] = order[tied[among]]
+        return found.take(pa.array(order))
 
 
 class _Sides:
@@ -258,6 +274,18 @@ def _places_of(times: Times) -> pa.Array:
     if times.promised is None:
         return times.array
     return pc.max_element_wise(times.array, times.promised)
+
+
+def _has_order(kind: pa.DataType) -> bool:
+    """Tell whether values are in the order of keys of rows; others come as if all were one."""
+    is_small = pa.types.is_integer(kind) and kind != pa.uint64()
+    return is_small or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _changes(values: pa.Array) -> Any:
+    """Return for each value but the first whether it is another one; of None it is not."""
+    changes = pc.not_equal(values[:-1], values[1:]).fill_null(False)
+    return changes.to_numpy(zero_copy_only=False)
 
 
 def _in_order(held: HeldRows) -> HeldRows:

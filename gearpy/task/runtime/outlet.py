@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, field
 
 from gearpy.core.base.copies import ATOMS, own, own_each
+from gearpy.core.dag.graph import Meeting
 from gearpy.core.flow.link import FlowLimits, Subscription
 from gearpy.core.flow.partition import Part, Partitioner
 from gearpy.errors import CannotTravel, OperatorError
@@ -44,13 +45,13 @@ class OutputEdge(Struct, frozen=True, kw_only=True):
     """An edge of the graph as one of its sending tasks sees it.
 
     Attributes:
-        meets_others: records of the same source may come to the same tasks by another edge, too.
+        meets: which records of the same source may come to the same tasks by another edge.
     """
 
     processor: int
     parallelism: int
     partitioner: Partitioner
-    meets_others: bool = False
+    meets: Meeting = "none"
 
 
 class OutputLimits(Struct, frozen=True, kw_only=True):
@@ -480,7 +481,7 @@ class _EdgeOutput:
         self.is_whole = edge.parallelism == 1 and edge.partitioner.is_whole_for_one
         self.subscription = Subscription(targets=edge.parallelism, limits=limits.flow)
         self.links = [_Link(TaskId(edge.processor, i)) for i in range(edge.parallelism)]
-        self._meets_others = edge.meets_others
+        self._meets = edge.meets
         self.is_in_order = True  #: Records come as those of their partition do.
         self._told = (NOWHERE, NOWHERE)  # The latest origin, and the one told for it.
 
@@ -488,8 +489,10 @@ class _EdgeOutput:
         if origin is not self._told[0]:
             # Where parts of one partition meet again, nobody knows how they were read; those that
             # have no order but that of their arrival have it still.
-            may_meet = (origin.is_split or self._meets_others) and not origin.is_by_arrival
+            may_meet = (origin.is_split or self._meets == "any") and not origin.is_by_arrival
             told = NOWHERE if may_meet else origin
+            if self._meets == "other side" and not origin.is_by_arrival:
+                told = told._replace(is_alone=False, is_sorted=False)
             # The order of records must not depend on the number of tasks to which parts of a
             # partition may go, but for those that have none.
             edge = self.partitioner

@@ -76,7 +76,7 @@ class RunnerFactory(Struct, frozen=True, kw_only=True):
                     processor=target,
                     parallelism=application.processors[target].parallelism,
                     partitioner=application.partitioners[source, target].fork(self.rng),
-                    meets_others=dag.is_one_of_several_paths(source, target),
+                    meets=dag.meets(source, target),
                 )
                 for target in dag.downstream(source)
             ],

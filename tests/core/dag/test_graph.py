@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.dag.graph import IMMORTAL, Dag, EdgeSpec, Life, ProcessorSpec, birth_of_change
+from gearpy.core.dag.graph import (
+    IMMORTAL,
+    Dag,
+    EdgeSpec,
+    Life,
+    ProcessorSpec,
+    StepSpec,
+    birth_of_change,
+)
 from gearpy.errors import ConfigError, GraphError
 from gearpy.ids import ProcessorId, TaskId
 
@@ -37,15 +45,30 @@ def test_paths_of_one_source_that_meet_again() -> None:
     """A path may be slower than another: each edge at the place where they meet is told apart."""
     dag = a_dag((0, 1), (1, 2), (1, 3), (2, 3), (3, 4), (1, 5))
 
-    meeting = {edge.ends for edge in dag.edges if dag.is_one_of_several_paths(*edge.ends)}
+    meeting = {edge.ends: dag.meets(*edge.ends) for edge in dag.edges}
 
-    assert meeting == {(1, 3), (2, 3)}
+    assert {ends for ends, which in meeting.items() if which != "none"} == {(1, 3), (2, 3)}
+    assert meeting[1, 3] == "any"
+
+
+def test_paths_of_one_source_that_meet_as_two_sides_of_a_join() -> None:
+    """Records of one side come by one path; where two lead there, nobody can tell them apart."""
+
+    def meetings(**kinds: str) -> list[str]:
+        steps = {int(name[1]): (StepSpec(id=name, kind=kind),) for name, kind in kinds.items()}
+        specs = [replace(a_processor(pid), steps=steps.get(pid, ())) for pid in range(5)]
+        edges = [an_edge(*ends) for ends in ((0, 1), (0, 2), (0, 3), (1, 4), (2, 4))]
+        dag = Dag(0, {spec.id: spec for spec in specs}, tuple(edges))
+        return [dag.meets(ProcessorId(source), ProcessorId(4)) for source in (1, 2)]
+
+    assert meetings(p1="left", p2="right") == ["other side"] * 2
+    assert meetings(p1="left", p2="left") == meetings(p1="map", p2="right") == ["any"] * 2
 
 
 def test_streams_of_two_sources_do_not_meet_again() -> None:
     dag = a_dag((0, 2), (1, 2), (2, 3))
 
-    assert not any(dag.is_one_of_several_paths(*edge.ends) for edge in dag.edges)
+    assert {dag.meets(*edge.ends) for edge in dag.edges} == {"none"}
 
 
 def test_all_mistakes_are_told_at_once() -> None:

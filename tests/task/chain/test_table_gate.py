@@ -1,14 +1,17 @@
 """Rows of tables wait for event time as records do, see `gearpy.task.chain.table_gate`."""
 
 from collections.abc import Sequence
+from datetime import date
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import pyarrow as pa  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gearpy as gp
 from gearpy.columns.row_schema import RowSchema, as_table, row_schema_of
+from gearpy.core.join.sides import LEFT, RIGHT
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.late_time import late_time
@@ -16,7 +19,10 @@ from gearpy.messages.table import Table, Times
 from gearpy.state.stores.store import Section
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.event_gate import EventGate
-from gearpy.task.chain.table_gate import TableGate
+from gearpy.task.chain.table_gate import SidesGate, TableGate
+from gearpy.task.joins.join_schema import JoinSchema
+from gearpy.task.joins.side_tables import SideSchema
+from gearpy.task.joins.streams import join_key
 from tests.task.build import a_context
 from tests.task.chain.test_event_gate import snapshot_of
 
@@ -108,3 +114,57 @@ def test_rows_of_tables_come_as_records_do(
                 )
                 assert not len(passed)
             assert gates[0][0].first_ms == gates[1][0].first_ms
+
+
+_DAY: Final = RowSchema(
+    pa.schema([("k", pa.string()), ("day", pa.date32()), ("m", pa.int16()), ("n", pa.int64())])
+)
+#: Keys in columns: of one column or of several, some of which say nothing of the order.
+_KEYS: Final = st.sampled_from([("m",), ("k", "m"), ("day", "m"), ("k",)])
+_JOINED: Final = st.fixed_dictionaries(
+    {
+        "k": st.sampled_from(["", "a", "ab", "b", "\U0001f600", "\uffff"]) | st.none(),
+        "day": st.dates(date(2024, 1, 1), date(2024, 1, 3)),
+        "m": st.integers(-200, 200) | st.integers(0, 2) | st.none(),
+        "n": st.integers(0, 3),
+    }
+)
+
+
+@given(
+    key=_KEYS,
+    steps=st.lists(
+        st.tuples(st.sampled_from([LEFT, RIGHT]), ORIGINS, st.lists(_JOINED, min_size=1)),
+        max_size=6,
+    ),
+)
+def test_rows_of_a_side_come_as_records_do(
+    key: tuple[str, ...], steps: list[tuple[int, Origin, list[dict[str, Any]]]]
+) -> None:
+    """All at one time, so that nothing else says which comes first."""
+    joined = JoinSchema.of(_DAY, _DAY, key, "inner")
+    schemas = [SideSchema.of(joined, side) for side in (LEFT, RIGHT)]
+    in_rows = EventGate(
+        a_context(),
+        join_key,
+        waits="all",
+        sides_of=lambda values: [RIGHT - side for side, _, _ in values],
+    )
+    in_columns = SidesGate(a_context(), join_key, schemas)
+    for side, origin, records in steps:
+        keys = [tuple(map(each.get, key)) for each in records]
+        values = [
+            (side, of[0] if len(of) == 1 else of, {name: each[name] for name in _DAY.arrow.names})
+            for of, each in zip(keys, records, strict=True)
+        ]
+        times = [5] * len(values)
+        in_rows.take(Batch(values, times, origin=origin))
+        table = schemas[side].table(values)
+        in_columns.hold(Table(table), Times.of(times), side, origin.rank)
+
+    found = [value for _, batch in in_rows.due(MAX_MS) for value in batch.values]
+
+    for side, schema in enumerate(schemas):
+        held = in_columns.due_of(side, MAX_MS)
+        of_side = [] if held is None else schema.rows(held.rows)
+        assert of_side == [value for value in found if value[0] == side]
