@@ -416,7 +416,10 @@ class _MadeReader(OrderedReader[Any]):
             return None
         assert self._rest is not None
         wanted = min(wanted, self._rest.num_rows)
-        going = wanted if self._pace is None else self._pace.take(self._now_ms(), wanted)
+        going = wanted
+        if self._pace is not None:
+            going = self._pace.take(self._now_ms(), wanted)
+            self.pause_ms = self._pace.pause_ms(in_tables=True)
         if not going:
             return None
         taken, self._rest = self._rest.slice(0, going), self._rest.slice(going)

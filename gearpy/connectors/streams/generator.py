@@ -27,6 +27,8 @@ _PORTION_MAX: Final = 32
 #: A program that takes so long for a portion waits for something, as a rule. It may again, so that
 #: many records are passed on one by one: else the first ones would wait for the next.
 _WAITS_MS: Final = 50
+#: Tables of a paced source are so far apart, as a small one costs as much as a large one.
+_TABLE_MS: Final = 10
 _ONE_BY_ONE: Final = 256
 _MAKE: Final = "generate(make)"
 _MS_PER_S: Final = 1000
@@ -139,12 +141,13 @@ class Pace:
         self._given += going
         return going
 
-    def pause_ms(self) -> int:
-        """Return how long after the last `take` the next record goes."""
+    def pause_ms(self, *, in_tables: bool = False) -> int:
+        """Return how long after the last `take` the next record goes, or a table of some."""
         if self._since_ms is None:
             return 0
         next_ms = self._since_ms + math.ceil(self._given * _MS_PER_S / self._per_second)
-        return max(0, next_ms - self._last_ms)
+        pause_ms = max(0, next_ms - self._last_ms)
+        return max(pause_ms, _TABLE_MS) if pause_ms and in_tables else pause_ms
 
     def give_back(self, records: int) -> None:
         self._given -= records
@@ -265,7 +268,7 @@ class GeneratorReader(StampedReader):
         self._position += len(values)
         if self._pace is not None:
             self._pace.give_back(wanted - len(values))
-            self.pause_ms = self._pace.pause_ms()
+            self.pause_ms = self._pace.pause_ms(in_tables=self._schema is not None)
         self.finished = has_ended or self._left(1) == 0
         if not values:
             return None

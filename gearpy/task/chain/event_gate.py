@@ -71,8 +71,8 @@ class EventGate:
         self._waits_all = waits == "all"
         self._has_one_source = context.sources == 1
         self._sides_of = sides_of
-        of_records = _keys_of if sides_of is None else lambda records: _parts_of(map(key, records))
-        self._records = EventOrder(content_of, of_records)
+        has_sides = sides_of is not None and key is not None
+        self._records = EventOrder(content_of, self._keys_of_sides if has_sides else _keys_of)
         self._order: HeldRecords = self._records
         self._kept: BulkState | None = None
         self._told: dict[Any, Any] = {}
@@ -190,6 +190,10 @@ class EventGate:
                 places[at] = promise_of(places[at])
         sides = None if self._sides_of is None else self._sides_of(values)
         self._records.hold(values, timestamps, places, rank=origin.rank, sides=sides)
+
+    def _keys_of_sides(self, values: list[Any]) -> list[Any]:
+        assert self._key is not None, "a step with sides has keys"
+        return _parts_of(list(map(self._key, values)))
 
     def _key_of(self, value: Any) -> Any:
         if self._key is None:
@@ -335,16 +339,12 @@ def _keys_of(values: list[Any]) -> list[Any]:
     return list(map(first_key_of, values))
 
 
-def _parts_of(keys: Iterable[Any]) -> list[Any]:
+def _parts_of(keys: list[Any]) -> list[Any]:
     """Return keys of records as `_keys_of` does, but all parts of those that have several."""
-    found = list(keys)
-    if (
-        set(map(type, found)) == {tuple}
-        and len(widths := set(map(len, found))) == 1
-        and all(widths)
-    ):
-        return list(zip(*map(_keys_of, map(list, zip(*found, strict=True))), strict=True))
-    return _keys_of(found)
+    widths = set(map(len, keys)) if set(map(type, keys)) == {tuple} else set()
+    if len(widths) != 1 or not all(widths):
+        return _keys_of(keys)
+    return list(zip(*map(_keys_of, map(list, zip(*keys, strict=True))), strict=True))
 
 
 def first_key_of(value: Any) -> bytes:

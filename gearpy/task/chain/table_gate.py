@@ -279,7 +279,7 @@ def _places_of(times: Times) -> pa.Array:
 def _has_order(kind: pa.DataType) -> bool:
     """Tell whether values are in the order of keys of rows; others come as if all were one."""
     is_small = pa.types.is_integer(kind) and kind != pa.uint64()
-    return is_small or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(is_small or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _changes(values: pa.Array) -> Any:
