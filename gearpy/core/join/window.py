@@ -5,10 +5,11 @@ two boundaries of windows, in which it is. A window is some whole pieces.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from gearpy.core.base.in_pieces import emptied
 from gearpy.core.join.changes import CellChange, Kept, RecordLog
@@ -19,6 +20,65 @@ from gearpy.messages.late_time import OrderedTimes, ordered
 
 #: Records of a key, on the left and on the right.
 _Pane: TypeAlias = tuple[list[Kept], list[Kept]]
+_P = TypeVar("_P")
+
+
+class OpenPieces(Generic[_P]):
+    """What is kept of each piece of time that open windows hold, and these windows.
+
+    Args:
+        begin: makes what is kept of a piece.
+    """
+
+    def __init__(self, windows: AlignedWindows, begin: Callable[[], _P]) -> None:
+        self.kept: dict[int, _P] = {}
+        self._windows = windows
+        self._begin = begin
+        self._starts: list[int] = []  # Of the pieces, sorted.
+        self._open: list[int] = []  # A heap of the windows that hold any of them.
+        self._is_open: set[int] = set()
+
+    def at(self, piece: int, watermark_ms: int) -> _P | None:
+        """Return what is kept of a piece; None if all windows that hold it have closed."""
+        if (known := self.kept.get(piece)) is not None:
+            return known
+        if self.over_ms(piece) <= watermark_ms:
+            return None
+        found = self.kept[piece] = self._begin()
+        insort(self._starts, piece)
+        for start in self._windows.starts_of(piece):
+            if start not in self._is_open and self._windows.end_of(start) > watermark_ms:
+                self._is_open.add(start)
+                heappush(self._open, start)
+        return found
+
+    def closing(self, watermark_ms: int) -> Iterator[tuple[int, int, list[_P]]]:
+        """Yield start and end of each window that closes, in order, with what is kept of it.
+
+        Behind each, `over` has the pieces that no open window holds.
+        """
+        end_of, windows, starts = self._windows.end_of, self._open, self._starts
+        while windows and (end := end_of(windows[0])) <= watermark_ms:
+            low, high = bisect_left(starts, windows[0]), bisect_left(starts, end)
+            yield windows[0], end, [self.kept[piece] for piece in starts[low:high]]
+            self._is_open.remove(heappop(windows))
+
+    def over(self) -> Iterator[tuple[int, _P]]:
+        """Take out the pieces that no open window holds."""
+        first = self._open[0] if self._open else MAX_MS
+        count = bisect_left(self._starts, first)
+        for piece in self._starts[:count]:
+            yield piece, self.kept.pop(piece)
+        del self._starts[:count]
+
+    def over_ms(self, piece: int) -> int:
+        """Return the end of the last window that holds a piece."""
+        return self._windows.end_of(self._windows.starts_of(piece)[-1])
+
+    @property
+    def hold_ms(self) -> int:
+        """Last ms of the first window that holds any record: the time of its results."""
+        return self._windows.end_of(self._open[0]) - 1 if self._open else MAX_MS
 
 
 class WindowJoin:
@@ -40,10 +100,7 @@ class WindowJoin:
         self._windows = windows
         self._pairing = pairing
         self._log = RecordLog()
-        self._panes: dict[int, dict[Any, _Pane]] = {}
-        self._pieces: list[int] = []  # Those of `_panes`, sorted.
-        self._open: list[int] = []  # A heap of the windows that hold any of them.
-        self._is_open: set[int] = set()
+        self._pieces: OpenPieces[dict[Any, _Pane]] = OpenPieces(windows, dict)
         self._watermark_ms = MIN_MS
 
     def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
@@ -59,18 +116,11 @@ class WindowJoin:
     def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
         """Close windows."""
         self._watermark_ms = watermark_ms
-        end_of, windows = self._windows.end_of, self._open
-        while windows and end_of(windows[0]) <= watermark_ms:
-            start = windows[0]
-            yield from self._pairing.rows(self._groups(start), start, end_of(start))
-            heappop(windows)
-            self._is_open.remove(start)
-            first = self._open[0] if self._open else MAX_MS
-            over = bisect_left(self._pieces, first)
-            for piece in self._pieces[:over]:
-                for _ in chain(self._log.drop(piece), emptied(self._panes.pop(piece))):
-                    yield [], []
-            del self._pieces[:over]
+        for start, end, panes in self._pieces.closing(watermark_ms):
+            yield from self._pairing.rows(_groups(panes), start, end)
+        for piece, over in self._pieces.over():
+            for _ in chain(self._log.drop(piece), emptied(over)):
+                yield [], []
 
     def changes(self) -> Iterator[CellChange]:
         return self._log.changes()
@@ -79,14 +129,14 @@ class WindowJoin:
         """Have all that is kept told once more."""
         self._log.tell_again(
             (piece, kept)
-            for piece, panes in self._panes.items()
+            for piece, panes in self._pieces.kept.items()
             for pane in panes.values()
             for side in SIDES
             for kept in pane[side]
         )
 
     def held(self) -> Iterable[Collection[Any]]:
-        return self._panes.values()
+        return self._pieces.kept.values()
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
         self._log.load(namespace, pairs)
@@ -95,14 +145,15 @@ class WindowJoin:
         """Go on with the records that were loaded."""
         self._watermark_ms = watermark_ms
         for piece, kept in self._log.resume():
-            if piece not in self._panes:
-                self._begin(piece)
-            _pane_of(self._panes[piece], kept.key)[kept.side].append(kept)
+            panes = self._pieces.at(piece, watermark_ms)
+            if panes is None:  # It is over, and its cells have to go.
+                deque(self._log.drop(piece), maxlen=0)
+            else:
+                _pane_of(panes, kept.key)[kept.side].append(kept)
 
     @property
     def hold_ms(self) -> int:
-        """Last ms of the first window that holds any record: the time of its results."""
-        return self._windows.end_of(self._open[0]) - 1 if self._open else MAX_MS
+        return self._pieces.hold_ms
 
     def _piece_of(self, time_ms: int) -> int:
         windows = self._windows
@@ -136,12 +187,10 @@ class WindowJoin:
 
     def _add(self, piece: int, values: list[Any], timestamps: list[int]) -> None:
         log = self._log
-        panes = self._panes.get(piece)
+        panes = self._pieces.at(piece, self._watermark_ms)
         if panes is None:
-            if self._windows.end_of(self._windows.starts_of(piece)[-1]) <= self._watermark_ms:
-                self.late_records += len(values)
-                return
-            panes = self._begin(piece)
+            self.late_records += len(values)
+            return
         fresh = log.fresh.get(piece)
         if fresh is None:
             fresh = log.open(piece)
@@ -156,26 +205,15 @@ class WindowJoin:
             fresh.append(kept)
         log.seq = seq
 
-    def _begin(self, piece: int) -> dict[Any, _Pane]:
-        panes = self._panes[piece] = {}
-        insort(self._pieces, piece)
-        for start in self._windows.starts_of(piece):
-            if start not in self._is_open and self._windows.end_of(start) > self._watermark_ms:
-                self._is_open.add(start)
-                heappush(self._open, start)
-        return panes
 
-    def _groups(self, start: int) -> Iterator[Group]:
-        pieces = self._pieces
-        low, high = bisect_left(pieces, start), bisect_left(pieces, self._windows.end_of(start))
-        panes = [self._panes[piece] for piece in pieces[low:high]]
-        if len(panes) == 1:
-            for key, (lefts, rights) in panes[0].items():
-                yield key, [kept.value for kept in lefts], [kept.value for kept in rights]
-            return
-        for key in _once_each(panes):
-            of_key = [pane for each in panes if (pane := each.get(key)) is not None]
-            yield key, _values(of_key, LEFT), _values(of_key, RIGHT)
+def _groups(panes: list[dict[Any, _Pane]]) -> Iterator[Group]:
+    if len(panes) == 1:
+        for key, (lefts, rights) in panes[0].items():
+            yield key, [kept.value for kept in lefts], [kept.value for kept in rights]
+        return
+    for key in _once_each(panes):
+        of_key = [pane for each in panes if (pane := each.get(key)) is not None]
+        yield key, _values(of_key, LEFT), _values(of_key, RIGHT)
 
 
 def _pane_of(panes: dict[Any, _Pane], key: Any) -> _Pane:

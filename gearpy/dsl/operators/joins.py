@@ -30,14 +30,13 @@ from gearpy.dsl.operators.signature import key_text
 from gearpy.errors import ConfigError
 from gearpy.expressions.rows import advice_on
 from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.event_gate import Waits
 from gearpy.task.chain.fused import RowOperator
 from gearpy.task.chain.stage import Stage
 from gearpy.task.joins.join_schema import JoinSchema, is_plain_key, key_numbers
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, join_key
 from gearpy.task.joins.table import TableJoinSpec, merged_schema, table_join_stage
 
-#: Those that are found in columns.
-_IN_COLUMNS: Final = ("interval", "asof", "latest")
 #: Joins whose results tell in which order records of a key came.
 _OF_ORDER: Final = ("window", "cogroup", "asof", "latest")
 
@@ -102,8 +101,8 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
     @property
     def why_rows(self) -> str:
         """Keys are of one type on both sides, whose values are told apart by Arrow as by Python."""
-        if self.spec.kind not in _IN_COLUMNS:
-            return "joins over windows are in rows"
+        if reason := self.spec.why_rows:
+            return reason
         if self.spec.kind != "interval" and self.order == "arrival":
             return "its records come in the order of their arrival"
         keys = self.left_key.columns, self.right_key.columns
@@ -192,7 +191,8 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
         return [*wrapped, self.changed(inputs=tuple(wrapped), origin=self.origin or self)]
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        return [JoinStage(context, self.name, self.spec, waits="all" if self.waits else "late")]
+        waits: Waits = "all" if self.waits else "late"
+        return [JoinStage(context, self.name, self.spec, waits=waits, schema=self._schema)]
 
     no_twin = "it reads two streams, and the query goes from one source to one sink"
 
@@ -250,9 +250,13 @@ class JoinTablesOperator(_OfColumns):
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         from gearpy.task.joins.interval_tables import IntervalTablesStage  # noqa: PLC0415 - NumPy
         from gearpy.task.joins.nearest_tables import NearestTablesStage  # noqa: PLC0415 - NumPy
+        from gearpy.task.joins.window_tables import WindowTablesStage  # noqa: PLC0415 - NumPy
 
-        made = IntervalTablesStage if self._is_by_interval else NearestTablesStage
-        return [made(context, self.name, self.of.spec, self.schema)]
+        spec = self.of.spec
+        made = {"interval": IntervalTablesStage, "window": WindowTablesStage}.get(
+            spec.kind, NearestTablesStage
+        )
+        return [made(context, self.name, spec, self.schema)]
 
 
 @operator

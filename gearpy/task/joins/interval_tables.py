@@ -5,8 +5,6 @@ by a few binary searches.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -14,17 +12,16 @@ import numpy as np
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.core.base.stable_hash import KEY_GROUPS
 from gearpy.core.join.sides import LEFT, SIDES
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
-from gearpy.state.encoding.coders import MSGPACK
-from gearpy.state.stores.many import groups_of_keys
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_bulk
+from gearpy.task.joins.group_cells import cells_of_groups, rows_of_cells
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
 from gearpy.task.joins.runs import (
+    PAIRS,
     Array,
     Codes,
     Numbers,
@@ -33,14 +30,13 @@ from gearpy.task.joins.runs import (
     joined_rows,
     less,
     more,
+    paired,
 )
 from gearpy.task.joins.streams import JoinSpec, watermark_kept
 
 _TIME: Final = "#time"
 #: The namespace of records that wait for a partner; others are in those of numbers.
 _WAITING: Final = 0
-#: So many pairs are yielded at once; one record may have more.
-_PAIRS: Final = 1 << 16
 
 
 class IntervalTablesStage(Stage):
@@ -111,16 +107,8 @@ class IntervalTablesStage(Stage):
         has_some = np.flatnonzero(counts)
         low, counts = low[has_some], counts[has_some]
         run.is_waiting[has_some] = False
-        ends = np.cumsum(counts)
-        cuts = [0]
-        while cuts[-1] < len(ends):
-            done = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
-            cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, done + _PAIRS, "right"))))
-        for start, stop in pairwise(cuts):
-            count = counts[start:stop]
-            mine = np.repeat(has_some[start:stop], count)
-            first = np.repeat(low[start:stop] - (np.cumsum(count) - count), count)
-            theirs = first + np.arange(len(mine))
+        for at, theirs in paired(low, counts):
+            mine = has_some[at]
             other.is_waiting[theirs] = False
             rows = run.rows.take(run.at[mine]), other.rows.take(other.at[theirs])
             both = rows if side == LEFT else rows[::-1]
@@ -155,8 +143,8 @@ class IntervalTablesStage(Stage):
         until_ms = MAX_MS if is_over else self._needed_from_ms(side)
         over = np.flatnonzero(run.is_waiting & (run.times < until_ms))
         run.is_waiting[over] = False
-        for at in range(0, len(over), _PAIRS):
-            some = over[at : at + _PAIRS]
+        for at in range(0, len(over), PAIRS):
+            some = over[at : at + PAIRS]
             rows, times = run.rows.take(run.at[some]), run.times[some]
             sides = [pa.nulls(len(some), kind) for kind in self._types]
             sides[side] = rows.columns[-1]
@@ -218,9 +206,9 @@ class IntervalTablesStage(Stage):
         if not parts:
             return []
         codes = np.concatenate([run.codes[which] for run, which in runs])
-        keys, values = _cells(joined_rows(parts), self._codes.groups(codes))
-        self._kept.put_all([*keys], values, namespace)
-        return keys
+        cells = cells_of_groups(joined_rows(parts), self._codes.groups(codes))
+        self._kept.put_all([*cells], [*cells.values()], namespace)
+        return [*cells]
 
     def restore(self, state: list[Any] | None) -> None:
         """Go on from the watermark, and from the keyed state.
@@ -234,8 +222,7 @@ class IntervalTablesStage(Stage):
         for namespace, cells in self._kept.restored():
             name, chunk = namespace
             side, is_waiting = SIDE_NAMES.index(name), chunk == _WAITING
-            tables = [pa.ipc.open_stream(each).read_all() for each in cells.values()]
-            (rows,) = pa.concat_tables(tables).combine_chunks().to_batches()
+            rows = rows_of_cells(cells)
             times = rows.column(_TIME).to_numpy()
             rows = rows.drop_columns([_TIME])
             run = self._codes.run(rows, times, is_waiting=is_waiting, is_told=not is_waiting)
@@ -257,31 +244,3 @@ class IntervalTablesStage(Stage):
         for runs in self._runs:
             for run in runs:
                 run.is_told[:] = False
-
-
-def _cells(rows: pa.RecordBatch, groups: Numbers) -> tuple[list[int], list[bytes]]:
-    """Return the records of each group of keys, by a key that is in it."""
-    order = np.argsort(groups, kind="stable")
-    rows = rows.take(pa.array(order))
-    used, starts = np.unique(groups[order], return_index=True)
-    keys, values = list[int](), list[bytes]()
-    bounds = pairwise([*starts.tolist(), len(groups)])
-    for group, (start, stop) in zip(used.tolist(), bounds, strict=True):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_batch(rows.slice(start, stop - start))
-        keys.append(_keys_of_groups()[group])
-        values.append(MSGPACK.encode(sink.getvalue().to_pybytes()))
-    return keys, values
-
-
-@lru_cache(maxsize=1)
-def _keys_of_groups() -> dict[int, int]:
-    """Return the smallest number of each key group."""
-    found: dict[int, int] = {}
-    at = 0
-    while len(found) < KEY_GROUPS:
-        for key, group in enumerate(groups_of_keys(list(range(at, at + KEY_GROUPS))), at):
-            found.setdefault(group, key)
-        at += KEY_GROUPS
-    return found

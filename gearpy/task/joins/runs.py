@@ -1,6 +1,7 @@
 """What joins in columns keep: records sorted by the numbers of their keys, and by time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -18,6 +19,8 @@ from gearpy.task.joins.join_schema import key_numbers
 
 #: Codes and times of a run make one number, where its times are within so many ms.
 _WIDTH_MAX: Final = 1 << 31
+#: So many pairs are yielded at once; one record may have more.
+PAIRS: Final = 1 << 16
 Numbers: TypeAlias = NDArray[np.int64]
 Array: TypeAlias = NDArray[Any]
 
@@ -172,6 +175,20 @@ def joined_runs(runs: list[SortedRun]) -> SortedRun:
     at = [run.at + start for run, start in zip(runs, starts, strict=False)]
     columns = [at, *zip(*(run.arrays[1:] for run in runs), strict=True)]
     return SortedRun(joined_rows([run.rows for run in runs]), list(map(np.concatenate, columns)))
+
+
+def paired(low: Numbers, counts: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+    """Yield each place with those of its partners, which are so many from ``low`` on; in parts."""
+    ends = np.cumsum(counts)
+    cuts = [0]
+    while cuts[-1] < len(ends):
+        done = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, done + PAIRS, "right"))))
+    for start, stop in pairwise(cuts):
+        count = counts[start:stop]
+        mine = np.repeat(np.arange(start, stop), count)
+        first = np.repeat(low[start:stop] - (np.cumsum(count) - count), count)
+        yield mine, first + np.arange(len(mine))
 
 
 def joined_rows(parts: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -41,6 +41,7 @@ from gearpy.task.api.window_result import (
 )
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
 from gearpy.task.chain.stage import Stage, step_bulk
+from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
 
 _log = logging.getLogger(__name__)
 
@@ -109,6 +110,17 @@ class JoinSpec:
     tolerance_ms: int | None = None
     windows: Windows | None = None
 
+    @property
+    def why_rows(self) -> str:
+        """Why it has no form for columns; empty if it has one."""
+        if self.kind == "cogroup":
+            return "lists of records are in rows"
+        if isinstance(self.windows, SessionWindows):
+            return "joins over sessions are in rows"
+        if isinstance(self.windows, LocalWindows | LocalSlidingWindows):
+            return "joins over windows of a local clock are in rows"
+        return ""
+
     @classmethod
     def over(
         cls, windows: Windows, *, how: How = "inner", combine: Combine | None = None
@@ -124,6 +136,7 @@ class JoinSpec:
             description=f"{how} join, {_text_of(windows)}",
             start=partial(_window_join, windows, how, False),
             combine=combine,
+            how=how,
             windows=windows,
         )
 
@@ -240,12 +253,19 @@ class JoinStage(Stage):
 
     Args:
         waits: which records wait for event time; all, where it is to see their order.
+        schema: of the results, if it is known: of what a join over windows has kept in columns.
     """
 
     defers = True
 
     def __init__(
-        self, context: TaskContext, name: str, spec: JoinSpec, *, waits: Waits = "late"
+        self,
+        context: TaskContext,
+        name: str,
+        spec: JoinSpec,
+        *,
+        waits: Waits = "late",
+        schema: JoinSchema | None = None,
     ) -> None:
         self.name = name
         self._context = context
@@ -256,6 +276,8 @@ class JoinStage(Stage):
         self._watermark_ms = MIN_MS
         self._gate = EventGate(context, join_key, waits=waits, sides_of=_right_first)
         self._keys = KeysOfSides()
+        self._schema = schema
+        self._gone: list[tuple[Any, list[Any]]] = []
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield the results that are known now; a pair is of two partitions, and of no origin."""
@@ -297,6 +319,9 @@ class JoinStage(Stage):
 
     def snapshot(self) -> list[Any]:
         self._gate.tell()
+        gone, self._gone = self._gone, []
+        for namespace, keys in gone:
+            self._kept.delete(keys, namespace)
         for namespace, keys, values, steps in self._join.changes():
             if values is None:
                 self._kept.delete(keys, namespace)
@@ -315,10 +340,33 @@ class JoinStage(Stage):
         self._watermark_ms = watermark_kept(state, self._spec.description)
         self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
         self._kept.holds(self._join.held, self._join.tell_again)
+        tables: dict[Any, dict[Any, Any]] = {}
         for namespace, pairs in self._kept.restored():
-            self._join.load(namespace, pairs)
+            if namespace[0] in SIDE_NAMES:
+                tables[namespace] = pairs
+            else:
+                self._join.load(namespace, pairs)
+        if tables:
+            self._load_tables(tables)
         self._join.resume(self._watermark_ms)
+        if tables:
+            self._join.tell_again()
         self._gate.restore(self.place, self.name)
+
+    def _load_tables(self, tables: dict[Any, dict[Any, Any]]) -> None:
+        """Take over what `WindowTablesStage` has kept; it is told as records."""
+        if self._schema is None:
+            raise ConfigError(
+                f"{self.name}: its state is in columns, and those of its records are not known any "
+                "more: annotate the functions before it with the class of their records, or give "
+                "the join another name to begin anew"
+            )
+        from gearpy.task.joins.window_tables import kept_records  # noqa: PLC0415 - NumPy
+
+        self._gone = [(namespace, [*pairs]) for namespace, pairs in tables.items()]
+        windows: Any = self._spec.windows
+        for piece, pairs in kept_records(tables, windows, self._schema).items():
+            self._join.load(("records", piece, 0), pairs)
 
     @property
     def hold_ms(self) -> int:

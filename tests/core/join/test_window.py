@@ -83,4 +83,4 @@ def test_closed_windows_leave_nothing_behind() -> None:
         change.namespace for change in told
     ]
     assert list(join.changes()) == []
-    assert not any([join._panes, join._log.fresh, join._log._told])  # noqa: SLF001
+    assert not any([join._pieces.kept, join._log.fresh, join._log._told])  # noqa: SLF001

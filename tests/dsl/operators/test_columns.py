@@ -116,10 +116,12 @@ def test_other_steps_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
         (lambda s: s.key_by("user").window(TUMBLING).sum("user"), "cannot be added up"),
         (lambda s: s.window(gp.session("5ms")).aggregate(m=agg.mode("user")), "to be merged"),
         (lambda s: s.key_by("user").per_batch().aggregate(m=agg.collect("user")), "sees the order"),
+        (lambda s: s.key_by("user").join(s.key_by("user"), gp.session("5ms")), "over sessions"),
+        (lambda s: s.key_by("user").cogroup(s.key_by("user"), TUMBLING), "lists of records"),
     ],
-    ids=["running", "late", "key", "type", "session", "order"],
+    ids=["running", "late", "key", "type", "session", "order", "join", "cogroup"],
 )
-def test_it_is_told_why_an_aggregate_takes_rows(
+def test_it_is_told_why_a_step_takes_rows(
     build: Callable[[Stream[Any]], Any], reason: str
 ) -> None:
     assert reason in last_step(build).why_rows
@@ -136,9 +138,9 @@ def test_it_is_told_why_an_aggregate_takes_rows(
         lambda s: s.process(gp.Task),
         lambda s: s.write(gp.to_list([])),
         lambda s: s.key_by("user").map_with_state(lambda a, b: (a, b)),
-        lambda s: s.key_by("user").join(s.key_by("user"), TUMBLING),
+        lambda s: s.key_by("user").cogroup(s.key_by("user"), TUMBLING),
     ],
-    ids=["map", "filter", "flat_map", "log", "distinct", "process", "write", "state", "join"],
+    ids=["map", "filter", "flat_map", "log", "distinct", "process", "write", "state", "cogroup"],
 )
 def test_functions_of_records_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
     step = last_step(build)

@@ -20,6 +20,7 @@ from gearpy.task.joins.join_schema import JoinSchema
 from gearpy.task.joins.nearest_tables import NearestTablesStage
 from gearpy.task.joins.side_tables import SideStage
 from gearpy.task.joins.streams import JoinSpec, JoinStage
+from gearpy.task.joins.window_tables import WindowTablesStage
 from tests.task.build import a_context
 from tests.task.chain.test_event_gate import snapshot_of
 
@@ -81,10 +82,11 @@ class Tasks:
         context.sources = self._sources
         assert context.keyed is not None
         context.keyed.load([each for each in self._kept if each.group % count == at])
+        made = WindowTablesStage if self._spec.kind == "window" else NearestTablesStage
         stage: Stage = (
-            NearestTablesStage(context, "join", self._spec, self._schema)
+            made(context, "join", self._spec, self._schema)
             if self.in_columns
-            else JoinStage(context, "join", self._spec, waits="all")
+            else JoinStage(context, "join", self._spec, waits="all", schema=self._schema)
         )
         stage.restore(self._snapshot)
         return stage, context
@@ -141,6 +143,14 @@ def test_results_are_those_of_rows(
 ) -> None:
     """Also behind restarts, of one task or of three, and in the other form."""
     sources = 2 if spec.kind == "latest" else sources  # It sees how records of one source came.
+    in_columns, in_rows = both_forms(steps, spec, sources)
+
+    assert sorted(in_columns.found, key=repr) == sorted(in_rows.found, key=repr)
+    assert in_columns.late == in_rows.late
+
+
+def both_forms(steps: tuple[bool, list[Any]], spec: JoinSpec, sources: int) -> tuple[Tasks, Tasks]:
+    """Let tasks take steps to the end of time, each in columns and in rows."""
     tasks = [Tasks(spec, in_columns=form, sources=sources) for form in (True, False)]
     is_near, listed = steps
     number, watermark_ms = 0, 0 if is_near else MIN_MS
@@ -169,7 +179,4 @@ def test_results_are_those_of_rows(
             number += len(values)
             for each in tasks:
                 each.take(side, part, values, times)
-
-    found, right = (sorted(each.found, key=repr) for each in tasks)
-    assert found == right
-    assert tasks[0].late == tasks[1].late
+    return tasks[0], tasks[1]

@@ -1,0 +1,344 @@
+"""The stage that joins two streams in columns, by records of a key that are in the same window.
+
+What is kept is in tables by piece of time, as they came. All windows that a step of the watermark
+closes are joined together: a record is found by the number of its window and that of its key.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.core.join.changes import Kept, RecordLog
+from gearpy.core.join.sides import LEFT, RIGHT, SIDES
+from gearpy.core.join.window import OpenPieces
+from gearpy.core.window.windows import DisjointWindows, OverlappingWindows
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
+from gearpy.task.aggregates.columns import TimePieces
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.stage import Stage, step_bulk
+from gearpy.task.chain.table_gate import HeldRows, SidesGate
+from gearpy.task.joins.group_cells import cells_of_groups, rows_of_cells
+from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
+from gearpy.task.joins.runs import Codes, Numbers, joined_rows, paired
+from gearpy.task.joins.side_tables import SideSchema
+from gearpy.task.joins.streams import JoinSpec, join_key, watermark_kept
+
+_PIECE: Final = "#piece"
+_PLACE: Final = "#place"
+_CODE: Final = "#code"
+#: So many records of windows are joined at once, or those of one window.
+_ROWS: Final = 1 << 18
+
+
+class _Part(NamedTuple):
+    """Records of one side in one piece of time, in their order.
+
+    Attributes:
+        places: how far event time was for each.
+    """
+
+    rows: pa.RecordBatch
+    codes: Numbers
+    places: Numbers
+
+    def taken(self, which: Any) -> "_Part":
+        at = np.flatnonzero(which)
+        return _Part(self.rows.take(pa.array(at)), self.codes[at], self.places[at])
+
+
+#: Of a piece: the records on the left and on the right.
+_Sides: TypeAlias = tuple[list[_Part], list[_Part]]
+#: Start and end of a window, and its records.
+_Window: TypeAlias = tuple[int, int, _Sides]
+_Windows: TypeAlias = DisjointWindows | OverlappingWindows
+
+
+class WindowTablesStage(Stage):
+    """Joins two streams of tables as `WindowJoin` does.
+
+    Both sides wait for event time in a gate. What is kept is told once, at the end of the epoch in
+    which it came, as one table for each group of keys. A step goes on in either form.
+
+    Args:
+        schema: of the results.
+    """
+
+    defers = True
+
+    def __init__(self, context: TaskContext, name: str, spec: JoinSpec, schema: JoinSchema) -> None:
+        self.name = name
+        self._context = context
+        self._description = spec.description
+        windows = spec.windows
+        assert isinstance(windows, DisjointWindows | OverlappingWindows), "others are in rows"
+        self._windows = windows
+        self._times = TimePieces(windows)
+        self._pieces: OpenPieces[_Sides] = OpenPieces(windows, lambda: ([], []))
+        self._comes_alone = (spec.how in ("left", "outer"), spec.how in ("right", "outer"))
+        self._names = schema.arrow.names
+        self._sides = [SideSchema.of(schema, side) for side in SIDES]
+        self._gate = SidesGate(context, join_key, self._sides)
+        self._codes = Codes(schema.key_columns)
+        self._fresh: list[tuple[int, int, _Part]] = []  # Not told yet: side, piece, records.
+        self._told: list[tuple[Any, list[Any], int]] = []  # With the time when all of it is over.
+        self._chunk = 0
+        self._watermark_ms = MIN_MS
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        """Keep the records; results come with the watermark only."""
+        table = batch.values
+        assert type(table) is Table
+        side = SIDE_NAMES.index(table.batch.schema.names[-1])
+        self._gate.hold(table, Times.of(batch.timestamps), side, batch.origin.rank)
+        if self._gate.first_ms < self._watermark_ms:
+            self._take(self._watermark_ms)
+        return iter(())
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
+        """Yield the results of the windows that close."""
+        self._take(watermark_ms)
+        self._watermark_ms = watermark_ms
+        some, rows = list[_Window](), 0
+        for start, end, pieces in self._pieces.closing(watermark_ms):
+            parts = [
+                [part for piece in pieces for part in _in_time(piece[side], end)] for side in SIDES
+            ]
+            more = sum(len(part.codes) for of_side in parts for part in of_side)
+            if some and rows + more > _ROWS:
+                yield from self._joined(some)
+                some, rows = [], 0
+            some.append((start, end, (parts[LEFT], parts[RIGHT])))
+            rows += more
+        if some:
+            yield from self._joined(some)
+        for _ in self._pieces.over():
+            pass
+
+    def _take(self, watermark_ms: int) -> None:
+        """Keep the records that event time has passed; leave out, and count, what is late."""
+        for side in SIDES:
+            if (found := self._gate.due_of(side, watermark_ms)) is not None:
+                self._keep(side, found)
+
+    def _keep(self, side: int, found: HeldRows) -> None:
+        places = np.maximum(found.places.to_numpy(), self._watermark_ms)
+        rows = found.rows.append_column(_CODE, pa.array(self._codes.of(found.rows)))
+        rows = rows.append_column(_PLACE, pa.array(places))
+        for piece, some, _ in self._times.parts(rows, Times(found.times)):
+            codes, at = (some.column(name).to_numpy() for name in (_CODE, _PLACE))
+            part = _Part(some.select(found.rows.schema.names), codes, at)
+            late = at >= self._pieces.over_ms(piece)
+            if late.any():
+                self._context.counters.late_records += int(late.sum())
+                part = part.taken(~late)
+            if len(part.codes):
+                self._add(side, piece, part)
+
+    def _add(self, side: int, piece: int, part: _Part) -> None:
+        kept = self._pieces.at(piece, self._watermark_ms)
+        if kept is not None:
+            kept[side].append(part)
+            self._fresh.append((side, piece, part))
+
+    def _joined(self, windows: list[_Window]) -> Iterator[Batch]:
+        """Yield the results of some windows: of a key, by the left records, then the right ones."""
+        width = max(len(self._codes), 1)
+        rows, groups = list[pa.RecordBatch](), list[Numbers]()
+        for side in SIDES:
+            parts = [part for _, _, sides in windows for part in sides[side]]
+            empty = pa.RecordBatch.from_pylist([], schema=self._sides[side].arrow)
+            rows.append(joined_rows([part.rows for part in parts]) if parts else empty)
+            sizes = [sum(len(part.codes) for part in sides[side]) for _, _, sides in windows]
+            codes = np.concatenate([part.codes for part in parts] or [np.zeros(0, np.int64)])
+            groups.append(np.repeat(np.arange(len(windows)), sizes) * width + codes)
+        lefts, rights = (np.argsort(each, kind="stable") for each in groups)
+        of_left, of_right = groups[LEFT][lefts], groups[RIGHT][rights]
+        low, high = (np.searchsorted(of_right, of_left, side) for side in ("left", "right"))
+        counts = high - low
+        if self._comes_alone[LEFT]:
+            is_alone = counts == 0
+            low[is_alone], counts[is_alone] = -1, 1
+        if self._comes_alone[RIGHT]:
+            first, last = (np.searchsorted(of_left, of_right, side) for side in ("left", "right"))
+            alone = np.flatnonzero(first == last)
+            of_left = np.concatenate([of_left, of_right[alone]])
+            order = np.argsort(of_left, kind="stable")
+            lefts = np.concatenate([lefts, np.full(len(alone), -1)])[order]
+            low = np.concatenate([low, alone])[order]
+            counts = np.concatenate([counts, np.ones(len(alone), np.int64)])[order]
+            of_left = of_left[order]
+        starts, ends = (
+            np.array([max(each[at], MIN_MS) for each in windows], np.int64) for at in range(2)
+        )
+        rights = np.append(rights, -1)  # The place of none.
+        for at, theirs in paired(low, counts):
+            number = of_left[at] // width
+            pair = (lefts[at], rights[theirs])
+            yield self._results(rows, pair, starts[number], ends[number])
+
+    def _results(
+        self,
+        rows: list[pa.RecordBatch],
+        pair: tuple[Numbers, Numbers],
+        starts: Numbers,
+        ends: Numbers,
+    ) -> Batch:
+        left, right = pair
+        places = pa.array(np.where(left >= 0, left, rows[LEFT].num_rows + right))
+        keys = [
+            pa.concat_arrays([each.column(at) for each in rows]).take(places)
+            for at in range(rows[LEFT].num_columns - 1)
+        ]
+        sides = [
+            of.columns[-1].take(pa.array(at, mask=at < 0))
+            for of, at in zip(rows, pair, strict=True)
+        ]
+        columns = [*keys, *sides, pa.array(starts), pa.array(ends)]
+        table = Table(pa.RecordBatch.from_arrays(columns, self._names))
+        return Batch(table, Times(pa.array(ends - 1)))
+
+    @property
+    def hold_ms(self) -> int:
+        return min(self._pieces.hold_ms, self._gate.first_ms)
+
+    @property
+    def passed_ms(self) -> int:
+        """The event time behind the join. Only grows: no later result is older."""
+        return min(self._watermark_ms, self._pieces.hold_ms)
+
+    # -- state and epochs ----------------------------------------------------------------------
+
+    def snapshot(self) -> list[Any]:
+        self._gate.tell()
+        gone = [each for each in self._told if each[2] <= self._watermark_ms]
+        self._told = [each for each in self._told if each[2] > self._watermark_ms]
+        for namespace, keys, _ in gone:
+            self._kept.delete(keys, namespace)
+        fresh, self._fresh = [each for each in self._fresh if each[1] in self._pieces.kept], []
+        self._chunk += 1
+        for side, name in enumerate(SIDE_NAMES):
+            parts = [(piece, part) for of, piece, part in fresh if of == side]
+            if not parts:
+                continue
+            pieces = [np.full(len(part.codes), max(piece, MIN_MS)) for piece, part in parts]
+            rows = joined_rows([part.rows for _, part in parts])
+            rows = rows.append_column(_PIECE, pa.array(np.concatenate(pieces)))
+            codes = np.concatenate([part.codes for _, part in parts])
+            cells = cells_of_groups(rows, self._codes.groups(codes))
+            namespace = (name, self._chunk)
+            self._kept.put_all([*cells], [*cells.values()], namespace)
+            over_ms = max(self._pieces.over_ms(piece) for piece, _ in parts)
+            self._told.append((namespace, [*cells], over_ms))
+        self._forget_codes()
+        return [self._description, self._watermark_ms]
+
+    def _forget_codes(self) -> None:
+        kept = [parts for sides in self._pieces.kept.values() for parts in sides]
+        if (moved := self._codes.forget([part.codes for each in kept for part in each])) is None:
+            return
+        for parts in kept:
+            parts[:] = [part._replace(codes=moved[part.codes]) for part in parts]
+
+    def restore(self, state: list[Any] | None) -> None:
+        """Go on from the watermark, and from the keyed state.
+
+        Raises:
+            ConfigError: it was kept by another join.
+        """
+        self._watermark_ms = watermark_kept(state, self._description)
+        self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
+        self._kept.holds(self._held, self._tell_again)
+        log, of_rows, tables = RecordLog(), list[tuple[Any, list[Any], int]](), dict[Any, Any]()
+        for namespace, cells in self._kept.restored():
+            if is_of_tables(namespace):
+                tables[namespace] = cells
+            else:
+                log.load(namespace, cells)
+                of_rows.append((namespace, [*cells], MIN_MS))  # They are told as tables.
+        for (name, chunk), pieces in kept_tables(tables, self._windows):
+            over_ms = max(map(self._pieces.over_ms, pieces))
+            self._told.append(((name, chunk), [*tables[name, chunk]], over_ms))
+            self._chunk = chunk
+            for piece, rows in pieces.items():
+                self._load(SIDE_NAMES.index(name), piece, rows)
+        self._fresh = []
+        self._load_rows(log.resume())
+        self._told += of_rows
+        self._gate.restore(self.place, self.name)
+
+    def _load(self, side: int, piece: int, rows: pa.RecordBatch) -> None:
+        self._add(side, piece, _Part(rows, self._codes.of(rows), np.full(len(rows), MIN_MS)))
+
+    def _load_rows(self, records: list[tuple[int, Kept]]) -> None:
+        of_parts: dict[tuple[int, int], list[Any]] = {}
+        for piece, kept in records:
+            row = (kept.side, kept.key, kept.value)
+            of_parts.setdefault((kept.side, piece), []).append(row)
+        for (side, piece), rows in of_parts.items():
+            self._load(side, piece, self._sides[side].table(rows))
+
+    def _held(self) -> Iterable[range]:
+        """Return so many numbers of 8 bytes as the tables take."""
+        kept = chain.from_iterable(chain.from_iterable(self._pieces.kept.values()))
+        return (range(sum(part.rows.nbytes for part in kept) // 8),)
+
+    def _tell_again(self) -> None:
+        self._told = []
+        self._fresh = [
+            (side, piece, part)
+            for piece, sides in self._pieces.kept.items()
+            for side in SIDES
+            for part in sides[side]
+        ]
+
+
+def _in_time(parts: list[_Part], end_ms: int) -> Iterator[_Part]:
+    """Yield the records that came before a window closed."""
+    for part in parts:
+        is_late = part.places >= end_ms
+        yield part.taken(~is_late) if is_late.any() else part
+
+
+def is_of_tables(namespace: Any) -> bool:
+    """Tell whether cells of a join over windows have tables, and not records."""
+    return namespace[0] in SIDE_NAMES
+
+
+def kept_tables(
+    cells: Mapping[Any, Mapping[Any, bytes]], windows: _Windows
+) -> Iterator[tuple[Any, dict[int, pa.RecordBatch]]]:
+    """Yield the records of each namespace that has tables by piece, in their order."""
+    piece_of = TimePieces(windows).of
+    for namespace in sorted(cells, key=itemgetter(1)):
+        rows = rows_of_cells(cells[namespace])
+        starts, rows = rows.column(_PIECE).to_numpy(), rows.drop_columns([_PIECE])
+        yield (
+            namespace,
+            {
+                piece_of(each): rows.take(pa.array(np.flatnonzero(starts == each)))
+                for each in np.unique(starts).tolist()
+            },
+        )
+
+
+def kept_records(
+    cells: Mapping[Any, Mapping[Any, bytes]], windows: _Windows, schema: JoinSchema
+) -> dict[int, dict[Any, list[Any]]]:
+    """Return what tables have as `WindowJoin` keeps it: by piece and key."""
+    found: dict[int, dict[Any, list[Any]]] = {}
+    number = count(1).__next__
+    for (name, _), pieces in kept_tables(cells, windows):
+        side = SideSchema.of(schema, SIDE_NAMES.index(name))
+        for piece, rows in pieces.items():
+            by_key = found.setdefault(piece, {})
+            for of, key, record in side.rows(rows):
+                by_key.setdefault(key, []).extend((number(), of, piece, record, False))
+    return found
