@@ -121,9 +121,7 @@ def test_other_steps_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
     ],
     ids=["running", "late", "key", "type", "session", "order", "join", "cogroup"],
 )
-def test_it_is_told_why_a_step_takes_rows(
-    build: Callable[[Stream[Any]], Any], reason: str
-) -> None:
+def test_it_is_told_why_a_step_takes_rows(build: Callable[[Stream[Any]], Any], reason: str) -> None:
     assert reason in last_step(build).why_rows
 
 
