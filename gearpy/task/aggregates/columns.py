@@ -6,9 +6,8 @@ share of a few vector operations. The results are those of the same aggregates o
 floats the last digits may differ, as they are added up in another order.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -24,20 +23,14 @@ from gearpy.core.base.copies import own
 from gearpy.core.base.fields import compiled
 from gearpy.core.base.one_key import one_keys
 from gearpy.core.window.accumulators import Aggregate
-from gearpy.core.window.local import LocalSteps
 from gearpy.core.window.trigger import counts_records, phases_of
 from gearpy.core.window.windows import (
     DisjointWindows,
     GlobalWindows,
-    LocalSlidingWindows,
-    LocalWindows,
     OverlappingWindows,
     SessionWindows,
-    SlidingWindows,
-    TumblingWindows,
 )
 from gearpy.errors import ConfigError, OperatorError
-from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, cells_of
 from gearpy.task.aggregates.fitting import key_mistake, plain, roles_of, unfit, values_of
@@ -46,7 +39,6 @@ from gearpy.task.aggregates.partials import (
     Input,
     Partial,
     Rows,
-    is_sorted,
     one_keys_of,
     partial_of,
     places_of,
@@ -55,6 +47,7 @@ from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
+from gearpy.task.time.pieces import TimePieces, is_sorted
 
 #: Named ones, whose results are a dict; or one alone.
 Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
@@ -69,16 +62,12 @@ OWN: Final = "#"
 #: The oldest and the newest event time of a session.
 FIRST: Final = "#first"
 LAST: Final = "#last"
-#: Pieces of fewer rows are not looked for one by one.
-_ROWS_OF_PIECE: Final = 256
 _INT64_MAX: Final = 2**63 - 1
 #: So many different codes, and for each row, have places of their own.
 _SPAN_MIN: Final = 1 << 12
 _SPAN_OF_ROWS: Final = 2
 _DIGITS: Final = 16
 _UFUNCS: Final = {"sum": np.add, "min": np.minimum, "max": np.maximum}
-#: So many boundaries of local windows are compared with all times of a table.
-_COMPARED_MAX: Final = 64
 
 
 #: Aggregates that take one value after the other.
@@ -428,106 +417,6 @@ def _quickly(codes: Any, span: int, asked: Input) -> Any:
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-class TimePieces:
-    """Event time in pieces: all times of one are in the same windows."""
-
-    def __init__(self, windows: DisjointWindows | OverlappingWindows) -> None:
-        self._steps: list[tuple[int, int]] = []  # Boundaries: one every so often, and where.
-        self._local: LocalSteps | None = None
-        self.of: Callable[[int], int] = lambda _: MIN_MS
-        self._until = (
-            windows.end_of if isinstance(windows, DisjointWindows) else windows.piece_until
-        )
-        if isinstance(windows, TumblingWindows):
-            self._steps = [(windows.size_ms, windows.offset_ms)]
-            self.of = windows.start_of
-        elif isinstance(windows, SlidingWindows):
-            begin, every = windows.offset_ms, windows.every_ms
-            self._steps = [(every, begin), (every, begin + windows.size_ms)]
-            if not windows.size_ms % every:
-                del self._steps[1:]  # It is the same.
-            self.of = windows.piece_of
-        elif isinstance(windows, LocalWindows | LocalSlidingWindows):
-            self._local = windows.steps
-            self.of = self._local.start_of
-
-    def parts(
-        self, table: pa.RecordBatch, times: Times
-    ) -> Iterator[tuple[int, pa.RecordBatch, int]]:
-        """Yield the rows of each piece, in their order, with its start and their oldest time."""
-        numbers = self.numbers(times)
-        if numbers is None:
-            low, _ = times.bounds()
-            yield self.of(low), table, low
-            return
-        array = times.array
-        if not is_sorted(numbers):
-            order = pc.array_sort_indices(numbers)
-            table, numbers, array = table.take(order), numbers.take(order), array.take(order)
-        at = 0
-        for rows in pc.value_counts(numbers).field("counts").to_pylist():
-            low = pc.min(array.slice(at, rows)).as_py()
-            yield self.of(low), table.slice(at, rows), low
-            at += rows
-
-    def numbers(self, times: Times) -> pa.Array | None:
-        """Return a number for each time, alike for those of one piece; None if there is one."""
-        low, high = times.bounds()
-        if self.of(low) == self.of(high):
-            return None
-        if is_sorted(times.array) and (ends := self._ends(times.array, low, high)):
-            return repeated(list(range(len(ends))), [b - a for a, b in pairwise([0, *ends])])
-        if self._local is not None:
-            return _boundaries_of(self._local, times, low, high)
-        try:
-            counts = [_boundaries(times.array, low, *step) for step in self._steps]
-        except (pa.ArrowException, OverflowError):  # At the ends of time 64 bits do not suffice.
-            return _numbered(map(self.of, times))
-        # With each boundary that is passed at least one of them grows.
-        return counts[0] if len(counts) == 1 else pc.add(*counts)
-
-    def _ends(self, times: pa.Array, low: int, high: int) -> list[int]:
-        """Return where pieces end in times that are in order; nothing if they are many."""
-        ends, until = [0], self._until(self.of(low))
-        while until <= high:
-            if len(ends) * _ROWS_OF_PIECE > len(times):
-                return []
-            place_of = bisect_left(
-                range(len(times)), until, ends[-1], key=lambda at: times[at].as_py()
-            )
-            ends.append(place_of)
-            until = self._until(self.of(times[place_of].as_py()))
-        return [*ends[1:], len(times)]
-
-
-def repeated(values: list[Any], counts: list[int]) -> pa.Array:
-    """Return each value so many times."""
-    ends = pa.array(accumulate(counts), pa.int64())
-    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, pa.array(values)))
-
-
-def _numbered(pieces: Iterable[int]) -> pa.Array:
-    number: dict[int, int] = {}
-    return pa.array([number.setdefault(each, len(number)) for each in pieces], pa.int64())
-
-
-def _boundaries_of(steps: LocalSteps, times: Times, low: int, high: int) -> pa.Array:
-    """Return how many steps of a local clock have begun up to each time."""
-    starts = steps.between(low, high, _COMPARED_MAX)
-    if starts is None:
-        return _numbered(map(steps.start_of, times))
-    counts = pa.repeat(pa.scalar(0, pa.int64()), len(times))
-    for start in starts:
-        counts = pc.add(counts, pc.greater_equal(times.array, start).cast(pa.int64()))
-    return counts
-
-
-def _boundaries(times: pa.Array, low: int, step: int, offset: int) -> pa.Array:
-    before = low - (low - offset) % step
-    passed = pc.subtract_checked(times, pa.scalar(before, pa.int64()))
-    return pc.divide(passed, pa.scalar(step, pa.int64()))
 
 
 # -- where they are merged ---------------------------------------------------------------------

@@ -33,10 +33,8 @@ from gearpy.task.aggregates.columns import (
     ColumnarWindows,
     PartialTables,
     Reader,
-    TimePieces,
     grouped,
     listed,
-    repeated,
 )
 from gearpy.task.aggregates.fitting import roles_of
 from gearpy.task.aggregates.fold import WindowedStage
@@ -45,6 +43,7 @@ from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import local_bounds
+from gearpy.task.time.pieces import TimePieces, repeated
 
 #: Tables that have come since the last merge are merged when they have so many bytes, and twice as
 #: many as it gave.

@@ -28,6 +28,7 @@ from gearpy.core.window.sketches import (
 )
 from gearpy.messages.table import cells_of, in_microseconds
 from gearpy.task.aggregates.fitting import DIGITS_MAX, MORE_DIGITS, UNIT_US, truth
+from gearpy.task.time.pieces import is_sorted
 
 #: A column to compute on, the name of Arrow's function over groups, and its options.
 Input = tuple[Any, str, Any]
@@ -44,10 +45,6 @@ _NO_NUMBER: Final = pa.scalar(None, pa.float64())
 _NO_NULLS: Final = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
 #: So that a group without a value is not lost.
 _WITH_NULL: Final = pc.CountOptions(mode="all")
-
-
-def is_sorted(numbers: pa.Array) -> bool:
-    return bool(pc.all(pc.less_equal(numbers[:-1], numbers[1:]), min_count=0).as_py())
 
 
 def places_of(rows: int) -> pa.Array:

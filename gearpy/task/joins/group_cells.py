@@ -1,9 +1,10 @@
 """Tables as cells of keyed state: one for each group of keys, which moves with its group."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import pairwise
-from typing import Any
+from itertools import count, pairwise
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -11,9 +12,17 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.base.stable_hash import KEY_GROUPS
+from gearpy.core.window.windows import DisjointWindows, OverlappingWindows
 from gearpy.state.encoding.coders import MSGPACK
 from gearpy.state.stores.many import groups_of_keys
+from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
 from gearpy.task.joins.runs import Numbers, joined_rows
+from gearpy.task.joins.side_tables import SideSchema
+from gearpy.task.time.pieces import TimePieces
+
+#: The column of what joins over windows keep that has the piece of time.
+PIECE: Final = "#piece"
+PieceWindows: TypeAlias = DisjointWindows | OverlappingWindows
 
 
 def cells_of_groups(rows: pa.RecordBatch, groups: Numbers) -> dict[int, bytes]:
@@ -45,4 +54,39 @@ def _keys_of_groups() -> dict[int, int]:
         for key, group in enumerate(groups_of_keys(list(range(at, at + KEY_GROUPS))), at):
             found.setdefault(group, key)
         at += KEY_GROUPS
+    return found
+
+
+# -- joins over windows ----------------------------------------------------------------------
+
+
+def kept_tables(
+    cells: Mapping[Any, Mapping[Any, bytes]], windows: PieceWindows
+) -> Iterator[tuple[Any, dict[int, pa.RecordBatch]]]:
+    """Yield the records of each namespace that has tables by piece, in their order."""
+    piece_of = TimePieces(windows).of
+    for namespace in sorted(cells, key=itemgetter(1)):
+        rows = rows_of_cells(cells[namespace])
+        starts, rows = rows.column(PIECE).to_numpy(), rows.drop_columns([PIECE])
+        yield (
+            namespace,
+            {
+                piece_of(each): rows.take(pa.array(np.flatnonzero(starts == each)))
+                for each in np.unique(starts).tolist()
+            },
+        )
+
+
+def kept_records(
+    cells: Mapping[Any, Mapping[Any, bytes]], windows: PieceWindows, schema: JoinSchema
+) -> dict[int, dict[Any, list[Any]]]:
+    """Return what tables have as `WindowJoin` keeps it: by piece and key."""
+    found: dict[int, dict[Any, list[Any]]] = {}
+    number = count(1).__next__
+    for (name, _), pieces in kept_tables(cells, windows):
+        side = SideSchema.of(schema, SIDE_NAMES.index(name))
+        for piece, rows in pieces.items():
+            by_key = found.setdefault(piece, {})
+            for of, key, record in side.rows(rows):
+                by_key.setdefault(key, []).extend((number(), of, piece, record, False))
     return found

@@ -361,7 +361,7 @@ class JoinStage(Stage):
                 "more: annotate the functions before it with the class of their records, or give "
                 "the join another name to begin anew"
             )
-        from gearpy.task.joins.window_tables import kept_records  # noqa: PLC0415 - NumPy
+        from gearpy.task.joins.group_cells import kept_records  # noqa: PLC0415 - NumPy
 
         self._gone = [(namespace, [*pairs]) for namespace, pairs in tables.items()]
         windows: Any = self._spec.windows

@@ -4,9 +4,8 @@ What is kept is in tables by piece of time, as they came. All windows that a ste
 closes are joined together: a record is found by the number of its window and that of its key.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, count
-from operator import itemgetter
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,17 +20,16 @@ from gearpy.core.window.windows import DisjointWindows, OverlappingWindows
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
-from gearpy.task.aggregates.columns import TimePieces
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_bulk
 from gearpy.task.chain.table_gate import HeldRows, SidesGate
-from gearpy.task.joins.group_cells import cells_of_groups, rows_of_cells
+from gearpy.task.joins.group_cells import PIECE, cells_of_groups, kept_tables
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
 from gearpy.task.joins.runs import Codes, Numbers, joined_rows, paired
 from gearpy.task.joins.side_tables import SideSchema
 from gearpy.task.joins.streams import JoinSpec, join_key, watermark_kept
+from gearpy.task.time.pieces import TimePieces
 
-_PIECE: Final = "#piece"
 _PLACE: Final = "#place"
 _CODE: Final = "#code"
 #: So many records of windows are joined at once, or those of one window.
@@ -58,7 +56,6 @@ class _Part(NamedTuple):
 _Sides: TypeAlias = tuple[list[_Part], list[_Part]]
 #: Start and end of a window, and its records.
 _Window: TypeAlias = tuple[int, int, _Sides]
-_Windows: TypeAlias = DisjointWindows | OverlappingWindows
 
 
 class WindowTablesStage(Stage):
@@ -230,7 +227,7 @@ class WindowTablesStage(Stage):
                 continue
             pieces = [np.full(len(part.codes), max(piece, MIN_MS)) for piece, part in parts]
             rows = joined_rows([part.rows for _, part in parts])
-            rows = rows.append_column(_PIECE, pa.array(np.concatenate(pieces)))
+            rows = rows.append_column(PIECE, pa.array(np.concatenate(pieces)))
             codes = np.concatenate([part.codes for _, part in parts])
             cells = cells_of_groups(rows, self._codes.groups(codes))
             namespace = (name, self._chunk)
@@ -258,7 +255,7 @@ class WindowTablesStage(Stage):
         self._kept.holds(self._held, self._tell_again)
         log, of_rows, tables = RecordLog(), list[tuple[Any, list[Any], int]](), dict[Any, Any]()
         for namespace, cells in self._kept.restored():
-            if is_of_tables(namespace):
+            if namespace[0] in SIDE_NAMES:
                 tables[namespace] = cells
             else:
                 log.load(namespace, cells)
@@ -305,40 +302,3 @@ def _in_time(parts: list[_Part], end_ms: int) -> Iterator[_Part]:
     for part in parts:
         is_late = part.places >= end_ms
         yield part.taken(~is_late) if is_late.any() else part
-
-
-def is_of_tables(namespace: Any) -> bool:
-    """Tell whether cells of a join over windows have tables, and not records."""
-    return namespace[0] in SIDE_NAMES
-
-
-def kept_tables(
-    cells: Mapping[Any, Mapping[Any, bytes]], windows: _Windows
-) -> Iterator[tuple[Any, dict[int, pa.RecordBatch]]]:
-    """Yield the records of each namespace that has tables by piece, in their order."""
-    piece_of = TimePieces(windows).of
-    for namespace in sorted(cells, key=itemgetter(1)):
-        rows = rows_of_cells(cells[namespace])
-        starts, rows = rows.column(_PIECE).to_numpy(), rows.drop_columns([_PIECE])
-        yield (
-            namespace,
-            {
-                piece_of(each): rows.take(pa.array(np.flatnonzero(starts == each)))
-                for each in np.unique(starts).tolist()
-            },
-        )
-
-
-def kept_records(
-    cells: Mapping[Any, Mapping[Any, bytes]], windows: _Windows, schema: JoinSchema
-) -> dict[int, dict[Any, list[Any]]]:
-    """Return what tables have as `WindowJoin` keeps it: by piece and key."""
-    found: dict[int, dict[Any, list[Any]]] = {}
-    number = count(1).__next__
-    for (name, _), pieces in kept_tables(cells, windows):
-        side = SideSchema.of(schema, SIDE_NAMES.index(name))
-        for piece, rows in pieces.items():
-            by_key = found.setdefault(piece, {})
-            for of, key, record in side.rows(rows):
-                by_key.setdefault(key, []).extend((number(), of, piece, record, False))
-    return found
