@@ -4,6 +4,8 @@ from typing import Final, Literal, TypeAlias
 
 #: The work of one read.
 _READ_MS: Final = 250
+#: Of the work for the last read, so much is the time to read on behind a small batch.
+_READ_ON_SHARE: Final = 8
 #: The work that is remembered; older work counts half, then a quarter.
 _REMEMBERED_MS: Final = 1000
 #: A trial of another size takes so many reads, besides the first, and so much work or more reads.
@@ -62,6 +64,10 @@ class ReadSize:
 
     def __init__(self, most: int, *, share: int = 1) -> None:
         self.size = 1  #: The records to read next, at most.
+        self.enough = 1  #: A batch of so many is not small.
+        #: For so long is read on behind a small one. Its records wait for their work anyway, for as
+        #: long as that of the read before took.
+        self.read_on_ms = 1
         self._most = most
         self._share = share
         self._least = 1  # Smaller reads do less.
@@ -78,6 +84,7 @@ class ReadSize:
         spent_ms, self._worked_ms = worked_ms - self._worked_ms, worked_ms
         if not records:
             return  # It asked in vain.
+        self.read_on_ms = max(1, spent_ms // _READ_ON_SHARE) if spent_ms else 1
         if not spent_ms and self.size == self._most and self._trial == "none":
             self._work.add(records, 0)  # Nothing says that it is too much.
             return
@@ -105,6 +112,7 @@ class ReadSize:
                 else:
                     self._work = self._before
                     self._end(trial)
+        self.enough = max(1, min(self.size, self._most // self._share))
 
     def _resize(self, *, is_full: bool) -> None:
         fits = self._work.fits(self._most)

@@ -12,8 +12,9 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from gearpy.core.flow.read_size import ReadSize
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin, Promise
@@ -42,12 +43,6 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
 
-#: A batch is small below this share of what was asked for; a table, whose rows cost less, below a
-#: smaller one.
-ROWS_SHARE: Final = 2
-TABLE_SHARE: Final = 16
-
-
 class SourcePartition:
     """Reads one partition.
 
@@ -61,6 +56,8 @@ class SourcePartition:
     Args:
         idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
         clock_ms: ends reading on behind a small batch; None: nothing is read on.
+        read_size: tells which batch is small, and for how long to read on behind it. None: one that
+            is less than was asked for, and a ms.
         sets_bad_aside: whether its reader is asked for bad records.
         quarantines_bad: the same, and they go into quarantine.
         units: looks at its first records.
@@ -80,6 +77,7 @@ class SourcePartition:
         idle_after_ms: int | None = None,
         advances: bool = False,
         clock_ms: Callable[[], int] | None = None,
+        read_size: ReadSize | None = None,
         sets_bad_aside: bool = False,
         quarantines_bad: bool = False,
         rejects: Rejects | None = None,
@@ -116,6 +114,7 @@ class SourcePartition:
         self._backlog: deque[Batch] = deque()  # Read, and to be given before all else.
         self._empty_ms: int | None = None  # Was asked behind what it gave, and had nothing.
         self._clock_ms = clock_ms
+        self._read_size = read_size
 
     def read(self, max_records: int, now_ms: int) -> Batch | None:
         """Return the records to send now; None if the partition has none at present.
@@ -243,16 +242,17 @@ class SourcePartition:
         if self.bad and before_ms == MIN_MS:  # Nothing is promised yet.
             self.bad_ms = int(batch.timestamps[0])
         self._quiet_since_ms, self._is_quiet = None, False
-        enough = max_records // (TABLE_SHARE if type(batch.values) is Table else ROWS_SHARE)
-        if len(batch.values) >= enough or self._clock_ms is None or not _may_join(batch):
+        size, count = self._read_size, len(batch.values)
+        enough = max_records if size is None else size.enough
+        if count >= enough or self._clock_ms is None or not _may_join(batch):
             return self._judged(batch, before_ms, self._known_ms)
 
         # Others that are there at once join it. The first record waits meanwhile, so that ends
-        # with the ms of the clock, or soon after.
+        # soon.
         first, clock_ms = batch, self._clock_ms
-        reader, batches, count, other = self.reader, [first], len(first), None
+        reader, batches, other = self.reader, [first], None
         after_ms, now_ms = self._known_ms, clock_ms()
-        until_ms = now_ms + 1
+        until_ms = now_ms + (1 if size is None else size.read_on_ms)
         while now_ms <= until_ms and count < enough and not (reader.finished or reader.may_wait):
             # Records that follow must be judged alike; of those by arrival none is late.
             is_known = reader.out_of_order_ms is not None or reader.is_by_arrival

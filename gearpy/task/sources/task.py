@@ -16,12 +16,7 @@ from gearpy.task.api.interfaces import FINISHED, Discovery, Source, TaskContext
 from gearpy.task.api.sides import Side
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
-from gearpy.task.sources.partition import (
-    ROWS_SHARE,
-    TABLE_SHARE,
-    LimitedPartition,
-    SourcePartition,
-)
+from gearpy.task.sources.partition import LimitedPartition, SourcePartition
 from gearpy.task.sources.place_text import place_text, record_text
 from gearpy.task.sources.probed import ProbedReading
 from gearpy.task.sources.share import partition_number
@@ -43,6 +38,11 @@ _READ: Final = "read"
 _DISCOVERY: Final = "discovery"
 _UP_TO_NOW: Final = "up_to_now"
 _GIVEN: Final = "given"
+
+#: A batch is small below this share of the most that is read; a table, whose rows cost less, below
+#: a smaller one.
+_ROWS_SHARE: Final = 2
+_TABLE_SHARE: Final = 16
 
 _SHOWN_CHARS: Final = 500  #: Of input that was left out unread.
 
@@ -185,9 +185,9 @@ class SourceTask(ChainTask):
         super().on_start(start_time_ms)
         self._schema, limits = self._source.schema, self.context.limits
         if self._schema is None:
-            self._size = ReadSize(limits.read_batch_records, share=ROWS_SHARE)
+            self._size = ReadSize(limits.read_batch_records, share=_ROWS_SHARE)
         else:
-            self._size = ReadSize(limits.columnar_batch_records, share=TABLE_SHARE)
+            self._size = ReadSize(limits.columnar_batch_records, share=_TABLE_SHARE)
         kept = self.context.resume or {}
         places: dict[str, Any] = kept.get(_OPEN, {})
         if kept and self._is_whole and kept.get(_UP_TO_NOW, False) != self._up_to_now:
@@ -432,6 +432,7 @@ class SourceTask(ChainTask):
             idle_after_ms=self._idle_after_ms,
             advances=self._advances,
             clock_ms=self.context.now_ms,
+            read_size=self._size,
             sets_bad_aside=self._source.sets_bad_aside,
             quarantines_bad=self._source.quarantines_bad,
             rejects=self.context.rejects,

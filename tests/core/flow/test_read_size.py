@@ -134,3 +134,15 @@ def test_a_share_of_the_size_is_a_full_read() -> None:
         sizes.on_read(max(1, sizes.size // 2), 0)
 
     assert sizes.size == MOST
+
+
+def test_small_batches_are_joined_for_a_share_of_the_work_before() -> None:
+    """Up to all that is read at a time, if that is little; the first record waits for that."""
+    quick, slow = ReadSize(MOST, share=16), ReadSize(MOST, share=16)
+    for _ in range(11):
+        quick.on_read(quick.size, 0)
+    for worked_ms in (200, 400):
+        slow.on_read(slow.size, worked_ms)
+
+    assert (quick.size, quick.enough, quick.read_on_ms) == (MOST, MOST // 16, 1)
+    assert (slow.size, slow.enough, slow.read_on_ms) == (1, 1, 25)

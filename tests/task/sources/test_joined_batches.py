@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
+from gearpy.core.flow.read_size import ReadSize
 from gearpy.errors import ConfigError
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
@@ -74,24 +75,30 @@ def test_what_is_there_at_once_is_one_portion(made: Callable[..., Batch]) -> Non
     assert batch.promise[:2] == (0, 5)
 
 
-def test_no_more_is_read_than_was_asked_for() -> None:
-    """A batch of half of that is large enough; of a table, much less."""
-    ones = [rows(at) for at in range(12)]
-    tables = [table(at) for at in range(6)]
+def test_no_more_is_read_than_is_enough() -> None:
+    """A batch of a share of the most is large enough."""
+    size = ReadSize(10, share=2)
+    for _ in range(4):
+        size.on_read(size.size, 0)
+    partition = a_partition(
+        Given([rows(at) for at in range(12)]), clock_ms=standing, read_size=size
+    )
 
-    assert times_of(a_partition(Given(ones), clock_ms=standing), 10) == [
-        [0, 1, 2, 3, 4],
-        [5, 6, 7, 8, 9],
-        [10, 11],
-    ]
-    assert times_of(a_partition(Given(tables), clock_ms=standing), 32) == [[0, 1], [2, 3], [4, 5]]
+    assert times_of(partition, size.size) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
 
 
-def test_records_wait_for_those_of_the_next_ms_at_most() -> None:
-    clock = count(1000)
-    partition = a_partition(Given([rows(at) for at in range(5)]), clock_ms=lambda: next(clock))
+@pytest.mark.parametrize(("worked_ms", "sizes"), [(0, [3, 2]), (24, [5])])
+def test_records_wait_for_a_ms_or_a_share_of_the_work_before(
+    worked_ms: int, sizes: list[int]
+) -> None:
+    clock, size = count(1000), ReadSize(100)
+    size.size = size.enough = 100
+    size.on_read(100, worked_ms)
+    partition = a_partition(
+        Given([rows(at) for at in range(5)]), clock_ms=lambda: next(clock), read_size=size
+    )
 
-    assert times_of(partition) == [[0, 1, 2], [3, 4]]
+    assert list(map(len, read_all(partition))) == sizes
 
 
 def test_a_reader_that_had_nothing_is_not_asked_again_at_once() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.core.flow.read_size import ReadSize
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
@@ -23,6 +24,7 @@ def a_partition(
     counters: TaskCounters | None = None,
     idle_after_ms: int | None = None,
     clock_ms: Callable[[], int] | None = None,
+    read_size: ReadSize | None = None,
 ) -> SourcePartition:
     counters = counters or TaskCounters()
     return SourcePartition(
@@ -33,6 +35,7 @@ def a_partition(
         counters=counters,
         idle_after_ms=idle_after_ms,
         clock_ms=clock_ms,
+        read_size=read_size,
     )
 
 
