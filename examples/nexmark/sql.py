@@ -14,7 +14,7 @@ from events import Auction, Bid, Nexmark, Person
 
 import gearpy as gp
 
-__all__ = ["SQL", "answers_of"]
+__all__ = ["SQL", "answers_of", "asked"]
 
 #: How many bids, bidders and auctions there are, in all and by rank of the price.
 _REPORT: Final = """
@@ -153,14 +153,20 @@ SQL: Final[Mapping[str, str]] = {
 
 def answers_of(query: str, app: gp.StreamApp, nexmark: Nexmark) -> gp.Stream[dict[str, Any]]:
     """Ask a query."""
+    kinds = {"people": Person, "auctions": Auction, "bids": Bid}
+    return asked(query, app, nexmark, {name: tables_of(kinds[name], nexmark) for name in kinds})
+
+
+def asked(
+    query: str, app: gp.StreamApp, nexmark: Nexmark, tables: Mapping[str, Any]
+) -> gp.Stream[dict[str, Any]]:
+    """Ask a query of tables that are there: people, auctions and bids."""
     late_ms = nexmark.out_of_order_ms
     text = SQL[query].format(
         active=f"{nexmark.active_ms + late_ms}ms",
         late=f"{late_ms}ms",
         longest=f"{nexmark.longest_ms + 2 * late_ms}ms",
     )
-    kinds = {"people": Person, "auctions": Auction, "bids": Bid}
-    tables = {name: tables_of(kind, nexmark) for name, kind in kinds.items()}
     side = gp.rows([{"place": place, "value": f"value {place}"} for place in range(1000)])
     return app.sql(text, **tables, side=side)
 

@@ -93,10 +93,17 @@ def refuse(name: str, kinds: Sequence[pa.DataType], takes: str) -> TypeError:
     return TypeError(f"{name} takes {takes}, not {' and '.join(map(str, kinds))}")
 
 
+def _is_never_negative(datum: Datum) -> bool:
+    low = datum.as_py() if isinstance(datum, pa.Scalar) else pc.min_max(datum)["min"].as_py()
+    return low is None or low >= 0
+
+
 def floored(left: Datum, right: Datum) -> tuple[Datum, Datum]:
     """Return quotient and remainder, rounded down, where Arrow rounds towards 0."""
     quotient = pc.divide_checked(left, right)
     rest = pc.subtract(left, pc.multiply(quotient, right))
+    if _is_never_negative(left) and _is_never_negative(right):
+        return quotient, rest
     is_above = pc.and_(pc.not_equal(rest, 0), pc.xor(pc.less(rest, 0), pc.less(right, 0)))
     one_less = pc.cast(is_above, INT)
     return pc.subtract(quotient, one_less), pc.add(rest, pc.multiply(one_less, right))

@@ -1,7 +1,10 @@
 """Expressions over columns: a tree and a schema become what evaluates it over batches."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -18,6 +21,46 @@ from gearpy.expressions.rows import advice_on
 
 _BOOL: Final = pa.bool_()
 _Run: TypeAlias = Callable[[Any], Datum]
+
+
+class _Shared:
+    """What parts of expressions give that several of them have, for the batch at hand."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        found = Counter(chain.from_iterable(map(_calls_in, nodes)))
+        self._nodes = {node for node, count in found.items() if count > 1}
+        self._batch: pa.RecordBatch | None = None
+        self._given: dict[Node, Datum] = {}
+
+    @contextmanager
+    def of(self, batch: pa.RecordBatch) -> Iterator[None]:
+        self._batch = batch
+        try:
+            yield
+        finally:
+            self._batch = None
+            self._given.clear()
+
+    def once(self, node: Node, run: _Run) -> _Run:
+        """Return what computes a part once for a batch; for some rows of it, as it is asked."""
+        if node not in self._nodes:
+            return run
+
+        def shared(batch: pa.RecordBatch) -> Datum:
+            if batch is not self._batch:
+                return run(batch)
+            if node not in self._given:
+                self._given[node] = run(batch)
+            return self._given[node]
+
+        return shared
+
+
+def _calls_in(node: Node) -> Iterator[Node]:
+    if isinstance(node, CallNode):
+        yield node
+        for each in node.args:
+            yield from _calls_in(each)
 
 
 @dataclass(frozen=True)
@@ -46,12 +89,12 @@ class Bound:
         return found
 
 
-def bound(node: Node, schema: Any) -> Bound:
+def bound(node: Node, schema: Any, shared: _Shared | None = None) -> Bound:
     arrow = row_schema_of(schema).arrow
     if isinstance(node, ColumnNode) and node.name in arrow.names:  # As it is.
         place = arrow.names.index(node.name)
         return Bound(arrow.types[place], lambda batch: batch.column(place))
-    kind, run = _bound(node, arrow)
+    kind, run = _bound(node, arrow, shared or _Shared(()))
     return Bound(kind, run)
 
 
@@ -65,10 +108,12 @@ class BoundColumns:
 
     schema: Any
     _bounds: Sequence[Bound]
+    _shared: _Shared
 
     def columns(self, batch: Any) -> Any:
         """Return the table for a `pyarrow.RecordBatch`; raises as `Bound.columns`."""
-        arrays = [each.columns(batch) for each in self._bounds]
+        with self._shared.of(batch):
+            arrays = [each.columns(batch) for each in self._bounds]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
@@ -81,24 +126,31 @@ def bound_columns(named: Sequence[tuple[str, Node]], schema: Any, *, keeps: bool
     arrow = row_schema_of(schema).arrow
     made: dict[str, tuple[pa.Field, Bound]] = {}
     nodes = {**({name: ColumnNode(name) for name in arrow.names} if keeps else {}), **dict(named)}
+    shared = _Shared(nodes.values())
     for name, node in nodes.items():
-        found = bound(node, arrow)
+        found = bound(node, arrow, shared)
         if isinstance(node, ColumnNode) and node.name in arrow.names:
             field = arrow.field(node.name).with_name(name)
         else:
             field = pa.field(name, found.type)
         made[name] = field, found
     fields, bounds = zip(*made.values(), strict=True)
-    return BoundColumns(pa.schema(fields), bounds)
+    return BoundColumns(pa.schema(fields), bounds, shared)
 
 
-def _bound(node: Node, schema: pa.Schema) -> tuple[pa.DataType, _Run]:
+def _bound(node: Node, schema: pa.Schema, shared: _Shared) -> tuple[pa.DataType, _Run]:
     if isinstance(node, LiteralNode):
         scalar = _scalar(node.value)
         return scalar.type, lambda _: scalar
     if isinstance(node, ColumnNode):
         return _column(node.name, schema)
-    bounds = [_bound(arg, schema) for arg in node.args]
+    kind, run = _bound_call(node, [_bound(arg, schema, shared) for arg in node.args])
+    return kind, shared.once(node, run)
+
+
+def _bound_call(
+    node: CallNode, bounds: Sequence[tuple[pa.DataType, _Run]]
+) -> tuple[pa.DataType, _Run]:
     kinds, runs = [kind for kind, _ in bounds], [run for _, run in bounds]
     try:
         match node.function:
@@ -137,7 +189,7 @@ def _column(name: str, schema: pa.Schema) -> tuple[pa.DataType, _Run]:
     node: Node = ColumnNode(first)
     for each in rest:
         node = CallNode("field", (node,), (("key", each),))
-    return _bound(node, schema)
+    return _bound(node, schema, _Shared(()))
 
 
 def _call(

@@ -32,6 +32,7 @@ from gearpy.expressions.arrow_types import (
     refuse,
 )
 from gearpy.expressions.functions import FUNCTIONS, TAKES_NULL, WHITE_SPACE, whole
+from gearpy.expressions.patterns import arrow_pattern
 from gearpy.expressions.time_kernels import TIME_RULES, are_in_years
 
 #: A double has each whole number up to this.
@@ -394,10 +395,12 @@ def _split_kernel(*, by: str) -> Kernel:
 
 
 def _like_kernel(*, pattern: str) -> Kernel | None:
-    """Return the kernel of a pattern whose only wild places are its ends."""
-    inner = pattern.removeprefix("%").removesuffix("%")
-    if not inner or any(each in inner for each in "%_\\"):
+    """Return the kernel of a pattern in which nothing is escaped."""
+    if "\\" in pattern:
         return None
+    inner = pattern.removeprefix("%").removesuffix("%")
+    if not inner or "%" in inner or "_" in inner:
+        return lambda datum: pc.match_like(datum, pattern=pattern)
     starts, ends = not pattern.startswith("%"), not pattern.endswith("%")
     match starts, ends:
         case True, True:
@@ -407,6 +410,20 @@ def _like_kernel(*, pattern: str) -> Kernel | None:
         case False, True:
             return lambda datum: pc.ends_with(datum, pattern=inner)
     return lambda datum: pc.match_substring(datum, pattern=inner)
+
+
+def _matches_kernel(*, pattern: str) -> Kernel | None:
+    of_arrow = arrow_pattern(pattern)
+    if of_arrow is None:
+        return None
+    return lambda datum: pc.match_substring_regex(datum, pattern=of_arrow)
+
+
+def _extract_kernel(*, pattern: str, group: int) -> Kernel | None:
+    of_arrow = arrow_pattern(pattern, group)
+    if of_arrow is None:
+        return None
+    return lambda datum: pc.struct_field(pc.extract_regex(datum, pattern=of_arrow), "found")
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -445,9 +462,26 @@ def _field(kind: pa.DataType, *, key: int | str) -> Ruled:
         return result, mapped(lambda cells: cells.get(key), result)
     if at.is_nested(kind) and hasattr(kind, "value_type") and isinstance(key, int):
         result = plain_type(kind.value_type)
-        return result, mapped(lambda cells: FUNCTIONS["field"](cells, key=key), result)
+        by_cell = mapped(lambda cells: FUNCTIONS["field"](cells, key=key), result)
+        if not (at.is_list(kind) or at.is_large_list(kind)):
+            return result, by_cell
+        return (
+            result,
+            lambda datum: (
+                by_cell(datum) if isinstance(datum, pa.Scalar) else plain(_items(datum, key))
+            ),
+        )
     takes = "a struct or a map" if isinstance(key, str) else "a list"
     raise refuse(f"[{key!r}]", [kind], takes)
+
+
+def _items(lists: pa.Array, key: int) -> pa.Array:
+    """Return the item of each list at a place, counted as Python does; None where there is none."""
+    starts, ends = lists.offsets[:-1], lists.offsets[1:]
+    place = pc.add_checked((starts if key >= 0 else ends).cast(INT), key)
+    is_in = pc.less(place, ends) if key >= 0 else pc.greater_equal(place, starts)
+    is_there = pc.and_(is_in, lists.is_valid())
+    return lists.values.take(pc.if_else(is_there, place, pa.scalar(None, INT)))
 
 
 class UnknownField(LookupError):
@@ -514,8 +548,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "like": _of_texts("like", BOOL, _like_kernel),
     "strip_start": _of_texts("strip_start", TEXT, _trim(pc.utf8_ltrim)),
     "strip_end": _of_texts("strip_end", TEXT, _trim(pc.utf8_rtrim)),
-    "matches": _of_texts("matches", BOOL),
-    "extract": _of_texts("extract", TEXT),
+    "matches": _of_texts("matches", BOOL, _matches_kernel),
+    "extract": _of_texts("extract", TEXT, _extract_kernel),
     "split": _of_texts("split", pa.list_(TEXT), _split_kernel),
     "list_contains": _list_contains,
     "list_join": _list_join,

@@ -439,21 +439,23 @@ def nexmark(
     *,
     queries: Annotated[str, typer.Option(help="with commas between; or all")] = "all",
     form: Annotated[
-        list[str] | None, typer.Option(help="of gearpy's events: rows or columns; else both")
+        list[str] | None,
+        typer.Option(help="rows, columns, sql; else the first two"),
     ] = None,
     beside: Annotated[
-        list[str] | None, typer.Option(help="flink, mini (Flink's mini-batches), bytewax, loop")
+        list[str] | None,
+        typer.Option(help="flink, mini (its mini-batches), bytewax, loop, duckdb"),
     ] = None,
     turns: Annotated[int, typer.Option(help="of each query", min=1)] = 3,
     seconds: Annotated[float, typer.Option(help="of CPU that a run takes, about")] = 1,
 ) -> None:
     """Nexmark beside others: M events for each CPU second, at best, and in brackets at worst."""
-    from tests.bench.nexmark import OTHERS, QUERIES, ask_all
+    from tests.bench.nexmark import FORMS, OTHERS, QUERIES, ask_all
     from tests.servers.recipes import Unavailable
 
     chosen = QUERIES if queries == "all" else queries.split(",")
     systems = [*(form or ("rows", "columns")), *(beside or ())]
-    for given, known in ((chosen, QUERIES), (systems, ("rows", "columns", *OTHERS))):
+    for given, known in ((chosen, QUERIES), (systems, (*FORMS, *OTHERS))):
         if unknown := [each for each in given if each not in known]:
             raise typer.BadParameter(f"no {unknown[0]!r}: there are {', '.join(known)}")
     try:

@@ -1,4 +1,4 @@
-"""Nexmark on gearpy, in rows and in columns, beside Flink, Bytewax and loops of plain Python.
+"""Nexmark on gearpy in rows, columns and SQL, beside Flink, Bytewax, DuckDB and plain Python.
 
 Each system is a process that is asked one question after the other; what is compared was measured
 in turns. A cost is CPU time of an event: the least of all turns, each the difference of a run with
@@ -24,7 +24,9 @@ QUERIES: Final = (
     *("q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q11", "q13", "q14", "q15"),
     *("q16", "q17", "q18", "q19", "q20", "q21", "q22", "words", "windows"),
 )
-OTHERS: Final = ("flink", "mini", "bytewax", "loop")
+#: The forms of gearpy's events.
+FORMS: Final = ("rows", "columns", "sql")
+OTHERS: Final = ("flink", "mini", "bytewax", "loop", "duckdb")
 #: What differs between the systems, by query.
 REMARKS: Final = {
     "q3": "Flink remembers people for good",
@@ -61,6 +63,8 @@ _LONGER_IN_FLINK: Final = 3
 _LONGER: Final = 1.1
 _MOST: Final = {"rows": 500_000, "loop": 500_000, "bytewax": 60_000}
 _MOST_OTHERS: Final = 2_000_000
+#: Questions that are not asked in SQL.
+_NO_SQL: Final = frozenset({"words", "windows"})
 
 
 def _built_flink() -> Path:
@@ -189,11 +193,13 @@ def ask_all(
     """Ask each query of each system, in turns; yield lines of a table of Markdown.
 
     Args:
-        systems: some of "rows", "columns", "loop", "flink", "mini" and "bytewax".
+        systems: some of `FORMS` and `OTHERS`.
         seconds: of CPU that a long run of gearpy takes, about.
     """
-    own = [system for system in ("rows", "columns") if system in systems]
-    pairs = [(one, peer) for one in own for peer in systems if peer not in {"rows", "columns"}]
+    own = [system for system in FORMS if system in systems]
+    pairs = [(one, peer) for one in own for peer in systems if peer not in FORMS]
+    if {"columns", "sql"} <= set(own):
+        pairs.append(("sql", "columns"))
     titles = [*systems, *(f"{one} ÷ {peer}" for one, peer in pairs), "equal", "remark"]
     yield "| query | " + " | ".join(titles) + " |"
     yield "|---" * (len(titles) + 1) + "|"
@@ -209,7 +215,8 @@ def ask_all(
                     process=processes["flink" if name == "mini" else name], system=name, query=query
                 )
                 for name in systems
-                if name != "mini" or query in _MINI
+                if query in _MINI or name != "mini"
+                if query not in _NO_SQL or name not in {"sql", "duckdb"}
             }
             for each in row.values():
                 each.prepare(seconds)

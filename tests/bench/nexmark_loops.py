@@ -7,11 +7,13 @@ nothing on the way, recover from nothing, and have all events at once.
 from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeAlias
 
 Rows: TypeAlias = Iterable[tuple[Any, ...]]
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_PAUSE_MS: Final = 10_000
 _WINDOW_MS: Final = 10_000
 _SLIDE_MS: Final = 2000
@@ -303,6 +305,27 @@ def answer_rows(query: str, answers: Sequence[Any]) -> Rows:
     if query in {"q15", "q16", "q17", "q18", "q19"}:
         return _of_keys(query, {(each[0], getattr(each, "start", 0)): each[1] for each in answers})
     return answers
+
+
+def sql_rows(query: str, answers: Sequence[dict[str, Any]]) -> Rows:
+    """Return the answers in SQL as the rows of the loops; of running answers the last ones."""
+    if query == "q1":
+        return map(itemgetter("auction", "bidder", "price", "channel", "time_ms", "url"), answers)
+    rows = [
+        tuple(
+            (cell - _EPOCH) // timedelta(milliseconds=1) if isinstance(cell, datetime) else cell
+            for cell in row.values()
+        )
+        for row in answers
+    ]
+    match query:
+        case "q4" | "q9":
+            return {row[0]: row for row in rows}.values()
+        case "q18":
+            return {row[:2]: row for row in rows}.values()
+        case "q19":
+            return [row[:2] for row in {(row[0], row[2]): row for row in rows}.values()]
+    return rows
 
 
 def _of_keys(query: str, last: dict[tuple[Any, int], Any]) -> Rows:

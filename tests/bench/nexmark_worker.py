@@ -1,7 +1,8 @@
 """Answers questions of Nexmark by gearpy or by a loop: a process that `nexmark` asks.
 
-It is given a system, "rows", "columns" or "loop", and how many events it may be asked about. A line
-"QUERY EVENTS measure|check" is answered with CPU seconds, and in a check with the answer's rows.
+It is given a system, "rows", "columns", "sql", "loop" or "duckdb", and how many events it may be
+asked about. A line "QUERY EVENTS measure|check" is answered with CPU seconds, and in a check with
+the answer's rows.
 """
 
 import gc
@@ -18,18 +19,26 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 import gearpy as gp
 from tests.bench.micro import Prepared
-from tests.bench.nexmark_loops import LOOPS, Site, answer_rows, checksum
+from tests.bench.nexmark_loops import LOOPS, Site, answer_rows, checksum, sql_rows
 
 _EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "nexmark"
 sys.path.insert(0, str(_EXAMPLE))
 import columns  # type: ignore[import-not-found]  # noqa: E402 - a module of the example
 import events as site_events  # type: ignore[import-not-found]  # noqa: E402 - the same
 import queries  # type: ignore[import-not-found]  # noqa: E402 - the same
+import sql  # type: ignore[import-not-found]  # noqa: E402 - the same
 
 _LATE_MS: Final = 200
 _PER_SECOND: Final = 1000
 _TABLE_ROWS: Final = 65_536
 _START_MS: Final = site_events.START_MS
+#: Systems whose events come in tables.
+_IN_TABLES: Final = frozenset({"columns", "sql", "duckdb"})
+_KINDS: Final = {
+    "people": site_events.Person,
+    "auctions": site_events.Auction,
+    "bids": site_events.Bid,
+}
 #: Queries about more than bids; the others read bids alone.
 ALL_KINDS: Final = frozenset({"q3", "q4", "q6", "q8", "q9", "q20"})
 _LINES: Final = [
@@ -60,7 +69,7 @@ class PreparedStreams(queries.Streams):  # type: ignore[misc]
         nexmark = site_events.Nexmark(
             events=count, per_second=_PER_SECOND, out_of_order_ms=_LATE_MS
         )
-        super().__init__(app, nexmark, "columns" if made.form == "columns" else "rows")
+        super().__init__(app, nexmark, "columns" if made.form in _IN_TABLES else "rows")
         self._made, self._query, self._count = made, query, count
 
     def _read(self, kind: Any, name: str) -> gp.Stream[Any]:
@@ -68,11 +77,7 @@ class PreparedStreams(queries.Streams):  # type: ignore[misc]
         if self.form == "rows":
             values, times = self._made.rows(kind, self._count)
             return app.read(Prepared(values, times, _LATE_MS), name=name)
-        tables = self._made.tables(kind, self._count)
-        source = gp.generate_tables(
-            lambda: iter(tables), schema=kind, time="time_ms", out_of_order=f"{_LATE_MS}ms"
-        )
-        return app.read(source, name=name)
+        return app.read(self._made.source(kind, self._count), name=name)
 
     @cached_property
     def events(self) -> Any:
@@ -100,15 +105,15 @@ class MadeEvents:
 
     def __init__(self, form: str, count: int) -> None:
         self.form = form
-        self._nexmark = nexmark = site_events.Nexmark(
+        self.nexmark = nexmark = site_events.Nexmark(
             events=count, per_second=_PER_SECOND, out_of_order_ms=_LATE_MS
         )
-        kinds = {site_events.Bid} if form != "columns" else set(columns.PLACES)
+        kinds = set(columns.PLACES) if form in _IN_TABLES else {site_events.Bid}
         self._tables = {
             kind: pa.Table.from_batches(list(columns.tables(kind, nexmark, 0))).combine_chunks()
             for kind in kinds
         }
-        if form == "columns":
+        if form in _IN_TABLES:
             return
         each = self._tables.pop(site_events.Bid).to_pydict().values()
         bids = list(map(site_events.Bid, *each))
@@ -135,6 +140,12 @@ class MadeEvents:
         table = self._tables[kind].slice(0, count // site_events.GROUP * share)
         batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=_TABLE_ROWS)
         return batches
+
+    def source(self, kind: Any, count: int) -> gp.Source:
+        tables = self.tables(kind, count)
+        return gp.generate_tables(
+            lambda: iter(tables), schema=kind, time="time_ms", out_of_order=f"{_LATE_MS}ms"
+        )
 
 
 def _words(app: gp.StreamApp, count: int) -> gp.Stream[Any]:
@@ -172,8 +183,11 @@ def _loop_of_windows(pairs: list[tuple[int, int]]) -> None:
 
 def ask_gearpy(made: MadeEvents, query: str, count: int, *, checks: bool) -> dict[str, Any]:
     app = gp.StreamApp(query)
-    sink = _Counting(keeps=checks, is_columnar=made.form == "columns")
-    if query in {"words", "windows"}:
+    sink = _Counting(keeps=checks, is_columnar=made.form in _IN_TABLES)
+    if made.form == "sql":
+        sources = {name: made.source(kind, count) for name, kind in _KINDS.items()}
+        answers = sql.asked(query, app, made.nexmark, sources)
+    elif query in {"words", "windows"}:
         answers = _words(app, count) if query == "words" else _windows(app, made.form, count)
     else:
         answers = queries.QUERIES[query](PreparedStreams(app, made, query, count))
@@ -182,7 +196,19 @@ def ask_gearpy(made: MadeEvents, query: str, count: int, *, checks: bool) -> dic
     begin_s = time.process_time()
     gp.run(app)
     cpu_s = time.process_time() - begin_s
-    return {"cpu": cpu_s} | (checksum(answer_rows(query, sink.kept)) if checks else {})
+    rows = sql_rows if made.form == "sql" else answer_rows
+    return {"cpu": cpu_s} | (checksum(rows(query, sink.kept)) if checks else {})
+
+
+def ask_duckdb(made: MadeEvents, query: str, count: int, *, checks: bool) -> dict[str, Any]:
+    # It is no part of what a run of gearpy needs.
+    from tests.bench import nexmark_duckdb  # noqa: PLC0415
+
+    tables = {name: made.tables(kind, count) for name, kind in _KINDS.items()}
+    begin_s = time.process_time()
+    answer = nexmark_duckdb.answer_of(query, tables)
+    cpu_s = time.process_time() - begin_s
+    return {"cpu": cpu_s} | (checksum(nexmark_duckdb.rows_of(answer)) if checks else {})
 
 
 def ask_loop(made: MadeEvents, query: str, count: int, *, checks: bool) -> dict[str, Any]:
@@ -207,7 +233,7 @@ def main() -> None:
     gc.freeze()
     for line in sys.stdin:
         query, _, count, what = line.split()
-        ask = ask_loop if form == "loop" else ask_gearpy
+        ask = {"loop": ask_loop, "duckdb": ask_duckdb}.get(form, ask_gearpy)
         try:
             said = ask(made, query, int(count), checks=what == "check")
         except Exception as error:  # noqa: BLE001 - the next question may be one it can answer
