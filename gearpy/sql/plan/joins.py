@@ -111,6 +111,8 @@ class RelationJoin:
                 self._from.append((side, each))
         self._both = Relation(left.stream, tuple(columns))
         self._timed: Side | None = None  #: Rows have the event time of this one.
+        #: Names of keys of the right side, and those that a record of both sides has them by.
+        self._merged: dict[str, str] | None = None
 
     def planned(self, source: Source[Any] | None) -> Relation:
         """Return the rows; ``source`` is a table that is complete before the left side begins."""
@@ -384,12 +386,23 @@ class RelationJoin:
                 "a stream is joined with a table by an inner or left join ON columns of the table",
             )
         assert isinstance(self._join.right, TableName)
+        there, rows = left._step.schema_given(declared=False), source.schema
+        assert rows is not None, "see `_table_source`"
+        if there is not None and self._join.kind == "inner":
+            pairs = dict(zip(keys["right"], keys["left"], strict=True))
+            # Columns stay columns where both are one record, which has the keys of the left alone.
+            if known.difference(pairs).isdisjoint(there.arrow.names) and all(
+                there.arrow.field(own).type == rows.arrow.field(of).type
+                for of, own in pairs.items()
+            ):
+                self._merged = pairs
         return left.join_table(
             source,
             on=(keys["left"], keys["right"]),
             how=self._join.kind,
             many="all",
             versioned=self._join.right.as_of is not None,
+            combine=None if self._merged is None else "merge",
         )
 
     def _rows(self, pairs: Any, said: _Condition) -> Relation:
@@ -401,7 +414,15 @@ class RelationJoin:
                 bounds[of.field].append(column.field)
             else:
                 fields[side].append((of.field, column.field))
-        if pairs._step.schema_given(declared=False) is not None and not any(bounds.values()):
+        if self._merged is not None:
+            merged: dict[Side, dict[str, str]] = {"left": {}, "right": self._merged}
+            into = {
+                name: col(merged[side].get(field, field))
+                for side in fields
+                for field, name in fields[side]
+            }
+            stream = selected(pairs, {each.field: into[each.field] for each in self._both.columns})
+        elif pairs._step.schema_given(declared=False) is not None and not any(bounds.values()):
             into = {
                 name: col(side).field(field) for side in fields for field, name in fields[side]
             }  # Pairs of columns stay columns.
