@@ -20,8 +20,9 @@ from gearpy.core.window.panes import (
     TimedPanes,
     rules_of,
 )
+from gearpy.core.window.trigger import Pending, records_wanted
 from gearpy.core.window.windows import AlignedWindows, OverlappingWindows
-from gearpy.ids import MAX_MS
+from gearpy.ids import MAX_MS, MIN_MS
 
 _NOTHING: Final[Sequence[Fired]] = ()
 
@@ -68,6 +69,10 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
         self.panes: dict[int, Panes] = {}
         self.touched: defaultdict[int, set[Any]] = defaultdict(set)
         self._windows = windows
+        #: How many records make a pane fire early that has none since it has fired.
+        self.records_missing_anew = records_wanted(
+            self._rules.early.trigger, Pending(0, MAX_MS, MAX_MS, MIN_MS, MIN_MS)
+        )
 
     @property
     def count(self) -> int:
@@ -135,6 +140,16 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
                 panes[key] = pane
                 self.touched[start_ms].add(key)
         return True
+
+    def records_missing(self, key: Any, time_ms: int, now_ms: int) -> int:
+        """Return how many records, not older than event time, make the pane of one fire early."""
+        (start_ms,) = self._windows.starts_of(time_ms)
+        pane = self.panes[start_ms].get(key) if start_ms in self.panes else None
+        if pane is None or not pane[FRESH]:
+            return self.records_missing_anew
+        pending = Pending(pane[FRESH], pane[OLDEST_MS], pane[SINCE_MS], self.clock_ms, now_ms)
+        wanted = records_wanted(self._rules.early.trigger, pending)
+        return max(1, wanted - pane[FRESH])
 
     def _keep(
         self, key: Any, taken: list[tuple[Bounds, Pane | None, Pane]], now_ms: int

@@ -148,7 +148,16 @@ class PaneRules:
     def begun(self, order: int, record: Any, time_ms: int, now_ms: int) -> Pane:
         return order, self._begun(record, time_ms), 1, 0, time_ms, now_ms, time_ms, None
 
-    def grown(self, pane: Pane, record: Any, time_ms: int, now_ms: int) -> Pane:
+    def grown(
+        self,
+        pane: Pane,
+        record: Any,
+        time_ms: int,
+        now_ms: int,
+        records: int = 1,
+        last_ms: int = MIN_MS,
+    ) -> Pane:
+        """Return a pane with a record, or with what stands for some up to a time."""
         order, value, fresh, firing, oldest_ms, since_ms, newest_ms, shown = pane
         if not fresh and not self._keeps_all:
             value = self._begun(record, time_ms)
@@ -158,9 +167,11 @@ class PaneRules:
             oldest_ms, since_ms = time_ms, now_ms
         elif time_ms < oldest_ms:
             oldest_ms = time_ms
-        if time_ms > newest_ms:  # noqa: PLR1730 - `max` is three times as slow
-            newest_ms = time_ms
-        return order, value, fresh + 1, firing, oldest_ms, since_ms, newest_ms, shown
+        if time_ms > last_ms:  # noqa: PLR1730 - `max` is three times as slow
+            last_ms = time_ms
+        if last_ms > newest_ms:  # noqa: PLR1730 - the same
+            newest_ms = last_ms
+        return order, value, fresh + records, firing, oldest_ms, since_ms, newest_ms, shown
 
     def newest_ms(self, record: Any, time_ms: int) -> int:
         """Return the newest time of what stands for a record, given its oldest one."""
@@ -236,16 +247,21 @@ class PartRules(PaneRules):
     """The rules where each `PanePart` stands for several records."""
 
     def begun(self, order: int, record: PanePart, time_ms: int, now_ms: int) -> Pane:
-        pane = super().begun(order, record, time_ms, now_ms)
-        return (*pane[:FRESH], record.records, *pane[FIRING:NEWEST_MS], record.newest_ms, None)
+        value, newest_ms = self._begun(record, time_ms), record.newest_ms
+        return order, value, record.records, 0, time_ms, now_ms, newest_ms, None
 
-    def grown(self, pane: Pane, record: PanePart, time_ms: int, now_ms: int) -> Pane:
-        newest_ms = max(pane[NEWEST_MS], record.newest_ms)
+    def grown(
+        self,
+        pane: Pane,
+        record: PanePart,
+        time_ms: int,
+        now_ms: int,
+        records: int = 1,
+        last_ms: int = MIN_MS,
+    ) -> Pane:
         if self._shares:  # What is merged into a value becomes a part of it.
             record = record._replace(value=own(record.value))
-        pane = super().grown(pane, record, time_ms, now_ms)
-        fresh = pane[FRESH] - 1 + record.records
-        return (*pane[:FRESH], fresh, *pane[FIRING:NEWEST_MS], newest_ms, pane[SHOWN])
+        return super().grown(pane, record, time_ms, now_ms, record.records, record.newest_ms)
 
     def newest_ms(self, record: PanePart, time_ms: int) -> int:
         return time_ms if self.is_wall else record.newest_ms

@@ -11,6 +11,9 @@ from typing import Final, NamedTuple, TypeAlias
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError
 
+#: More records than any window will have.
+NEVER: Final = 1 << 62
+
 
 class Pending(NamedTuple):
     """Fresh records of a pane, and the clocks, for a trigger to judge."""
@@ -199,6 +202,19 @@ def counts_records(trigger: Repeat | None) -> bool:
     if isinstance(trigger, AnyOf | AllOf):
         return any(map(counts_records, trigger.triggers))
     return isinstance(trigger, EveryCount)
+
+
+def records_wanted(trigger: Repeat | None, pending: Pending) -> int:
+    """Return how many records a pane must have to fire, by clocks that stand still.
+
+    `NEVER` for a trigger that the clocks do not let hold.
+    """
+    if isinstance(trigger, AnyOf | AllOf):
+        wanted = [records_wanted(each, pending) for each in trigger.triggers]
+        return min(wanted) if isinstance(trigger, AnyOf) else max(wanted)
+    if isinstance(trigger, EveryCount):
+        return trigger.records
+    return 0 if trigger is not None and trigger.holds(pending) else NEVER
 
 
 def delays_of(trigger: Repeat | None, kind: type[EveryEvent] | type[EveryWall]) -> list[int]:

@@ -485,7 +485,9 @@ class MergeAggregateOperator(_Part):
         results = self.of.results if self.gives == "table" else None
         given = context, self.name
         if not windows.is_plain:
-            return [MergePanesStage(*given, windows, key, aggregates, results=results)]
+            return [
+                MergePanesStage(*given, windows, key, aggregates, schema=schema, results=results)
+            ]
         if isinstance(windows, SessionWindows):
             return [
                 MergeSessionsStage(*given, windows, key, aggregates, schema=schema, results=results)

@@ -520,7 +520,7 @@ class Reader:
             mine = [name for name in names if name.startswith(f"{OWN}{at}.")]
             accumulators.append(partial.accumulators([table.column(name) for name in mine]))
             at += 1
-        return list(zip(self._keys(table), records, *accumulators, strict=True))
+        return list(zip(self.keys(table), records, *accumulators, strict=True))
 
     def pairs(self, table: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
         """Return keys, and accumulators as folds over rows keep them."""
@@ -528,7 +528,7 @@ class Reader:
         at = itemgetter(_COUNT if self._partials == [None] else slice(_COUNT + 1, None))
         return list(map(itemgetter(_KEY), rows)), list(map(at, rows))
 
-    def _keys(self, table: pa.RecordBatch) -> list[Any]:
+    def keys(self, table: pa.RecordBatch) -> list[Any]:
         columns = [one_keys(cells_of(table.column(name))) for name in self._key]
         if not columns:
             return [None] * table.num_rows

@@ -40,17 +40,19 @@ STEP = st.one_of(
     st.sampled_from(WINDOWS),
     st.sampled_from([(), ("user",), ("user", "x")]),
     st.lists(STEP, max_size=12),
+    st.booleans(),
 )
 def test_panes_of_columns_are_those_of_rows(
-    windows: Any, key: tuple[str, ...], steps: list[Any]
+    windows: Any, key: tuple[str, ...], steps: list[Any], merges: Any
 ) -> None:
     """Property: the same results in the same order, taken back and given again as over rows.
 
     For any trigger, lateness and clock, wherever batches and epochs end, and tasks restart, in
     either form.
     """
+    named = NAMED if merges else AGGREGATES
     both = BothForms(
-        windows, key, lambda c: MergePanesStage(c, "w", windows, key, AGGREGATES), AGGREGATES
+        windows, key, lambda c: MergePanesStage(c, "w", windows, key, named, schema=SCHEMA), named
     )
     watermark_ms = MIN_MS
     for step in [*steps, MAX_MS]:
