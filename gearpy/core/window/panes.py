@@ -154,6 +154,7 @@ class PaneRules:
         record: Any,
         time_ms: int,
         now_ms: int,
+        *,
         records: int = 1,
         last_ms: int = MIN_MS,
     ) -> Pane:
@@ -256,12 +257,14 @@ class PartRules(PaneRules):
         record: PanePart,
         time_ms: int,
         now_ms: int,
+        *,
         records: int = 1,
         last_ms: int = MIN_MS,
     ) -> Pane:
         if self._shares:  # What is merged into a value becomes a part of it.
             record = record._replace(value=own(record.value))
-        return super().grown(pane, record, time_ms, now_ms, record.records, record.newest_ms)
+        records, last_ms = record.records, record.newest_ms
+        return super().grown(pane, record, time_ms, now_ms, records=records, last_ms=last_ms)
 
     def newest_ms(self, record: PanePart, time_ms: int) -> int:
         return time_ms if self.is_wall else record.newest_ms

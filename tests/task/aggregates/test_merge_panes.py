@@ -62,7 +62,10 @@ def test_panes_of_columns_are_those_of_rows(
             times = [late_time(time, max(watermark_ms, -(2**40))) for *_, time in step]
             found = both.take(rows, times)
         elif isinstance(step, tuple):
+            wakes_ms = [life.stage.wake_ms for life in both.lives]
             found = both.wake(both.now_ms + step[1])
+            # Of records that have fired since, rows may be woken in vain.
+            assert not found[0] or all(at is not None and at <= both.now_ms for at in wakes_ms)
         elif isinstance(step, str):
             both.end_epoch(restart=step != "epoch", swap=step == "other form")
         elif step > watermark_ms:
@@ -71,7 +74,6 @@ def test_panes_of_columns_are_those_of_rows(
         assert repr(found[0]) == repr(found[1])
         stages: list[Any] = [life.stage for life in both.lives]
         assert stages[0].hold_ms == stages[1].hold_ms
-        assert stages[0].wake_ms == stages[1].wake_ms
         assert stages[0].open_windows == stages[1].open_windows
     both.check_late()
 
