@@ -7,7 +7,13 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.columns.json_text import json_of
-from gearpy.columns.results import WINDOW_END, WINDOW_START, result_columns
+from gearpy.columns.results import (
+    WINDOW_END,
+    WINDOW_START,
+    ResultColumns,
+    result_columns,
+    running_columns,
+)
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import cells_of
 
@@ -30,18 +36,29 @@ def json_of_rows(batch: pa.RecordBatch) -> bytes:
     """
     columns = result_columns(batch.schema)
     cells = dict(zip(batch.schema.names, map(_texts, batch.columns), strict=True))
+    if (running := running_columns(batch.schema)) is not None:
+        made = _joined("[", _key(running, cells), ",", _value(running, cells), "]\n")
+        return b"" if not len(made) else made.buffers()[2].to_pybytes()
     if columns is not None:
-        keys = [cells[name] for name in columns.key]
-        values = {name: cells[name] for name in columns.value}
         cells = {
-            "key": keys[0] if len(keys) == 1 else _list(keys) if keys else "null",
-            "value": values[columns.value[0]] if columns.is_single else _object(values, "}"),
+            "key": _key(columns, cells),
+            "value": _value(columns, cells),
             "start": _time(batch.column(WINDOW_START), MIN_MS),
             "end": _time(batch.column(WINDOW_END), MAX_MS),
             **{each.name: cells[each.name] for each in columns.behind},
         }
     made = _object(cells, "}\n") if cells else pa.array(["{}\n"] * batch.num_rows)
     return b"" if not len(made) else made.buffers()[2].to_pybytes()
+
+
+def _key(columns: ResultColumns, cells: dict[str, Any]) -> Any:
+    keys = [cells[name] for name in columns.key]
+    return keys[0] if len(keys) == 1 else _list(keys) if keys else "null"
+
+
+def _value(columns: ResultColumns, cells: dict[str, Any]) -> Any:
+    values = {name: cells[name] for name in columns.value}
+    return values[columns.value[0]] if columns.is_single else _object(values, "}")
 
 
 def _object(fields: dict[str, Any], end: str) -> pa.Array:

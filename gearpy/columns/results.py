@@ -1,10 +1,15 @@
 """The columns of results of windows: where sinks write them, and where they travel as tables."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.columns.row_schema import RowSchema
+from gearpy.columns.values import array_of
+from gearpy.messages.table import cells_of
 
 WINDOW_START: Final = "window_start"
 WINDOW_END: Final = "window_end"
@@ -18,8 +23,9 @@ BEHIND: Final = (
 )
 #: Results of windows with a zone have these, too.
 LOCAL: Final = (pa.field("local_start", pa.string()), pa.field("local_end", pa.string()))
-#: Schemas of tables of results have it in their metadata.
+#: Schemas of tables of results have it in their metadata; those of running ones the other.
 _MARK: Final = b"gearpy.results"
+_RUNNING: Final = b"gearpy.running"
 
 
 class ResultColumns(NamedTuple):
@@ -47,10 +53,9 @@ def results_schema(
         key: the types of the parts of the key.
         value: names and types of the columns of the value.
     """
-    names = ["key"] if len(key) == 1 else [f"key_{at + 1}" for at in range(len(key))]
     fields = [
         *BEFORE,
-        *(pa.field(name, kind) for name, kind in zip(names, key, strict=True)),
+        *(pa.field(name, kind) for name, kind in zip(_key_names(key), key, strict=True)),
         *(pa.field(name, kind) for name, kind in value.items()),
         *BEHIND,
         *(LOCAL if is_local else ()),
@@ -81,7 +86,76 @@ def result_columns(schema: pa.Schema) -> ResultColumns | None:
 
 def unmarked(schema: pa.Schema) -> pa.Schema:
     """Return the schema of a table that may be changed, as any other."""
-    if _MARK not in (schema.metadata or {}):
+    marks = {_MARK, _RUNNING} & (schema.metadata or {}).keys()
+    if not marks:
         return schema
-    rest = {name: value for name, value in schema.metadata.items() if name != _MARK}
+    rest = {name: value for name, value in schema.metadata.items() if name not in marks}
     return schema.with_metadata(rest or None)
+
+
+def running_schema(
+    key: Sequence[Any], value: Mapping[str, Any], *, is_single: bool
+) -> "RunningSchema | None":
+    """Return the schema of results without windows; None if two columns would have one name."""
+    fields = [
+        *(pa.field(name, kind) for name, kind in zip(_key_names(key), key, strict=True)),
+        *(pa.field(name, kind) for name, kind in value.items()),
+    ]
+    if len({field.name for field in fields}) < len(fields):
+        return None
+    shape = f"{len(key)} {len(value)} {int(is_single)}".encode()
+    return RunningSchema(pa.schema(fields, {_RUNNING: shape}), tuple)
+
+
+def running_columns(schema: pa.Schema) -> ResultColumns | None:
+    """Return the columns of a table of results without windows; None if it is none."""
+    shape = (schema.metadata or {}).get(_RUNNING)
+    if shape is None:
+        return None
+    keys, _, is_single = map(int, shape.split())
+    return ResultColumns(schema.names[:keys], schema.names[keys:], (), bool(is_single))
+
+
+def cells_of_results(
+    columns: ResultColumns, keys: Sequence[Any], values: Sequence[Any]
+) -> list[list[Any]]:
+    """Return the cells of the columns of keys and values."""
+    parts = [keys] if len(columns.key) == 1 else zip(*keys, strict=True) if columns.key else ()
+    named = [values] if columns.is_single else [[e[n] for e in values] for n in columns.value]
+    return [list(each) for each in (*parts, *named)]
+
+
+@dataclass(frozen=True)
+class RunningSchema(RowSchema):
+    """The columns of results without windows; rows are pairs of a key and a value."""
+
+    @property
+    def columns(self) -> ResultColumns:
+        columns = running_columns(self.arrow)
+        assert columns is not None, "it is marked"
+        return columns
+
+    def rows(self, batch: pa.RecordBatch) -> list[Any]:
+        names = self.columns
+        cells = dict(zip(batch.schema.names, map(cells_of, batch.columns), strict=True))
+        keys, values = ([cells[name] for name in each] for each in (names.key, names.value))
+        key = keys[0] if len(keys) == 1 else zip(*keys, strict=True)
+        value = (
+            values[0]
+            if names.is_single
+            else (dict(zip(names.value, row, strict=True)) for row in zip(*values, strict=True))
+        )
+        return list(zip(key, value, strict=True))
+
+    def table(self, values: Sequence[Any]) -> pa.RecordBatch:
+        keys, found = ([pair[at] for pair in values] for at in range(2))
+        return self.made(keys, found)
+
+    def made(self, keys: Sequence[Any], values: Sequence[Any]) -> pa.RecordBatch:
+        cells = cells_of_results(self.columns, keys, values)
+        arrays = [array_of(field, each) for field, each in zip(self.arrow, cells, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+
+def _key_names(key: Sequence[Any]) -> list[str]:
+    return ["key"] if len(key) == 1 else [f"key_{at + 1}" for at in range(len(key))]

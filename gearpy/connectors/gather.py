@@ -195,8 +195,10 @@ def _with_times(batch: Batch) -> pa.RecordBatch:
     """Return columns as they are, which may be of types that no window log has, and the times."""
     assert type(batch.values) is Table
     rows = batch.values.batch
-    if EVENT_TIME in rows.schema.names or result_columns(rows.schema) is not None:
-        return rows.replace_schema_metadata(unmarked(rows.schema).metadata)
+    has_times = EVENT_TIME in rows.schema.names or result_columns(rows.schema) is not None
+    rows = rows.replace_schema_metadata(unmarked(rows.schema).metadata)
+    if has_times:
+        return rows
     times = Times.of(batch.timestamps).array.cast(pa.timestamp("ms", "UTC"))
     return rows.append_column(EVENT_TIME, times.cast(pa.timestamp("us", "UTC")))
 

@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.fields import fields_of, is_record
 from gearpy.columns.log_columns import LogColumns
-from gearpy.columns.results import result_columns
+from gearpy.columns.results import result_columns, unmarked
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.columns.values import array_of, check_cast, plain_cells, refuse_unknown
 from gearpy.columns.widening import told_type, wider_schema
@@ -105,7 +105,7 @@ class ColumnsOf:
 
     def _of_table(self, table: Table) -> pa.RecordBatch | None:
         """Return its columns; None if a row does not fit, which is found one by one."""
-        batch = table.batch
+        batch = table.batch.replace_schema_metadata(unmarked(table.batch.schema).metadata)
         if self.schema is None:
             self.schema = plain_schema(batch.schema)
         try:

@@ -49,6 +49,9 @@ class _OfExpressions(KeepsNothing, IgnoresOrder, ActsInside):
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
         is_table = [*given] == ["table"] and not self._reads_attributes
         source, names = self.inputs[0], self._names
+        schema = source.schema_given(declared=False)
+        if schema is not None and schema.row_type is tuple:
+            return "table"  # Pairs have names as columns alone.
         if source.gives_results:
             # As columns they have the fields of their values; only few names are in both forms.
             if self.keeps_columns or not names <= _OF_RESULTS:

@@ -290,21 +290,23 @@ class AggregateOperator(Grouping):
 
         It is asked only where columns are aggregated.
         """
-        schema = self.columns_taken
-        if schema is None or self.windows is None:
+        schema, names = self.columns_taken, self.by_names
+        if schema is None:
             return None
         import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
 
-        from gearpy.columns.results import results_schema  # noqa: PLC0415 - it loads Arrow
+        from gearpy.columns.results import results_schema, running_schema  # noqa: PLC0415 - Arrow
         from gearpy.task.aggregates.merge_tables import mergeable  # noqa: PLC0415 - the same
 
-        names = self.by_names
-        if not mergeable(names.aggregates, schema):
-            return None
-        values = self.fields_told()
+        values = self.types_told()
         if len(values) < len(self.aggregates) or any(map(pa.types.is_null, values.values())):
             return None
         keys = [schema.field(name).type for name in names.key]
+        if self.windows is None:
+            running = running_schema(keys, values, is_single=self.is_single)
+            return None if running is None else running.arrow
+        if not mergeable(names.aggregates, schema):
+            return None
         is_local = isinstance(self.windows, LocalWindows | LocalSlidingWindows)
         return results_schema(keys, values, is_local=is_local, is_single=self.is_single)
 
@@ -312,6 +314,17 @@ class AggregateOperator(Grouping):
     def result_names(self) -> frozenset[str]:
         results = self.results if self.aggregates_columns(["table"]) else None
         return frozenset() if results is None else frozenset(results.names)
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        """Return the columns of results for each batch, where they can be a table."""
+        if declared or not self.is_per_batch or not self.aggregates_columns(["table"]):
+            return None
+        results = self.results
+        if results is None:
+            return None
+        from gearpy.columns.results import RunningSchema  # noqa: PLC0415 - it loads Arrow
+
+        return RunningSchema(results, tuple)
 
     def parts(self, placing: Placing) -> list[Operator]:
         if self.aggregates_columns(placing.given):
@@ -479,10 +492,10 @@ class MergeAggregateOperator(_Part):
         )
 
         windows, key, aggregates = self._columnar()
-        if self.of.windows is None:
-            return [MergeRunningStage(context, self.name, key, aggregates)]
-        schema = self.of.columns_taken
         results = self.of.results if self.gives == "table" else None
+        if self.of.windows is None:
+            return [MergeRunningStage(context, self.name, key, aggregates, results)]
+        schema = self.of.columns_taken
         given = context, self.name
         if not windows.is_plain:
             return [

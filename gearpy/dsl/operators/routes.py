@@ -239,9 +239,14 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
     dispatcher: Dispatcher = "default"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        if "rows" in given or not getattr(self.sink, "columnar", False):
+        if not getattr(self.sink, "columnar", False):
             return "rows"
-        is_of_pairs = isinstance(self.inputs[0].schema_given(declared=False), JoinSchema)
+        schema = self.inputs[0].schema_given(declared=False)
+        is_of_pairs = isinstance(schema, JoinSchema)
+        if schema is not None and schema.row_type is tuple and not is_of_pairs:
+            return "table"  # Results have names as columns alone.
+        if "rows" in given:
+            return "rows"
         has_results = any(source.gives_results for source in self.inputs)
         is_refused = is_of_pairs or (has_results and not self.sink.takes_results)
         return "rows" if is_refused else "table"

@@ -18,6 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
+from gearpy.columns.results import RunningSchema
 from gearpy.columns.row_schema import as_table
 from gearpy.core.base.copies import own
 from gearpy.core.base.fields import compiled
@@ -458,13 +459,22 @@ class MergeRunningStage(RunningStage):
     """Merges partials over the whole stream; yields ``(key, result)`` for each key in a table.
 
     Its state is the same as if it were given the records behind them.
+
+    Args:
+        results: the schema of results as a table; None: they are pairs.
     """
 
     def __init__(
-        self, context: TaskContext, name: str, key: Sequence[str], aggregates: Aggregates
+        self,
+        context: TaskContext,
+        name: str,
+        key: Sequence[str],
+        aggregates: Aggregates,
+        results: pa.Schema | None = None,
     ) -> None:
         super().__init__(context, name, itemgetter(_KEY), _merging_fold(aggregates))
         self._reader = Reader(tuple(key), aggregates)
+        self._results = None if results is None else RunningSchema(results, tuple)
         self._loop = _merge_loop(listed(aggregates))
         #: Results may share lists and the like with what is kept.
         self._shares = any(each.kind in _SHARING for each in listed(aggregates))
@@ -485,6 +495,13 @@ class MergeRunningStage(RunningStage):
                 found = list(map(result_of, found))
         except USER_ERRORS as error:  # No record is to blame.
             raise operator_error(self.name, error) from error
+        if self._results is not None:
+            try:
+                table = Table(self._results.made([*newest], found))
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise operator_error(self.name, error) from error
+            yield batch.giving(table, Times.of(newest.values()))
+            return
         found = list(map(own, found)) if self._shares else found
         yield batch.giving(list(zip(newest, found, strict=True)), [*newest.values()])
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.log_columns import moments
-from gearpy.columns.results import BEFORE, result_columns
+from gearpy.columns.results import BEFORE, cells_of_results, result_columns
 from gearpy.columns.row_schema import as_table
 from gearpy.columns.values import array_of
 from gearpy.core.window.accumulators import Aggregate
@@ -248,10 +248,8 @@ class MergePanesStage(WindowStage):
         columns = result_columns(schema)
         assert columns is not None, "it is of results"
         keys, values, starts, ends, *behind = map(list, zip(*rows, strict=True))
-        parts = [keys] if len(columns.key) == 1 else zip(*keys, strict=True) if columns.key else ()
-        cells = [values] if columns.is_single else [[e[n] for e in values] for n in columns.value]
         local = [] if self._bounds_of is None else map(self._bounds_of, starts, ends)
-        found = [*parts, *cells, *behind, *zip(*local, strict=True)]
+        found = [*cells_of_results(columns, keys, values), *behind, *zip(*local, strict=True)]
         bounds, fields = [moments(starts), moments(ends)], [*schema][len(BEFORE) :]
         arrays = [array_of(field, [*each]) for field, each in zip(fields, found, strict=True)]
         return pa.RecordBatch.from_arrays([*bounds, *arrays], schema=schema)

@@ -145,16 +145,22 @@ def rows_in(values: Sequence[Any], schema: "RowSchema | None" = None) -> Sequenc
     """
     if type(values) is not Table:
         return values
-    rows = rows_of_results(values.batch)
+    rows: Sequence[Any] | None = rows_of_results(values.batch)
     if rows is None:
         rows = list(values) if schema is None else schema.rows(values.batch)
     return rows
 
 
-def rows_of_results(batch: Any) -> list[WindowResult[Any, Any]] | None:
-    """Return the rows of a table of results of windows; None if it has others."""
-    from gearpy.columns.results import result_columns  # noqa: PLC0415 - Arrow is there
+def rows_of_results(batch: Any) -> list[Any] | None:
+    """Return the rows of a table of results; None if it has others."""
+    from gearpy.columns.results import (  # noqa: PLC0415 - Arrow is there
+        RunningSchema,
+        result_columns,
+        running_columns,
+    )
 
+    if running_columns(batch.schema) is not None:
+        return RunningSchema(batch.schema, tuple).rows(batch)
     columns = result_columns(batch.schema)
     if columns is None:
         return None

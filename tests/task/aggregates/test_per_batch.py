@@ -1,8 +1,11 @@
 """Running aggregates that give a result for each batch and key, of rows and of columns."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,3 +109,43 @@ def test_one_aggregate_and_those_that_see_order() -> None:
     assert dict(counts) == {"south": 4, "north": 6}
     assert dict(lists)["south"] == {"prices": [0, 3, 6, 9]}
     assert step.order == "event time"
+
+
+def by_shop(app: gp.StreamApp, key: tuple[str, ...], *, in_columns: bool, single: bool) -> Any:
+    read = app.read(gp.rows(SALES, schema={"shop": str, "price": int, "at": int}, time="at"))
+    sales = read if in_columns else read.filter(lambda _: True)
+    batches = sales.key_by(*key).per_batch()
+    if single:
+        return batches.count()
+    return batches.aggregate(n=gp.agg.count(), mean=gp.agg.mean("price"), last=gp.agg.last("shop"))
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["named", "one"])
+@pytest.mark.parametrize("key", [("shop",), ("shop", "price")], ids=["key", "keys"])
+def test_results_of_batches_go_on_as_tables(tmp_path: Path, key: Any, single: Any) -> None:
+    """Files of JSON have the same lines from rows; other sinks have columns of key and value."""
+    found = {}
+    for form in ("rows", "columns"):
+        app = gp.StreamApp("sales")
+        results = by_shop(app, key, in_columns=form == "columns", single=single)
+        results.write(gp.jsonl_folder(tmp_path / form))
+        gives = {each.kind_given("table") for each in physical(app.plan) if each.name == "rows"}
+        gp.run(app)
+        files = sorted((tmp_path / form).glob("part-*"))
+        found[form] = [json.loads(line) for each in files for line in each.read_text().splitlines()]
+        assert gives == ({"rows"} if form == "rows" else set()), "nothing becomes rows"
+    app, table, listed = gp.StreamApp("sales"), gp.to_table(), list[Any]()
+    results = by_shop(app, key, in_columns=True, single=single)
+    results.write(table)
+    results.filter(gp.col("value" if single else "n") > 0).write(gp.to_list(listed))
+    results.write(gp.parquet_folder(tmp_path / "parquet"))
+    gp.run(app)
+
+    names = ["key"] if len(key) == 1 else ["key_1", "key_2"]
+    names += ["value"] if single else ["n", "mean", "last"]
+    last = {json.dumps(of): value for of, value in found["columns"]}
+    assert last == {json.dumps(of): value for of, value in found["rows"]}
+    assert table.to_arrow().schema.names == [*names, "event_time"]
+    (file,) = (tmp_path / "parquet").glob("part-*")
+    assert pq.read_table(file).schema.names == names
+    assert {json.dumps(of): value for of, value in listed} == last
