@@ -34,7 +34,6 @@ from gearpy.task.aggregates.columns import (
     Aggregates,
     ColumnarWindows,
     Reader,
-    TimePieces,
     codes_of,
     session_numbers,
 )
@@ -46,6 +45,7 @@ from gearpy.task.aggregates.windows import WindowStage
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import local_bounds
+from gearpy.task.time.pieces import TimePieces
 from gearpy.wire.values.records import register_record
 
 register_record(PanePart, "gearpy.PanePart")  # Late ones wait in state.
