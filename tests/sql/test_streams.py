@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 import gearpy as gp
-from gearpy.testing import Simulation
+from gearpy.testing import MemoryTransactions, Simulation
 
 _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -257,6 +257,33 @@ def test_functions_over_the_rows_so_far_are_those_over_all(function: str) -> Non
     bounded = gp.rows([dict(zip(schema, row, strict=True)) for row in rows], schema=schema)
     assert ask(query, marks=marks) != []
     assert sorted(ask(query, marks=marks), key=repr) == sorted(ask(query, marks=bounded), key=repr)
+
+
+@pytest.mark.parametrize("frame", ["", "range interval '5' seconds preceding"])
+def test_rows_of_one_time_see_each_other_also_over_crashes(frame: str) -> None:
+    """They wait for each other in keyed state, whichever partition and epoch they come in."""
+    seconds = [n // 3 + n % 2 for n in range(60)]
+    rows: list[dict[str, Any]] = [
+        {"item": n % 2, "price": n, "at": at(second)} for n, second in enumerate(seconds)
+    ]
+    query = f"select item, price, sum(price) over (partition by item order by at {frame}) as s"
+    found = []
+    for crashes in (0, 3):
+        app, sink = gp.StreamApp("peers"), MemoryTransactions()
+        marks = app.read(gp.rows(rows, time="at", out_of_order="2s"))
+        app.sql(f"{query} from marks emit changes", marks=marks).write(sink)
+        Simulation(app, seed=3, read_records=4, cut_every_ms=5, crashes_after_epochs=crashes).run()
+        found.append(sorted(tuple(row.values()) for row in sink.values))
+
+    def seen(row: dict[str, Any], other: dict[str, Any]) -> bool:
+        oldest = row["at"] - timedelta(seconds=5) if frame else at(0)
+        return bool(other["item"] == row["item"] and oldest <= other["at"] <= row["at"])
+
+    wanted = [
+        (row["item"], row["price"], sum(each["price"] for each in rows if seen(row, each)))
+        for row in rows
+    ]
+    assert found == [sorted(wanted), sorted(wanted)]
 
 
 def test_functions_over_rows_go_on_into_windows() -> None:

@@ -24,10 +24,11 @@ from gearpy.dsl.operators.operator import (
     operator,
 )
 from gearpy.dsl.operators.signature import by_text
+from gearpy.task.aggregates.over import OverStage
 from gearpy.task.aggregates.rolling import RollingSpan, RollingStage
-from gearpy.task.aggregates.rows import fold_of
+from gearpy.task.aggregates.rows import RunningAggregate, fold_of
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.event_gate import OrderedStage, ordered_stage
+from gearpy.task.chain.event_gate import OrderedStage, PeersGate, ordered_stage
 from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.stateful import DistinctStage, KeyedStage, PlaceStage, StateFunction
 
@@ -188,6 +189,54 @@ class RollingOperator(_Keyed, GivesNewRecords):
         assert self.key is not None
         fold = fold_of(self.aggregates) if self.aggregates else None
         return RollingStage(context, self.name, self.key.function, self.span, fold)
+
+
+@operator
+class OverOperator(_Keyed):
+    """Rows with what functions over those up to each come to.
+
+    Attributes:
+        span: how far back they look; None: to the first row.
+        row: makes a row of the record, or of the key where they look to the first row, and results.
+        peers: changes rows of one time, of which each sees the others; None: it does not.
+    """
+
+    kind: str = "over"
+    span: RollingSpan | None
+    aggregates: Mapping[str, Aggregate]
+    row: Callable[[Any], Any]
+    peers: Callable[[list[Any]], list[Any]] | None
+    gives: RowSchema
+
+    no_twin = "which rows come before depends on the order in which they come"
+
+    @property
+    def keeps(self) -> str:
+        return f"{'an aggregate' if self.span is None else 'the last records'}{by_text(self.key)}"
+
+    @property
+    def gives_results(self) -> bool:
+        return False
+
+    def schema_given(self, *, declared: bool) -> RowSchema | None:
+        return self.gives
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        if self.peers is None:
+            return super().make_stages(context, sides)
+        assert self.key is not None
+        gate = PeersGate(context, self.key.function)
+        return [OrderedStage(context, self._stage(context), gate)]
+
+    def _stage(self, context: TaskContext) -> Stage:
+        assert self.key is not None
+        fold, key = fold_of(self.aggregates), self.key.function
+        inner: Stage
+        if self.span is None:
+            inner = RunningAggregate(context, self.name, key, fold)
+        else:
+            inner = RollingStage(context, self.name, key, self.span, fold, gives_record=True)
+        return OverStage(inner, self.row, self.peers)
 
 
 @operator

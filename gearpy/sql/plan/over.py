@@ -8,10 +8,12 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.row_schema import RowSchema
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.accumulators import TOP_MAX, Aggregate
 from gearpy.core.window.windows import Windows, global_window
 from gearpy.dsl.operators.groups import AggregateOperator
+from gearpy.dsl.operators.keyed import OverOperator
 from gearpy.dsl.operators.operator import Operator
 from gearpy.dsl.streams.stream import Stream
 from gearpy.expressions.expr import Expr, col
@@ -44,6 +46,7 @@ from gearpy.sql.plan.records import (
 )
 from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
 from gearpy.sql.plan.values import Scope, conjunction, conjuncts
+from gearpy.task.aggregates.rolling import RollingSpan
 
 ROW_NUMBER: Final = "row_number"
 _RANKS: Final = (ROW_NUMBER, "rank", "dense_rank")
@@ -215,20 +218,24 @@ class _OverPlan:
         aggregates: dict[str, Any] = {
             each.field: each.aggregate or agg.count() for each in over if not each.of
         }
-        aggregates |= {ROW: agg.last(), FIRST: agg.first(), COUNT: agg.count()}
+        if any(each.of for each in over):
+            aggregates |= {FIRST: agg.first(), COUNT: agg.count()}
         if span is None:
-            results = keyed.aggregate(**aggregates)
-        else:
-            results = keyed.rolling(f"{span}ms" if with_peers else span, **aggregates)
-        schema = self._schema([*columns.values(), Column(COUNT, COUNT, pa.int64())])
-        stream = made(results, "map", RunningRow(over), schema, "functions over rows")
-        if with_peers:  # Rows of the same time see each other, whichever comes first.
-            same: Any = stream.key_by(*keys) if keys else stream.key_by(everything)
-            same = same.window(SAME_WINDOW).aggregate(rows=agg.collect())
-            peers = PeerRows(tuple(each.field for each in over))
-            stream = made(same, "flat_map", peers, schema, "rows of the same time")
-        shown = {each: col(each) for each in schema.names if each != COUNT}
-        return self._behind(selected(stream, shown), columns, self._relation.time, changes=False)
+            aggregates |= {ROW: agg.last()}
+        unit = "time_ms" if with_peers else "records"
+        step = OverOperator(
+            name="functions over rows",
+            inputs=(keyed._grouped.step,),
+            parallelism=keyed._grouped.parallelism,
+            key=keyed._grouped.key,
+            span=None if span is None else RollingSpan(**{unit: span}),
+            aggregates=aggregates,
+            row=RunningRow(over, tuple(each.field for each in self._relation.columns)),
+            peers=PeerRows(tuple(each.field for each in over), tuple(keys)) if with_peers else None,
+            gives=RowSchema(self._schema(columns.values())),
+        )
+        stream = keyed._grouped.add(step)
+        return self._behind(stream, columns, self._relation.time, changes=False)
 
     # -- what functions take -----------------------------------------------------------------------
 

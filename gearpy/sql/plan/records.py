@@ -9,10 +9,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from gearpy.core.base.copies import own
+from gearpy.core.base.one_key import one_key
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.expressions.expr import Expr
 from gearpy.ids import MAX_MS, MIN_MS
@@ -158,7 +158,8 @@ class Listed:
         return iter(rows[self.offset : None if self.limit is None else self.offset + self.limit])
 
 
-#: What running functions over rows need of all that they see: the row, the first one, how many.
+#: What running functions over rows need of all that they see: the row, if the result is not of it,
+#: the first one, how many.
 ROW: Final = "#row"
 FIRST: Final = "#first"
 COUNT: Final = "#count"
@@ -311,31 +312,35 @@ class RunningRow:
 
     columns: tuple[OverColumn, ...]
 
+    fields: tuple[str, ...]
+
     def __call__(self, result: tuple[Any, dict[str, Any]]) -> Row:
-        _, values = result
-        row, first, count = values[ROW], values[FIRST], values[COUNT]
-        found = {**row, COUNT: count}
+        of, values = result
+        row = values.get(ROW, of)
+        found = {name: row[name] for name in self.fields}
         for each in self.columns:
             if not each.of:
                 found[each.field] = values[each.field]
-            elif each.name == "lag" and count + each.offset < 1:
+            elif each.name == "lag" and values[COUNT] + each.offset < 1:
                 found[each.field] = row[each.default] if each.default else None
             else:
-                found[each.field] = (row if each.name.startswith("last") else first)[each.of]
+                last = each.name.startswith("last")
+                found[each.field] = (row if last else values[FIRST])[each.of]
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class PeerRows:
-    """Gives rows of the same time the results of the last of them."""
+    """Gives rows of the same time the results of the last one of their keys."""
 
     fields: tuple[str, ...]
+    keys: tuple[str, ...]
 
-    def __call__(self, result: Any) -> Iterator[Row]:
-        rows: list[Row] = result[1]["rows"]
-        last = max(rows, key=itemgetter(COUNT))  # None has left the frame since the first of them.
-        results = {name: last[name] for name in self.fields}
-        return ({**row, **results} for row in rows)
+    def __call__(self, rows: list[Row]) -> list[Row]:
+        keys = [one_key(tuple(map(row.__getitem__, self.keys))) for row in rows]
+        last = dict(zip(keys, rows, strict=True))
+        results = {key: {name: row[name] for name in self.fields} for key, row in last.items()}
+        return [{**row, **results[key]} for key, row in zip(keys, rows, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

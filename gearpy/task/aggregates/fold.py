@@ -68,6 +68,7 @@ class Fold(Struct, frozen=True, kw_only=True):
         loop: makes a loop that folds a whole batch in, quicker than record by record.
         running: makes a loop that also gives the result after each record.
         commutes: the order of records makes no difference, so parts may be merged in any.
+        is_pure: neither ``add`` nor ``merge`` changes what it is given.
         records_in: how many records some values stand for, where these are late.
         takes_parts: a `PanePart` stands for several records in panes.
     """
@@ -81,6 +82,7 @@ class Fold(Struct, frozen=True, kw_only=True):
     loop: "Callable[[KeyFunction], FoldLoop] | None" = None
     running: "Callable[[KeyFunction], RunningLoop] | None" = None
     commutes: bool = False
+    is_pure: bool = False
     records_in: Callable[[list[Any]], int] = len
     takes_parts: bool = False
 
@@ -335,8 +337,12 @@ class WindowFold(WindowedStage):
 
     def _closed(self, watermark_ms: int) -> Iterator[Batch]:
         before_ms, self._watermark_ms = self._watermark_ms, watermark_ms
+        end_of = self._pieces.end_of
+        ended, gone = sorted(start for start in self._open if end_of(start) <= watermark_ms), 0
+        results: list[Any] = []  # Small windows share batches, which have a cost of their own.
+        times: list[int] = []
         # Where time ends, several windows end at once, and may share pieces.
-        for end, windows in groupby(self._closing(before_ms), key=itemgetter(1)):
+        for end, windows in groupby(self._closing(before_ms, ended), key=itemgetter(1)):
             for start, _, values in windows:
                 result = self._fold.result
                 given = values.values() if result is None else map(result, values.values())
@@ -344,12 +350,22 @@ class WindowFold(WindowedStage):
                 bounds = () if self._bounds_of is None else self._bounds_of(start, end)
                 alike = map(repeat, (start, end, 0, "on-time", False, *bounds))
                 rows = map(self._result_of, zip(values, given, *alike, strict=False))
-                while results := list(islice(rows, self._limit)):
-                    yield Batch(results, [end - 1] * len(results))
-            self._end_until(end)
+                while some := list(islice(rows, self._limit - len(results))):
+                    results += some
+                    times += [end - 1] * len(some)
+                    if len(results) == self._limit:
+                        yield Batch(results, times)
+                        results, times = [], []
+            while gone < len(ended) and end_of(ended[gone]) <= end:
+                self._end(ended[gone])
+                gone += 1
+        if results:
+            yield Batch(results, times)
 
-    def _closing(self, before_ms: int) -> Iterator[tuple[int, int, dict[Any, Any]]]:
-        """Yield start, end and values by key of each window that closes."""
+    def _closing(
+        self, before_ms: int, ended: list[int]
+    ) -> Iterator[tuple[int, int, dict[Any, Any]]]:
+        """Yield start, end and values by key of each window that closes, of which pieces end."""
         pieces, watermark_ms = self._pieces, self._watermark_ms
         if isinstance(pieces, SlidingPieces):
             for end, start in pieces.closing(self._open, before_ms, watermark_ms):
@@ -358,7 +374,7 @@ class WindowFold(WindowedStage):
                         changes.settle()
                 yield start, end, pieces.joined(self._open, start, end, self._fold)
         else:
-            for start in sorted(s for s in self._open if pieces.end_of(s) <= watermark_ms):
+            for start in ended:
                 self._changes[start].settle()
                 yield start, pieces.end_of(start), self._open[start]
 
@@ -437,11 +453,6 @@ class WindowFold(WindowedStage):
             values, self._state(), start, is_restored=restored is not None
         )
         return values
-
-    def _end_until(self, end: int) -> None:
-        end_of = self._pieces.end_of
-        for start in [s for s in self._open if end_of(s) <= end]:
-            self._end(start)
 
     def _end(self, start: int) -> None:
         del self._open[start], self._oldest_ms[start]

@@ -38,6 +38,10 @@ from gearpy.task.api.interfaces import TaskContext
 
 #: Aggregates of one window whose value tells in which order records came.
 OF_ORDER: Final = frozenset({"collect", "custom", "heavy_hitters"})
+#: Aggregates whose accumulators grow in place, as lists, sets and dicts do.
+_GROWING: Final = frozenset(
+    {"collect", "distinct", "custom", "quantile", "approx_distinct", "mode", "heavy_hitters"}
+)
 #: Times are compared by their instants.
 _INSTANT: Final = "if {c} in zoned: {x} = alike({x})"
 #: How an aggregate takes a value ``{x}`` of type ``{c}`` into its accumulator ``{s}``. Of the rest,
@@ -162,6 +166,7 @@ def _count(aggregate: Aggregate, names: list[str] | None) -> Fold:
         result=None if names is None else lambda total: {names[0]: total},
         running=partial(_Code([aggregate]).running, names=names, is_bare=True),
         commutes=True,
+        is_pure=True,
     )
 
 
@@ -172,7 +177,7 @@ def _fold(
     *,
     only_changed: bool = False,
 ) -> Fold:
-    code = _Code(aggregates)
+    code, kinds = _Code(aggregates), {each.kind for each in aggregates}
     return Fold(
         kind="fold",
         first=code.function("first"),
@@ -183,7 +188,8 @@ def _fold(
         loop=code.loop,
         running=partial(code.running, names=names, only_changed=only_changed),
         # Of a window, only lists tell the order of records that differ in time.
-        commutes=not {each.kind for each in aggregates} & OF_ORDER,
+        commutes=kinds.isdisjoint(OF_ORDER),
+        is_pure=kinds.isdisjoint(_GROWING),
     )
 
 

@@ -206,6 +206,18 @@ class EventGate:
         return key
 
 
+class PeersGate(EventGate):
+    """Lets all records wait until no other one of their time can come."""
+
+    def __init__(self, context: TaskContext, key: Callable[[Any], Any]) -> None:
+        super().__init__(context, key, waits="all")
+        self._has_one_source = False  # Even of one partition another one of the time may follow.
+
+    def take(self, batch: Batch) -> Batch:
+        self._hold(batch)
+        return Batch([], [])
+
+
 class OrderedOutput(list[Message]):
     """The output of a task that gets its records in the order of event time.
 
