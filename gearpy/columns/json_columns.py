@@ -11,6 +11,7 @@ from gearpy.columns.results import (
     WINDOW_END,
     WINDOW_START,
     ResultColumns,
+    pair_keys,
     result_columns,
     running_columns,
 )
@@ -39,6 +40,8 @@ def json_of_rows(batch: pa.RecordBatch) -> bytes:
     if (running := running_columns(batch.schema)) is not None:
         made = _joined("[", _key(running, cells), ",", _value(running, cells), "]\n")
         return b"" if not len(made) else made.buffers()[2].to_pybytes()
+    if (names := pair_keys(batch.schema)) is not None and len(names) > 1:
+        cells = {"key": _list([cells.pop(name) for name in names]), **cells}
     if columns is not None:
         cells = {
             "key": _key(columns, cells),

@@ -20,6 +20,7 @@ from gearpy.columns.results import (
     TIME,
     WINDOW_END,
     WINDOW_START,
+    pair_keys,
     result_columns,
 )
 from gearpy.columns.spark_types import exact_schema
@@ -364,7 +365,8 @@ class LogColumns:
         if type(values) is Table:
             batch = values.batch
             cells: _Cells = dict(zip(batch.schema.names, batch.columns, strict=True))
-            return self._of_results(batch) or _stamped(cells, timestamps)
+            found = self._of_results(batch) or self._of_pairs(batch)
+            return found or _stamped(cells, timestamps)
         fields = getattr(values[0], "_fields", None)
         if fields in _RESULTS or fields in _JOINS:
             if len(set(map(type, values))) > 1:
@@ -377,12 +379,7 @@ class LogColumns:
         columns = result_columns(batch.schema)
         if columns is None:
             return None
-        key = self._key or columns.key
-        if len(key) != len(columns.key):
-            raise ValueError(
-                f"the key has {len(columns.key)} parts, and the names {', '.join(key)} are for "
-                f"{len(key)}: give one name for each part"
-            )
+        key = self._key_names(columns.key)
         names = dict(zip(columns.key, key, strict=True))
         cells = _merged(
             *(
@@ -392,6 +389,29 @@ class LogColumns:
         )
         identity = (WINDOW_START, WINDOW_END, *key, "firing", "retracts")
         return cells, _Around(BEFORE, columns.behind, identity)
+
+    def _of_pairs(self, batch: pa.RecordBatch) -> tuple[_Cells, "_Around"] | None:
+        names = pair_keys(batch.schema)
+        if names is None:
+            return None
+        whole = [
+            name
+            for name in ("left", "right")
+            if self._known is not None
+            and self._has(name)
+            and pa.types.is_nested(self._known.field(name).type)
+        ]
+        return columns_of_pairs(batch, self._key_names(names), whole), _Around(BEFORE)
+
+    def _key_names(self, names: Sequence[str]) -> Sequence[str]:
+        """Return the names of the columns of the key of a table."""
+        key = self._key or names
+        if len(key) != len(names):
+            raise ValueError(
+                f"the key has {len(names)} parts, and the names {', '.join(key)} are for "
+                f"{len(key)}: give one name for each part"
+            )
+        return key
 
     def _of_windows(self, values: Sequence[Any]) -> tuple[_Cells, "_Around"]:
         key, value, start, end, *behind = map(list, zip(*values, strict=True))
@@ -464,6 +484,32 @@ class LogColumns:
     @property
     def _known(self) -> pa.Schema | None:
         return self._given if self.schema is None else self.schema
+
+
+def columns_of_pairs(
+    batch: pa.RecordBatch, key: Sequence[str], whole: Collection[str] = ()
+) -> dict[str, pa.Array]:
+    """Return the columns that a log has of a table of pairs, with a column for each field.
+
+    Args:
+        key: the names of the columns of the key.
+        whole: the sides whose records have one column.
+    """
+    *keys, left, right, start, end = batch.columns
+    sides = [
+        {name: records}
+        if name in whole
+        else {
+            f"{name}_{field.name}": column
+            for field, column in zip(records.type, records.flatten(), strict=True)
+        }
+        for name, records in (("left", left), ("right", right))
+    ]
+    return _merged(
+        {WINDOW_START: moments(start), WINDOW_END: moments(end)},
+        dict(zip(key, keys, strict=True)),
+        *sides,
+    )
 
 
 class _Added(NamedTuple):

@@ -26,6 +26,8 @@ LOCAL: Final = (pa.field("local_start", pa.string()), pa.field("local_end", pa.s
 #: Schemas of tables of results have it in their metadata; those of running ones the other.
 _MARK: Final = b"gearpy.results"
 _RUNNING: Final = b"gearpy.running"
+#: And those of tables of pairs, of which a sink makes the columns of results of joins.
+_PAIRS: Final = b"gearpy.pairs"
 
 
 class ResultColumns(NamedTuple):
@@ -84,9 +86,25 @@ def result_columns(schema: pa.Schema) -> ResultColumns | None:
     return ResultColumns(names[:keys], names[keys:], behind, bool(is_single))
 
 
+def marked_pairs(schema: pa.Schema, keys: int) -> pa.Schema:
+    """Return the schema of a table of pairs, whose first columns are so many of the key."""
+    return schema.with_metadata({_PAIRS: f"{keys}".encode()})
+
+
+def pair_keys(schema: pa.Schema) -> Sequence[str] | None:
+    """Return the columns of the key of a table of pairs; None if it is none."""
+    keys = (schema.metadata or {}).get(_PAIRS)
+    return None if keys is None else schema.names[: int(keys)]
+
+
+def is_of_results(schema: pa.Schema) -> bool:
+    """Tell whether a table has results of windows or joins."""
+    return result_columns(schema) is not None or pair_keys(schema) is not None
+
+
 def unmarked(schema: pa.Schema) -> pa.Schema:
     """Return the schema of a table that may be changed, as any other."""
-    marks = {_MARK, _RUNNING} & (schema.metadata or {}).keys()
+    marks = {_MARK, _RUNNING, _PAIRS} & (schema.metadata or {}).keys()
     if not marks:
         return schema
     rest = {name: value for name, value in schema.metadata.items() if name not in marks}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.fields import fields_of, is_record
-from gearpy.columns.log_columns import EVENT_TIME, LogColumns
-from gearpy.columns.results import result_columns, unmarked
+from gearpy.columns.log_columns import EVENT_TIME, LogColumns, columns_of_pairs
+from gearpy.columns.results import pair_keys, result_columns, unmarked
 from gearpy.columns.row_schema import RowSchema
 from gearpy.columns.widening import wider_schema
 from gearpy.connectors.files.tables import conformed
@@ -92,7 +92,7 @@ class GatherSink(Sink):
 
     @property
     def records(self) -> list[Any]:
-        return [value for batch in self._found() for value in rows_in(batch.values)]
+        return [value for batch in self._found() for value in rows_in(batch.values, self.schema)]
 
     def to_arrow(self) -> pa.Table:
         """Return the records as a `pyarrow.Table`, with the columns that a window log has.
@@ -120,7 +120,7 @@ class GatherSink(Sink):
             except (ValueError, pa.ArrowException) as error:
                 raise OperatorError(operator=self._name, cause=str(error)) from error
         columns = LogColumns(self._name)
-        values, unknown = _typed([value for batch in batches for value in batch.values])
+        values, unknown = _typed(self.records)
         times = [time for batch in batches for time in batch.timestamps]
         table = pa.Table.from_batches([columns.batch_of(values, times)])
         for place, name in unknown.items():
@@ -195,6 +195,8 @@ def _with_times(batch: Batch) -> pa.RecordBatch:
     """Return columns as they are, which may be of types that no window log has, and the times."""
     assert type(batch.values) is Table
     rows = batch.values.batch
+    if (key := pair_keys(rows.schema)) is not None:
+        return pa.record_batch(columns_of_pairs(rows, key))
     has_times = EVENT_TIME in rows.schema.names or result_columns(rows.schema) is not None
     rows = rows.replace_schema_metadata(unmarked(rows.schema).metadata)
     if has_times:

@@ -26,6 +26,7 @@ from gearpy.dsl.operators.groups import MergeAggregateOperator
 from gearpy.dsl.plan.physical import physical
 from gearpy.messages.table import Table
 from gearpy.task.api.window_result import rows_in
+from gearpy.task.stages.plan import physical_plan
 
 SCHEMA: Final = {"shop": str, "kind": int, "price": int, "share": float, "at": int}
 SALES: Final = [
@@ -62,6 +63,14 @@ def _iceberg(path: Path) -> list[Any]:
 
 SINKS: Final[dict[str, tuple[Callable[[Path], gp.Sink], Callable[[Path], list[Any]]]]] = {
     "jsonl_folder": (gp.jsonl_folder, _jsonl),
+    "parquet_folder": (
+        gp.parquet_folder,
+        lambda path: pa_dataset.dataset(path).to_table().to_pylist(),
+    ),
+    "csv_folder": (
+        gp.csv_folder,
+        lambda path: pa_dataset.dataset(path, format="csv").to_table().to_pylist(),
+    ),
     "jsonl_file": (lambda path: gp.jsonl_file(path / "sales.jsonl"), _jsonl),
     "sql_sink": (
         lambda path: gp.sql_sink(f"sqlite:///{path}/sales.db", "sales", create=True),
@@ -111,6 +120,71 @@ def test_a_sink_writes_the_same_of_tables_and_rows(
         written(make(path), key, as_tables=as_tables)
         found.append(sorted(map(repr, read(path))))
     assert found[0] == found[1] != []
+
+
+def pairs_written(sink: gp.Sink, key: list[str], *, as_tables: bool) -> set[type]:
+    """Write pairs of a join; return what the sink got them in."""
+    app = gp.StreamApp("pairs")
+    left, right = (
+        app.read(gp.rows(rows, schema=SCHEMA, time="at"), name=name).key_by(*key)
+        for name, rows in (("left", SALES), ("right", SALES[::7]))
+    )
+    sink.takes_results = as_tables
+    left.join(right, gp.tumbling("5s"), how="left").write(sink)
+    got, plan = got_by(sink), physical_plan(app.build())
+    steps = [step for each in plan.processors for step in each.steps]
+    (written,) = (step for step in steps if step.kind == "write")
+    gp.run(app)
+    assert (written.takes, written.gives) == (("columns",) * 2 if as_tables else ("rows",) * 2)
+    return got
+
+
+def got_by(sink: gp.Sink) -> set[type]:
+    """Return the kinds of what the writers of a sink will get."""
+    got, open_one = set[type](), sink.open
+
+    def opened(task_index: int, parallelism: int) -> Any:
+        writer = open_one(task_index, parallelism)
+        write = writer.write_batch
+
+        def spied(batch: Any) -> None:
+            got.add(type(batch.values))
+            write(batch)
+
+        writer.write_batch = spied
+        return writer
+
+    sink.open = opened  # type: ignore[method-assign] # to look on
+    return got
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [*((name, ["shop", "kind"]) for name in SINKS), ("jsonl_file", ["shop"])]
+)
+def test_a_sink_writes_the_same_of_pairs_in_tables_and_rows(
+    tmp_path: Path, name: str, key: list[str]
+) -> None:
+    make, read = SINKS[name]
+    found = []
+    for as_tables in (True, False):
+        path = tmp_path / str(as_tables)
+        path.mkdir()
+        sink = gp.hive_folder(path, partition_by="key_2") if name == "hive_folder" else make(path)
+        assert pairs_written(sink, key, as_tables=as_tables) == {Table if as_tables else list}
+        found.append(sorted(map(repr, read(path))))
+    assert found[0] == found[1] != []
+
+
+def test_gathered_pairs_are_a_table_of_the_same_columns() -> None:
+    found = []
+    for as_tables in (True, False):
+        sink = gp.to_table()
+        pairs_written(sink, ["shop"], as_tables=as_tables)
+        assert SALES[0] in [each.left for each in sink.records]
+        assert {type(each) for each in sink.records} == {gp.JoinResult}
+        order = [(name, "ascending") for name in ("left_at", "right_at")]
+        found.append(sink.to_arrow().sort_by(order))
+    assert found[0].equals(found[1])
 
 
 def test_gathered_results_are_a_table_of_the_same_columns() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.fields import fields_of, is_record
 from gearpy.columns.log_columns import LogColumns
-from gearpy.columns.results import result_columns, unmarked
+from gearpy.columns.results import is_of_results, unmarked
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.columns.values import array_of, check_cast, plain_cells, refuse_unknown
 from gearpy.columns.widening import told_type, wider_schema
@@ -48,7 +48,7 @@ class ColumnsOf:
     def batch_of(self, records: Sequence[Any]) -> pa.RecordBatch:
         before = self.schema
         are_results = False
-        if type(records) is Table and result_columns(records.batch.schema) is not None:
+        if type(records) is Table and is_of_results(records.batch.schema):
             are_results = True
         elif type(records) is Table:
             batch = self._of_table(records)

@@ -247,12 +247,13 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
             return "table"  # Results have names as columns alone.
         if "rows" in given:
             return "rows"
-        has_results = any(source.gives_results for source in self.inputs)
-        is_refused = is_of_pairs or (has_results and not self.sink.takes_results)
-        return "rows" if is_refused else "table"
+        if is_of_pairs and type(schema) is not JoinSchema:
+            return "rows"  # Tuples of two records, which no sink has columns for.
+        has_results = is_of_pairs or any(source.gives_results for source in self.inputs)
+        return "rows" if has_results and not self.sink.takes_results else "table"
 
     def kind_given(self, taken: Kind) -> Kind:
-        return "rows"
+        return taken
 
     @property
     def keeps(self) -> str:
@@ -266,7 +267,7 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         source = self.inputs[0]
-        schema = _told_schema(source)
+        schema = source.schema_given(declared=False)
         told = Told(_key_columns(source), _ToldFields(source), schema)
         return [sink_stage(context, self.sink, self.name, told)]
 

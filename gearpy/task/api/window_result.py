@@ -146,9 +146,12 @@ def rows_in(values: Sequence[Any], schema: "RowSchema | None" = None) -> Sequenc
     if type(values) is not Table:
         return values
     rows: Sequence[Any] | None = rows_of_results(values.batch)
-    if rows is None:
-        rows = list(values) if schema is None else schema.rows(values.batch)
-    return rows
+    if rows is not None:
+        return rows
+    if schema is not None:
+        return schema.rows(values.batch)
+    pairs = _rows_of_pairs(values.batch)
+    return list(values) if pairs is None else pairs
 
 
 def rows_of_results(batch: Any) -> list[Any] | None:
@@ -216,6 +219,19 @@ class LocalJoinResult(LocalBounds, JoinResult[K_co, L_co, R_co]):  # type: ignor
 
     __slots__ = ()
     _fields = (*JoinResult._fields, *_LOCAL)  # type: ignore[assignment]
+
+
+def _rows_of_pairs(batch: Any) -> "list[JoinResult[Any, Any, Any]] | None":
+    """Return the rows of a table of pairs, with dicts as records; None if it has others."""
+    from gearpy.columns.results import pair_keys  # noqa: PLC0415 - Arrow is there
+
+    names = pair_keys(batch.schema)
+    if names is None:
+        return None
+    cells = list(map(cells_of, batch.columns))
+    keys, sides = cells[: len(names)], cells[len(names) :]
+    key = keys[0] if len(keys) == 1 else list(zip(*keys, strict=True))
+    return [JoinResult(*row) for row in zip(key, *sides, strict=True)]
 
 
 class CoGroup(NamedTuple, Generic[K_co, L_co, R_co]):

@@ -49,6 +49,8 @@ class JoinSchema(RowSchema):
     def of(cls, left: RowSchema, right: RowSchema, key: Sequence[str], how: How) -> "JoinSchema":
         import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
 
+        from gearpy.columns.results import marked_pairs  # noqa: PLC0415 - the same
+
         names = key_names(len(key))
         fields = [
             *(left.arrow.field(name).with_name(own) for name, own in zip(key, names, strict=True)),
@@ -57,7 +59,7 @@ class JoinSchema(RowSchema):
             pa.field("start", pa.int64(), nullable=False),
             pa.field("end", pa.int64(), nullable=False),
         ]
-        return cls(pa.schema(fields), JoinResult, left, right)
+        return cls(marked_pairs(pa.schema(fields), len(key)), JoinResult, left, right)
 
     @property
     def key_columns(self) -> int:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -95,6 +95,21 @@ def test_columns_stay_columns() -> None:
 
     assert rows.to_arrow().schema.field("n").type == "int64"
     assert rows.filter(lambda row: row["n"] > 5).to_arrow().schema.names == ["n", "event_time"]
+
+
+class _Sale(NamedTuple):
+    shop: str
+    price: int
+
+
+def test_records_in_columns_are_those_of_rows() -> None:
+    sales = [_Sale("north", 3), _Sale("south", 4)]
+    columns = gp.StreamApp("look").read(gp.collection(sales, schema=_Sale))
+    pairs = columns.key_by("shop").join(columns.key_by("shop"), gp.global_window())
+
+    assert columns.head() == columns.tail() == columns.map(lambda sale: sale).head() == sales
+    assert {type(each) for each in columns.head()} == {_Sale}
+    assert sorted((each.left, each.right) for each in pairs.head()) == [(one, one) for one in sales]
 
 
 def test_pandas_gets_the_same_columns() -> None:

@@ -25,7 +25,7 @@ def test_processors_have_their_steps() -> None:
         "columns": ("columns", "columns"),
         "sums.partial": ("columns", "columns"),
         "sums": ("columns", "columns"),
-        "out": ("columns", "rows"),
+        "out": ("columns", "columns"),
         "alone": ("rows", "rows"),
         "console": ("rows", "rows"),
     }

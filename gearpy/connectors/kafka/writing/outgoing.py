@@ -6,7 +6,7 @@ from itertools import chain, repeat
 from operator import add
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
-from gearpy.columns.results import result_columns
+from gearpy.columns.results import pair_keys, result_columns
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.kafka.writing.values import RecordValues
 from gearpy.errors import OperatorError
@@ -206,13 +206,19 @@ class RecordForm:
 
     def _takes(self, results: Sequence[Any]) -> bool:
         """Tell whether a table can stay one."""
-        functions = (self.topic, self.key, self.headers, self.timestamp, self.partition)
-        if type(results) is not Table or any(map(callable, functions)):
+        if type(results) is not Table or not self.takes_tables:
             return False
         schema = results.batch.schema
         columns = result_columns(schema)
-        names = schema.names if columns is None else {*columns.key} & {"key"}
-        return self.values.take_tables and (self.key is None or self.key in names)
+        key = pair_keys(schema) if columns is None else columns.key
+        names = schema.names if key is None else {*key} & {"key"}
+        return self.key is None or self.key in names
+
+    @property
+    def takes_tables(self) -> bool:
+        """Whether it makes records of columns, and not of each row by a function."""
+        functions = (self.topic, self.key, self.headers, self.timestamp, self.partition)
+        return self.values.take_tables and not any(map(callable, functions))
 
     def outgoing(
         self,

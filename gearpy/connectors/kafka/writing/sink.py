@@ -122,11 +122,11 @@ def kafka_sink(
 class KafkaSink(Sink):
     """Topics of a Kafka cluster; see `kafka_sink`."""
 
-    columnar = takes_results = True
     paced = True
 
     def __init__(self, plan: SinkPlan, guarantee: KafkaGuarantee) -> None:
         self.plan = plan
+        self.columnar = self.takes_results = plan.form.takes_tables
         self.transactional = self.leaves_open = guarantee == "exactly-once"
 
     @property
