@@ -222,6 +222,11 @@ class Nexmark:
         return 2 * ACTIVE_AUCTIONS * GROUP * 1000 // (AUCTIONS * self.per_second)
 
     @property
+    def people(self) -> int:
+        """The numbers of all people are below this."""
+        return FIRST_ID + self.events // GROUP + 1
+
+    @property
     def active_ms(self) -> int:
         """Nobody opens an auction later than this after joining."""
         return ACTIVE_PEOPLE * GROUP * 1000 // self.per_second

@@ -82,9 +82,7 @@ class Streams:
 
     @cached_property
     def offers(self) -> gp.Stream[Auction | Bid]:
-        """Auctions, and bids in them."""
-        if self.form == "columns":
-            return self.auctions.merge(self.bids)
+        """Auctions, and bids in them; in rows."""
         return self.events.filter(is_offer)
 
 
@@ -259,16 +257,6 @@ def q22(streams: Streams) -> gp.Stream[Split]:
 # -- joins -----------------------------------------------------------------------------------------
 
 
-@gp.register_record
-class LocalItem(NamedTuple):
-    """Something that a person of these states offers."""
-
-    name: str
-    city: str
-    state: str
-    auction: int
-
-
 def of_local_category(streams: Streams) -> gp.Stream[Auction]:
     """Return the auctions of one category."""
     if streams.form == "rows":
@@ -278,7 +266,7 @@ def of_local_category(streams: Streams) -> gp.Stream[Auction]:
     )
 
 
-def q3(streams: Streams) -> gp.Stream[LocalItem]:
+def q3(streams: Streams) -> gp.Stream[dict[str, Any]]:
     """Local item suggestion: who offers things of one category, in some states.
 
     A person is remembered for as long as people open auctions after they have joined.
@@ -290,32 +278,20 @@ def q3(streams: Streams) -> gp.Stream[LocalItem]:
         states = pa.array(sorted(LOCAL_STATES))
         people = chosen(streams.people, Person, lambda batch: pc.is_in(batch["state"], states))
     auctions = of_local_category(streams)
-    return auctions.key_by("seller").join_interval(
+    pairs = auctions.key_by("seller").join_interval(
         people.key_by("id"),
         before=f"{nexmark.active_ms + nexmark.out_of_order_ms}ms",
         after=f"{nexmark.out_of_order_ms}ms",
-        combine=lambda auction, person: LocalItem(
-            person.name, person.city, person.state, auction.id
-        ),
     )
+    of_person = [gp.col(f"right.{name}") for name in ("name", "city", "state")]
+    return pairs.select(*of_person, auction=gp.col("left.id"))
 
 
-@gp.register_record
-class NewSeller(NamedTuple):
-    """Somebody who has joined and opened an auction in the same window."""
-
-    person: int
-    name: str
-    auction: int
-
-
-def q8(streams: Streams) -> gp.Stream[NewSeller]:
+def q8(streams: Streams) -> gp.Stream[dict[str, Any]]:
     """Monitor new users: who has joined, and opened an auction in the same ten seconds."""
-    return streams.people.key_by("id").join(
-        streams.auctions.key_by("seller"),
-        gp.tumbling(WINDOW),
-        combine=lambda person, auction: NewSeller(person.id, person.name, auction.id),
-    )
+    by_seller = streams.auctions.key_by("seller")
+    pairs = streams.people.key_by("id").join(by_seller, gp.tumbling(WINDOW))
+    return pairs.select(person="key", name=gp.col("left.name"), auction=gp.col("right.id"))
 
 
 def q13(streams: Streams) -> gp.Stream[Any]:
@@ -365,13 +341,53 @@ def q20(streams: Streams) -> gp.Stream[dict[str, Any]]:
 
 
 def q9(streams: Streams) -> gp.Stream[Sale]:
-    """Winning bids: what each auction was sold for, and to whom, when it expires."""
+    """Winning bids: what each auction was sold for, and to whom, when it expires.
+
+    In columns with the end of the second in which it expires.
+    """
+    if streams.form == "columns":
+        return winners(streams)
 
     def auction_of(event: Auction | Bid) -> int:
         return event.id if isinstance(event, Auction) else event.auction
 
     known_ms = streams.nexmark.longest_ms
     return streams.offers.key_by(auction_of).process(lambda task: WinningBids(task, known_ms))
+
+
+def winners(streams: Streams) -> gp.Stream[Sale]:
+    """Return the best bid of each auction: with the event time of its end all meet in a window."""
+    nexmark = streams.nexmark
+    pairs = streams.bids.key_by("auction").join_interval(
+        streams.auctions.key_by("id"), before=f"{nexmark.longest_ms}ms"
+    )
+    bid_ms, ends_ms = gp.col("left.time_ms"), gp.col("right.expires_ms")
+    price, bidder = gp.col("left.price"), gp.col("left.bidder")
+    valid = pairs.filter((bid_ms < ends_ms) & (price >= gp.col("right.reserve")))
+    # The highest price counts, then the earliest bid, then the person with the lowest number.
+    by_time = price * (nexmark.longest_ms + 1) + (ends_ms - bid_ms)
+    of_auction = [gp.col(f"right.{name}") for name in ("id", "category", "seller", "expires_ms")]
+    offers = valid.select(
+        *of_auction, price=price, bidder=bidder, rank=by_time * nexmark.people - bidder
+    )
+
+    def at_the_end(offers: pa.RecordBatch) -> pa.RecordBatch:
+        place = offers.schema.get_field_index("event_time")
+        return offers.set_column(place, "event_time", offers["expires_ms"])
+
+    def sales(best: pa.RecordBatch) -> pa.RecordBatch:
+        names = ("key_1", "key_2", "key_3", "bidder", "price", "key_4")
+        return best.select(names).rename_columns(Sale._fields)
+
+    columns = dict.fromkeys(
+        ("id", "category", "seller", "expires_ms", "price", "bidder", "rank"), int
+    )
+    closing = offers.map_batches(at_the_end, times="event_time", schema=columns)
+    by_auction = closing.key_by("id", "category", "seller", "expires_ms").window(gp.tumbling("1s"))
+    best = by_auction.aggregate(
+        bidder=gp.agg.arg_max("bidder", by="rank"), price=gp.agg.max("price")
+    )
+    return best.map_batches(sales, schema=Sale)
 
 
 @gp.register_record
@@ -549,4 +565,4 @@ QUERIES: Final[Mapping[str, Answer]] = {
     )
 }
 #: Queries whose events come in columns, unless it is said.
-COLUMNS: Final = frozenset({"q0", "q1", "q2", "q5", "q7", "q11", "q13", "q14", "q21", "q22"})
+COLUMNS: Final = QUERIES.keys() - {"q15", "q16", "q17", "q18", "q19"}

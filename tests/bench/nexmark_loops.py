@@ -299,7 +299,7 @@ def answer_rows(query: str, answers: Sequence[Any]) -> Rows:
         return [(each.value, each.start, each.end) for each in answers]
     if query == "q11":
         return [(each.key, each.value, each.start, each.end) for each in answers]
-    if query in {"q13", "q20"} and isinstance(answers[0], dict):
+    if isinstance(answers[0], dict):
         names = ("auction", "bidder", "price", "time_ms", "value") if query == "q13" else answers[0]
         return [tuple(each[name] for name in names) for each in answers]
     if query in {"q15", "q16", "q17", "q18", "q19"}:

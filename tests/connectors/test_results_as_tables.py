@@ -154,7 +154,7 @@ def got_by(sink: gp.Sink) -> set[type]:
         writer.write_batch = spied
         return writer
 
-    sink.open = opened  # type: ignore[method-assign] # to look on
+    object.__setattr__(sink, "open", opened)
     return got
 
 

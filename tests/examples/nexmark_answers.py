@@ -137,7 +137,8 @@ def gathered(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
 
 def all_of(answers: list[Any]) -> Any:
     """Return how often each answer came; of a `WindowResult` the first four fields."""
-    return Counter(row[:4] if row[5:6] == ("on-time",) else row for row in answers)
+    rows = (tuple(row.values()) if isinstance(row, dict) else row for row in answers)
+    return Counter(row[:4] if row[5:6] == ("on-time",) else row for row in rows)
 
 
 def last_of(answers: list[Any]) -> Any:
