@@ -151,7 +151,7 @@ def got_by(sink: gp.Sink) -> set[type]:
             got.add(type(batch.values))
             write(batch)
 
-        writer.write_batch = spied
+        object.__setattr__(writer, "write_batch", spied)
         return writer
 
     object.__setattr__(sink, "open", opened)
