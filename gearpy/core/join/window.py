@@ -63,13 +63,14 @@ class OpenPieces(Generic[_P]):
             yield windows[0], end, [self.kept[piece] for piece in starts[low:high]]
             self._is_open.remove(heappop(windows))
 
-    def over(self) -> Iterator[tuple[int, _P]]:
+    def over(self) -> list[tuple[int, _P]]:
         """Take out the pieces that no open window holds."""
-        first = self._open[0] if self._open else MAX_MS
-        count = bisect_left(self._starts, first)
-        for piece in self._starts[:count]:
-            yield piece, self.kept.pop(piece)
+        count = bisect_left(self._starts, self._open[0] if self._open else MAX_MS)
+        if not count:
+            return []
+        over = [(piece, self.kept.pop(piece)) for piece in self._starts[:count]]
         del self._starts[:count]
+        return over
 
     def over_ms(self, piece: int) -> int:
         """Return the end of the last window that holds a piece."""
@@ -187,7 +188,9 @@ class WindowJoin:
 
     def _add(self, piece: int, values: list[Any], timestamps: list[int]) -> None:
         log = self._log
-        panes = self._pieces.at(piece, self._watermark_ms)
+        panes = self._pieces.kept.get(piece)
+        if panes is None:
+            panes = self._pieces.at(piece, self._watermark_ms)
         if panes is None:
             self.late_records += len(values)
             return

@@ -61,7 +61,7 @@ class IntervalTablesStage(Stage):
         self._older_ms = (before_ms, after_ms)
         self._newer_ms = (after_ms, before_ms)
         self._comes_alone = (spec.how in ("left", "outer"), spec.how in ("right", "outer"))
-        self._names = schema.arrow.names
+        self._schema = schema
         self._types = [schema.arrow.field(side).type for side in SIDE_NAMES]
         self._description = f"{spec.description}, of columns"
         self._codes = Codes(schema.key_columns)
@@ -120,7 +120,7 @@ class IntervalTablesStage(Stage):
     ) -> Batch:
         newest = np.maximum(mine, theirs)
         bounds = pa.array(np.minimum(mine, theirs)), pa.array(newest + 1)
-        table = pa.RecordBatch.from_arrays([*keyed.columns[:-1], *sides, *bounds], self._names)
+        table = self._schema.made([*keyed.columns[:-1], *sides, *bounds])
         return Batch(Table(table), Times(pa.array(newest)))
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:

@@ -95,7 +95,14 @@ class JoinSchema(RowSchema):
             side_column(self.right, right),
             *(pa.array(part, pa.int64()) for part in (start, end)),
         ]
-        return pa.RecordBatch.from_arrays(columns, names=self.arrow.names)
+        return self.made(columns)
+
+    def made(self, columns: Sequence[Any]) -> "pa.RecordBatch":
+        """Return a table of these columns that tells sinks that it has pairs."""
+        import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
+
+        names, metadata = self.arrow.names, self.arrow.metadata
+        return pa.RecordBatch.from_arrays(columns, names, metadata=metadata)
 
 
 def _records(schema: RowSchema, column: "pa.Array") -> list[Any]:

@@ -59,7 +59,7 @@ class NearestTablesStage(Stage):
         self._tolerance_ms = spec.tolerance_ms
         self._keeps_left = spec.how == "left"
         self._namespace = _NEWEST[spec.kind]
-        self._names = schema.arrow.names
+        self._schema = schema
         self._right_type = schema.arrow.field("right").type
         self._sides = [SideSchema.of(schema, side) for side in SIDES]
         self._gate = SidesGate(context, join_key, self._sides)
@@ -135,7 +135,7 @@ class NearestTablesStage(Stage):
         columns = [*rows.columns, rights, *bounds]
         late = own < promised
         times_of = Times(pa.array(own), pa.array(promised) if late.any() else None)
-        table = Table(pa.RecordBatch.from_arrays(columns, self._names))
+        table = Table(self._schema.made(columns))
         yield Batch(table, times_of, has_late=bool(late.any()))
 
     def _forget_far(self, found: Numbers, found_ms: Numbers, times: Numbers) -> None:
@@ -166,7 +166,7 @@ class NearestTablesStage(Stage):
             newest = np.maximum(some.times, some.found_ms)
             bounds = pa.array(np.minimum(some.times, some.found_ms)), pa.array(newest + 1)
             columns = [*some.rows.columns, some.found, *bounds]
-            table = Table(pa.RecordBatch.from_arrays(columns, self._names))
+            table = Table(self._schema.made(columns))
             yield Batch(table, Times(pa.array(newest)))
 
     def _matched(self, lefts: HeldRows, runs: list[SortedRun]) -> Lefts:

@@ -80,7 +80,7 @@ class WindowTablesStage(Stage):
         self._times = TimePieces(windows)
         self._pieces: OpenPieces[_Sides] = OpenPieces(windows, lambda: ([], []))
         self._comes_alone = (spec.how in ("left", "outer"), spec.how in ("right", "outer"))
-        self._names = schema.arrow.names
+        self._schema = schema
         self._sides = [SideSchema.of(schema, side) for side in SIDES]
         self._gate = SidesGate(context, join_key, self._sides)
         self._codes = Codes(schema.key_columns)
@@ -116,8 +116,7 @@ class WindowTablesStage(Stage):
             rows += more
         if some:
             yield from self._joined(some)
-        for _ in self._pieces.over():
-            pass
+        self._pieces.over()
 
     def _take(self, watermark_ms: int) -> None:
         """Keep the records that event time has passed; leave out, and count, what is late."""
@@ -199,7 +198,7 @@ class WindowTablesStage(Stage):
             for of, at in zip(rows, pair, strict=True)
         ]
         columns = [*keys, *sides, pa.array(starts), pa.array(ends)]
-        table = Table(pa.RecordBatch.from_arrays(columns, self._names))
+        table = Table(self._schema.made(columns))
         return Batch(table, Times(pa.array(ends - 1)))
 
     @property

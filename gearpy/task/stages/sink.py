@@ -9,7 +9,6 @@ from gearpy.errors import GearpyError, OperatorError, StoreAway, causes_of, trou
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
-from gearpy.messages.table import Table
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import (
     PacedWriter,
@@ -21,7 +20,6 @@ from gearpy.task.api.interfaces import (
 )
 from gearpy.task.api.window_result import rows_in
 from gearpy.task.chain.stage import Stage
-from gearpy.task.joins.join_schema import JoinSchema
 
 if TYPE_CHECKING:
     from gearpy.columns.row_schema import RowSchema
@@ -138,7 +136,6 @@ class SinkStage(Stage):
         self._prepared: dict[int, Any] = {}  # By epoch, until that is known to be complete.
         self._sink = sink
         self._others: dict[int, PacedWriter] = {}  # Writers of tasks that are no more.
-        self._has_pairs = type(told.schema) is JoinSchema
         with self._blamed():
             self._writer = self._open(context.task_id.task_index)
 
@@ -168,8 +165,6 @@ class SinkStage(Stage):
     def process(self, batch: Batch) -> Iterator[Batch]:
         if self._context.shown is not None:
             self._context.shown(batch.values, batch.timestamps)
-        if self._has_pairs and type(batch.values) is Table:
-            batch = self._marked(batch)
         try:
             self._writer.write_batch(batch)
             count, counters = len(batch.values), self._counters
@@ -189,14 +184,6 @@ class SinkStage(Stage):
             else:
                 raise operator_error(self.name, error) from error
         return iter(())
-
-    def _marked(self, batch: Batch) -> Batch:
-        """Return a table that tells the writer that it has pairs."""
-        assert type(batch.values) is Table
-        assert self._told.schema is not None
-        metadata = self._told.schema.arrow.metadata
-        table = Table(batch.values.batch.replace_schema_metadata(metadata))
-        return batch.giving(table, batch.timestamps)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         with self._blamed():
