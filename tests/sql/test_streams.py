@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 import gearpy as gp
+from gearpy.errors import ConfigError
 from gearpy.testing import MemoryTransactions, Simulation
 
 _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -156,13 +157,23 @@ def test_streams_are_joined_by_time() -> None:
     assert len(outer) == 12
 
 
-def test_windows_are_joined() -> None:
-    """Rows of equal windows are paired."""
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("tumble(bids, at, interval '10s')", "tumble(asks, at, interval '10s')"),
+        (
+            "(select item, price + 0 as price, window_start from tumble(bids, at, interval '10s'))",
+            "(select * from tumble(asks, at, interval '10s') where ask > 0)",
+        ),
+    ],
+    ids=["tables", "queries"],
+)
+def test_windows_are_joined(left: str, right: str) -> None:
+    """Rows of equal windows are paired; also those of queries that leave them as they are."""
     assert sorted(
         ask(
-            "select l.item, l.window_start, price, ask from tumble(bids, at, interval '10s') l "
-            "join tumble(asks, at, interval '10s') r on l.item = r.item "
-            "and l.window_start = r.window_start"
+            f"select l.item, l.window_start, price, ask from {left} l "
+            f"join {right} r on l.item = r.item and l.window_start = r.window_start"
         )
     ) == [
         (0, 0, 10, 5),
@@ -172,6 +183,27 @@ def test_windows_are_joined() -> None:
         (1, 0, 12, 6),
         (1, 0, 17, 6),
     ]
+
+
+def test_rows_of_a_query_in_windows_are_grouped_by_window() -> None:
+    rows = "select item, window_start from tumble(bids, at, interval '10s') where item = 0"
+    counted = ask(f"select window_start, count(*) from ({rows}) group by window_start")
+    plain = "select window_start, count(*) from tumble(bids, at, interval '10s') where item = 0 "
+
+    assert counted == ask(f"{plain} group by window_start")
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ("select * from (select * from {})", "taken together by GROUP BY window_start"),
+        ("select count(*) from (select item, window_start as at from {})", "keeps its name"),
+        ("select count(*) from (select distinct item from {})", "taken together by GROUP BY"),
+    ],
+)
+def test_rows_of_windows_are_taken_together_by_their_window(rows: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        ask(rows.format("tumble(bids, at, interval '10s')"))
 
 
 def test_each_row_finds_the_newest_or_the_next_one() -> None:

@@ -59,8 +59,11 @@ _HIDDEN: Final = "#order"
 _IS_FIRST: Final = "#first"
 
 
-def plan_query(query: Query, tables: Tables) -> Relation:
+def plan_query(query: Query, tables: Tables, *, is_table: bool = False) -> Relation:
     """Return the rows of a query.
+
+    Args:
+        is_table: it stands in FROM, and what is around it may take rows of windows together.
 
     Raises:
         ConfigError: it cannot be done on a stream, or names what is not there; and where.
@@ -69,7 +72,8 @@ def plan_query(query: Query, tables: Tables) -> Relation:
     if query.emit:
         tables = replace(tables, emit=query.emit)
     if isinstance(query.body, Select):
-        relation = _select(query.body, tables, query.order)
+        is_table = is_table and not query.order and query.limit is None and not query.offset
+        relation = _select(query.body, tables, query.order, is_table=is_table)
     else:
         relation = _body(query.body, tables)
     if query.order or query.limit is not None or query.offset:
@@ -95,7 +99,7 @@ def plan_table(table: Table, tables: Tables) -> Relation:
         case TableName():
             return _named(table, tables)
         case SubQuery(query=query, alias=alias):
-            return plan_query(query, tables).named(alias)
+            return plan_query(query, tables, is_table=True).named(alias)
         case WindowTable():
             return _windowed(table, tables)
         case JoinTable():
@@ -156,7 +160,9 @@ def _windows(table: WindowTable, tables: Tables) -> Windows:
 # -- selects ---------------------------------------------------------------------------------------
 
 
-def _select(select: Select, tables: Tables, order: Sequence[Order] = ()) -> Relation:
+def _select(
+    select: Select, tables: Tables, order: Sequence[Order] = (), *, is_table: bool = False
+) -> Relation:
     select = with_bound(select)
     relation = plan_table(select.table, replace(tables, emit=""))  # It is said of these rows.
     scope = Scope(tables.text, relation, functions=tables.functions)
@@ -184,6 +190,9 @@ def _select(select: Select, tables: Tables, order: Sequence[Order] = ()) -> Rela
         if having is not None:
             scope = _filtered(scope, having, tables)
     elif relation.windows is not None and not overs_in(everything):
+        if is_table and qualify is None and not select.is_distinct:
+            scope = _with_values(scope, [item.value for item in items], tables)
+            return _projected(items, scope, relation.windows)
         raise tables.text.error(
             select.at,
             f"rows of windows are taken together by GROUP BY {START}, by a join, or by "
@@ -308,33 +317,42 @@ class _Resolver:
         return Name(part.at, (column.table, column.name, *fields))
 
 
-def _projected(items: Sequence[Item], scope: Scope) -> Relation:
-    """Return the rows of what is selected."""
+def _projected(items: Sequence[Item], scope: Scope, windows: Windows | None = None) -> Relation:
+    """Return the rows of what is selected.
+
+    Args:
+        windows: those in which the rows stay, whose bounds are no fields yet.
+    """
     relation = scope.relation
     columns: list[Column] = []
     values: dict[str, Expr] = {}
+    time = ""
     for item in items:
         of = scope.column(item.value)
         name = item.alias or (of.name if of else _name_of(item.value))
+        if windows is not None and of is not None and of.is_bound:
+            if name != of.name:
+                raise scope.text.error(
+                    item.value.at,
+                    f"{of.name} of rows that nothing has taken together keeps its name: rename it "
+                    "in the query around this one",
+                )
+            columns.append(of)
+            continue
         if item.alias and any(each.name.lower() == name.lower() for each in columns):
             raise scope.text.error(item.value.at, f"two columns are called {name!r}")
         name = free_name(name, values)
         values[name] = scope.value(item.value)
         is_bound = of is not None and of.is_bound
         columns.append(Column(name, name, scope.type_of(item.value), is_bound=is_bound))
-    time = next(
-        (
-            name
-            for name, item in zip(values, items, strict=True)
-            if relation.time and (of := scope.column(item.value)) and of.field == relation.time
-        ),
-        "",
-    )
+        if not time and relation.time and of is not None and of.field == relation.time:
+            time = name
     stream = relation.stream
-    as_it_is = [(each.name, each.field) for each in relation.columns]
+    there = [each for each in relation.columns if windows is None or not each.is_bound]
+    as_it_is = [(each.name, each.field) for each in there]
     if as_it_is != [(name, value.name) for name, value in values.items()] or _has_class(stream):
         stream = selected(stream, values)
-    return Relation(stream, tuple(columns), time, changes=relation.changes)
+    return Relation(stream, tuple(columns), time, windows, changes=relation.changes)
 
 
 def _has_class(stream: Stream[Any]) -> bool:
