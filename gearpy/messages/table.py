@@ -6,9 +6,7 @@ and an order like one. Nothing is ever appended to them. Code that may meet eith
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 
 from gearpy.errors import ConfigError
@@ -18,11 +16,6 @@ from gearpy.messages.late_time import LateTime, OrderedTimes, late_places, late_
 #: time and of memory, is about so much less than what a record of its own takes.
 ROWS_PER_CREDIT: Final = 64
 _NS_PER_US: Final = 1000
-_PER_S: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
-_DAY_S: Final = 86_400
-#: Seconds since 1970 of the years that Python has, and those of its longest spans.
-_TIMES_S: Final = (-62_135_596_800, 253_402_300_800)
-_SPANS_S: Final = (-999_999_999 * _DAY_S, 1_000_000_000 * _DAY_S)
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -232,75 +225,11 @@ def cells_of(column: "pa.Array") -> list[Any]:
     Rows have microseconds: see `in_microseconds`. Arrow by itself gives objects of pandas for
     nanoseconds where that is installed.
     """
-    return _cells(in_microseconds(column))
-
-
-def _cells(column: "pa.Array") -> list[Any]:
-    """Do as ``to_pylist``, which takes microseconds for a value that is neither number nor text.
-
-    NumPy makes times of a column all at once, and lists are parts of the list of all items.
-    """
-    from pyarrow import types as at  # noqa: PLC0415 - there is a column, so Arrow is there
-
-    kind = column.type
-    if at.is_timestamp(kind) or at.is_date32(kind) or at.is_duration(kind):
-        return _moments(column)
-    if at.is_dictionary(kind) and not at.is_nested(kind.value_type):
-        different = [*_cells(column.dictionary), None]
-        return [different[place] for place in column.indices.fill_null(-1).to_pylist()]
-    if (at.is_list(kind) or at.is_large_list(kind)) and len(column):
-        return _known(column, _lists(column))
-    if at.is_struct(kind) and len({field.name for field in kind}) == kind.num_fields > 0:
-        names = [field.name for field in kind]
-        rows = zip(*map(_cells, column.flatten()), strict=True)
-        return _known(column, [dict(zip(names, row, strict=True)) for row in rows])
+    column = in_microseconds(column)
     # Arrow looks at each value when it is told of maps; most columns cannot have one.
-    cells: list[Any] = column.to_pylist(maps_as_pydicts="strict" if kind.num_fields else None)
+    is_nested = column.type.num_fields > 0
+    cells: list[Any] = column.to_pylist(maps_as_pydicts="strict" if is_nested else None)
     return cells
-
-
-def _known(column: "pa.Array", cells: list[Any]) -> list[Any]:
-    if not column.null_count:
-        return cells
-    is_there = column.is_valid().to_pylist()
-    return [cell if there else None for cell, there in zip(cells, is_there, strict=True)]
-
-
-def _lists(column: "pa.Array") -> list[list[Any]]:
-    bounds = column.offsets.to_pylist()
-    first = bounds[0]
-    items = _cells(column.values.slice(first, bounds[-1] - first))
-    return [items[start - first : end - first] for start, end in pairwise(bounds)]
-
-
-def _moments(column: "pa.Array") -> list[Any]:
-    """Return times, days or spans."""
-    import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
-    import pyarrow.compute as pc  # noqa: PLC0415 - the same
-
-    kind = column.type
-    is_day, is_span = pa.types.is_date32(kind), pa.types.is_duration(kind)
-    found = pc.min_max(column.view(pa.int32() if is_day else pa.int64()))
-    least, most = found["min"].as_py(), found["max"].as_py()
-    if least is None:
-        return [None] * len(column)
-    low_s, high_s = _SPANS_S if is_span else _TIMES_S
-    # A day is so many seconds, of the others some are a second.
-    low, high = (
-        bound // _DAY_S if is_day else bound * _PER_S[kind.unit] for bound in (low_s, high_s)
-    )
-    if least < low or most >= high:
-        cells: list[Any] = column.to_pylist()  # Says which of them Python does not have.
-        return cells
-    made = column.to_numpy(zero_copy_only=False)
-    if is_day or is_span or kind.tz is None:
-        return list(made.tolist())
-    zone = pa.lib.string_to_tzinfo(kind.tz)
-    since = datetime(1970, 1, 1, tzinfo=zone)
-    return [
-        None if span is None else zone.fromutc(since + span)
-        for span in made.view(f"m8[{kind.unit}]").tolist()
-    ]
 
 
 def in_microseconds(column: "pa.Array") -> "pa.Array":

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
+from gearpy.core.base.fields import key_getter
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.trigger import phases_of
 from gearpy.core.window.windows import (
@@ -22,6 +23,7 @@ from gearpy.core.window.windows import (
     too_many_windows,
 )
 from gearpy.dsl.operators.expressions import ColumnsOperator
+from gearpy.dsl.operators.keyed import in_order
 from gearpy.dsl.operators.keys import Key, key_of, sent_key
 from gearpy.dsl.operators.operator import (
     ActsInside,
@@ -180,6 +182,8 @@ class AggregateOperator(Grouping):
     late: WindowLate = "drop"
     only_changed: bool = False
     is_per_batch: bool = False
+    #: Of columns of which each row has a result, in the plan that will run.
+    run_schema: RowSchema | None = None
 
     @property
     def keeps(self) -> str:
@@ -236,7 +240,40 @@ class AggregateOperator(Grouping):
         return {name: kind for name, kind in found.items() if kind is not None}
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        return "table" if self.aggregates_columns(given) else "rows"
+        is_table = self.aggregates_columns(given) or self.runs_columns(given)
+        return "table" if is_table else "rows"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        return "rows" if self.run_schema is None else "table"
+
+    def runs_columns(self, given: Sequence[Kind]) -> bool:
+        """Tell whether columns give a result after each row, if the inputs give these forms."""
+        return [*given] == ["table"] and self.windows is None and self._why_no_runs is None
+
+    @cached_property
+    def _why_no_runs(self) -> str | None:
+        """Say why there are no results after each row of columns; empty if that is told elsewhere.
+
+        None if there are.
+        """
+        if self.is_per_batch or self.only_changed or self.key is None:
+            return ""
+        if not (self.key.columns or self.key.expressions):
+            return "its key is a function: a name or an expression keeps them"
+        schema, arrow, names = self.inputs[0].schema_given(declared=False), None, self.by_names
+        if schema is not None and not reads_attributes(names.computed, schema):
+            arrow = names.schema(schema)
+        if arrow is None:
+            return "it gives a result after every record, which needs a schema"
+        from gearpy.task.aggregates.columns import columnar_mistakes  # noqa: PLC0415 - Arrow
+        from gearpy.task.aggregates.running_tables import runs_in_columns  # noqa: PLC0415 - same
+
+        if found := columnar_mistakes(GlobalWindows(), names.key, names.aggregates, arrow):
+            return "; ".join(found)
+        for each in names.aggregates.values():
+            if not runs_in_columns(each, arrow):
+                return f"{each} after every record is not found in columns, as per_batch() is"
+        return None if self.results is not None else "two of its results would have one name"
 
     def aggregates_columns(self, given: Sequence[Kind]) -> bool:
         """Tell whether columns are aggregated, if the inputs give these forms."""
@@ -255,7 +292,7 @@ class AggregateOperator(Grouping):
         """
         windows = GlobalWindows() if self.is_per_batch else self.windows
         if windows is None:
-            return "it gives a result after every record, as per_batch().aggregate(...) does not"
+            return self._why_no_runs or ""
         if self.late != "drop":
             return "it does not drop what is late, and that is a matter of single records"
         if self.is_per_batch and self._is_of_order:
@@ -316,8 +353,9 @@ class AggregateOperator(Grouping):
         return frozenset() if results is None else frozenset(results.names)
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        """Return the columns of results for each batch, where they can be a table."""
-        if declared or not self.is_per_batch or not self.aggregates_columns(["table"]):
+        """Return the columns of results without windows, where they can be a table."""
+        is_columnar = self.aggregates_columns(["table"]) or self.runs_columns(["table"])
+        if declared or self.windows is not None or not is_columnar:
             return None
         results = self.results
         if results is None:
@@ -327,19 +365,25 @@ class AggregateOperator(Grouping):
         return RunningSchema(results, tuple)
 
     def parts(self, placing: Placing) -> list[Operator]:
-        if self.aggregates_columns(placing.given):
-            if not self.by_names.computed:
-                return self._columnar_parts(placing)
-            computing = ColumnsOperator(
-                name=f"columns of {self.name}",
-                kind="select",
-                inputs=placing.inputs,
-                expressions=(*map(col, self.by_names.read), *self.by_names.computed),
-                keeps_columns=False,
-                is_columnar=True,
-                origin=self,
-                part="columns",
+        names = self.by_names
+        if self.runs_columns(placing.given):
+            before = (
+                [self._computing(placing, names.computed, keeps=True)] if names.computed else []
             )
+            schema = self.inputs[0].schema_given(declared=False)
+            assert schema is not None, "else it takes rows"
+            run = self.changed(
+                inputs=(*before,) or placing.inputs,
+                origin=self.origin or self,
+                key=self._merged_key,
+                run_schema=RowSchema(names.schema(schema)) if before else schema,
+            )
+            return [*before, run]
+        if self.aggregates_columns(placing.given):
+            if not names.computed:
+                return self._columnar_parts(placing)
+            expressions = (*map(col, names.read), *names.computed)
+            computing = self._computing(placing, expressions, keeps=False)
             placing = replace(placing, inputs=(computing,))
             return [computing, *self._columnar_parts(placing)]
         if (
@@ -355,6 +399,20 @@ class AggregateOperator(Grouping):
         ):
             return self._two_parts(placing, PartialCountOperator, MergeCountOperator)
         return super().parts(placing)
+
+    def _computing(
+        self, placing: Placing, expressions: Sequence[Expr], *, keeps: bool
+    ) -> ColumnsOperator:
+        return ColumnsOperator(
+            name=f"columns of {self.name}",
+            kind="select",
+            inputs=placing.inputs,
+            expressions=tuple(expressions),
+            keeps_columns=keeps,
+            is_columnar=True,
+            origin=self,
+            part="columns",
+        )
 
     def _columnar_parts(self, placing: Placing) -> list[Operator]:
         partial, merging = self._two_parts(
@@ -395,7 +453,20 @@ class AggregateOperator(Grouping):
         return key_of("key_by", self.by_names.key)
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        return self._stages(context, sides, self.fold, RunningAggregate)
+        schema, key = self.run_schema, self.key
+        if schema is None or key is None:
+            return self._stages(context, sides, self.fold, RunningAggregate)
+        from gearpy.task.aggregates.running_tables import RunningTables  # noqa: PLC0415 - Arrow
+
+        written = self.origin
+        assert isinstance(written, AggregateOperator), "it is in its place"
+        aggregates = written.by_names.aggregates
+        (first, *_), is_single = aggregates.values(), self.is_single
+        fold = fold_of_one(first) if is_single else fold_of(aggregates)
+        getter, results = key_getter(*key.columns), written.results
+        given = context, self.name, getter, fold, aggregates
+        stage = RunningTables(*given, schema=schema, results=results)
+        return [in_order(context, stage, getter, schema, waits=self.waits)]
 
     def twin(self, place: TwinPlace) -> GroupStep | Refusal:
         tied = [str(each) for each in self.aggregates.values() if each.kind in _TIED]

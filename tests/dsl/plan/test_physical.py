@@ -63,8 +63,8 @@ def test_columns_travel_to_the_task_of_their_key() -> None:
 
     assert chains(app) == [
         "read x2",
-        "rows > count > write x2",
-        "read -> rows > count > write: group-by",
+        "count > rows > write x2",
+        "read -> count > rows > write: group-by",
     ]
 
 

@@ -1,0 +1,302 @@
+"""Running aggregates of columns: a result after each row, for all rows of a table at once.
+
+The rows of each key are put behind one another, behind what the key has so far; a result is then a
+sum, or an extreme, of all from there on. What is kept is as over rows.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from gearpy.columns.results import RunningSchema
+from gearpy.columns.row_schema import RowSchema, as_table
+from gearpy.core.base.fields import FieldGetter, FieldsGetter
+from gearpy.core.base.one_key import one_keys
+from gearpy.core.flow.table_partition import distinct_keys
+from gearpy.core.window.accumulators import Aggregate
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times, cells_of
+from gearpy.task.aggregates.columns import Aggregates, listed
+from gearpy.task.aggregates.fitting import plain, truth, values_of
+from gearpy.task.aggregates.fold import Fold
+from gearpy.task.aggregates.rows import RunningAggregate
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.interfaces import TaskContext
+
+_Array: TypeAlias = NDArray[Any]
+#: The results of all rows, and what each key has then; None if only Python can tell.
+_Found: TypeAlias = tuple[pa.Array, list[Any]] | None
+#: Sums of whole numbers are below it, and floats hold each whole number up to the other.
+_WHOLE_MAX: Final = 1 << 62
+_FLOAT_MAX: Final = 1 << 53
+_RANKED: Final = (
+    pa.types.is_integer,
+    pa.types.is_float32,
+    pa.types.is_float64,
+    pa.types.is_string,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+)
+
+
+def runs_in_columns(aggregate: Aggregate, schema: pa.Schema) -> bool:
+    """Tell whether the results of an aggregate after each row of a table are found so."""
+    if aggregate.kind == "count":
+        return True
+    if aggregate.kind not in _RUNNING or not isinstance(aggregate.of, str):
+        return False
+    kind = schema.field(aggregate.of).type
+    if aggregate.kind in {"sum", "mean"}:
+        return bool(pa.types.is_signed_integer(kind) or pa.types.is_float64(kind))
+    return aggregate.kind == "count_if" or any(is_kind(kind) for is_kind in _RANKED)
+
+
+class RunningTables(RunningAggregate):
+    """A `RunningAggregate` of tables, whose results are a table.
+
+    Args:
+        aggregates: those of the fold, by names of columns.
+        results: the schema of the results.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        key: FieldGetter | FieldsGetter,
+        fold: Fold,
+        aggregates: Aggregates,
+        *,
+        schema: RowSchema,
+        results: pa.Schema,
+    ) -> None:
+        super().__init__(context, name, key, fold)
+        self._names = key
+        self._aggregates = listed(aggregates)
+        self._is_count = [each.kind for each in self._aggregates] == ["count"]
+        self._columns = schema
+        self._results = RunningSchema(results, tuple)
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        """Yield one update for each row."""
+        table, times = as_table(batch.values, self._columns), Times.of(batch.timestamps)
+        if not len(table):
+            return
+        found = distinct_keys(table, self._names)
+        assert found is not None, "the types of the key can be keys"
+        code_of: dict[Any, int] = {}  # Zeros of either sign are one key.
+        codes = np.array([code_of.setdefault(key, len(code_of)) for key in one_keys(found[0])])
+        codes = codes[found[1].to_numpy(zero_copy_only=False)]
+        try:
+            with np.errstate(all="ignore"):  # Python says nothing of infinite sums either.
+                results = self._found(table, times, [*code_of], codes)
+        except (pa.ArrowException, *USER_ERRORS) as error:
+            raise operator_error(self.name, error) from error
+        if results is not None:
+            yield batch.giving(Table(results), times)
+            return
+        rows = batch.giving(self._columns.rows(table.batch), list(times))
+        for each in super().process(rows):
+            try:
+                results = self._results.table(each.values)
+            except (pa.ArrowException, *USER_ERRORS) as error:
+                raise operator_error(self.name, error) from error
+            yield each.giving(Table(results), Times.of(each.timestamps))
+
+    def _found(
+        self, table: Table, times: Times, keys: list[Any], codes: _Array
+    ) -> pa.RecordBatch | None:
+        """Return the results of a table, and keep what follows; None, and keep nothing."""
+        state = self._current
+        kept = [state.get(key) for key in keys]
+        runs = _Runs(codes, len(keys), times.array.to_numpy())
+        names = dict.fromkeys(name for each in self._aggregates for name in each.fields)
+        columns = {name: plain(table.batch.column(name)) for name in names}
+        values, after = list[pa.Array](), list[list[Any]]()
+        for at, aggregate in enumerate(self._aggregates):
+            before = kept if self._is_count else [each and each[at] for each in kept]
+            column = None if aggregate.kind == "count" else values_of(aggregate, columns)
+            found = _RUNNING[aggregate.kind](runs, column, before)
+            if found is None:
+                return None
+            values.append(found[0])
+            after.append(found[1])
+        of_keys = [table.batch.column(name) for name in self._names.names]
+        fields = zip([*of_keys, *values], self._results.arrow.types, strict=True)
+        cast = [each.cast(kind) for each, kind in fields]
+        values_of_keys = after[0] if self._is_count else zip(*after, strict=True)
+        for key, value in zip(keys, values_of_keys, strict=True):
+            state[key] = value
+        if self._changes is not None:
+            self._changes.note(keys, len(table))
+        return pa.RecordBatch.from_arrays(cast, schema=self._results.arrow)
+
+
+class _Runs:
+    """The rows of a table key by key, behind a place for what each key has so far."""
+
+    def __init__(self, codes: _Array, keys: int, times: _Array) -> None:
+        small = codes.astype(np.uint16) if keys <= 1 << 16 else codes  # By a radix sort.
+        order = np.argsort(small, kind="stable")
+        counts = np.bincount(codes, minlength=keys)
+        self.ends = np.cumsum(counts + 1) - 1  # Where the last row of each key is.
+        self.begins = self.ends - counts  # Where what it had is.
+        self.run = np.repeat(np.arange(keys), counts + 1)
+        self.row_at = np.empty(len(codes), np.int64)
+        self.row_at[order] = np.arange(len(codes)) + codes[order] + 1
+        self._times = times
+
+    def of(self, before: Any, rows: Any) -> _Array:
+        """Return what keys have, and what rows bring, each in its place."""
+        found = np.empty(len(self.run), rows.dtype)
+        found[self.begins] = before
+        found[self.row_at] = rows
+        return found
+
+    @cached_property
+    def _from(self) -> pa.Array:
+        found = np.empty(len(self.run), np.int64)
+        found[self.begins] = np.arange(len(self.begins))
+        found[self.row_at] = np.arange(len(self.begins), len(self.run))
+        return pa.array(found)
+
+    def column(self, before: list[Any], rows: pa.Array) -> pa.Array:
+        """Return the same as a column."""
+        return pa.concat_arrays([pa.array(before, rows.type), rows]).take(self._from)
+
+    def times(self, before: list[int]) -> _Array:
+        return self.of(before, self._times)
+
+    def sums(self, numbers: _Array) -> _Array:
+        """Return the sums of whole numbers from the begin of each run on."""
+        sums = np.cumsum(numbers)
+        found: _Array = sums - (sums - numbers)[self.begins][self.run]
+        return found
+
+    def float_sums(self, numbers: _Array) -> _Array:
+        """Return the sums of floats, added up one after the other, as Python does."""
+        sums, lengths = numbers.copy(), self.ends - self.begins
+        if len(lengths) <= lengths.max():
+            for begin, end in zip(self.begins.tolist(), (self.ends + 1).tolist(), strict=True):
+                np.cumsum(numbers[begin:end], out=sums[begin:end])
+            return sums
+        longest = np.argsort(-lengths, kind="stable")
+        begins, lengths = self.begins[longest], lengths[longest]
+        for step in range(1, int(lengths[0]) + 1):
+            at = begins[: np.searchsorted(-lengths, -step, "right")] + step
+            sums[at] += sums[at - 1]
+        return sums
+
+    def least(self, ranks: _Array) -> _Array:
+        """Return the least rank from the begin of each run on."""
+        below = self.run * (len(ranks) + 1)  # Each run is below all before it.
+        found: _Array = np.minimum.accumulate(ranks - below) + below
+        return found
+
+
+def _count(runs: _Runs, _: Any, before: list[Any]) -> _Found:
+    known = np.array([each or 0 for each in before], np.int64)
+    counts = runs.sums(runs.of(known, np.ones(len(runs.row_at), np.int64)))
+    return pa.array(counts[runs.row_at]), counts[runs.ends].tolist()
+
+
+def _count_if(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+    is_true = truth(column).fill_null(False).cast(pa.int64()).to_numpy()
+    counts = runs.sums(runs.of([each or 0 for each in before], is_true))
+    return pa.array(counts[runs.row_at]), counts[runs.ends].tolist()
+
+
+def _totals(
+    runs: _Runs, column: pa.Array, totals: list[Any], counts: list[int]
+) -> tuple[_Array, _Array] | None:
+    """Return sums and how many values they have; None if Python is to add them up."""
+    is_there = column.is_valid().cast(pa.int64()).to_numpy(zero_copy_only=False)
+    many = runs.sums(runs.of(counts, is_there))
+    if pa.types.is_floating(column.type):
+        # To add this changes nothing, not even the sign of zero.
+        numbers = column.fill_null(-0.0).to_numpy(zero_copy_only=False)
+        return runs.float_sums(runs.of([-0.0 if t is None else t for t in totals], numbers)), many
+    known = [total or 0 for total in totals]
+    numbers = column.cast(pa.int64()).fill_null(0).to_numpy()
+    if max(map(abs, known)) + np.abs(numbers.astype(np.float64)).sum() >= _WHOLE_MAX:
+        return None
+    return runs.sums(runs.of(known, numbers)), many
+
+
+def _sum(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+    found = _totals(runs, column, before, [each is not None for each in before])
+    if found is None:
+        return None
+    sums, many = found
+    kept = zip(sums[runs.ends].tolist(), many[runs.ends].tolist(), strict=True)
+    results = pa.array(sums[runs.row_at], mask=many[runs.row_at] == 0)
+    return results, [total if count else None for total, count in kept]
+
+
+def _mean(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+    totals, counts = zip(*(each or (None, 0) for each in before), strict=True)
+    found = _totals(runs, column, list(totals), list(counts))
+    if found is None or (found[0].dtype == np.int64 and np.abs(found[0]).max() > _FLOAT_MAX):
+        return None
+    sums, many = found
+    kept = zip(sums[runs.ends].tolist(), many[runs.ends].tolist(), strict=True)
+    own, is_none = many[runs.row_at], many[runs.row_at] == 0
+    means = sums[runs.row_at] / np.where(is_none, 1, own)
+    return pa.array(means, mask=is_none), [each if each[1] else None for each in kept]
+
+
+def _extreme(order: str) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
+    def found(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+        values = runs.column(before, column)
+        places = pc.array_sort_indices(values, order=order).to_numpy()  # Those of nothing last.
+        best = places[runs.least(_ranks_of(places))]
+        return values.take(pa.array(best[runs.row_at])), cells_of(
+            values.take(pa.array(best[runs.ends]))
+        )
+
+    return found
+
+
+def _edge(*, is_first: bool) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
+    def found(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+        times_before, known = zip(*(each or (0, None) for each in before), strict=True)
+        values, times = runs.column(list(known), column), runs.times(list(times_before))
+        places = np.argsort(times, kind="stable")
+        places = places if is_first else places[::-1]
+        is_there = values.is_valid().to_numpy(zero_copy_only=False)
+        ranks = np.where(is_there, _ranks_of(places), len(places))
+        least = runs.least(ranks)
+        # What has none yet is at some place where nothing is.
+        empty = np.flatnonzero(~is_there)[:1]
+        best = np.append(places, empty if len(empty) else [0])[least]
+        last = pa.array(best[runs.ends])
+        pairs = zip(times[best[runs.ends]].tolist(), cells_of(values.take(last)), strict=True)
+        kept = [None if value is None else (time, value) for time, value in pairs]
+        return values.take(pa.array(best[runs.row_at])), kept
+
+    return found
+
+
+def _ranks_of(places: _Array) -> _Array:
+    ranks = np.empty(len(places), np.int64)
+    ranks[places] = np.arange(len(places))
+    return ranks
+
+
+_RUNNING: Final[dict[str, Callable[[_Runs, Any, list[Any]], _Found]]] = {
+    "count": _count,
+    "count_if": _count_if,
+    "sum": _sum,
+    "mean": _mean,
+    "min": _extreme("ascending"),
+    "max": _extreme("descending"),
+    "first": _edge(is_first=True),
+    "last": _edge(is_first=False),
+}
