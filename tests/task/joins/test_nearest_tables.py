@@ -1,5 +1,6 @@
 """As-of joins and joins with the latest in columns: all is as with rows, also what is kept."""
 
+from datetime import date
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -24,10 +25,11 @@ from gearpy.task.joins.window_tables import WindowTablesStage
 from tests.task.build import a_context
 from tests.task.chain.test_event_gate import snapshot_of
 
-LEFTS = RowSchema(pa.schema([("k", pa.string()), ("m", pa.int32()), ("n", pa.int64())]))
-RIGHTS = RowSchema(pa.schema([("n", pa.int64()), ("m", pa.int32()), ("k", pa.string())]))
+LEFTS = RowSchema(pa.schema([("k", pa.string()), ("m", pa.date32()), ("n", pa.int64())]))
+RIGHTS = RowSchema(pa.schema([("n", pa.int64()), ("m", pa.date32()), ("k", pa.string())]))
 SIDES = (LEFTS, RIGHTS)
 KEY = ("k", "m")
+DAYS = (date(2026, 1, 1), None)
 
 FAR = [MIN_MS, MIN_MS + 2, -(1 << 40), 0, 1, 1 << 40, (1 << 40) + 2, MAX_MS - 1]
 
@@ -35,7 +37,9 @@ FAR = [MIN_MS, MIN_MS + 2, -(1 << 40), 0, 1, 1 << 40, (1 << 40) + 2, MAX_MS - 1]
 def steps_of(times: st.SearchStrategy[int]) -> st.SearchStrategy[list[Any]]:
     """Return records of a side and partition, watermarks, and ends of epochs with a restart."""
     promises = st.sampled_from([MIN_MS] * 6) | times
-    record = st.tuples(st.sampled_from("aab"), st.integers(0, 1), times, promises)
+    record = st.tuples(
+        st.sampled_from(["a", "a", "b", None]), st.sampled_from(DAYS), times, promises
+    )
     records = st.tuples(
         st.sampled_from((LEFT, RIGHT)),
         st.integers(-1, 1),
@@ -49,7 +53,7 @@ def steps_of(times: st.SearchStrategy[int]) -> st.SearchStrategy[list[Any]]:
 NEAR, FAR_AWAY = steps_of(st.integers(-2, 9)), steps_of(st.sampled_from(FAR))
 STEPS = st.tuples(st.just(True), NEAR) | st.tuples(st.just(False), FAR_AWAY)
 #: A record of each side that waits.
-PENDING = [(side, 0, [("a", 0, 3 + side, MIN_MS)]) for side in (RIGHT, LEFT)]
+PENDING = [(side, 0, [("a", None, 3 + side, MIN_MS)]) for side in (RIGHT, LEFT)]
 HOWS = st.sampled_from(["left", "inner"])
 SPECS = st.builds(JoinSpec.latest, how=HOWS) | st.builds(
     JoinSpec.asof,

@@ -25,7 +25,7 @@ SPECS = st.builds(JoinSpec.over, WINDOWS, how=st.sampled_from(["inner", "left", 
 def _in_windows(found: list[Any]) -> list[Any]:
     """Return results by window and key, those of one as they came. Columns begin with all time."""
     first = [(row._replace(start=max(row.start, MIN_MS)), *times) for row, *times in found]
-    return sorted(first, key=lambda each: (each[1], each[0].start, each[0].key))
+    return sorted(first, key=lambda each: (each[1], each[0].start, repr(each[0].key)))
 
 
 @settings(max_examples=50)
