@@ -2,7 +2,7 @@
 
 bin/gear run examples/nexmark/sql.py -- q5 --events 100000
 
-Not here is q6, of the auctions that closed last: in SQL a sale has the time of its last bid.
+In q6 a sale has the time of its last bid: by that the last ten of a seller are found.
 """
 
 import argparse
@@ -68,6 +68,22 @@ SQL: Final[Mapping[str, str]] = {
         qualify row_number() over (
             partition by window_start, window_end order by bids desc, auction
         ) = 1
+    """,
+    "q6": """
+        with winners as (
+            select seller, max(price) as price, window_end
+            from session((
+                select a.id, seller, price, b.time_ms as time_ms
+                from auctions as a join bids as b on a.id = b.auction
+                and b.time_ms between a.time_ms - interval '0s' and a.time_ms + interval '{longest}'
+                where b.time_ms < expires_ms and price >= reserve
+            ), time_ms, interval '{longest}')
+            group by id, seller, window_start
+        )
+        select seller, avg(price) over lately as average from winners
+        window lately as (
+            partition by seller order by window_end rows between 9 preceding and current row
+        )
     """,
     "q7": """
         select max(price) as price, window_start, window_end

@@ -87,6 +87,22 @@ def seller_prices(site: Site) -> Any:
     }
 
 
+def seller_prices_by_bid(site: Site) -> Any:
+    """Return the same, where a sale has the time of its last bid."""
+    ends = {auction.id: auction.expires_ms for auction in site.auctions}
+    reserves = {auction.id: auction.reserve for auction in site.auctions}
+    bids = {
+        bid.auction: bid.time_ms
+        for bid in sorted(site.bids, key=lambda bid: bid.time_ms)
+        if bid.time_ms < ends[bid.auction] and bid.price >= reserves[bid.auction]
+    }
+    by_bid = sorted(sales(site), key=lambda sale: bids[sale[0]])
+    return {
+        seller: (len(prices), fmean(prices[-10:]))
+        for seller, prices in gathered((sale[2], sale[4]) for sale in by_bid).items()
+    }
+
+
 def hot_items(site: Site) -> Any:
     windows: dict[int, Counter[int]] = defaultdict(Counter)
     for bid in site.bids:

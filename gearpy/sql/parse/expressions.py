@@ -350,11 +350,14 @@ class ExpressionParser(Tokens):
             self.expect("where", "in a FILTER")
             where = self.expression()
             self.expect(")", "behind a FILTER")
-        over = self._over() if self.accept("over") else None
+        over = self.over() if self.accept("over") else None
         return FunctionCall(token.at, token.text, arguments, is_distinct, where, over)
 
-    def _over(self) -> Over:
-        self.expect("(", "behind OVER")
+    def over(self) -> Over:
+        """Take the rows of OVER in their parentheses, or the name of a window."""
+        if not self.at("("):
+            return Over((), (), RowFrame("range", None, None), self.name("( or a window").lower())
+        self.take()
         partition: tuple[Expression, ...] = ()
         if self.accept("partition"):
             self.expect("by", "behind PARTITION")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from gearpy.sql.parse.expressions import RESERVED, ExpressionParser, plain_value
@@ -11,9 +13,11 @@ from gearpy.sql.parse.syntax import (
     CreateView,
     Explain,
     Expression,
+    FunctionCall,
     Insert,
     Item,
     JoinTable,
+    Over,
     Query,
     Select,
     Star,
@@ -24,6 +28,7 @@ from gearpy.sql.parse.syntax import (
     TimeSpan,
     Union,
     WindowTable,
+    rewritten,
 )
 from gearpy.sql.parse.tokens import SqlText, did_you_mean
 
@@ -153,8 +158,29 @@ class Parser(ExpressionParser):
             is_all = self.accept("all")
             group = (Star(place),) if is_all else self.listed(self.expression)
         having = self.expression() if self.accept("having") else None
+        windows = dict(self.listed(self._window)) if self.accept("window") else {}
         qualify = self.expression() if self.accept("qualify") else None
+        items = tuple(Item(self._with(windows, each.value), each.alias) for each in items)
+        qualify = None if qualify is None else self._with(windows, qualify)
         return Select(at, items, table, where, group, having, qualify, is_distinct)
+
+    def _window(self) -> tuple[str, Over]:
+        name = self.name("a name for a window").lower()
+        self.expect("as", "behind the name of a window")
+        return name, self.over()
+
+    def _with(self, windows: Mapping[str, Over], node: Expression) -> Expression:
+        """Put the windows in the place of their names."""
+
+        def changed(part: Expression) -> Expression | None:
+            if not isinstance(part, FunctionCall) or part.over is None or not part.over.window:
+                return None
+            if part.over.window not in windows:
+                near = did_you_mean(part.over.window, windows) or ": WINDOW w AS (...) has one"
+                raise self.text.error(part.at, f"there is no window {part.over.window!r}{near}")
+            return replace(part, over=windows[part.over.window])
+
+        return rewritten(node, changed)
 
     def _item(self) -> Item:
         return Item(self.expression(), self._alias("a name for a column"))
@@ -163,7 +189,10 @@ class Parser(ExpressionParser):
         if self.accept("as"):
             return self.name(what)
         token = self.next
-        if token.kind == "quoted" or (token.kind == "word" and token.text not in RESERVED):
+        is_window = token.text == "window" and self.after(2).text == "as"
+        if token.kind == "quoted" or (
+            token.kind == "word" and token.text not in RESERVED and not is_window
+        ):
             return self.name(what)
         return ""
 

@@ -70,11 +70,12 @@ class RowFrame:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """The rows that a function over rows sees."""
+    """The rows that a function over rows sees; with the name of a window, as that has them."""
 
     partition: tuple[Expression, ...]
     order: tuple[Order, ...]
     frame: RowFrame
+    window: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,7 +252,9 @@ class GroupPlan:
             gives=RowSchema(schema),
         )
         stream = results._program.add(rows_step)
-        relation = Relation(stream, columns, changes=changes)
+        # Results of windows have the time at which these end, but for the last ms.
+        time = "" if changes else next((each.field for each in columns if each.name == END), "")
+        relation = Relation(stream, columns, time if bounds else "", changes=changes)
         return Scope(
             self._scope.text,
             relation,

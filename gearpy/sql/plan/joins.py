@@ -213,7 +213,8 @@ class RelationJoin:
         if isinstance(node, Name):
             column, fields = self._sides[side].find(node, self._text)
             time = self._sides[side].time
-            return 0 if not fields and time and column.field == time else None
+            is_time = not fields and time and column.field == time and not column.is_bound
+            return 0 if is_time else None
         if isinstance(node, FunctionCall) and node.name in ("+", "-"):
             first, more = node.arguments
             start = self._offset(first, side)
