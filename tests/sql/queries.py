@@ -161,7 +161,8 @@ class Maker:
 
     def value(self) -> str:
         return self._one(
-            self.number(), self.number(), self.text(), self.condition(), self.fraction()
+            *(self.number(), self.number(), self.text(), self.condition(), self.fraction()),
+            *("cast(ts as date) + 3", "v ** 2", "cast(f + 0.126 as decimal(9, 2))"),
         )
 
     # -- queries -----------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ class Maker:
 
     def _projection(self) -> str:
         items = [f"{self.value()} as c{n}" for n in range(self._random.randrange(1, 5))]
-        star = self._one("", "", "*, ", "t.k, ")
+        star = self._one("", "", "*, ", "t.k, ", "* replace (v + 1 as v, 'x' as k), ")
         return f"select {star}{', '.join(items)} from t{self._where()}"
 
     def _aggregates(self) -> str:
@@ -235,6 +236,12 @@ class Maker:
         if kind not in ("join", "inner join"):
             more = ""
         where = self._one("", " where coalesce(w, 1) > 1", " where t.v is not null")
+        if kind == "join" and self._random.random() < 0.5:
+            where = where.replace("where", "and")
+            tables = self._one("t, u", "t cross join u", "t, u, (values (3), (5)) as c(x)")
+            more += " and u.w = c.x" if "(x)" in tables else ""
+            items = items if items != "*" else "t.id, u.w"
+            return f"select {items} from {tables} where t.k = u.k{more}{where}"
         return f"select {items} from t {kind} u on t.k = u.k{more}{where}"
 
     def _distinct(self) -> str:
@@ -271,6 +278,9 @@ class Maker:
         """Functions over rows; what depends on the order of peers has an order without any."""
         items = [f"{self._over_rows()} as c{n}" for n in range(self._random.randrange(1, 4))]
         kept = self._one("", "", " qualify c0 is not null", " qualify count(*) over () > 20")
+        if self._random.random() < 0.3:
+            items.append("sum(v) over w as c4, lag(id) over w as c5")
+            kept = f" window w as (partition by b order by id rows 2 preceding){kept}"
         return f"select id, {', '.join(items)} from t{self._where()}{kept}"
 
     def _over_rows(self) -> str:
@@ -291,6 +301,7 @@ class Maker:
         seconds = f"interval '{near * 4} seconds'"
         return self._one(
             f"{self._one('rank', 'dense_rank')}() over ({by}order by {order})",
+            f"{self._one('percent_rank', 'cume_dist')}() over ({by}order by {order})",
             f"{place} over ({by}order by {order}, id)",
             f"{aggregate} over ({by}order by {order}, id {rows})",
             f"{self._one('sum(v)', 'count(*)', 'max(k)', 'avg(f)')} over ({by}order by {order})",

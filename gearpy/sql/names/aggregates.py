@@ -133,6 +133,7 @@ AGGREGATES: Final[Mapping[str, AggregateFunction]] = {
     "median": _MEDIAN,
     "quantile": _QUANTILE,
     "quantile_cont": _QUANTILE,
+    "percentile_cont": _QUANTILE,
     "approx_quantile": _QUANTILE,
     "approx_count_distinct": AggregateFunction(agg.approx_distinct),
     "arg_min": _ARG_MIN,

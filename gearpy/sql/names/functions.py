@@ -277,9 +277,11 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     # Choices.
     "coalesce": _COALESCE,
     "ifnull": _COALESCE,
+    "nvl": _COALESCE,
     "nullif": _two(lambda a, b: when(a == b).then(None).otherwise(a)),
     "if": _IF,
     "iff": _IF,
+    "iif": _IF,
     "greatest": _many(greatest, 2),
     "least": _many(least, 2),
     # Numbers.
@@ -324,6 +326,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "date_trunc": Function(_date_trunc, 2, 2),
     **{name: _one(part) for name, part in _PARTS.items() if name not in ("doy", "dow", "isodow")},
     "dayofweek": _one(_PARTS["dow"]),
+    "weekday": _one(_PARTS["dow"]),
     "dayofyear": _one(_PARTS["doy"]),
     "epoch_ms": _one(lambda a: a.dt.epoch("ms")),
     "to_timestamp": _one(lambda a: a.dt.from_epoch("s")),

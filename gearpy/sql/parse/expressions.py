@@ -12,6 +12,7 @@ from gearpy.sql.parse.syntax import (
     Cast,
     Expression,
     FunctionCall,
+    Item,
     Literal,
     Name,
     Order,
@@ -35,6 +36,8 @@ _RESERVED_WORDS: Final = """
     having ilike in inner intersect is join left like limit natural not null offset on or order
     outer qualify right select then union using when where with
 """
+#: Aggregates that join texts.
+STRING_AGGREGATES: Final = frozenset({"string_agg", "group_concat", "listagg"})
 RESERVED: Final = frozenset(_RESERVED_WORDS.split())
 _COMPARISONS: Final = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _UNIT_NAMES: Final = {
@@ -210,7 +213,11 @@ class ExpressionParser(Tokens):
             return FunctionCall(at, "negate", (value,))
         if self.accept("+"):
             return self._signed()
-        return self._postfix()
+        base = self._postfix()
+        at = self.next.at
+        if self.accept("**") or self.accept("^"):
+            return FunctionCall(at, "power", (base, self._signed()))
+        return base
 
     def _postfix(self) -> Expression:
         value = self._primary()
@@ -304,7 +311,16 @@ class ExpressionParser(Tokens):
             self.expect("(", "behind EXCLUDE")
             without = self.listed(lambda: self.name("a column"))
             self.expect(")", "behind the columns of EXCLUDE")
-        return Star(at, table, without)
+        changed: tuple[Item, ...] = ()
+        if self.accept("replace", "("):
+            changed = self.listed(self._changed)
+            self.expect(")", "behind the columns of REPLACE")
+        return Star(at, table, without, changed)
+
+    def _changed(self) -> Item:
+        value = self.expression()
+        self.expect("as", "behind the value of REPLACE")
+        return Item(value, self.name("a column"))
 
     def _case(self) -> Expression:
         at = self.take().at
@@ -343,6 +359,9 @@ class ExpressionParser(Tokens):
                 "order of event time"
             )
         self.expect(")", f"behind the arguments of {token.text}")
+        if token.text == "percentile_cont" and self.accept("within", "group", "("):
+            arguments = (self.orders()[0].by, *arguments)
+            self.expect(")", "behind the order of WITHIN GROUP")
         where = None
         if self.at("filter") and self.after().text == "(":
             self.take()
@@ -351,7 +370,26 @@ class ExpressionParser(Tokens):
             where = self.expression()
             self.expect(")", "behind a FILTER")
         over = self.over() if self.accept("over") else None
+        if token.text in STRING_AGGREGATES and over is None and arguments:
+            return self._joined_texts(token, arguments, where, is_distinct=is_distinct)
         return FunctionCall(token.at, token.text, arguments, is_distinct, where, over)
+
+    def _joined_texts(
+        self,
+        token: Token,
+        arguments: tuple[Expression, ...],
+        where: Expression | None,
+        *,
+        is_distinct: bool,
+    ) -> Expression:
+        """Return the texts of a group in one, or null of none."""
+        at, (value, *between) = token.at, arguments
+        listed = FunctionCall(at, "list", (Cast(at, value, "text"),), is_distinct, where)
+        joined = FunctionCall(at, "array_to_string", (listed, *(between or [Literal(at, ",")])))
+        is_any = FunctionCall(
+            at, ">", (FunctionCall(at, "count", (value,), False, where), Literal(at, 0))
+        )
+        return Case(at, ((is_any, joined),), None)
 
     def over(self) -> Over:
         """Take the rows of OVER in their parentheses, or the name of a window."""

@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from gearpy.sql.parse.expressions import RESERVED, ExpressionParser, plain_value
+from gearpy.sql.parse.expressions import (
+    RESERVED,
+    STRING_AGGREGATES,
+    ExpressionParser,
+    plain_value,
+)
 from gearpy.sql.parse.syntax import (
     Body,
+    Case,
     CreateConnector,
     CreateView,
     Explain,
@@ -17,6 +23,7 @@ from gearpy.sql.parse.syntax import (
     Insert,
     Item,
     JoinTable,
+    Literal,
     Over,
     Query,
     Select,
@@ -27,6 +34,7 @@ from gearpy.sql.parse.syntax import (
     TableName,
     TimeSpan,
     Union,
+    Values,
     WindowTable,
     rewritten,
 )
@@ -34,6 +42,14 @@ from gearpy.sql.parse.tokens import SqlText, did_you_mean
 
 #: The time of windows that are cut by the clock on the wall.
 PROCTIME: Final = "proctime()"
+#: Functions of other databases that read a file.
+_READERS: Final = frozenset(
+    f"read_{kind}" for kind in ("csv", "csv_auto", "parquet", "json", "json_auto", "ndjson")
+)
+_UNNEST: Final = (
+    "UNNEST makes rows of the items of a list, which has no word here: write it in Python, as in "
+    "stream.flat_map(lambda row: row['tags']), and ask the stream"
+)
 #: How many intervals windows of a kind take at least, and at most.
 _WINDOWS: Final = {"tumble": (1, 1), "hop": (2, 2), "session": (1, 1)}
 
@@ -81,7 +97,7 @@ class Parser(ExpressionParser):
             return Insert(at, self.name("the name of a sink"), self.query())
         if self.accept("explain"):
             return Explain(at, self.query())
-        if self.at("select") or self.at("with") or self.at("("):
+        if any(map(self.at, ("select", "with", "values", "(", "pivot", "unpivot"))):
             return self.query()
         words = ("select", "with", "create", "insert", "explain")
         raise self.error(
@@ -141,21 +157,39 @@ class Parser(ExpressionParser):
             query = self.query()
             self.expect(")", "behind a query")
             return query
-        at = self.expect("select", "at the beginning of a query").at
+        at = self.next.at
+        if self.accept("values"):
+            item = Item(Star(at), "")
+            return Select(at, (item,), self._values(at), None, (), None, None, False)
+        if self.at("pivot") or self.at("unpivot"):
+            self.fail(
+                "PIVOT makes columns of values, which are known when all is read: write each of "
+                "them, as in sum(price) FILTER (WHERE shop = 'north') AS north"
+            )
+        self.expect("select", "at the beginning of a query")
         is_distinct = self.accept("distinct") or (self.accept("all") and False)
         items = self.listed(self._item)
-        if not self.accept("from"):
+        table: Table = Values(at, ((Literal(at, 0),),))  # Without a table there is one row.
+        if self.accept("from"):
+            table = self._tables()
+        elif not self._is_end():
             self.fail(
                 f"expected FROM behind what is selected, not {self.shown()}: a query reads a "
                 "stream or a file, such as FROM 'sales/*.parquet'"
             )
-        table = self._tables()
         where = self.expression() if self.accept("where") else None
         group: tuple[Expression, ...] = ()
         if self.accept("group"):
             self.expect("by", "behind GROUP")
             place = self.next.at
             is_all = self.accept("all")
+            if self.at("grouping", "sets") or (
+                self.next.text in ("rollup", "cube") and self.after().text == "("
+            ):
+                self.fail(
+                    f"{self.shown().upper()} groups the same rows several times: write a query for "
+                    "each GROUP BY, with UNION ALL between them"
+                )
             group = (Star(place),) if is_all else self.listed(self.expression)
         having = self.expression() if self.accept("having") else None
         windows = dict(self.listed(self._window)) if self.accept("window") else {}
@@ -182,8 +216,28 @@ class Parser(ExpressionParser):
 
         return rewritten(node, changed)
 
+    def _is_end(self) -> bool:
+        return self.is_done() or any(
+            map(self.at, (";", ")", "union", "except", "intersect", "where", "order", "limit"))
+        )
+
+    def _values(self, at: int) -> Values:
+        rows = self.listed(self._row)
+        if len({*map(len, rows)}) > 1:
+            raise self.text.error(at, "rows of VALUES have as many values as each other")
+        return Values(at, rows)
+
+    def _row(self) -> tuple[Expression, ...]:
+        self.expect("(", "before a row of VALUES")
+        row = self.listed(self.expression)
+        self.expect(")", "behind a row of VALUES")
+        return row
+
     def _item(self) -> Item:
-        return Item(self.expression(), self._alias("a name for a column"))
+        name, value = self.next.text, self.expression()
+        alias = self._alias("a name for a column")
+        is_made = isinstance(value, Case) and name in STRING_AGGREGATES
+        return Item(value, alias or (name if is_made else ""))
 
     def _alias(self, what: str) -> str:
         if self.accept("as"):
@@ -202,13 +256,16 @@ class Parser(ExpressionParser):
         left = self._table()
         while True:
             at = self.next.at
-            if self.at(","):
+            if self.at(",", "unnest") or self.at("cross", "join", "unnest"):
+                self.fail(_UNNEST)
+            if self.accept(",") or self.accept("cross", "join"):
+                left = JoinTable(at, left, self._table(), "cross", None, (), False)
+                continue
+            if any(map(self.at, ("natural", "semi", "anti"))):
                 self.fail(
-                    "a comma between tables pairs all their rows: write JOIN ... ON with what is "
-                    "equal, and a bound in time"
+                    f"write JOIN ... ON with what is equal, or IN and NOT IN, instead of "
+                    f"{self.shown()} JOIN"
                 )
-            if self.at("cross") or self.at("natural"):
-                self.fail(f"write JOIN ... ON with what is equal, instead of {self.shown()} JOIN")
             is_asof = self.accept("asof")
             kind = "inner"
             for word in ("inner", "left", "right", "full"):
@@ -245,6 +302,12 @@ class Parser(ExpressionParser):
             )
         if token.text in _WINDOWS and self.after().text == "(":
             return self._window_table()
+        if token.text in _READERS and self.after().text == "(" and self.after(2).kind == "text":
+            self.take()
+            self.take()
+            file = self.take()
+            self.expect(")", "behind the name of a file, whose end says what it holds")
+            return TableName(token.at, file.text, self._alias("a name for the file"), is_file=True)
         if token.kind == "text":
             self.take()
             return TableName(token.at, token.text, self._alias("a name for the file"), is_file=True)
@@ -254,7 +317,11 @@ class Parser(ExpressionParser):
         at = self.take().at
         query = self.query()
         self.expect(")", "behind a query")
-        return SubQuery(at, query, self._alias("a name for the query"))
+        alias, names = self._alias("a name for the query"), cast("tuple[str, ...]", ())
+        if alias and self.accept("("):
+            names = self.listed(lambda: self.name("a name for a column"))
+            self.expect(")", "behind the names of columns")
+        return SubQuery(at, query, alias, names)
 
     def _named_table(self) -> TableName:
         at = self.next.at

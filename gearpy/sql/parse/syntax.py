@@ -47,10 +47,11 @@ class Name(Node):
 
 @dataclass(frozen=True, slots=True)
 class Star(Node):
-    """All columns, of a table if one is named, without some."""
+    """All columns, of a table if one is named, without some, and with others in their places."""
 
     table: str = ""
     without: tuple[str, ...] = ()
+    changed: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +149,18 @@ class TableName(Node):
 
 @dataclass(frozen=True, slots=True)
 class SubQuery(Node):
-    """A query in the place of a table."""
+    """A query in the place of a table, whose columns may get other names."""
 
     query: Query
     alias: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Values(Node):
+    """Rows of plain values."""
+
+    rows: tuple[tuple[Expression, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +177,10 @@ class WindowTable(Node):
 
 @dataclass(frozen=True, slots=True)
 class JoinTable(Node):
-    """Rows of two tables beside each other; ``kind`` is "inner", "left", "right" or "full"."""
+    """Rows of two tables beside each other.
+
+    Its ``kind`` is "inner", "left", "right", "full", or "cross" where WHERE says what is equal.
+    """
 
     left: Table
     right: Table
@@ -178,7 +190,7 @@ class JoinTable(Node):
     is_asof: bool
 
 
-Table: TypeAlias = TableName | SubQuery | WindowTable | JoinTable
+Table: TypeAlias = TableName | SubQuery | Values | WindowTable | JoinTable
 
 
 @dataclass(frozen=True, slots=True)

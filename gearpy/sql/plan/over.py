@@ -49,7 +49,8 @@ from gearpy.sql.plan.values import Scope, conjunction, conjuncts
 from gearpy.task.aggregates.rolling import RollingSpan
 
 ROW_NUMBER: Final = "row_number"
-_RANKS: Final = (ROW_NUMBER, "rank", "dense_rank")
+_SHARES: Final = ("percent_rank", "cume_dist")
+_RANKS: Final = (ROW_NUMBER, "rank", "dense_rank", *_SHARES)
 _SHIFTS: Final = ("lag", "lead")
 _ENDS: Final = ("first_value", "last_value", "first", "last")
 #: The place that the last row has, by how it is compared with a number.
@@ -101,7 +102,7 @@ def _check(call: FunctionCall, scope: Scope) -> None:
     is_aggregate = call.name in AGGREGATES and call.name not in _ENDS
     if (call.is_distinct or call.where is not None) and not is_aggregate:
         raise text.error(call.at, f"{call.name} is no aggregate: DISTINCT and FILTER are for those")
-    if call.name in (*_RANKS, *_SHIFTS) and not call.over.order:
+    if call.name in (*_RANKS[1:], *_SHIFTS) and not call.over.order:
         raise text.error(call.at, f"{call.name}() needs an order: OVER (... ORDER BY price DESC)")
     least, most = (0, 0) if call.name in _RANKS else (1, 3) if call.name in _SHIFTS else (1, 1)
     if not is_aggregate and not least <= len(call.arguments) <= most:
@@ -162,7 +163,7 @@ class _OverPlan:
         """
         call, frame, error = self._call, self.over.frame, self._scope.text.error
         is_ahead = frame.end != 0 or (isinstance(frame.start, int) and frame.start > 0)
-        if call.name == "lead" or (is_ahead and call.name not in (*_RANKS, *_SHIFTS)):
+        if call.name in ("lead", *_SHARES) or (is_ahead and call.name not in (*_RANKS, *_SHIFTS)):
             raise error(
                 call.at,
                 f"{call.name} needs rows that are still to come, as this input has no end: take "
@@ -335,7 +336,8 @@ class _OverPlan:
             if each.aggregate is not None:
                 kind = aggregate_type(each.field, call, step, self._scope.text)
             else:
-                kind = self._scope.type_of(call.arguments[0]) if each.of else pa.int64()
+                place = pa.float64() if call.name in _SHARES else pa.int64()
+                kind = self._scope.type_of(call.arguments[0]) if each.of else place
             found[call] = Column(each.field, each.field, kind)
         return found
 

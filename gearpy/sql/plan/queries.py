@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.connectors.tables import rows
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.windows import (
     WindowClock,
@@ -17,10 +18,11 @@ from gearpy.core.window.windows import (
     sliding,
     tumbling,
 )
+from gearpy.dsl.operators.operator import ReadOperator
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, col, lit
-from gearpy.sql.parse.expressions import RESERVED
+from gearpy.sql.parse.expressions import RESERVED, plain_value
 from gearpy.sql.parse.statements import PROCTIME
 from gearpy.sql.parse.syntax import (
     Body,
@@ -34,14 +36,17 @@ from gearpy.sql.parse.syntax import (
     Name,
     Order,
     Query,
+    QueryValue,
     Select,
     Star,
     SubQuery,
     Table,
     TableName,
     Union,
+    Values,
     WindowTable,
     overs_in,
+    parts_of,
     rewritten,
 )
 from gearpy.sql.plan.groups import END, START, TIMES, GroupPlan, aggregates_in
@@ -49,9 +54,9 @@ from gearpy.sql.plan.joins import plan_join
 from gearpy.sql.plan.over import plan_over, with_bound
 from gearpy.sql.plan.records import Listed, OrderField, Rank
 from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
-from gearpy.sql.plan.subqueries import with_queries
+from gearpy.sql.plan.subqueries import names_in, with_queries
 from gearpy.sql.plan.tables import Tables
-from gearpy.sql.plan.values import Scope, conjuncts, with_functions
+from gearpy.sql.plan.values import Scope, conjunction, conjuncts, with_functions
 
 #: Columns by which rows are ordered and which are not selected begin so.
 _HIDDEN: Final = "#order"
@@ -99,7 +104,9 @@ def plan_table(table: Table, tables: Tables) -> Relation:
         case TableName():
             return _named(table, tables)
         case SubQuery(query=query, alias=alias):
-            return plan_query(query, tables, is_table=True).named(alias)
+            return _renamed(plan_query(query, tables, is_table=True), table, tables).named(alias)
+        case Values():
+            return _of_values(table, tables)
         case WindowTable():
             return _windowed(table, tables)
         case JoinTable():
@@ -114,6 +121,28 @@ def _named(table: TableName, tables: Tables, time: str = "") -> Relation:
         found = plan_query(found, tables)
         tables.named[key] = found
     return found.named(table.alias or ("" if table.is_file else table.name))
+
+
+def _renamed(relation: Relation, table: SubQuery, tables: Tables) -> Relation:
+    if len(table.names) > len(relation.columns):
+        raise tables.text.error(table.at, f"this query has {len(relation.columns)} columns")
+    columns = [
+        replace(column, name=name)
+        for column, name in zip(relation.columns, table.names, strict=False)
+    ]
+    return replace(relation, columns=(*columns, *relation.columns[len(columns) :]))
+
+
+def _of_values(values: Values, tables: Tables) -> Relation:
+    cells = [[plain_value(each, tables.text) for each in row] for row in values.rows]
+    try:
+        columns = [pa.array(column) for column in zip(*cells, strict=True)]
+    except pa.ArrowException as error:
+        raise tables.text.error(values.at, f"values of a column are of one type: {error}") from None
+    columns = [each.cast(TIMES) if pa.types.is_timestamp(each.type) else each for each in columns]
+    table = pa.table(columns, names=[f"col{place}" for place in range(len(columns))])
+    stream = tables.program.add(ReadOperator(name="values", source=rows(table)))
+    return Relation(stream, tuple(Column(each.name, each.name, each.type) for each in table.schema))
 
 
 def _windowed(table: WindowTable, tables: Tables) -> Relation:
@@ -163,7 +192,7 @@ def _windows(table: WindowTable, tables: Tables) -> Windows:
 def _select(
     select: Select, tables: Tables, order: Sequence[Order] = (), *, is_table: bool = False
 ) -> Relation:
-    select = with_bound(select)
+    select = _crossed(with_bound(select))
     relation = plan_table(select.table, replace(tables, emit=""))  # It is said of these rows.
     scope = Scope(tables.text, relation, functions=tables.functions)
     items = [each for item in select.items for each in _expanded(item, relation, tables)]
@@ -211,6 +240,39 @@ def _select(
     return _distinct(found, tables, select) if select.is_distinct else found
 
 
+def _crossed(select: Select) -> Select:
+    """Return a select whose tables with commas between them are joined by what WHERE says."""
+    conditions = conjuncts(select.where)
+
+    def joined(table: Table, *, takes_all: bool) -> Table:
+        if not isinstance(table, JoinTable):
+            return table
+        own = {name.lower() for name in names_in(table)}
+        table = replace(table, left=joined(table.left, takes_all=False))
+        if table.kind != "cross":
+            return table
+        on = [
+            each
+            for each in conditions
+            for parts in [[*parts_of(each)]]
+            if not any(isinstance(part, QueryValue) for part in parts)
+            and (
+                takes_all
+                or all(
+                    part.parts[1:] and part.parts[0].lower() in own
+                    for part in parts
+                    if isinstance(part, Name)
+                )
+            )
+        ]
+        for each in on:
+            conditions.remove(each)
+        return replace(table, kind="inner", on=conjunction(on))
+
+    table = joined(select.table, takes_all=True)
+    return replace(select, table=table, where=conjunction(conditions))
+
+
 def _is_final(relation: Relation, tables: Tables, at: int) -> bool:
     """Tell whether a group over all records gives its last result alone."""
     if tables.emit == "final" and not relation.is_bounded:
@@ -246,10 +308,14 @@ def _expanded(item: Item, relation: Relation, tables: Tables) -> list[Item]:
     if not isinstance(item.value, Star):
         return [item]
     star = item.value
-    return [
-        Item(Name(star.at, (each.table, each.name)), "")
-        for each in relation.stars(star, tables.text)
-    ]
+    changed = {each.alias.lower(): each for each in star.changed}
+    found: list[Item] = []
+    for each in relation.stars(star, tables.text):
+        own = Item(Name(star.at, (each.table, each.name)), "")
+        found.append(changed.pop(each.name.lower(), own))
+    if changed:
+        raise tables.text.error(star.at, f"REPLACE: there is no column {next(iter(changed))!r}")
+    return found
 
 
 class _Resolver:

@@ -201,6 +201,10 @@ class OverColumn:
                 return [*range(1, len(rows) + 1)]
             case "rank":
                 return [start + 1 for start in starts]
+            case "percent_rank":
+                return [start / max(1, len(rows) - 1) for start in starts]
+            case "cume_dist":
+                return [end / len(rows) for end in ends]
             case "dense_rank":
                 numbers = {start: number for number, start in enumerate(dict.fromkeys(starts), 1)}
                 return [numbers[start] for start in starts]

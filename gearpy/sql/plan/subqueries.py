@@ -209,7 +209,7 @@ class _ValuePlan:
 
     def _apart(self, select: Select) -> tuple[Select, tuple[Expression, ...]]:
         """Take the conditions out of a select that say what is equal in the row around it."""
-        own = {name.lower() for name in _names_in(select.table)}
+        own = {name.lower() for name in names_in(select.table)}
         others = {each.table.lower() for each in self._scope.relation.columns} - own - {""}
 
         def looks_around(node: Expression) -> bool:
@@ -341,10 +341,10 @@ def _with_column(scope: Scope, node: Expression, value: Expr, kind: pa.DataType)
     return replace(scope, relation=relation, computed={**scope.computed, node: column})
 
 
-def _names_in(table: Table) -> Iterator[str]:
+def names_in(table: Table) -> Iterator[str]:
     """Yield the names of the tables in one."""
     if isinstance(table, JoinTable):
-        yield from _names_in(table.left)
-        yield from _names_in(table.right)
+        yield from names_in(table.left)
+        yield from names_in(table.right)
     else:
         yield getattr(table, "alias", "") or getattr(table, "name", "")

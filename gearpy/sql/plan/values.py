@@ -37,6 +37,17 @@ _ZERO: Final = Literal(0, 0)
 _COMPARING: Final = frozenset(
     {*("=", "<>", "<", "<=", ">", ">="), *("in", "between", "is not distinct")}
 )
+#: What to write in place of functions of other databases.
+_ADVICE: Final = {
+    "unnest": "make rows of lists in Python, as in stream.flat_map(lambda row: row['tags'])",
+    **dict.fromkeys(
+        ("now", "today", "current_timestamp", "current_date"),
+        "an answer does not depend on when it is asked: write the time, or pass it in",
+    ),
+    "datediff": "write (epoch(b) - epoch(a)) // 86400",
+    "date_diff": "write (epoch(b) - epoch(a)) // 86400",
+    "time_bucket": "write date_trunc('hour', at), or windows: FROM tumble(t, at, INTERVAL ...)",
+}
 #: A name in the text of an error, where a column is neither grouped nor aggregated.
 _NOT_GROUPED: Final = "is neither grouped nor aggregated: add it to GROUP BY, or take any_value({})"
 
@@ -156,7 +167,10 @@ class Scope:
                 "try_cast would hide values that do not fit: read the column as text and test it, "
                 "such as CASE WHEN regexp_matches(x, '^[0-9]+$') THEN cast(x AS int) END",
             )
-        return self._value(node.value).cast(kind)
+        value = self._value(node.value)
+        if pa.types.is_decimal(kind) and pa.types.is_floating(self.type_of(node.value)):
+            value = value.round(kind.scale)
+        return value.cast(kind)
 
     def _call(self, node: FunctionCall) -> Expr:
         if node.over is not None:
@@ -174,26 +188,29 @@ class Scope:
             known = [
                 name for name in (*FUNCTIONS, *AGGREGATES, *self.functions) if name[0].isalpha()
             ]
-            raise self.text.error(
-                node.at, f"there is no function {node.name!r}{did_you_mean(node.name, known)}"
-            )
+            advice = _ADVICE.get(node.name)
+            near = f": {advice}" if advice else did_you_mean(node.name, known)
+            raise self.text.error(node.at, f"there is no function {node.name!r}{near}")
         function.check(node, self.text)
         taken: Sequence[Expression] = node.arguments
         if node.name in ("=", "<>"):
             taken = [_of_remainder(each) if _ZERO in taken else each for each in taken]
         if node.name in _COMPARING:
             taken = self._compared(replace(node, arguments=tuple(taken)))
-        elif node.name in ("+", "-") and self._adds_to_date(node):
-            taken = [Cast(taken[0].at, taken[0], "timestamp"), *taken[1:]]
+        elif node.name in ("+", "-") and pa.types.is_date(self.type_of(taken[0])):
+            day, more = taken
+            time = Cast(day.at, day, "timestamp")
+            if isinstance(more, Literal) and type(more.value) is int:
+                days = TimeSpan(more.at, more.value * 86_400_000_000)
+                found = FunctionCall(node.at, node.name, (time, days))
+                return self._value(Cast(node.at, found, "date"))
+            if pa.types.is_duration(self.type_of(more)):
+                taken = time, more
         arguments = [self._argument(each) for each in taken]
         try:
             return function.build(*arguments)
         except ConfigError as error:
             raise self.text.error(node.at, str(error)) from None
-
-    def _adds_to_date(self, node: FunctionCall) -> bool:
-        date_kind, span = map(self.type_of, node.arguments)
-        return bool(pa.types.is_date(date_kind) and pa.types.is_duration(span))
 
     def _compared(self, node: FunctionCall) -> Sequence[Expression]:
         """Return the operands of a comparison, with dates and texts beside times as times."""
