@@ -21,7 +21,13 @@ from gearpy.connectors.files.column_times import (
 )
 from gearpy.connectors.files.stamps import OrderedReader
 from gearpy.connectors.files.tables import conformed
-from gearpy.connectors.streams.generator import Pace, check_generator, share_of, takes_part
+from gearpy.connectors.streams.generator import (
+    Pace,
+    check_generator,
+    one_by_one,
+    share_of,
+    takes_part,
+)
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.base.zones import ZoneName
 from gearpy.core.window.watermark import BoundedOutOfOrder
@@ -38,6 +44,8 @@ from gearpy.task.sources.share import numbered_partitions
 #: Columns that pandas makes of an index.
 _UNNAMED_INDEX: Final = re.compile(r"__index_level_\d+__")
 _MAKE: Final = "generate_tables(make)"
+#: Few: on a busy machine a table is late at times, and small ones are to be joined.
+_ONE_BY_ONE: Final = 16
 
 
 @overload
@@ -383,6 +391,8 @@ class _MadeTables(Source):
 
 
 class _MadeReader(OrderedReader[Any]):
+    calls_program = True
+
     def __init__(
         self,
         batches: Iterator[pa.RecordBatch],
@@ -406,6 +416,7 @@ class _MadeReader(OrderedReader[Any]):
         self._rest: pa.RecordBatch | None = None
         self._position = resume["position"] if resume else 0
         self._to_skip = self._position
+        self._one_by_one = 0  # So many tables come one by one.
 
     def read_batch(self, max_records: int) -> Batch | None:
         wanted = max_records
@@ -440,7 +451,12 @@ class _MadeReader(OrderedReader[Any]):
 
     def _has_rows(self) -> bool:
         while self._rest is None or not self._rest.num_rows:
+            before_ms = self._now_ms()
             batch = next(self._batches, None)
+            if self._pace is None:
+                took_ms = self._now_ms() - before_ms
+                self._one_by_one = one_by_one(self._one_by_one, took_ms, _ONE_BY_ONE)
+                self.may_wait = self._one_by_one > 0
             if batch is None:
                 return False
             skipped = min(self._to_skip, batch.num_rows)

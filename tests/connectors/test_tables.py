@@ -113,6 +113,27 @@ def test_rate_and_end_of_made_tables() -> None:
     assert ending.finished
 
 
+def test_a_table_does_not_wait_for_the_next_one_of_a_program_that_waits() -> None:
+    now_ms = 0
+
+    def polled() -> Iterator[pa.RecordBatch]:
+        nonlocal now_ms
+        for number in range(100):
+            now_ms += 1_000 if number < 50 else 0
+            yield pa.RecordBatch.from_pydict({"n": [number]})
+
+    source = generate_tables(polled, schema={"n": int})
+    source._now_ms = lambda: now_ms  # type: ignore[attr-defined] # noqa: SLF001 - no option of users
+    reader = source.open("00000", None)
+    waits = list[bool]()
+    while reader.read_batch(100) is not None:
+        waits.append(reader.may_wait)
+
+    assert waits[0], "none is read behind it to join it"
+    assert waits == sorted(waits, reverse=True)
+    assert not waits[-1]
+
+
 def frames() -> dict[str, Callable[[], object]]:
     """Return what makes the rows of `BATCH` in the classes of other libraries."""
     frame = pd.DataFrame(BATCH.to_pydict())

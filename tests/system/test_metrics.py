@@ -6,8 +6,6 @@ import time
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.load import load
@@ -23,8 +21,6 @@ RECORDS: Final = 4000
 #: Reads so many records, then waits until it is told to go on; the last batch waits with it.
 PROGRAM: Final = f"""\
 import os, time
-import pytest
-
 import gearpy as gp
 
 class Watched(gp.Task):
@@ -97,9 +93,6 @@ def links_of(data: MetricsData) -> list[tuple[int, int]]:
     ]
 
 
-# On a busy machine the source may block in the turn in which it has read what is not sent yet,
-# and a task that rests may not tell of its last batch: then the counts never agree.
-@pytest.mark.long
 def test_measurements_of_two_executors_add_up(tmp_path: Path) -> None:
     program, stop = tmp_path / "measured.py", tmp_path / "stop"
     program.write_text(PROGRAM, encoding="utf-8")

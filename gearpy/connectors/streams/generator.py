@@ -24,8 +24,9 @@ from gearpy.task.sources.share import numbered_partitions
 #: What a program has given is passed on after so long, and looked at after so many records.
 _PATIENCE_MS: Final = 5
 _PORTION_MAX: Final = 32
-#: A program that takes so long for a portion waits for something, as a rule. It may again, so that
-#: many records are passed on one by one: else the first ones would wait for the next.
+#: With a rate no more is asked for at a time than comes in so long, or than such a portion.
+_PORTION_MS: Final = 10
+#: A program that takes so long for a portion waits for something, as a rule.
 _WAITS_MS: Final = 50
 #: Tables of a paced source are so far apart, as a small one costs as much as a large one.
 _TABLE_MS: Final = 10
@@ -117,12 +118,15 @@ def generate(
 class Pace:
     """Says how many records may go now. Gives the first at once.
 
+    Those of a time that was lost go in portions: the program may wait in the midst of one.
+
     Invariant: in any ``t`` ms no more than ``per_second * (t / 1000 + 1) + 2`` records go.
     """
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
         self._burst = max(1, math.floor(per_second))
+        self._portion = max(_PORTION_MAX, math.ceil(per_second * _PORTION_MS / _MS_PER_S))
         self._since_ms: int | None = None
         self._last_ms = 0
         self._given = 0  # Since `_since_ms`.
@@ -137,7 +141,7 @@ class Pace:
         due = math.floor((now_ms - self._since_ms) * self._per_second / _MS_PER_S) + 1 - self._given
         if due > self._burst:
             self._since_ms, self._given, due = now_ms, 1 - self._burst, self._burst
-        going = max(0, min(due, at_most))
+        going = max(0, min(due, at_most, self._portion))
         self._given += going
         return going
 
@@ -228,6 +232,7 @@ class GeneratorSource(Source):
 
 
 class GeneratorReader(StampedReader):
+    calls_program = may_wait = True
     operator: str = _MAKE  #: The user's function, for errors.
 
     def __init__(
@@ -289,12 +294,9 @@ class GeneratorReader(StampedReader):
             if len(values) - before < asked:
                 return values, True
             before_ms, now_ms = now_ms, self._now_ms()
-            took_ms = now_ms - before_ms
-            if took_ms >= _WAITS_MS and self._pace is None:
-                self._one_by_one = _ONE_BY_ONE
-            elif self._one_by_one:
-                self._one_by_one -= 1
-            self.may_wait = self._one_by_one > 0
+            if self._pace is None:
+                took_ms = now_ms - before_ms
+                self._one_by_one = one_by_one(self._one_by_one, took_ms, _ONE_BY_ONE)
             if now_ms >= until_ms:
                 break
             portion = min(2 * portion, _PORTION_MAX) if now_ms == before_ms else 1
@@ -312,6 +314,14 @@ class GeneratorReader(StampedReader):
 
     def _left(self, wanted: int) -> int:
         return wanted if self._limit is None else max(0, min(wanted, self._limit - self._position))
+
+
+def one_by_one(left: int, took_ms: int, many: int) -> int:
+    """Return how many portions of a program are passed on one by one, behind one that took so long.
+
+    It may wait again: else the first ones would wait for the next.
+    """
+    return many if took_ms >= _WAITS_MS else max(0, left - 1)
 
 
 def share_of(limit: int, part: int, parts: int) -> int:

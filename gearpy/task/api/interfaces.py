@@ -202,6 +202,9 @@ class Task(Generic[In_contra, Out_co]):
     #: `produce` is called before its time when `TaskContext.wake` was, and when an epoch has ended.
     is_woken: bool = False
 
+    #: `produce` may not come back for long: what it put out before is sent first.
+    produce_may_block: bool = False
+
     #: `has_room` or `may_end_epoch` may be false, `wake_ms` may be a time; asked behind `on_start`.
     may_wait: bool = True
     may_wake: bool = True

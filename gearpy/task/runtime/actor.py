@@ -189,6 +189,7 @@ class TaskActor(BatchActor[TaskMessage]):
         self._task_id = runner.info.task_id
         self._running = False
         self._stopped = False
+        self._may_block = False
         self._wake: Cancellable | None = None
         self._wake_at_ms: int | None = None
         self._turn_queued = False
@@ -236,8 +237,9 @@ class TaskActor(BatchActor[TaskMessage]):
                     self._runner.rejected.clear()
                     self._hand_over_recordings()
                 now_ms = self._clock_ms()
-                # Its clock at rest must be true for as long as that lasts.
-                if wake_ms is None or wake_ms > now_ms or now_ms >= self._report_at_ms:
+                # Its clock at rest, or while it blocks, must be true for as long as that lasts.
+                rests = wake_ms is None or wake_ms > now_ms or self._may_block
+                if rests or now_ms >= self._report_at_ms:
                     self._report_at_ms = now_ms + self._report_interval_ms
                     self._post_clock(now_ms)
                 self._plan_turn(wake_ms, now_ms)
@@ -279,6 +281,8 @@ class TaskActor(BatchActor[TaskMessage]):
                 self._runner.halt(message.halt_ms)
                 self._runner.open(message.start_time_ms)
                 self._running = True
+                assert self._runner.task is not None, "it is open"
+                self._may_block = self._runner.task.produce_may_block
             self._events.on_task_started(self._task_id)
         elif isinstance(message, StopTask):
             error = self._stop_task(completed=message.completed)

@@ -137,7 +137,7 @@ class TaskRunner:
         self.committed = self._commits.answers  #: Epochs; emptied by the owner.
         self._copying: Iterator[bool] | None = None  # Copies the state of the last epoch, in steps.
         self._unfinished: TaskSnapshot | None = None  # Waits until they have copied all.
-        self._is_to_be_whole = False  # The next snapshot.
+        self._is_to_be_whole = self._has_produced = False  # The next snapshot; in this turn.
         self._keyed = KeyedTask(
             f"{info.run or info.app_name}/task{info.task_id}",
             open_state,
@@ -465,6 +465,9 @@ class TaskRunner:
         if self.task.epoch_fill > _FULL:
             self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
             return None
+        if self.task.produce_may_block and (self._has_produced or self.outbox or self.snapshots):
+            self._has_produced = False
+            return None  # In the next turn, when that has gone out.
         return self._produce()
 
     def _may_go_on(self) -> bool:
@@ -557,6 +560,7 @@ class TaskRunner:
         if not isinstance(wait_ms, int):
             raise ConfigError(f"produce gave {wait_ms!r}: return 0, ms to wait, or FINISHED")
         self._produce_at_ms = None if wait_ms == FINISHED else self._clock_ms() + wait_ms
+        self._has_produced = True
         self._end_if_done()
 
     def _fire_timer(self) -> Job:

@@ -439,6 +439,7 @@ class SourceTask(ChainTask):
             units=self._units,
         )
         self._parts.append(part)
+        self.produce_may_block |= part.reader.calls_program
         part.restore(waiting)
         if self._probed is not None:
             part.reader.read_little()

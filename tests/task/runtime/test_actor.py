@@ -275,6 +275,33 @@ def test_source_is_woken_again_and_again(desk: Desk) -> None:
     desk.wait_for("started")
 
 
+def test_what_a_source_has_sent_is_told_before_it_blocks(desk: Desk) -> None:
+    goes_on, at_work = threading.Event(), threading.Event()
+
+    class Blocking(Task):
+        produce_may_block = True
+        reads = 0
+
+        def produce(self) -> int:
+            if self.reads == 3:
+                at_work.set()
+                goes_on.wait(60)
+                return FINISHED
+            self.reads += 1
+            self.context.output(Message(self.reads))
+            self.context.counters.records_in += 1
+            return 0
+
+    desk.start(Blocking, upstream=False)
+    desk.tell(StartTask(0))
+    assert at_work.wait(60)
+    (clock,) = desk.board.collect()
+    goes_on.set()
+
+    assert clock.records_in == 3
+    desk.wait_for("started")
+
+
 def test_source_that_is_asked_hands_over_its_snapshots(desk: Desk) -> None:
     """Each once, as soon as the epoch has ended; asked before the start, it ends it then."""
 

@@ -1,12 +1,13 @@
 """The task that reads a source: partitions, watermark, late records, silence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+import gearpy as gp
 from gearpy.cluster.host.task_limits import task_limits
 from gearpy.config.schema import Config
 from gearpy.errors import OperatorError
@@ -83,6 +84,25 @@ def test_small_batches_of_a_source_go_out_as_one() -> None:
 
     sent = [message for message in bench.target.queue if isinstance(message, DataMessage)]
     assert [len(message.batch) for message in sent] == [1, 2, 2, 1, 0]
+
+
+def test_what_a_program_gave_is_sent_before_it_is_asked_for_more() -> None:
+    """It may wait then."""
+    unsent = list[int]()
+
+    def numbers() -> Iterator[int]:
+        for number in range(100):
+            unsent.append(number - len(bench.target.values))
+            yield number
+
+    source = gp.generate(numbers)
+    bench = a_source_bench(source, read=1)
+    for _ in range(200):
+        bench.turn()
+        bench.consume(TARGET, len(bench.target.queue))
+
+    assert bench.target.values == [*range(100)]
+    assert set(unsent) == {0}
 
 
 def test_no_read_takes_long_though_each_record_does() -> None:
