@@ -37,8 +37,9 @@ from gearpy.task.api.interfaces import TaskContext
 _ORDER: Final = "#order"
 _TOLD: Final = "#told"
 _FRESH: Final = "#fresh"
-#: What has come is merged when it has so many rows, and more than what is open.
+#: What has come is merged when it has so many rows, and more than a part of what is open.
 _MERGED_FROM: Final = 1 << 16
+_FRESH_SHARE: Final = 4
 _MARKS: Final = (pa.field(_ORDER, pa.int64()), *(pa.field(e, pa.int8()) for e in (_TOLD, _FRESH)))
 #: How a part of a session goes into it.
 _JOINED: Final = ((FIRST, "min"), (LAST, "max"), (_ORDER, "min"), (_TOLD, "max"), (_FRESH, "max"))
@@ -65,10 +66,10 @@ class MergeSessionsStage(TablesStage):
         self._gap_ms = windows.gap_ms
         self._key_names = tuple(key)
         self._all = pa.schema([*self._schema, *_MARKS])
-        self._open = pa.RecordBatch.from_pylist([], self._all)  # No two overlap.
+        self._have(pa.RecordBatch.from_pylist([], self._all))
         self._fresh: list[pa.RecordBatch] = []
+        self._fresh_next_ms = self._fresh_oldest_ms = MAX_MS  # Their least end and time.
         self._begun = 0
-        self._next_ms = self._oldest_ms = MAX_MS  # The least end and time of what is kept.
         self._gone: list[pa.RecordBatch] = []  # Sessions that have closed, of which state has some.
         self._kept: BulkState | None = None
 
@@ -96,14 +97,20 @@ class MergeSessionsStage(TablesStage):
         if not len(table):
             return
         self._fresh.append(table)
-        self._look_at(table)
-        if sum(map(len, self._fresh)) > max(_MERGED_FROM, len(self._open)):
+        self._fresh_next_ms = min(self._fresh_next_ms, int(self._ends(table).min()))
+        self._fresh_oldest_ms = min(self._fresh_oldest_ms, pc.min(table.column(FIRST)).as_py())
+        if sum(map(len, self._fresh)) > max(_MERGED_FROM, len(self._open) // _FRESH_SHARE):
             self._settle()
 
-    def _look_at(self, table: pa.RecordBatch) -> None:
-        if len(table):
-            self._next_ms = min(self._next_ms, int(self._ends(table).min()))
-            self._oldest_ms = min(self._oldest_ms, pc.min(table.column(FIRST)).as_py())
+    def _have(self, table: pa.RecordBatch) -> None:
+        """Keep sessions, of which no two overlap, by their ends: so those that close are first."""
+        ends = self._ends(table)
+        order = np.argsort(ends, kind="stable")
+        self._open = table.take(pa.array(order))
+        self._open_ends = ends[order]
+        firsts = self._open.column(FIRST).to_numpy()
+        self._oldest_from = np.minimum.accumulate(firsts[::-1])[::-1]  # From each one on.
+        self._over = 0  # So many of them have closed.
 
     def _is_in_open(self, part: pa.RecordBatch) -> bool:
         """Tell whether a part that is late alone belongs to a session that is open."""
@@ -124,35 +131,33 @@ class MergeSessionsStage(TablesStage):
 
     def _settle(self) -> pa.RecordBatch:
         """Merge what has come into what is open, and return that."""
-        if not self._fresh:
-            return self._open
-        table = pa.concat_batches([self._open, *self._fresh])
-        self._fresh = []
+        if self._over or self._fresh:
+            table = self._open.slice(self._over)
+            if self._fresh:
+                table = self._joined(pa.concat_batches([table, *self._fresh]))
+            self._fresh, self._fresh_next_ms, self._fresh_oldest_ms = [], MAX_MS, MAX_MS
+            self._have(table)
+        return self._open
+
+    def _joined(self, table: pa.RecordBatch) -> pa.RecordBatch:
+        """Make parts of one session one."""
         first, last = (table.column(name).to_numpy() for name in (FIRST, LAST))
         numbers = session_numbers(self._codes(table)[0], first, last, self._gap_ms)
         asked = [(table.column(name), how, None) for name, how in _JOINED]
         arrays, _, joined = self._merge.merged(table, [numbers], asked)
-        self._open = pa.RecordBatch.from_arrays([*arrays, *joined], schema=self._all)
-        return self._open
+        return pa.RecordBatch.from_arrays([*arrays, *joined], schema=self._all)
 
     # -- what goes ---------------------------------------------------------------------------
 
     def _closed(self, watermark_ms: int) -> Iterator[Batch]:
         self._watermark_ms = watermark_ms
-        if self._next_ms > watermark_ms:
-            return
-        table = self._settle()
-        ends = self._ends(table)
-        is_over = ends <= watermark_ms
-        self._open = table.filter(pa.array(~is_over))
-        self._next_ms = self._oldest_ms = MAX_MS
-        self._look_at(self._open)
-        table, ends = table.filter(pa.array(is_over)), ends[is_over]
+        table = self._taken_out(watermark_ms)
         if not len(table):
             return
         gone = table.filter(table.column(_TOLD).cast(pa.bool_()))
         if len(gone):
             self._gone.append(gone)
+        ends = self._ends(table)
         order = np.lexsort((table.column(_ORDER), table.column(FIRST), ends))
         table, ends = table.take(pa.array(order)), pa.array(ends[order])
         if self._results is not None:
@@ -162,6 +167,33 @@ class MergeSessionsStage(TablesStage):
         rows = self._made(table, table.column(FIRST).to_pylist(), ends.to_pylist())
         for at in range(0, len(times), self._limit):
             yield Batch(list(islice(rows, self._limit)), times[at : at + self._limit])
+
+    def _taken_out(self, watermark_ms: int) -> pa.RecordBatch:
+        """Take out the sessions that are over.
+
+        What has come is looked at, and of what is open no more than those that would close.
+        """
+        if self._fresh_next_ms <= watermark_ms:
+            self._settle()  # They may be within others.
+        begin = self._over
+        self._over = int(np.searchsorted(self._open_ends, watermark_ms, "right"))
+        table = self._open.slice(begin, self._over - begin)
+        if not len(table) or not self._fresh:
+            return table
+        fresh = pa.concat_batches(self._fresh)
+        codes, span = self._codes(pa.concat_batches([table, fresh]))
+        is_closing = np.zeros(span, np.bool_)
+        is_closing[codes[: len(table)]] = True
+        goes_on = is_closing[codes[len(table) :]]
+        if not goes_on.any():
+            self._fresh = [fresh]
+            return table
+        table = self._joined(pa.concat_batches([table, fresh.filter(pa.array(goes_on))]))
+        is_over = self._ends(table) <= watermark_ms
+        self._fresh, self._fresh_next_ms, self._fresh_oldest_ms = [], MAX_MS, MAX_MS
+        for rest in (fresh.filter(pa.array(~goes_on)), table.filter(pa.array(~is_over))):
+            self._put(rest)
+        return table.filter(pa.array(is_over))
 
     # -- state -------------------------------------------------------------------------------
 
@@ -244,8 +276,7 @@ class MergeSessionsStage(TablesStage):
             pa.array(cells[each.name], each.type) if each.name in cells else table.column(each.name)
             for each in self._all
         ]
-        self._open = pa.RecordBatch.from_arrays(columns, schema=self._all)
-        self._look_at(self._open)
+        self._have(pa.RecordBatch.from_arrays(columns, schema=self._all))
         self._begun = 1 + max(cells[_ORDER], default=-1)
         self._gate.restore(self.place, self.name)
 
@@ -255,14 +286,17 @@ class MergeSessionsStage(TablesStage):
 
     @property
     def hold_ms(self) -> int:
-        return min(self._gate.first_ms, self._oldest_ms)
+        oldest = self._oldest_from[self._over : self._over + 1].tolist()
+        return int(min(self._gate.first_ms, self._fresh_oldest_ms, *oldest))
 
     def _state(self) -> BulkState:
         if self._kept is None:
             self._kept = self._bulk("panes")
             # So many whole numbers take as much as the tables.
             self._kept.holds(
-                lambda: [range(each.nbytes // 8) for each in (self._open, *self._fresh)],
+                lambda: [
+                    range(each.nbytes // 8) for each in (self._open.slice(self._over), *self._fresh)
+                ],
                 self._tell_again,
             )
         return self._kept
