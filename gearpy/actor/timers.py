@@ -86,16 +86,14 @@ class ActorTimer:
 
 
 class _Timer:
-    """One call to make; ``interval_s`` is 0 when it is made once."""
+    """One call to make; ``interval_ms`` is 0 when it is made once."""
 
-    __slots__ = ("_timers", "call", "interval_s")
+    __slots__ = ("_timers", "call", "interval_ms")
 
-    def __init__(
-        self, timers: "TimerThread", call: Callable[[], object], interval_s: float
-    ) -> None:
+    def __init__(self, timers: "TimerThread", call: Callable[[], object], interval_ms: int) -> None:
         self._timers = timers
         self.call: Callable[[], object] | None = call  # None when cancelled, or made.
-        self.interval_s = interval_s
+        self.interval_ms = interval_ms
 
     def cancel(self) -> None:
         self._timers.cancel(self)
@@ -118,12 +116,12 @@ class TimerThread:
         self._is_open = True
 
     def call_later(self, delay_ms: int, call: Callable[[], object], /) -> Cancellable:
-        return self._add(max(delay_ms, 0) / 1000, call, interval_s=0.0)
+        return self._add(max(delay_ms, 0), call, interval_ms=0)
 
     def call_every(self, interval_ms: int, call: Callable[[], object], /) -> Cancellable:
         if interval_ms < 1:
             raise ConfigError(f"timer interval is {interval_ms} ms, must be at least 1")
-        return self._add(interval_ms / 1000, call, interval_s=interval_ms / 1000)
+        return self._add(interval_ms, call, interval_ms=interval_ms)
 
     def cancel(self, timer: _Timer) -> None:
         with self._changed:
@@ -142,13 +140,13 @@ class TimerThread:
             self._heap.clear()
             self._changed.notify()
 
-    def _add(self, delay_s: float, call: Callable[[], object], *, interval_s: float) -> _Timer:
-        timer = _Timer(self, call, interval_s)
+    def _add(self, delay_ms: int, call: Callable[[], object], *, interval_ms: int) -> _Timer:
+        timer = _Timer(self, call, interval_ms)
         with self._changed:
             if self._is_open and not self._is_started:
                 threading.Thread(target=self._run, name=self._name, daemon=True).start()
                 self._is_started = True
-            self._push(monotonic() + delay_s, timer)
+            self._push(monotonic() + delay_ms / 1000, timer)
             if self._heap and self._heap[0][2] is timer:
                 self._changed.notify()
         return timer
@@ -182,9 +180,10 @@ class TimerThread:
         if call is None:
             self._cancelled -= 1
             return None
-        if timer.interval_s:
-            missed = (monotonic() - due_s) // timer.interval_s
-            self._push(due_s + (missed + 1) * timer.interval_s, timer)
+        if timer.interval_ms:
+            # Beats of all timers come together, so that a process at rest wakes less often.
+            now_ms = round(max(due_s, monotonic()) * 1000)
+            self._push((now_ms // timer.interval_ms + 1) * timer.interval_ms / 1000, timer)
         else:
             timer.call = None
         return call

@@ -10,6 +10,7 @@ import pytest
 from gearpy.actor.timers import TimerThread
 from gearpy.errors import ConfigError
 from tests.actor.build import WAIT_S, Log, drained, taken
+from tests.eventually import eventually
 
 
 @pytest.fixture
@@ -49,6 +50,18 @@ def test_repeated_calls_go_on_until_cancelled(timers: TimerThread, log: Log) -> 
 
     assert taken(log, 1) == ["after"]
     assert ticks.qsize() == 3
+
+
+def test_beats_of_one_length_come_together_however_they_began(timers: TimerThread) -> None:
+    for _ in range(3):
+        timers.call_every(20, lambda: None)
+        threading.Event().wait(0.003)
+
+    def is_one_beat() -> bool:
+        due = {due_s for due_s, _, _ in [*timers._heap]}  # noqa: SLF001 - nobody else can see it
+        return len(due) == 1
+
+    eventually(is_one_beat)
 
 
 def test_cancelled_calls_are_not_made(timers: TimerThread, log: Log) -> None:

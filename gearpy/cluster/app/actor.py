@@ -205,14 +205,14 @@ class AppMasterActor(Actor[_Message]):
         self._has_succeeded = False
         self._metrics: AppMetrics | None = None
         self._replays = AppReplays(launch.app_id, self._executors.tell, self._master.tell)
-        records_max = config.application.quarantine_max_records
         self._quarantine = AppQuarantine(
             launch.app_id,
             launch.launch,
-            records_max,
+            config.application.quarantine_max_records,
             wall_ms=self._wall_ms if self._checkpoints.keep_quarantine else None,
         )
         self._has_run = False  # The application was active before.
+        self._has_news = True  # Something has happened since the last tick.
         self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
 
     def _wall_ms(self) -> int:
@@ -327,26 +327,13 @@ class AppMasterActor(Actor[_Message]):
     def receive(self, message: _Message) -> object:
         if not self._master.admits(message):
             return None
-        if isinstance(message, AppMasterRegistered):
+        self._has_news = self._has_news or not isinstance(message, _Tick)
+        if isinstance(message, _Tick):
+            self._on_tick(self.context.now_ms())
+        elif isinstance(message, AppMasterRegistered):
             self._on_registered(message)
         elif isinstance(message, MastersChanged):
             self._master.on_masters(message)
-        elif isinstance(message, _Tick):
-            now_ms = self.context.now_ms()
-            timeout_ms = self._config.cluster.reconnect_timeout_s * 1000
-            self._master.look_for(self._status.status, timeout_ms)
-            unopened = self._opening.due(now_ms)
-            if unopened is not None and self._status.status == "pending":
-                self._begin(unopened)
-            if self._core is not None:
-                self._core.store = self._status.waits_for(self._core)
-                self._do(self._core.on_tick(now_ms))
-                self._metrics_of(self._core).on_tick(self._core)
-                self._rescale(self._core)
-                self._replays.on_tick(self._core)
-                if self._status.status == "active" and self._queries.is_due(now_ms):
-                    self._leave_answers(is_last=False)
-            self._status.tell(self._core)
         elif isinstance(message, TurnCall):
             message.call()
         elif isinstance(message, DescribeApplication):
@@ -364,6 +351,26 @@ class AppMasterActor(Actor[_Message]):
         else:
             self._do(self._decide(self._core, message))
         return None
+
+    def _on_tick(self, now_ms: int) -> None:
+        self._master.look_for(self._status.status, self._config.cluster.reconnect_timeout_s * 1000)
+        unopened = self._opening.due(now_ms)
+        if unopened is not None and self._status.status == "pending":
+            self._begin(unopened)
+        if self._core is not None:
+            if self._has_news:
+                self._core.store = self._status.waits_for(self._core)
+            commands = self._core.on_tick(now_ms)
+            self._has_news = self._has_news or bool(commands)
+            self._do(commands)
+            self._metrics_of(self._core).on_tick(self._core)
+            self._rescale(self._core)
+            self._replays.on_tick(self._core)
+            if self._status.status == "active" and self._queries.is_due(now_ms):
+                self._leave_answers(is_last=False)
+        if self._has_news or self._core is None or self._status.is_due:
+            self._status.tell(self._core)
+        self._has_news = False
 
     def _serve(self, core: ApplicationCore, message: _Request) -> object:
         if isinstance(message, DrainApplication):
@@ -432,6 +439,7 @@ class AppMasterActor(Actor[_Message]):
         return decide(core, message, self.context.now_ms())
 
     def on_exited(self, exited: Exited) -> None:
+        self._has_news = True
         path, core = exited.ref.path, self._core
         if self._master.on_exited(exited):
             if core is not None and not self._master.is_there:

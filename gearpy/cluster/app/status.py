@@ -122,6 +122,13 @@ class AppStatus:
             change=None if core is None else self._under_way(core),
         )
 
+    @property
+    def is_due(self) -> bool:
+        """Tell whether it is time to tell of it again, though nothing has happened."""
+        before, told_ms = self._told
+        is_told = before is not None and before[1].status == self.status
+        return not is_told or self._now_ms() - told_ms >= _TELL_AGAIN_MS
+
     def tell(self, core: ApplicationCore | None) -> None:
         if not self._master.is_there:
             self._told = None, 0  # The next one knows nothing.
