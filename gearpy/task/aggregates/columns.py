@@ -560,6 +560,23 @@ _MERGES: Final[dict[str, tuple[str, ...]]] = {
         "if c is int or c is float: {s} = {p} if {s} is None else {s} + {p}",
         "elif {p} is not None: {s} = {merge}({s}, {p})",
     ),
+    "min": (
+        "c = type({p})",
+        "if (c is int or c is float) and {s} is not None:",
+        "    if {p} < {s} or {s} != {s}: {s} = {p}",
+        "elif {p} is not None: {s} = {merge}({s}, {p})",
+    ),
+    "max": (
+        "c = type({p})",
+        "if (c is int or c is float) and {s} is not None:",
+        "    if {p} > {s} or {s} != {s}: {s} = {p}",
+        "elif {p} is not None: {s} = {merge}({s}, {p})",
+    ),
+    "mean": (
+        "c = None if {p} is None or {s} is None else type({p}[0])",
+        "if c is int or c is float: {s} = ({s}[0] + {p}[0], {s}[1] + {p}[1])",
+        "elif {p} is not None: {s} = {merge}({s}, {p})",
+    ),
 }
 _MERGE: Final = ("{s} = {merge}({s}, {p})",)
 
