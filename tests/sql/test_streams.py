@@ -358,6 +358,28 @@ def test_functions_of_the_program_are_called() -> None:
     assert results == [{"item": 1, "s": 100, "most": 60}]
 
 
+def test_a_limit_ends_a_join_of_many_pairs() -> None:
+    """Any rows will do without an order, so none waits until all pairs of a window are there."""
+    seen = list[int]()
+
+    def noted(value: int) -> int:
+        seen.append(value)
+        return value
+
+    rows = [{"k": 1, "v": n, "at": at(n)} for n in range(1500)]
+    app = gp.StreamApp("pairs")
+    table = "tumble(marks, at, interval '1' hour)"
+    pairs = app.sql(
+        f"select noted(a.v) as v from {table} a join {table} b on a.k = b.k "
+        "and a.window_start = b.window_start limit 5",
+        functions={"noted": noted},
+        marks=gp.rows(rows, time="at"),
+    )
+
+    assert len(pairs.to_list(5)) == 5
+    assert len(seen) < len(rows) ** 2 // 4
+
+
 _SALES: Final = "select shop, sum(price) as s from this group by shop"
 
 

@@ -562,7 +562,8 @@ def _ordered(relation: Relation, query: Query, tables: Tables) -> Relation:
     if not query.order:
         stream = relation.stream if not query.offset else relation.stream.skip(query.offset)
         if query.limit is not None:
-            stream = stream.take(query.limit)
+            # Without an order any rows will do: those that come first, so that the query can end.
+            stream = stream.take(query.limit, ordered=bool(query.offset))
         return replace(relation, stream=stream, most=query.limit)
     scope = Scope(tables.text, replace(relation, columns=shown))
     fields: list[OrderField] = []
