@@ -187,6 +187,17 @@ def test_gathered_pairs_are_a_table_of_the_same_columns() -> None:
     assert found[0].equals(found[1])
 
 
+def test_pairs_of_a_part_of_a_stream_are_pairs() -> None:
+    app, some = gp.StreamApp("pairs"), gp.to_table()
+    sales = app.read(gp.rows(SALES, schema=SCHEMA, time="at")).key_by("shop", "kind")
+    dear, _ = sales.join(sales, gp.tumbling("1s")).split(gp.col("left.price") > 10)
+    dear.write(some)
+    gp.run(app)
+
+    assert {type(each) for each in some.records} == {gp.JoinResult}
+    assert {"window_start", "key_2", "left_price"} < {*some.to_arrow().schema.names}
+
+
 def test_gathered_results_are_a_table_of_the_same_columns() -> None:
     found = []
     for as_tables in (True, False):

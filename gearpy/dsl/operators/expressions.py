@@ -148,17 +148,24 @@ class RowColumns:
 
 @operator
 class ColumnsOperator(_OfExpressions):
-    """Makes columns of expressions: in place of all that there are, or beside them."""
+    """Makes columns of expressions: in place of all that there are, or beside them.
+
+    Attributes:
+        gives: the schema of the records, where the expressions do not tell it.
+    """
 
     expressions: tuple[Expr, ...]
     keeps_columns: bool
     is_columnar: bool = False
+    gives: RowSchema | None = None
 
     @property
     def _named(self) -> list[tuple[str, Node]]:
         return [(each.name, each.node) for each in self.expressions]
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
+        if self.gives is not None:
+            return self.gives
         if declared not in self._schemas:  # All steps behind it ask for it, several times.
             self._schemas[declared] = self._schema_of(
                 self.inputs[0].schema_given(declared=declared)
@@ -192,7 +199,10 @@ class ColumnsOperator(_OfExpressions):
     def _columns_stage(self, context: TaskContext) -> Stage:
         from gearpy.task.stages.expressions import SelectColumnsStage  # noqa: PLC0415 - Arrow
 
-        return SelectColumnsStage(context, self.name, self.expressions, keeps=self.keeps_columns)
+        metadata = None if self.gives is None else self.gives.arrow.metadata
+        return SelectColumnsStage(
+            context, self.name, self.expressions, keeps=self.keeps_columns, metadata=metadata
+        )
 
 
 @operator

@@ -164,6 +164,7 @@ class BranchOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
             expressions=tuple(map(col, schema.arrow.names)),
             keeps_columns=False,
             is_columnar=True,
+            gives=schema,
             origin=self,
             part=f"{side.tag}",
         )

@@ -1,6 +1,6 @@
 """Steps of expressions over columns: records are kept or not, columns are made."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -63,13 +63,21 @@ class SelectColumnsStage(_ExpressionStage):
 
     Args:
         keeps: the columns that there are stay.
+        metadata: of the schema of the tables.
     """
 
     def __init__(
-        self, context: TaskContext, name: str, columns: Sequence[Expr], *, keeps: bool
+        self,
+        context: TaskContext,
+        name: str,
+        columns: Sequence[Expr],
+        *,
+        keeps: bool,
+        metadata: Mapping[bytes, bytes] | None = None,
     ) -> None:
         super().__init__(context, name, columns)
         self._keeps = keeps
+        self._metadata = metadata
         self._bound: BoundColumns
 
     def _called(self, table: Table, times: Times) -> tuple[Table, Times]:
@@ -78,7 +86,10 @@ class SelectColumnsStage(_ExpressionStage):
             self._bound = _bound(
                 self.name, bound_columns, named, table.batch.schema, keeps=self._keeps
             )
-        return Table(self._bound.columns(table.batch)), times
+        found = self._bound.columns(table.batch)
+        if self._metadata is not None:
+            found = found.replace_schema_metadata(self._metadata)
+        return Table(found), times
 
 
 def _bound(operator: str, bind: Any, *args: Any, **options: Any) -> Any:

@@ -108,7 +108,8 @@ def test_records_in_columns_are_those_of_rows() -> None:
     pairs = columns.key_by("shop").join(columns.key_by("shop"), gp.global_window())
 
     assert columns.head() == columns.tail() == columns.map(lambda sale: sale).head() == sales
-    assert {type(each) for each in columns.head()} == {_Sale}
+    dear, _ = columns.split(gp.col("price") > 3)
+    assert {type(each) for each in [*columns.head(), *dear.head()]} == {_Sale}
     assert sorted((each.left, each.right) for each in pairs.head()) == [(one, one) for one in sales]
 
 
