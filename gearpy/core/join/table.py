@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from datetime import date, datetime, time, timedelta
+from itertools import chain
 from numbers import Number
 from reprlib import repr as short_repr
 from typing import Any, Final, Literal, TypeAlias
@@ -57,11 +58,9 @@ class RowsOfKeys:
         self._families = {
             family_of(key) for key in list(self._versions if self.is_versioned else self._places)
         }
-
-    @property
-    def is_single(self) -> bool:
-        """Whether a record never belongs to several rows."""
-        return self._many != "all"
+        at_once = chain(self._places.values(), *(each for _, each in self._versions.values()))
+        #: A record never belongs to several rows.
+        self.is_single = many != "all" or all(len(places) == 1 for places in at_once)
 
     def find(self, key: Any, time_ms: int) -> tuple[int, ...]:
         """Return the places of the rows of a key at a time; none if there is no such row.

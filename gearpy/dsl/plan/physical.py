@@ -8,13 +8,18 @@ travel for less. Streams of several classes become one behind that, or the class
 from collections.abc import Sequence
 
 from gearpy.columns.row_schema import RowSchema
-from gearpy.dsl.operators.expressions import ColumnsOperator, ConditionOperator
+from gearpy.dsl.operators.expressions import (
+    ColumnsOperator,
+    ConditionOperator,
+    expression_text,
+)
 from gearpy.dsl.operators.groups import AggregateOperator
+from gearpy.dsl.operators.joins import TableJoinOperator
 from gearpy.dsl.operators.operator import Kind, Operator, PassesRecords, Placing, ReadOperator
 from gearpy.dsl.operators.records import ToColumnsOperator, ToRowsOperator
 from gearpy.dsl.operators.routes import BranchOperator, ProcessOperator, SideOperator
 from gearpy.expressions.expr import Expr
-from gearpy.expressions.nodes import columns_in
+from gearpy.expressions.nodes import ColumnNode, columns_in
 
 
 def physical(steps: Sequence[Operator], parallelism: int = 1) -> list[Operator]:
@@ -57,7 +62,7 @@ class _Plan:
             is_only_reader=all(len(self._readers_of(source)) == 1 for source in step.inputs),
             wanted=self._wanted_of(step),
         )
-        *before, last = step.parts(placing)
+        *before, last = self._without_unused(step, taken).parts(placing)
         for part in before:
             self._add(part, part.kind_given(taken))
         self._now[step] = self._add(last, last.kind_given(taken))
@@ -86,6 +91,30 @@ class _Plan:
             return step
         return step.changed(source=source, origin=step)
 
+    def _without_unused(self, step: Operator, taken: Kind) -> Operator:
+        """Return a step that passes no more columns than the steps behind it take."""
+        if not isinstance(step, ColumnsOperator) or taken != "table":
+            return step
+        used = self._used(step) or step.expressions[:1]
+        if len(used) == len(step.expressions):
+            return step
+        name = step.name.replace(expression_text(step.expressions), expression_text(used))
+        return step.changed(name=name, expressions=tuple(used), origin=step)
+
+    def _used(self, step: ColumnsOperator) -> Sequence[Expr]:
+        """Return the expressions of a step without columns that nobody takes.
+
+        What is computed may fail, and its record is told then, whether it is used or not.
+        """
+        names = None if type(step) is not ColumnsOperator else self._names_taken(step)
+        if names is None or step.keeps_columns:
+            return step.expressions
+        return [
+            each
+            for each in step.expressions
+            if not isinstance(each.node, ColumnNode) or _is_in(each.name, names)
+        ]
+
     def _names_taken(self, step: Operator) -> set[str] | None:
         """Return the columns of a step that those behind it take; None: all, or nobody knows."""
         found: set[str] = set()
@@ -95,13 +124,18 @@ class _Plan:
         for reader in readers:
             if len(reader.inputs) > 1 or reader.kind_taken(["table"]) != "table":
                 return None
-            if isinstance(reader, AggregateOperator):
+            if isinstance(reader, AggregateOperator | TableJoinOperator):
                 found.update(*(names for _, names in reader.named_fields()))
             elif not isinstance(reader, ConditionOperator | ColumnsOperator):
-                return None
-            for _, expressions in reader.named_expressions():
-                found.update(*(columns_in(each.node) for each in expressions))
-            if isinstance(reader, ConditionOperator) or getattr(reader, "keeps_columns", False):
+                return None  # A join of streams may need other columns of what it keeps one day.
+            if isinstance(reader, ColumnsOperator):
+                found.update(*(columns_in(each.node) for each in self._used(reader)))
+            else:
+                for _, expressions in reader.named_expressions():
+                    found.update(*(columns_in(each.node) for each in expressions))
+            if isinstance(reader, ConditionOperator | TableJoinOperator) or getattr(
+                reader, "keeps_columns", False
+            ):
                 behind = self._names_taken(reader)
                 if behind is None:
                     return None

@@ -415,6 +415,7 @@ class RelationJoin:
                 bounds[of.field].append(column.field)
             else:
                 fields[side].append((of.field, column.field))
+        into: dict[str, Expr] | None = None  # Pairs of columns stay columns.
         if self._merged is not None:
             merged: dict[Side, dict[str, str]] = {"left": {}, "right": self._merged}
             into = {
@@ -422,11 +423,11 @@ class RelationJoin:
                 for side in fields
                 for field, name in fields[side]
             }
-            stream = selected(pairs, {each.field: into[each.field] for each in self._both.columns})
-        elif pairs._step.schema_given(declared=False) is not None and not any(bounds.values()):
-            into = {
-                name: col(side).field(field) for side in fields for field, name in fields[side]
-            }  # Pairs of columns stay columns.
+        elif pairs._step.schema_given(declared=False) is not None:
+            into = {name: col(side).field(field) for side in fields for field, name in fields[side]}
+            for bound, of_pair in ((START, "start"), (END, "end")):
+                into |= dict.fromkeys(bounds[bound], col(of_pair).dt.from_epoch())
+        if into is not None:
             stream = selected(pairs, {each.field: into[each.field] for each in self._both.columns})
         else:
             rows = JoinRows(

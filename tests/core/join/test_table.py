@@ -126,4 +126,6 @@ def test_keys_that_cannot_be_hashed_are_refused() -> None:
 
 def test_whether_records_have_one_row_at_most_is_known() -> None:
     assert RowsOfKeys([1]).is_single
-    assert not RowsOfKeys([1], many="all").is_single
+    assert RowsOfKeys([1, 2], many="all").is_single
+    assert not RowsOfKeys([1, 1], many="all").is_single
+    assert not RowsOfKeys([1, 1], times=[3, 3], many="all").is_single

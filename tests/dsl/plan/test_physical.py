@@ -306,3 +306,22 @@ def test_merged_columns_of_several_classes_stay_columns_for_who_takes_columns() 
     )
 
     assert shown(app)[2:4] == ["merge <- asks, bids", "batches <- merge"]
+
+
+def test_columns_that_nobody_takes_are_not_passed_on() -> None:
+    """What is computed stays, as it may fail; so does all before a step that keeps columns."""
+    app, sales = an_app()
+    table = gp.rows([{"user": "ada", "town": "Paris"}])
+    chosen = sales.select("user", "amount", "time", twice=gp.col("amount") * 2)
+    joined = chosen.join_table(table, "user", combine="merge")
+    joined.select("amount", "town", "time").select("town", "amount").write(gp.to_list([]))
+    chosen.select("user", "amount").with_columns(n=gp.col("amount") + 1).write(gp.to_list([]))
+
+    passed = [node.name for node in physical(app.plan) if node.name.startswith("select")]
+
+    assert passed == [
+        "select(user, amount, amount * 2 as twice)",
+        "select(amount, town)",
+        "select(town, amount)",
+        "select(user, amount)",
+    ]
