@@ -137,7 +137,7 @@ class Job:
     def _called(
         self, function: Callable[..., Any], options: dict[str, Any], statement: CreateConnector
     ) -> Any:
-        """FunctionCall a function; an option that it takes by place alone is put there."""
+        """Call a function; an option that it takes by place alone is put there."""
         parameters = signature(function).parameters
         is_open = any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values())
         unknown = [

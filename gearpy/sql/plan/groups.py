@@ -191,7 +191,6 @@ class GroupPlan:
         return field
 
     def _field(self, node: Expression, name: str) -> str:
-        """Return the field of the records that an expression is put into."""
         if node not in self._fields:
             self._fields[node] = field = free_name(name, [*self._needed, *self._taken])
             self._needed[field] = self._scope.value(node)
@@ -265,7 +264,6 @@ class GroupPlan:
 
 
 def _column_of(field: str, keys: Sequence[str]) -> str:
-    """Return the column of a table of results that a field of the rows is."""
     if field not in keys:
         return field
     return "key" if len(keys) == 1 else f"key_{keys.index(field) + 1}"

@@ -25,7 +25,7 @@ from gearpy.sql.parse.syntax import Literal as Value
 from gearpy.sql.parse.tokens import SqlText
 from gearpy.sql.plan.groups import END, START
 from gearpy.sql.plan.records import JoinRows
-from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
+from gearpy.sql.plan.relations import Column, Relation, common_type, free_name, made, selected
 from gearpy.sql.plan.tables import Tables
 from gearpy.sql.plan.values import Scope, conjunction, conjuncts
 from gearpy.task.api.interfaces import Source
@@ -167,7 +167,6 @@ class RelationJoin:
         return said
 
     def _take(self, node: Expression, said: _Condition) -> None:
-        """Put one condition into its place."""
         node = rewritten(node, self._resolved)
         sides = self._sides_of(node)
         if len(sides) == 1:
@@ -298,12 +297,9 @@ class RelationJoin:
         """Return the type in which both sides of an equality are compared."""
         a = Scope(self._text, self._sides["left"]).type_of(left)
         b = Scope(self._text, self._sides["right"]).type_of(right)
-        if a == b:
-            return a
-        if all(pa.types.is_integer(each) for each in (a, b)):
-            return pa.int64()
-        if all(pa.types.is_integer(each) or pa.types.is_floating(each) for each in (a, b)):
-            return pa.float64()
+        kind = common_type(a, b)
+        if kind is not None:
+            return kind
         raise self._text.error(at, f"this compares {a} with {b}: cast one of them")
 
     # -- joins -------------------------------------------------------------------------------------
@@ -407,7 +403,6 @@ class RelationJoin:
         )
 
     def _rows(self, pairs: Any, said: _Condition) -> Relation:
-        """Return the rows of pairs."""
         fields: dict[Side, list[tuple[str, str]]] = {"left": [], "right": []}
         bounds: dict[str, list[str]] = {START: [], END: []}
         for (side, of), column in zip(self._from, self._both.columns, strict=True):

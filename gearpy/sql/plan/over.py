@@ -241,7 +241,6 @@ class _OverPlan:
     # -- what functions take -----------------------------------------------------------------------
 
     def _column(self, call: FunctionCall) -> OverColumn:
-        """Return a function over rows, whose arguments get fields."""
         over, scope = call.over, self._scope
         assert over is not None
         of, offset, default = "", 1, ""
@@ -314,7 +313,6 @@ class _OverPlan:
     # -- steps -------------------------------------------------------------------------------------
 
     def _keyed(self) -> tuple[Any, list[str]]:
-        """Return the rows by their partition, and the fields of it."""
         keys = [self._field(node, "key") for node in self._keys]
         stream: Any = selected(self._relation.stream, self._fields)
         if keys:
@@ -324,7 +322,6 @@ class _OverPlan:
     def _typed(
         self, calls: Sequence[FunctionCall], over: Sequence[OverColumn], before: Operator
     ) -> dict[FunctionCall, Column]:
-        """Return the columns that functions make of the rows of a step."""
         step = AggregateOperator(
             name="over",
             inputs=(before,),

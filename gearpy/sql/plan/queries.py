@@ -52,8 +52,8 @@ from gearpy.sql.parse.syntax import (
 from gearpy.sql.plan.groups import END, START, TIMES, GroupPlan, aggregates_in
 from gearpy.sql.plan.joins import plan_join
 from gearpy.sql.plan.over import plan_over, with_bound
-from gearpy.sql.plan.records import Listed, OrderField, Rank
-from gearpy.sql.plan.relations import Column, Relation, free_name, made, selected
+from gearpy.sql.plan.records import Listed, Rank
+from gearpy.sql.plan.relations import Column, Relation, common_type, free_name, made, selected
 from gearpy.sql.plan.subqueries import names_in, with_queries
 from gearpy.sql.plan.tables import Tables
 from gearpy.sql.plan.values import Scope, conjunction, conjuncts, with_functions
@@ -304,7 +304,6 @@ def _filtered(scope: Scope, condition: Expression, tables: Tables) -> Scope:
 
 
 def _expanded(item: Item, relation: Relation, tables: Tables) -> list[Item]:
-    """Return the columns that a star selects."""
     if not isinstance(item.value, Star):
         return [item]
     star = item.value
@@ -428,7 +427,6 @@ def _has_class(stream: Stream[Any]) -> bool:
 
 
 def _name_of(node: Expression) -> str:
-    """Return the name of a column that was given none."""
     match node:
         case FunctionCall(name=name) if name.replace("_", "").isalnum() and name not in RESERVED:
             return name
@@ -443,7 +441,6 @@ def _name_of(node: Expression) -> str:
 
 
 def _distinct(relation: Relation, tables: Tables, select: Select) -> Relation:
-    """Return each row once."""
     fields = [each.field for each in relation.columns]
     if relation.changes:
         raise tables.text.error(
@@ -528,28 +525,20 @@ def _each_once(
 
 
 def _common(left: Column, right: Column, union: Union, tables: Tables) -> pa.DataType:
-    """Return the type that holds the values of both columns."""
-    a, b = left.type, right.type
-    if a == b or pa.types.is_null(b):
-        return a
-    if pa.types.is_null(a):
-        return b
-    numbers = [pa.types.is_integer(each) or pa.types.is_floating(each) for each in (a, b)]
-    if all(numbers):
-        is_whole = pa.types.is_integer(a) and pa.types.is_integer(b)
-        return pa.int64() if is_whole else pa.float64()
-    raise tables.text.error(
-        union.at,
-        f"{union.kind.upper()}: {left.name!r} is {a} before it, and {right.name!r} is {b} behind "
-        "it: cast one",
-    )
+    kind = common_type(left.type, right.type)
+    if kind is None:
+        raise tables.text.error(
+            union.at,
+            f"{union.kind.upper()}: {left.name!r} is {left.type} before it, and {right.name!r} is "
+            f"{right.type} behind it: cast one",
+        )
+    return kind
 
 
 # -- order -----------------------------------------------------------------------------------------
 
 
 def _ordered(relation: Relation, query: Query, tables: Tables) -> Relation:
-    """Return the rows in order, or some of them."""
     hidden = [each for each in relation.columns if each.name.startswith(_HIDDEN)]
     shown = tuple(each for each in relation.columns if each not in hidden)
     if not relation.is_bounded:
@@ -566,26 +555,21 @@ def _ordered(relation: Relation, query: Query, tables: Tables) -> Relation:
             stream = stream.take(query.limit, ordered=bool(query.offset))
         return replace(relation, stream=stream, most=query.limit)
     scope = Scope(tables.text, replace(relation, columns=shown))
-    fields: list[OrderField] = []
-    for place, order in enumerate(query.order):
-        field = _order_field(order, place, relation, scope)
-        fields.append((field, order.is_descending, order.nulls_first))
+    fields = tuple(
+        (_order_field(order, place, relation, scope), order.is_descending, order.nulls_first)
+        for place, order in enumerate(query.order)
+    )
     everything = relation.stream.window(global_window()).aggregate(rows=agg.collect())
     listed = made(
         everything,
         "flat_map",
-        Listed(Rank(tuple(fields)), query.offset, query.limit),
+        Listed(Rank(fields), query.offset, query.limit),
         relation.schema,
         "order by",
     )
-    found = replace(relation, stream=listed)
     if hidden:
-        found = replace(
-            relation,
-            stream=selected(listed, {each.field: col(each.field) for each in shown}),
-            columns=shown,
-        )
-    return found
+        listed = selected(listed, {each.field: col(each.field) for each in shown})
+    return replace(relation, stream=listed, columns=shown)
 
 
 def _order_field(order: Order, place: int, relation: Relation, scope: Scope) -> str:

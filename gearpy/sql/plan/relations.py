@@ -157,6 +157,18 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
     return f"{wanted}_{number}"
 
 
+def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """Return the type that holds the values of both; None if there is none without a cast."""
+    if a == b or pa.types.is_null(b):
+        return a
+    if pa.types.is_null(a):
+        return b
+    if pa.types.is_integer(a) and pa.types.is_integer(b):
+        return pa.int64()
+    are_numbers = all(pa.types.is_integer(each) or pa.types.is_floating(each) for each in (a, b))
+    return pa.float64() if are_numbers else None
+
+
 def selected(stream: Stream[Any], fields: Mapping[str, Expr]) -> Stream[Any]:
     """Return records of some fields, whatever their names are; without any as they are."""
     if not fields:

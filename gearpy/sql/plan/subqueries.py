@@ -328,7 +328,6 @@ class _ValuePlan:
 
 
 def _with_column(scope: Scope, node: Expression, value: Expr, kind: pa.DataType) -> Scope:
-    """Return a scope with a value in a column."""
     fields: dict[str, Expr] = {each.name: col(each.name) for each in scope.relation.schema}
     name = free_name("value", fields)
     fields[name] = value
