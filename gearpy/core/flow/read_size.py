@@ -87,7 +87,7 @@ class ReadSize:
         if not spent_ms and self.size == self._most and self._trial == "none":
             self._work.add(records, 0)  # Nothing says that it is too much.
             return
-        self.read_on_ms = max(1, spent_ms // _READ_ON_SHARE)
+        self.read_on_ms = max(1, min(spent_ms, _READ_MS) // _READ_ON_SHARE)
         is_full = records * self._share >= self.size
         if self._trial != "none" and not is_full:
             self._work = self._before

@@ -146,3 +146,5 @@ def test_small_batches_are_joined_for_a_share_of_the_work_before() -> None:
 
     assert (quick.size, quick.enough, quick.read_on_ms) == (MOST, MOST // 16, 1)
     assert (slow.size, slow.enough, slow.read_on_ms) == (1, 1, 25)
+    slow.on_read(1, 60_000)
+    assert slow.read_on_ms == 31, "however long it had to wait for room"
