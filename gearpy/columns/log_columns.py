@@ -404,7 +404,6 @@ class LogColumns:
         return columns_of_pairs(batch, self._key_names(names), whole), _Around(BEFORE)
 
     def _key_names(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the names of the columns of the key of a table."""
         key = self._key or names
         if len(key) != len(names):
             raise ValueError(

@@ -24,7 +24,6 @@ def reason_of(error: Exception, cells: Any, *, is_given: bool = False) -> str:
 
 
 def _values_in(value: Any) -> Iterator[Any]:
-    """Yield a value, and all inside of it."""
     yield value
     if isinstance(value, Mapping):
         for key, item in value.items():

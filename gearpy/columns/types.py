@@ -59,7 +59,6 @@ def fields_of(schema: type) -> list[Any]:
 
 
 def field_of(name: str, kind: Any, *, optional: bool = False) -> "pa.Field":
-    """Return the column for a name and a type."""
     import pyarrow as pa  # noqa: PLC0415 - who needs no columns needs no Arrow
 
     has_none = False

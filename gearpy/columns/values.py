@@ -101,7 +101,6 @@ def _check_nulls(field: "pa.Field", array: "pa.Array", which: str) -> None:
 
 
 def refuse_unknown(names: Iterable[Any], known: Iterable[str]) -> None:
-    """Refuse fields that have no column."""
     columns = frozenset(known)
     for name in names:
         if name not in columns:

@@ -129,7 +129,6 @@ class EpochWriter(TransactionalWriter[T_contra]):
         return {"run": self._run, "values": values, "timestamps": timestamps} if values else None
 
     def commit(self, epoch: int, prepared: EpochRecords | None) -> None:
-        """Write the records of the epoch."""
         if prepared is not None:
             batch = Batch(list(prepared["values"]), list(prepared["timestamps"]))
             self.write_epoch(self._owner_of(prepared["run"]), epoch, batch)

@@ -59,7 +59,6 @@ class CastTarget(Struct, frozen=True):
         return found
 
     def rule(self, kind: pa.DataType) -> Ruled:
-        """Return the rule of a cast of this type."""
         to = self.kind
         if kind == to:
             return to, lambda datum: datum

@@ -92,7 +92,6 @@ def _shown(value: Any) -> str:
 
 
 def columns_in(node: Node) -> Iterator[str]:
-    """Yield the names of the columns that an expression reads."""
     if isinstance(node, ColumnNode):
         yield node.name
     elif isinstance(node, CallNode):

@@ -65,7 +65,6 @@ def columns_function(
 
 
 def fields_of(record: Any) -> Mapping[str, Any]:
-    """Return the fields of a record by name."""
     if isinstance(record, Mapping):
         return record
     if names := names_in(record):

@@ -44,7 +44,6 @@ def schema_text(schema: LogSchema) -> bytes:
 
 
 def parsed_schema(text: bytes, *, file: str) -> LogSchema:
-    """Return the schema that stands in a file."""
     try:
         found = json.loads(text)
         number = found["format"]

@@ -72,7 +72,6 @@ def show(
     *,
     rows: Annotated[int, typer.Option("--rows", min=0, help="So many at most; 0 for all.")] = 20,
 ) -> None:
-    """Show the rows of a batch."""
     log = _begun(path)
     ends = log.view().ends()
     lane = lane or next(iter(ends), "")

@@ -44,7 +44,6 @@ def exit_code_of_signal(number: int, *, drained: bool = False) -> int:
 
 
 def exit_code_of(error: GearpyError) -> int:
-    """Return the exit code of a command that ended with an error."""
     if isinstance(error, ConfigError | SubmitRefused):
         return WRONG_USE
     if isinstance(error, ConnectionLost | ProtocolError | AskTimeout):

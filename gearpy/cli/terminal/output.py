@@ -148,7 +148,6 @@ def json_of_error(error: GearpyError) -> dict[str, Any]:
 
 
 def print_json(value: Any) -> None:
-    """Print one line of JSON on standard output."""
     print(json.dumps(value))
 
 

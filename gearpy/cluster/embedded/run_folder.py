@@ -71,7 +71,6 @@ def encode_records(records: Iterable[QuarantinedRecord]) -> bytes:
 
 
 def read_note(disk: LocalFolder) -> _Note | None:
-    """Return the note of the run in a folder; None if there is none."""
     if (data := disk.read(NOTE)) is None:
         return None
     place = disk.location(NOTE)

@@ -307,7 +307,6 @@ class DatabaseReader(OrderedReader[dict[str, Any]]):
         return found
 
     def order_of(self, rows: pa.RecordBatch) -> list[Any]:
-        """Return the order of the last row."""
         last = rows.slice(rows.num_rows - 1).to_pylist()[0]
         return [last[name] for name in self._query.by]
 

@@ -53,7 +53,6 @@ class PartitionPiece(NamedTuple):
 
 
 def partition_fields(operator: str, by: PartitionBy | None) -> tuple[PartitionField, ...]:
-    """Return the columns of an argument ``partition_by``."""
     if by is None:
         return ()
     given = [by] if isinstance(by, str) else by

@@ -67,7 +67,6 @@ def arrow_of(
 
 
 def sql_type(field: pa.Field, dialect: str, *, is_key: bool) -> "TypeEngine[Any]":  # noqa: PLR0911 - a table
-    """Return the type of a column to make for an Arrow field."""
     import sqlalchemy as sa  # noqa: PLC0415 - an extra
     from sqlalchemy.dialects import mysql  # noqa: PLC0415
 

@@ -27,7 +27,6 @@ class KeptQuarantine(StateView):
     """
 
     def read(self) -> list[KeptRecord]:
-        """Return all, the oldest first."""
         try:
             found = [
                 KeptRecord(

@@ -57,7 +57,6 @@ class Versions(StateView):
     """View of the versions; a log without any is of an application that was never changed."""
 
     def read(self) -> list[ProgramVersion]:
-        """Return all, the oldest first."""
         found: list[ProgramVersion] = []
         for message in self._state.messages(_VERSION):
             values = message.understood()

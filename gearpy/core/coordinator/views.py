@@ -223,7 +223,6 @@ class DagVersions(StateView):
     """View of the versions of the graph."""
 
     def read(self) -> list[DagVersion]:
-        """Return the versions, the oldest first."""
         found: list[DagVersion] = []
         for message in self._state.messages(DAG):
             lines = message.understood().get("description")

@@ -316,7 +316,6 @@ class BroadcastPartitioner(Partitioner):
     name = "broadcast"
 
     def fork(self, rng: Random) -> BroadcastPartitioner:
-        """Return itself; it has no state."""
         return self
 
     def partition(
@@ -353,7 +352,6 @@ class CoLocationPartitioner(Partitioner):
         )
 
     def fork(self, rng: Random) -> CoLocationPartitioner:
-        """Return itself; it has no state."""
         return self
 
     def partition(

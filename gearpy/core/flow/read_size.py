@@ -80,7 +80,6 @@ class ReadSize:
         self._rests_ms = self._rest_ms = _REST_MS[0]
 
     def on_read(self, records: int, worked_ms: int) -> None:
-        """Count a read."""
         spent_ms, self._worked_ms = worked_ms - self._worked_ms, worked_ms
         if not records:
             return  # It asked in vain.

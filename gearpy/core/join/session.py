@@ -78,7 +78,6 @@ class SessionJoin:
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
-        """Close sessions."""
         self._watermark_ms = watermark_ms
         for looked, session in enumerate(self._due(watermark_ms), 1):
             if session is not None:

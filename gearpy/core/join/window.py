@@ -115,7 +115,6 @@ class WindowJoin:
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
-        """Close windows."""
         self._watermark_ms = watermark_ms
         for start, end, panes in self._pieces.closing(watermark_ms):
             yield from self._pairing.rows(_groups(panes), start, end)
@@ -226,7 +225,6 @@ def _pane_of(panes: dict[Any, _Pane], key: Any) -> _Pane:
 
 
 def _once_each(panes: list[dict[Any, _Pane]]) -> Iterator[Any]:
-    """Yield the keys of all panes in their order."""
     seen: set[Any] = set()
     for key in chain.from_iterable(panes):
         if key not in seen:

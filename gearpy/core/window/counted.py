@@ -45,7 +45,6 @@ class CountPanes(ChangedKeys):
         return len(self.panes)
 
     def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:
-        """Take a record; return its firings."""
         before = self.panes.get(key)
         self.touched.add(key)  # Before it changes.
         if before is None:

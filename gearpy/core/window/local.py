@@ -47,7 +47,6 @@ class LocalSteps:
         return steps_of, self._args
 
     def start_of(self, time_ms: int) -> int:
-        """Return the start of the step that holds a time."""
         start, end = self._last
         if start <= time_ms < end:
             return start
@@ -102,7 +101,6 @@ class LocalSteps:
         return begin if begin + before <= label else self._start_of(begin - 1)
 
     def _end_of(self, time_ms: int) -> int:
-        """Return the end of the step that holds a time."""
         if self._by_date:
             label = self._floor(self.zone.shown_ms(time_ms))
             return min(self.zone.first_ms(self._next(label)), MAX_MS)

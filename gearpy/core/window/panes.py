@@ -203,7 +203,6 @@ class PaneRules:
         return self._keeps_all or pane[FRESH] > 0
 
     def fired(self, key: Any, bounds: Bounds, pane: Pane, timing: str) -> tuple[list[Fired], Pane]:
-        """Return the firings of a pane, and the pane that goes on."""
         order, value, _, firing, oldest_ms, since_ms, newest_ms, shown = pane
         out = self.last_of(key, bounds, pane, timing)
         if self._retracts:

@@ -181,11 +181,9 @@ class TumblingWindows(DisjointWindows):
     offset_ms: int = 0
 
     def start_of(self, timestamp_ms: int) -> int:
-        """Return the start of the window that holds this time."""
         return timestamp_ms - (timestamp_ms - self.offset_ms) % self.size_ms
 
     def end_of(self, start_ms: int) -> int:
-        """Return the end of the window that starts at ``start_ms``."""
         return min(start_ms + self.size_ms, MAX_MS)
 
     def _mistakes(self) -> list[str]:
@@ -213,11 +211,9 @@ class LocalWindows(DisjointWindows):
         object.__setattr__(self, "steps", steps)
 
     def start_of(self, timestamp_ms: int) -> int:
-        """Return the start of the window that holds this time."""
         return self.steps.start_of(timestamp_ms)
 
     def end_of(self, start_ms: int) -> int:
-        """Return the end of the window that starts at ``start_ms``."""
         return self.steps.end_of(start_ms)
 
     def _mistakes(self) -> list[str]:
@@ -243,7 +239,6 @@ class SlidingWindows(OverlappingWindows):
         return range(last - more * self.every_ms, last + 1, self.every_ms)
 
     def end_of(self, start_ms: int) -> int:
-        """Return the end of the window that starts at ``start_ms``."""
         return min(start_ms + self.size_ms, MAX_MS)
 
     def piece_of(self, timestamp_ms: int) -> int:
@@ -291,7 +286,6 @@ class LocalSlidingWindows(OverlappingWindows):
         return self.steps.starts_of(timestamp_ms, self.size_ms)
 
     def end_of(self, start_ms: int) -> int:
-        """Return the end of the window that starts at ``start_ms``."""
         return self.steps.ends_after(start_ms, self.size_ms)
 
     def piece_of(self, timestamp_ms: int) -> int:
@@ -358,11 +352,9 @@ class GlobalWindows(DisjointWindows):
     """One window over everything; it closes when the stream ends. Gearpump: `GlobalWindows`."""
 
     def start_of(self, timestamp_ms: int) -> int:
-        """Return the start of time."""
         return MIN_MS
 
     def end_of(self, start_ms: int) -> int:
-        """Return the end of time."""
         return MAX_MS
 
     def _mistakes(self) -> list[str]:

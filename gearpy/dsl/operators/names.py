@@ -26,7 +26,6 @@ def name_of(function: object) -> str:
 
 
 def step_name(kind: str, function: object) -> str:
-    """Return the name of a step with a function for people."""
     return f"{kind}({name_of(function)})"
 
 

@@ -387,7 +387,6 @@ def stream_text(stream: object, step: Operator) -> str:
 
 
 def sources_of(step: Operator) -> set[ReadOperator]:
-    """Return the sources from which records of a step may come."""
     found: set[ReadOperator] = set()
     pending: list[Operator] = [step]
     seen: set[Operator] = set()

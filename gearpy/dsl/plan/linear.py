@@ -23,7 +23,6 @@ def linear_plans(app: str, steps: Sequence[Operator], *, endless: bool = False) 
 
 
 def linear_plan(app: str, steps: Sequence[Operator], sink: str | int | None = None) -> LinearPlan:
-    """Return the plan of one sink."""
     return _plan(app, sink_of(app, steps, sink), endless=False)
 
 

@@ -50,7 +50,6 @@ def partitioner_names(kinds: Sequence[type[Partitioner]]) -> list[str]:
 
 
 def master_data(master: ProcessDetail, now_ms: int) -> MasterData:
-    """Answer ``master``."""
     host, port = split_address(master.address)
     here = HostPort(host=host, port=port)
     return MasterData(
@@ -70,7 +69,6 @@ def master_data(master: ProcessDetail, now_ms: int) -> MasterData:
 
 
 def worker_data(summary: WorkerSummary, detail: WorkerDetail, now_ms: int) -> WorkerSummaryShape:
-    """Answer ``worker/ID``."""
     return WorkerSummaryShape(
         worker_id=str(summary.worker_id),
         state="active",

@@ -106,7 +106,6 @@ class Tokens:
         return self.text.error(self.next.at, mistake)
 
     def name(self, what: str) -> str:
-        """Take a name."""
         token = self.next
         if token.kind == "quoted":
             return self.take().text

@@ -298,7 +298,6 @@ def calls_in(nodes: Iterable[Expression | None], names: Container[str]) -> list[
 
 
 def overs_in(nodes: Iterable[Expression | None]) -> list[FunctionCall]:
-    """Return the calls of functions over rows, each once."""
     return [each for each in _calls(nodes) if each.over is not None]
 
 

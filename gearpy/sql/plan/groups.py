@@ -35,7 +35,6 @@ SAME_WINDOW: Final = tumbling("1ms")
 
 
 def aggregates_in(nodes: Iterable[Expression | None]) -> list[FunctionCall]:
-    """Return the calls of aggregates in some expressions, each once."""
     return calls_in(nodes, AGGREGATES)
 
 

@@ -194,7 +194,6 @@ class OverColumn:
     end: int | None
 
     def results(self, rows: list[Row]) -> list[Any]:
-        """Return the results of rows that are in order."""
         starts, ends = self._peers(rows)
         match self.name:
             case "row_number":

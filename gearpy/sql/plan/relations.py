@@ -107,7 +107,6 @@ class Relation:
         return found[0], fields
 
     def stars(self, star: Star, text: SqlText) -> list[Column]:
-        """Return the columns that a star means."""
         columns: Sequence[Column] = self.columns
         if star.table:
             columns = _alike(star.table, columns, "table")

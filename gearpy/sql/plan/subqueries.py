@@ -341,7 +341,6 @@ def _with_column(scope: Scope, node: Expression, value: Expr, kind: pa.DataType)
 
 
 def names_in(table: Table) -> Iterator[str]:
-    """Yield the names of the tables in one."""
     if isinstance(table, JoinTable):
         yield from names_in(table.left)
         yield from names_in(table.right)

@@ -129,7 +129,6 @@ def entry_cell(table: bytes, key: bytes, entry: bytes) -> bytes:
 
 
 def table_of(cell: bytes) -> bytes:
-    """Return the table of a cell."""
     try:
         at = 1 + cell[0]
         end = at + _U16.size + (cell[at] << 8 | cell[at + 1])
@@ -212,7 +211,6 @@ class Run(NamedTuple):
 
 
 def runs_of(section: Section) -> Iterator[Run]:
-    """Return the cells of a section, each table once."""
     try:
         cells = msgpack.unpackb(section.body, raw=False, strict_map_key=False)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:

@@ -229,7 +229,6 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self.pipe_file(rpath, Path(lpath).read_bytes())
 
     def rm_file(self, path: str) -> None:
-        """Remove a file."""
         path = self._strip_protocol(path)
         with self._asking:
             kept = self._known(path) or self._kept(path)

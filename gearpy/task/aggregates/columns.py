@@ -246,7 +246,6 @@ class PartialTables:
         ]
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
-        """Return the schema of the small tables of tables with this one."""
         empty = [pa.nulls(1, kind) for kind in schema.types]
         table, _ = self.of(pa.RecordBatch.from_arrays(empty, schema.names), Times.of([0]))
         return table.batch.schema

@@ -143,7 +143,6 @@ class RunningFold(RunningStage):
     """
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield one update for each record."""
         add, first, state = self._fold.add, self._fold.first, self._current
         records, timestamps = batch.values, batch.timestamps
         keys, key_of = keys_of(self._key, records)
@@ -561,7 +560,6 @@ class WindowFold(WindowedStage):
         return keys, keyless
 
     def _fold_into(self, state: Kept, values: list[Any], timestamps: list[int]) -> Iterable[Any]:
-        """Fold the records into a window; return the keys."""
         if self._loop is not None:
             return self._loop(
                 state, values, timestamps, partial(self._reject_at, values, timestamps)

@@ -116,7 +116,6 @@ class MergePanesStage(WindowStage):
         yield from super().on_watermark(watermark_ms)
 
     def snapshot(self) -> list[int]:
-        """Return what `WindowStage` does."""
         self._settle()
         return super().snapshot()
 

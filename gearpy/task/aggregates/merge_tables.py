@@ -448,7 +448,6 @@ class TableMerge:
         return self._reader.pairs(table)
 
     def table(self, found: Sequence[Any], kept: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-        """Return the table of keys and accumulators."""
         keys = [[each] for each in found] if len(self._key) == 1 else found
         cells = [[key[at] for key in keys] for at in range(len(self._key))]
         values = [[each] if self._is_count else each for each in kept]

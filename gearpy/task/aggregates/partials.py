@@ -48,7 +48,6 @@ _WITH_NULL: Final = pc.CountOptions(mode="all")
 
 
 def places_of(rows: int) -> pa.Array:
-    """Return the numbers from 0 on, so many."""
     return _places(-(-rows // _PLACES)).slice(0, rows)
 
 

@@ -246,7 +246,6 @@ class RollingStage(Stage):
             self._write(*self._unwritten.popitem())
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield a result for each record."""
         records, timestamps = batch.values, batch.timestamps
         keys, key_of = keys_of(self._key, records, one_keys)
         out: list[Any] = []

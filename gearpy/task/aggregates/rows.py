@@ -141,8 +141,6 @@ class RunningAggregate(RunningStage):
         self._loop = fold.running(key)
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield one update for each record."""
-
         def reject(error: BaseException, at: int) -> None:
             self._reject(error, batch.values[at], batch.timestamps[at])
 
@@ -264,7 +262,6 @@ class _Code:
         return compiled([*lines, *indented(body, 1)], self._names, what="aggregates")
 
     def loop(self, key: KeyFunction) -> FoldLoop:
-        """Return a loop that folds a whole batch by key."""
         accumulators = self._accumulators()
         pairs = "zip(pending, times)" if self.is_timed else "pending"
         lines = [

@@ -85,7 +85,6 @@ class RunningTables(RunningAggregate):
         self._results = RunningSchema(results, tuple)
 
     def process(self, batch: Batch) -> Iterator[Batch]:
-        """Yield one update for each row."""
         table, times = as_table(batch.values, self._columns), Times.of(batch.timestamps)
         if not len(table):
             return

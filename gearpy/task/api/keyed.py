@@ -115,7 +115,6 @@ class KeyedTask:
         return self._state.begin_snapshot(of_all=of_all), self._state.copies.steps()
 
     def tell_again(self) -> bool:
-        """See `KeyedState.tell_again`."""
         return self._state is None or self._state.tell_again()
 
     @property

@@ -92,7 +92,6 @@ class SetAside(list[BadRecord]):
     """The bad records that a reader has set aside, until it is asked for them."""
 
     def take(self) -> list[BadRecord]:
-        """Return them, and have none."""
         taken = self[:]
         self.clear()
         return taken
@@ -125,7 +124,6 @@ class SidePartitioner(Partitioner):
         return f"{self._inner.name} of {', '.join([*mains, *sides])}"
 
     def check(self, *, source_parallelism: int, target_parallelism: int) -> str | None:
-        """Ask the other one."""
         return self._inner.check(
             source_parallelism=source_parallelism, target_parallelism=target_parallelism
         )

@@ -114,9 +114,6 @@ class SidesGate(EventGate):
         """Take out the rows of a side that event time has passed, in order."""
         return self._tables[side].due_rows(watermark_ms, is_inclusive=False)
 
-    def first_of(self, side: int) -> int:
-        return self._tables[side].first_ms
-
 
 @dataclass(slots=True)
 class HeldRows:

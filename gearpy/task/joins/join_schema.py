@@ -18,7 +18,6 @@ _FIELDS: Final = 4  # Behind the key.
 
 
 def key_names(columns: int) -> tuple[str, ...]:
-    """Return the names of the columns of a key in results."""
     return ("key",) if columns == 1 else tuple(f"key_{at + 1}" for at in range(columns))
 
 
@@ -106,7 +105,6 @@ class JoinSchema(RowSchema):
 
 
 def _records(schema: RowSchema, column: "pa.Array") -> list[Any]:
-    """Return the records of a side, None where there is none."""
     import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
 
     records = schema.rows(pa.RecordBatch.from_struct_array(column.drop_null()))

@@ -73,14 +73,12 @@ class SortedRun:
         return codes * (width + 1) + (inside - self.oldest_ms)
 
     def since(self, from_ms: int) -> "SortedRun | None":
-        """Return the records that are not older, None if there are none."""
         if self.oldest_ms >= from_ms:
             return self
         kept = np.flatnonzero(self.times >= from_ms)
         return self.taken(kept) if len(kept) else None
 
     def taken(self, places: Numbers) -> "SortedRun":
-        """Return some of the records."""
         rows = self.rows.take(pa.array(self.at[places]))
         return SortedRun(
             rows, [np.arange(len(rows)), *(array[places] for array in self.arrays[1:])]
@@ -132,7 +130,6 @@ class Codes:
         return SortedRun(rows, [np.arange(len(times)), self.of(rows), times, *flags])
 
     def groups(self, codes: Numbers) -> Numbers:
-        """Return the key groups of codes."""
         used, places = np.unique(codes, return_inverse=True)
         groups = groups_of_keys(self.keys(used))
         found: Numbers = np.array(groups, np.int64)[places]

@@ -101,7 +101,6 @@ class TableJoinStage(Stage):
         return self._rows
 
     def _take(self, rows: TableRows) -> None:
-        """Go on with a table."""
         if rows is self._rows:
             return
         if self._rows is None:

@@ -109,7 +109,6 @@ class Lefts:
     # -- as plain data -------------------------------------------------------------------------
 
     def cells(self, sides: list[SideSchema]) -> dict[Any, list[Any]]:
-        """Return what is told of each key."""
         rights = iter(sides[RIGHT].records_of(self.found.drop_null()))
         numbers, times = self.numbers.tolist(), self.times.tolist()
         found = zip(self.has_found.tolist(), self.found_ms.tolist(), strict=True)

@@ -100,7 +100,6 @@ class WindowTablesStage(Stage):
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
-        """Yield the results of the windows that close."""
         self._take(watermark_ms)
         self._watermark_ms = watermark_ms
         some, rows = list[_Window](), 0

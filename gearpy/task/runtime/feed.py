@@ -288,7 +288,6 @@ def reject(
 
 
 def batch_of_messages(messages: Sequence[Any]) -> Batch:
-    """Return at least one message as a batch."""
     wrong = set(map(type, messages)) - {Message}
     if wrong:
         names = ", ".join(sorted(kind.__name__ for kind in wrong))

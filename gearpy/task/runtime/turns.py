@@ -63,7 +63,6 @@ class TurnBoard:
         return {task: began_ms for task, (began_ms, _) in self._turns.copy().items()}
 
     def work_of(self, task: TaskId) -> Work | None:
-        """Return the work of a turn; None if it has ended."""
         turn = self._turns.get(task)
         frame = None if turn is None else sys._current_frames().get(turn[1])  # noqa: SLF001
         if frame is None:

@@ -162,7 +162,6 @@ class ColumnsStage(Stage):
             yield from self._results(batch, as_table(batch.values), Times.of(batch.timestamps))
 
     def _called(self, table: Table, times: Times) -> tuple[Table, Times] | None:
-        """Return the table that follows from one; None for nothing."""
         raise NotImplementedError
 
     def _cause(self, error: BaseException, record: Any) -> BaseException:

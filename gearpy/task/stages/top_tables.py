@@ -252,7 +252,6 @@ class _Best:
 
 
 def _values_of(column: pa.Array) -> tuple[_Array, _Array]:
-    """Return the numbers of a column, and which of them are some."""
     is_there = column.is_valid().to_numpy(zero_copy_only=False)
     if column.null_count:
         column = column.fill_null(0)

@@ -66,7 +66,6 @@ class TokenFile:
         self._tokens: Mapping[str, StoredToken] = {}
 
     def tokens(self) -> tuple[StoredToken, ...]:
-        """Return all tokens, by name."""
         return tuple(sorted(self._read().values(), key=lambda each: each.name))
 
     def find(self, secret: str) -> StoredToken | None:

@@ -134,7 +134,6 @@ def challenge(
 
 
 def parse_challenge(data: bytes) -> Challenge:
-    """Read a CHALLENGE."""
     magic, version, number, nonce = _CHALLENGE.unpack(data)
     _check_magic(magic)
     return Challenge(version, Principal.of_number(number), nonce)

@@ -103,7 +103,6 @@ class LaunchToken:
     def issued(
         cls, keys: KeyRing, app_id: AppId, executor_id: ExecutorId, *, launch: int, expires_ms: int
     ) -> "LaunchToken":
-        """Make a token with the keys of the cluster."""
         key = keys.key_of(Principal(app_id))
         if key is None:
             raise ConfigError(f"{keys.own} cannot start processes of application {app_id}")
