@@ -292,12 +292,8 @@ class MergeSessionsStage(TablesStage):
     def _state(self) -> BulkState:
         if self._kept is None:
             self._kept = self._bulk("panes")
-            # So many whole numbers take as much as the tables.
-            self._kept.holds(
-                lambda: [
-                    range(each.nbytes // 8) for each in (self._open.slice(self._over), *self._fresh)
-                ],
-                self._tell_again,
+            self._kept.holds_tables(
+                lambda: (self._open.slice(self._over), *self._fresh), self._tell_again
             )
         return self._kept
 

@@ -331,13 +331,8 @@ class MergeTablesStage(TablesStage):
     def _state(self) -> BulkState:
         if self._kept is None:
             self._kept = self._bulk("windows")
-            # So many whole numbers take as much as the tables.
-            self._kept.holds(
-                lambda: [
-                    range(table.nbytes // 8)
-                    for each in self._open.values()
-                    for table in each.tables
-                ],
+            self._kept.holds_tables(
+                lambda: chain.from_iterable(each.tables for each in self._open.values()),
                 self._tell_again,
             )
         return self._kept

@@ -4,7 +4,7 @@ What is kept of a side is in runs, each sorted by key and time; so all partners 
 by a few binary searches.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -17,13 +17,11 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.stage import Stage, step_bulk
 from gearpy.task.joins.group_cells import cells_of_groups, rows_of_cells
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
 from gearpy.task.joins.runs import (
     PAIRS,
     Array,
-    Codes,
     Numbers,
     SortedRun,
     add_run,
@@ -32,45 +30,36 @@ from gearpy.task.joins.runs import (
     more,
     paired,
 )
-from gearpy.task.joins.streams import JoinSpec, watermark_kept
+from gearpy.task.joins.sides_stage import SidesStage
+from gearpy.task.joins.streams import JoinSpec
 
 _TIME: Final = "#time"
 #: The namespace of records that wait for a partner; others are in those of numbers.
 _WAITING: Final = 0
 
 
-class IntervalTablesStage(Stage):
+class IntervalTablesStage(SidesStage):
     """Joins two streams of tables; yields pairs with ``left - before <= right <= left + after``.
 
     They are those of `IntervalJoin`, as are the records that come out alone. What is kept is told
     once, at the end of the epoch in which it came, as one table for each group of keys; but
     records that wait for a partner, lest they come out alone, are told at the end of each epoch.
-
-    Args:
-        schema: of the results.
     """
 
-    defers = True
-
     def __init__(self, context: TaskContext, name: str, spec: JoinSpec, schema: JoinSchema) -> None:
-        self.name = name
-        self._context = context
+        super().__init__(context, name, spec, schema)
         assert spec.interval_ms is not None, "of other joins there is no form for columns"
         before_ms, after_ms = spec.interval_ms
         # Of a record of the left side, and of the right one: how much older and newer partners are.
         self._older_ms = (before_ms, after_ms)
         self._newer_ms = (after_ms, before_ms)
-        self._comes_alone = (spec.how in ("left", "outer"), spec.how in ("right", "outer"))
-        self._schema = schema
         self._types = [schema.arrow.field(side).type for side in SIDE_NAMES]
         self._description = f"{spec.description}, of columns"
-        self._codes = Codes(schema.key_columns)
         self._runs: tuple[list[SortedRun], list[SortedRun]] = ([], [])
         self._told: list[tuple[Any, list[int], int]] = []  # With the last time of need.
         self._told_waiting: dict[str, list[int]] = {}
         self._chunk = 0
-        self._watermark_ms = MIN_MS
-        self._hold_ms = MAX_MS
+        self._waits_from_ms = MAX_MS
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield each pair whose second record is among these; late records are left out."""
@@ -153,16 +142,11 @@ class IntervalTablesStage(Stage):
     def _note_hold(self) -> None:
         if any(self._comes_alone):
             holds = (run.hold_ms for runs in self._runs for run in runs)
-            self._hold_ms = min(holds, default=MAX_MS)
+            self._waits_from_ms = min(holds, default=MAX_MS)
 
     @property
-    def hold_ms(self) -> int:
-        return self._hold_ms
-
-    @property
-    def passed_ms(self) -> int:
-        """The event time behind the join. Only grows: no later result is older."""
-        return min(self._watermark_ms, self._hold_ms)
+    def _first_ms(self) -> int:
+        return self._waits_from_ms
 
     def _needed_from_ms(self, side: int) -> int:
         """Return the time of the oldest records of a side that may find a partner."""
@@ -211,14 +195,7 @@ class IntervalTablesStage(Stage):
         return [*cells]
 
     def restore(self, state: list[Any] | None) -> None:
-        """Go on from the watermark, and from the keyed state.
-
-        Raises:
-            ConfigError: it was kept by another join.
-        """
-        self._watermark_ms = watermark_kept(state, self._description)
-        self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
-        self._kept.holds(self._held, self._tell_again)
+        super().restore(state)
         for namespace, cells in self._kept.restored():
             name, chunk = namespace
             side, is_waiting = SIDE_NAMES.index(name), chunk == _WAITING
@@ -234,10 +211,8 @@ class IntervalTablesStage(Stage):
             add_run(self._runs[side], run, MIN_MS)
         self._note_hold()
 
-    def _held(self) -> Iterable[range]:
-        """Return so many numbers of 8 bytes as the tables take."""
-        size = sum(run.rows.nbytes for runs in self._runs for run in runs)
-        return (range(size // 8),)
+    def _tables(self) -> list[pa.RecordBatch]:
+        return [run.rows for runs in self._runs for run in runs]
 
     def _tell_again(self) -> None:
         self._told, self._told_waiting = [], {}

@@ -5,7 +5,7 @@ all matches of a table that are not newer are found by a binary search in each o
 for which a newer one may be nearer wait for it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -14,18 +14,17 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.join.changes import RecordLog
-from gearpy.core.join.sides import LEFT, RIGHT, SIDES
+from gearpy.core.join.sides import LEFT, RIGHT
 from gearpy.core.window.event_order import Held
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.stage import Stage, step_bulk
-from gearpy.task.chain.table_gate import HeldRows, SidesGate
-from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
-from gearpy.task.joins.runs import Codes, Numbers, SortedRun, joined_runs, less
-from gearpy.task.joins.side_tables import SideSchema
-from gearpy.task.joins.streams import JoinSpec, join_key, watermark_kept
+from gearpy.task.chain.table_gate import HeldRows
+from gearpy.task.joins.join_schema import JoinSchema
+from gearpy.task.joins.runs import Numbers, SortedRun, joined_runs, less
+from gearpy.task.joins.sides_stage import GatedSidesStage
+from gearpy.task.joins.streams import JoinSpec
 from gearpy.task.joins.waiting_lefts import Lefts, told_lefts
 
 #: Namespaces of the newest right records, as joins of rows have them.
@@ -37,49 +36,27 @@ _FIRST: Final = (-1,)
 _ROWS: Final = 1 << 16  #: So many results are yielded at once.
 
 
-class NearestTablesStage(Stage):
+class NearestTablesStage(GatedSidesStage):
     """Joins two streams of tables as `AsOfJoin` does, or as `LatestJoin`.
 
-    Both sides wait for event time in a gate. What is kept is that of these joins: it is told, and
-    comes back, as theirs, and a step goes on from it in either form.
-
-    Args:
-        schema: of the results.
+    What is kept is that of these joins: it is told, and comes back, as theirs, and a step goes on
+    from it in either form.
     """
 
-    defers = True
-
     def __init__(self, context: TaskContext, name: str, spec: JoinSpec, schema: JoinSchema) -> None:
-        self.name = name
-        self._context = context
-        self._description = spec.description
+        super().__init__(context, name, spec, schema)
         self._is_asof = spec.kind == "asof"
         self._looks_back = spec.direction != "forward"
         self._looks_ahead = spec.direction != "backward"
         self._tolerance_ms = spec.tolerance_ms
-        self._keeps_left = spec.how == "left"
         self._namespace = _NEWEST[spec.kind]
-        self._schema = schema
         self._right_type = schema.arrow.field("right").type
-        self._sides = [SideSchema.of(schema, side) for side in SIDES]
-        self._gate = SidesGate(context, join_key, self._sides)
-        self._codes = Codes(schema.key_columns)
         self._runs: list[SortedRun] = []  # One record of a key each; the last one has the newest.
         self._waiting: Lefts | None = None
         self._touched: dict[int, None] = {}  # Codes of keys whose left records are others now.
         self._told: set[Any] = set()  # Keys that have a cell of left records.
         self._number = 0
         self._gone: list[tuple[Any, list[Any]]] = []
-        self._watermark_ms = MIN_MS
-
-    def process(self, batch: Batch) -> Iterator[Batch]:
-        """Let records wait; yield what follows from those that come too late for that."""
-        table = batch.values
-        assert type(table) is Table
-        side = SIDE_NAMES.index(table.batch.schema.names[-1])
-        self._gate.hold(table, Times.of(batch.timestamps), side, batch.origin.rank)
-        if self._gate.first_ms < self._watermark_ms:
-            yield from self._due(self._watermark_ms)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         yield from self._due(watermark_ms)
@@ -121,7 +98,7 @@ class NearestTablesStage(Stage):
         at, times, parts = _matches(codes, places, runs)
         self._forget_far(at, times, places)
         rows, is_found = lefts.rows, at >= 0
-        if not (self._keeps_left or is_found.all()):
+        if not (self._comes_alone[LEFT] or is_found.all()):
             kept = np.flatnonzero(is_found)
             if not len(kept):
                 return
@@ -159,7 +136,7 @@ class NearestTablesStage(Stage):
             return
         decided, self._waiting = waiting.decided(fresh, self._tolerance_ms, watermark_ms)
         self._touched |= dict.fromkeys(np.unique(decided.codes).tolist())
-        if not self._keeps_left:
+        if not self._comes_alone[LEFT]:
             decided = decided.taken(decided.has_found)
         for at in range(0, len(decided), _ROWS):
             some = decided.taken(np.arange(at, min(at + _ROWS, len(decided))))
@@ -187,15 +164,6 @@ class NearestTablesStage(Stage):
             joined.append(self._runs.pop())
             count += len(joined[-1])
         self._runs.append(joined[0] if len(joined) == 1 else _newest_of(joined_runs(joined[::-1])))
-
-    @property
-    def hold_ms(self) -> int:
-        return min(self._gate.first_ms, self._first_ms)
-
-    @property
-    def passed_ms(self) -> int:
-        """The event time behind the join. Only grows: no later result is older."""
-        return min(self._watermark_ms, self._first_ms)
 
     @property
     def _first_ms(self) -> int:
@@ -263,14 +231,7 @@ class NearestTablesStage(Stage):
         self._runs = [] if kept is None else [kept]
 
     def restore(self, state: list[Any] | None) -> None:
-        """Go on from the watermark, and from the keyed state.
-
-        Raises:
-            ConfigError: it was kept by another join.
-        """
-        self._watermark_ms = watermark_kept(state, self._description)
-        self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
-        self._kept.holds(self._held, self._tell_again)
+        super().restore(state)
         log = RecordLog()
         for namespace, pairs in self._kept.restored():
             if namespace == self._namespace:
@@ -311,12 +272,9 @@ class NearestTablesStage(Stage):
         self._number = int(numbers.max()) + 1
         self._told = {*pairs}
 
-    def _held(self) -> Iterable[range]:
-        """Return so many numbers of 8 bytes as the tables take."""
-        tables = [run.rows for run in self._runs]
-        if self._waiting is not None:
-            tables.append(self._waiting.rows)
-        return (range(sum(each.nbytes for each in tables) // 8),)
+    def _tables(self) -> list[pa.RecordBatch]:
+        waiting = [] if self._waiting is None else [self._waiting.rows]
+        return [*(run.rows for run in self._runs), *waiting]
 
     def _tell_again(self) -> None:
         self._gone, self._told = [], set()

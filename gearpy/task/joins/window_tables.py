@@ -4,7 +4,7 @@ What is kept is in tables by piece of time, as they came. All windows that a ste
 closes are joined together: a record is found by the number of its window and that of its key.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -21,13 +21,12 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.stage import Stage, step_bulk
-from gearpy.task.chain.table_gate import HeldRows, SidesGate
+from gearpy.task.chain.table_gate import HeldRows
 from gearpy.task.joins.group_cells import PIECE, cells_of_groups, kept_tables
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
-from gearpy.task.joins.runs import Codes, Numbers, joined_rows, paired
-from gearpy.task.joins.side_tables import SideSchema
-from gearpy.task.joins.streams import JoinSpec, join_key, watermark_kept
+from gearpy.task.joins.runs import Numbers, joined_rows, paired
+from gearpy.task.joins.sides_stage import GatedSidesStage
+from gearpy.task.joins.streams import JoinSpec
 from gearpy.task.time.pieces import TimePieces
 
 _PLACE: Final = "#place"
@@ -58,49 +57,26 @@ _Sides: TypeAlias = tuple[list[_Part], list[_Part]]
 _Window: TypeAlias = tuple[int, int, _Sides]
 
 
-class WindowTablesStage(Stage):
+class WindowTablesStage(GatedSidesStage):
     """Joins two streams of tables as `WindowJoin` does.
 
-    Both sides wait for event time in a gate. What is kept is told once, at the end of the epoch in
-    which it came, as one table for each group of keys. A step goes on in either form.
-
-    Args:
-        schema: of the results.
+    What is kept is told once, at the end of the epoch in which it came, as one table for each group
+    of keys. A step goes on in either form.
     """
 
-    defers = True
-
     def __init__(self, context: TaskContext, name: str, spec: JoinSpec, schema: JoinSchema) -> None:
-        self.name = name
-        self._context = context
-        self._description = spec.description
+        super().__init__(context, name, spec, schema)
         windows = spec.windows
         assert isinstance(windows, DisjointWindows | OverlappingWindows), "others are in rows"
         self._windows = windows
         self._times = TimePieces(windows)
         self._pieces: OpenPieces[_Sides] = OpenPieces(windows, lambda: ([], []))
-        self._comes_alone = (spec.how in ("left", "outer"), spec.how in ("right", "outer"))
-        self._schema = schema
-        self._sides = [SideSchema.of(schema, side) for side in SIDES]
-        self._gate = SidesGate(context, join_key, self._sides)
-        self._codes = Codes(schema.key_columns)
         self._fresh: list[tuple[int, int, _Part]] = []  # Not told yet: side, piece, records.
         self._told: list[tuple[Any, list[Any], int]] = []  # With the time when all of it is over.
         self._chunk = 0
-        self._watermark_ms = MIN_MS
-
-    def process(self, batch: Batch) -> Iterator[Batch]:
-        """Keep the records; results come with the watermark only."""
-        table = batch.values
-        assert type(table) is Table
-        side = SIDE_NAMES.index(table.batch.schema.names[-1])
-        self._gate.hold(table, Times.of(batch.timestamps), side, batch.origin.rank)
-        if self._gate.first_ms < self._watermark_ms:
-            self._take(self._watermark_ms)
-        return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
-        self._take(watermark_ms)
+        self._due(watermark_ms)
         self._watermark_ms = watermark_ms
         some, rows = list[_Window](), 0
         for start, end, pieces in self._pieces.closing(watermark_ms):
@@ -117,11 +93,15 @@ class WindowTablesStage(Stage):
             yield from self._joined(some)
         self._pieces.over()
 
-    def _take(self, watermark_ms: int) -> None:
-        """Keep the records that event time has passed; leave out, and count, what is late."""
+    def _due(self, watermark_ms: int) -> Iterator[Batch]:
+        """Keep the records that event time has passed; leave out, and count, what is late.
+
+        Results come with the watermark only.
+        """
         for side in SIDES:
             if (found := self._gate.due_of(side, watermark_ms)) is not None:
                 self._keep(side, found)
+        return iter(())
 
     def _keep(self, side: int, found: HeldRows) -> None:
         places = np.maximum(found.places.to_numpy(), self._watermark_ms)
@@ -201,13 +181,8 @@ class WindowTablesStage(Stage):
         return Batch(table, Times(pa.array(ends - 1)))
 
     @property
-    def hold_ms(self) -> int:
-        return min(self._pieces.hold_ms, self._gate.first_ms)
-
-    @property
-    def passed_ms(self) -> int:
-        """The event time behind the join. Only grows: no later result is older."""
-        return min(self._watermark_ms, self._pieces.hold_ms)
+    def _first_ms(self) -> int:
+        return self._pieces.hold_ms
 
     # -- state and epochs ----------------------------------------------------------------------
 
@@ -243,14 +218,7 @@ class WindowTablesStage(Stage):
             parts[:] = [part._replace(codes=moved[part.codes]) for part in parts]
 
     def restore(self, state: list[Any] | None) -> None:
-        """Go on from the watermark, and from the keyed state.
-
-        Raises:
-            ConfigError: it was kept by another join.
-        """
-        self._watermark_ms = watermark_kept(state, self._description)
-        self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
-        self._kept.holds(self._held, self._tell_again)
+        super().restore(state)
         log, of_rows, tables = RecordLog(), list[tuple[Any, list[Any], int]](), dict[Any, Any]()
         for namespace, cells in self._kept.restored():
             if namespace[0] in SIDE_NAMES:
@@ -280,10 +248,9 @@ class WindowTablesStage(Stage):
         for (side, piece), rows in of_parts.items():
             self._load(side, piece, self._sides[side].table(rows))
 
-    def _held(self) -> Iterable[range]:
-        """Return so many numbers of 8 bytes as the tables take."""
+    def _tables(self) -> Iterator[pa.RecordBatch]:
         kept = chain.from_iterable(chain.from_iterable(self._pieces.kept.values()))
-        return (range(sum(part.rows.nbytes for part in kept) // 8),)
+        return (part.rows for part in kept)
 
     def _tell_again(self) -> None:
         self._told = []
