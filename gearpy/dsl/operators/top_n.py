@@ -22,16 +22,23 @@ from gearpy.dsl.operators.operator import (
     operator,
 )
 from gearpy.dsl.operators.records import ToRowsOperator
+from gearpy.task.aggregates.top_n import Ranking
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
 
 
 @operator
 class TopOperator(AggregateOperator):
-    """The largest records of a key by a field, running or in windows."""
+    """The largest records of a key, running or in windows.
+
+    Attributes:
+        by: the column that is compared first.
+        ranking: what compares the others, too; None: no others.
+    """
 
     n: int
     by: str
+    ranking: Ranking | None = None
     schema: RowSchema | None = None  #: Of the columns that it takes, in the plan that will run.
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
@@ -73,7 +80,14 @@ class TopOperator(AggregateOperator):
         assert self.key is not None
         key = key_getter(*self.key.columns)
         stage = RunningTop(
-            context, self.name, key, self.fold, n=self.n, by=self.by, schema=self.schema
+            context,
+            self.name,
+            key,
+            self.fold,
+            n=self.n,
+            by=self.by,
+            ranking=self.ranking,
+            schema=self.schema,
         )
         return [in_order(context, stage, key, self.schema, waits=self.waits)]
 
@@ -91,7 +105,8 @@ class TopOperator(AggregateOperator):
             return None
         from gearpy.task.stages.top_tables import can_choose  # noqa: PLC0415 - NumPy
 
-        return schema if can_choose(schema.arrow.field(self.by).type) else None
+        kind = schema.arrow.field(self.by).type
+        return schema if can_choose(kind, self.ranking) else None
 
 
 @operator
@@ -119,6 +134,7 @@ class BestRowsOperator(PassesRecords, KeepsNothing, IgnoresOrder, NeverWritten):
             windows=of.windows,
             n=of.n,
             by=of.by,
+            ranking=of.ranking,
             makes=made is None or made.row_type is not None,
         )
         return [stage]

@@ -6,6 +6,7 @@ travel for less. Streams of several classes become one behind that, or the class
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.dsl.operators.expressions import (
@@ -124,6 +125,8 @@ class _Plan:
         for reader in readers:
             if len(reader.inputs) > 1 or reader.kind_taken(["table"]) != "table":
                 return None
+            if isinstance(reader, AggregateOperator) and _takes_records(reader):
+                return None
             if isinstance(reader, AggregateOperator | TableJoinOperator):
                 found.update(*(names for _, names in reader.named_fields()))
             elif not isinstance(reader, ConditionOperator | ColumnsOperator):
@@ -218,6 +221,12 @@ class _Plan:
                 return known
         found.append(step)
         return self._add(step, kind)
+
+
+def _takes_records(step: AggregateOperator) -> bool:
+    """Tell whether aggregates are of records, such as the largest of them, not of fields alone."""
+    fields = chain.from_iterable(each.fields for each in step.aggregates.values())
+    return not all(isinstance(each, str | Expr) for each in fields)
 
 
 def _is_in(name: str, names: set[str]) -> bool:

@@ -108,6 +108,8 @@ class Grouped:
         made: Callable[..., Operator] = AggregateOperator
         if isinstance(by, str):
             made = partial(TopOperator, n=n, by=by)
+        elif hasattr(by, "number_of"):
+            made = partial(TopOperator, n=n, by=by.column, ranking=by)
         return self._aggregate(
             "top_n", aggregates, name, is_single=True, only_changed=only_changed, made=made
         )

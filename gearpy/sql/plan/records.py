@@ -98,6 +98,19 @@ class Rank:
 
     fields: tuple[OrderField, ...]
 
+    @property
+    def column(self) -> str:
+        return self.fields[0][0]
+
+    @property
+    def is_ascending(self) -> bool:
+        return not self.fields[0][1]
+
+    def number_of(self, ranked: Any) -> int | float | None:
+        has_value, found = ranked[:2]
+        is_number = not has_value and type(found) is tuple and found[0] == 0
+        return found[1] if is_number else None
+
     def __call__(self, row: Row) -> tuple[Any, ...]:
         return tuple(
             piece

@@ -1,7 +1,7 @@
 """The records that are largest by something: an aggregate for the stages that fold."""
 
 from bisect import bisect_left
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from gearpy.core.base.copies import own
 from gearpy.core.base.fields import WITH_ATTRIBUTES, Field, value_getter
@@ -17,6 +17,25 @@ from gearpy.errors import ConfigError
 #: these can change.
 _Kept: TypeAlias = tuple[list[Any], list[Any], bool]
 _QUICK: Final = frozenset({int, float, str})
+
+
+class Ranking(Protocol):
+    """A function of a record, by which it is ranked, that says which column counts first."""
+
+    @property
+    def column(self) -> str: ...
+
+    @property
+    def is_ascending(self) -> bool:
+        """The smallest comes first."""
+
+    def number_of(self, ranked: Any) -> int | float | None:
+        """Return the number of that column in a value of the function, negated if it ascends.
+
+        None if it has none. What has a larger one is larger.
+        """
+
+    def __call__(self, record: Any, /) -> Any: ...
 
 
 def top_records(n: int, by: Field = None) -> Aggregate:

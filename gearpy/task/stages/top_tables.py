@@ -16,11 +16,12 @@ from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
 from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.core.window.windows import AlignedWindows, DisjointWindows, OverlappingWindows
-from gearpy.ids import MIN_MS
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.aggregates.rows import RunningAggregate
+from gearpy.task.aggregates.top_n import Ranking
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.stages.tables import ColumnsStage, RowsStage
 
@@ -30,10 +31,13 @@ _PIECES_MAX: Final = 100
 _KEYS_MAX: Final = 1 << 17
 #: Rows are looked at in growing parts, as each one may raise what the next ones have to exceed.
 _FIRST_PART: Final = 1024
+_TOO_LARGE: Final = 1 << 63  #: The negative of the least number of 64 bits.
 
 
-def can_choose(kind: "pa.DataType | None") -> bool:
+def can_choose(kind: "pa.DataType | None", ranking: Ranking | None) -> bool:
     """Tell whether values of a type are compared by NumPy as by Python."""
+    if ranking is not None and ranking.is_ascending and kind == pa.uint64():
+        return False
     return kind is not None and (
         pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)
     )
@@ -45,6 +49,7 @@ class RunningTop(RunningAggregate):
     Args:
         n: how many.
         by: the column that is compared.
+        ranking: what else is compared, where that is alike; None: nothing.
         schema: of the tables in which records come.
     """
 
@@ -57,12 +62,14 @@ class RunningTop(RunningAggregate):
         *,
         n: int,
         by: str,
+        ranking: Ranking | None,
         schema: RowSchema,
     ) -> None:
         super().__init__(context, name, key, fold)
         self._names = key
         self._n = n
         self._by = by
+        self._ranking = ranking
         self._columns = RowSchema(schema.arrow)
         self._rows = RowsStage(context, name, schema)
 
@@ -72,7 +79,7 @@ class RunningTop(RunningAggregate):
         found = distinct_keys(table, self._names)
         assert found is not None, "the types of the key can be keys"
         places = found[1].to_numpy(zero_copy_only=False)
-        values, is_ranked = _values_of(table.batch.column(self._by))
+        values, is_ranked = _values_of(table.batch.column(self._by), self._ranking)
         left, part = np.arange(len(table)), _FIRST_PART
         while len(left):
             left = left[self._may_change(found[0], places[left], values[left]) | ~is_ranked[left]]
@@ -86,14 +93,16 @@ class RunningTop(RunningAggregate):
         """Tell which values exceed the least one of the largest of their key."""
         least = np.zeros(len(keys), values.dtype)
         is_full = np.zeros(len(keys), bool)
-        kept, n = self._current, self._n
+        kept, n, ranking = self._current, self._n, self._ranking
         for at, key in enumerate(keys):
             of_key = kept.get(key)
             if of_key is not None and len(numbers := of_key[0][0]) == n:
-                lowest = numbers[0]
-                if lowest == lowest:  # noqa: PLR0124 - not NaN
+                lowest = numbers[0] if ranking is None else ranking.number_of(numbers[0])
+                # Neither missing nor NaN, nor that of the one whole number without a negative.
+                if lowest is not None and lowest == lowest and lowest != _TOO_LARGE:  # noqa: PLR0124
                     least[at], is_full[at] = lowest, True
-        found: _Array = (values > least[places]) | ~is_full[places]
+        exceeds = np.greater if ranking is None else np.greater_equal
+        found: _Array = exceeds(values, least[places]) | ~is_full[places]
         return found
 
 
@@ -118,6 +127,7 @@ class BestRowsStage(ColumnsStage):
         windows: AlignedWindows,
         n: int,
         by: str,
+        ranking: Ranking | None,
         makes: bool,
     ) -> None:
         super().__init__(context, name)
@@ -126,6 +136,7 @@ class BestRowsStage(ColumnsStage):
         self._windows = windows
         self._n = n
         self._by = by
+        self._ranking = ranking
         self._begin_again()
 
     def _begin_again(self) -> None:
@@ -141,14 +152,15 @@ class BestRowsStage(ColumnsStage):
 
     def _called(self, table: Table, times: Times) -> tuple[Table, Times]:
         codes = None if self._is_idle else self._codes_of(table)
-        values, is_ranked = _values_of(table.batch.column(self._by))
+        values, is_ranked = _values_of(table.batch.column(self._by), self._ranking)
         own = times.array.to_numpy()
         if times.promised is not None:
             is_ranked &= own >= times.promised.to_numpy()
-        pieces = self._pieces(int(own.min()), int(own.max()))
+        pieces = self._pieces(own)
         if codes is None or pieces is None:
             return table, times
-        is_behind = own > self._newest_ms
+        # Of those that are alike another column decides, if there is one.
+        is_behind = own > (MAX_MS if self._ranking else self._newest_ms)
         passes = ~is_ranked
         of_piece = np.searchsorted(pieces, own, "right") - 1
         for number, start in enumerate(pieces[:-1]):
@@ -175,14 +187,20 @@ class BestRowsStage(ColumnsStage):
         of_rows: _Array = np.array(codes, np.int64)[found[1].to_numpy(zero_copy_only=False)]
         return of_rows
 
-    def _pieces(self, oldest_ms: int, newest_ms: int) -> list[int] | None:
-        """Return the bounds of the pieces of time that are in the same windows."""
+    def _pieces(self, times: _Array) -> list[int] | None:
+        """Return the starts of pieces of time that are in the same windows, and the last end."""
         windows = self._windows
         assert isinstance(windows, DisjointWindows | OverlappingWindows), "others are in rows"
         start_of = windows.start_of if isinstance(windows, DisjointWindows) else windows.piece_of
+        oldest_ms, newest_ms = int(times.min()), int(times.max())
         bounds = [start_of(oldest_ms)]
+        long_ms = (self._end_of(bounds[0]) - bounds[0]) * _PIECES_MAX
+        different = np.unique(times) if newest_ms - oldest_ms > long_ms else None
         while bounds[-1] <= newest_ms:
-            bounds.append(self._end_of(bounds[-1]))
+            end_ms = self._end_of(bounds[-1])
+            if different is not None and end_ms <= newest_ms:  # There are few, far apart.
+                end_ms = start_of(int(different[np.searchsorted(different, end_ms)]))
+            bounds.append(end_ms)
             if len(bounds) > _PIECES_MAX:
                 return None
         return bounds
@@ -251,11 +269,17 @@ class _Best:
         self._codes, self._values = codes[kept], values[kept]
 
 
-def _values_of(column: pa.Array) -> tuple[_Array, _Array]:
+def _values_of(column: pa.Array, ranking: Ranking | None) -> tuple[_Array, _Array]:
+    """Return the numbers of a column, the larger the better, and which of them are some."""
     is_there = column.is_valid().to_numpy(zero_copy_only=False)
     if column.null_count:
         column = column.fill_null(0)
     values: _Array = column.to_numpy()
     if values.dtype.kind == "f":
         is_there &= ~np.isnan(values)
+    if ranking is not None and ranking.is_ascending:
+        if values.dtype.kind != "f":
+            values = values.astype(np.int64)
+            is_there &= values != np.iinfo(np.int64).min
+        values = -values
     return values, is_there

@@ -95,6 +95,9 @@ def test_columns_that_are_taken_are_read_alone(path: str) -> None:
             ),
             ["id", "name"],
         ),
+        (lambda rows: rows.key_by("name").top_n(2, "half", when="changed"), None),
+        (lambda rows: rows.window(gp.global_window()).top_n(2, "half"), None),
+        (lambda rows: rows.key_by("name").aggregate(last=gp.agg.last()), None),
     ]
     for build, names in pairs:
         app = gp.StreamApp("some")
