@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.base.fields import key_getter
@@ -58,8 +58,9 @@ from gearpy.task.chain.event_gate import ordered_stage
 from gearpy.task.chain.stage import Stage
 from gearpy.task.time.late import LATE, WindowLate
 
-#: Windows over which columns can be aggregated.
-_ColumnarWindows: TypeAlias = DisjointWindows | OverlappingWindows | SessionWindows
+if TYPE_CHECKING:
+    from gearpy.task.aggregates.columns import ColumnGroups
+
 #: Aggregates that depend on the order of records with the same time.
 _TIED: Final = frozenset({"first", "last", "collect", "arg_min", "arg_max"})
 
@@ -489,14 +490,14 @@ class _Part(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten
 
     of: AggregateOperator
 
-    def _columnar(
-        self,
-    ) -> tuple[_ColumnarWindows, tuple[str, ...], Aggregate | Mapping[str, Aggregate]]:
+    def _columnar(self) -> ColumnGroups:
+        from gearpy.task.aggregates.columns import ColumnGroups  # noqa: PLC0415 - Arrow
+
         windows = self.of.windows or GlobalWindows()
-        assert isinstance(windows, _ColumnarWindows)
+        assert isinstance(windows, DisjointWindows | OverlappingWindows | SessionWindows)
         names = self.of.by_names
         (first, *_) = names.aggregates.values()
-        return windows, names.key, first if self.of.is_single else names.aggregates
+        return ColumnGroups(windows, names.key, first if self.of.is_single else names.aggregates)
 
 
 @operator
@@ -515,7 +516,7 @@ class PartialAggregateOperator(_Part):
         from gearpy.task.aggregates.columns import PartialAggregateStage  # noqa: PLC0415 - Arrow
 
         is_running = self.of.windows is None
-        return [PartialAggregateStage(context, self.name, *self._columnar(), is_running=is_running)]
+        return [PartialAggregateStage(context, self.name, self._columnar(), is_running=is_running)]
 
 
 @operator
@@ -562,23 +563,18 @@ class MergeAggregateOperator(_Part):
             mergeable,
         )
 
-        windows, key, aggregates = self._columnar()
+        given = context, self.name, self._columnar()
         results = self.of.results if self.gives == "table" else None
-        if self.of.windows is None:
-            return [MergeRunningStage(context, self.name, key, aggregates, results)]
-        schema = self.of.columns_taken
-        given = context, self.name
+        windows, schema = self.of.windows, self.of.columns_taken
+        if windows is None:
+            return [MergeRunningStage(*given, results)]
         if not windows.is_plain:
-            return [
-                MergePanesStage(*given, windows, key, aggregates, schema=schema, results=results)
-            ]
+            return [MergePanesStage(*given, schema=schema, results=results)]
         if isinstance(windows, SessionWindows):
-            return [
-                MergeSessionsStage(*given, windows, key, aggregates, schema=schema, results=results)
-            ]
+            return [MergeSessionsStage(*given, schema=schema, results=results)]
         if schema is None or not mergeable(self.of.by_names.aggregates, schema):
-            return [MergeAggregateStage(*given, windows, key, aggregates)]
-        return [MergeTablesStage(*given, windows, key, aggregates, schema=schema, results=results)]
+            return [MergeAggregateStage(*given)]
+        return [MergeTablesStage(*given, schema=schema, results=results)]
 
 
 @operator

@@ -7,6 +7,7 @@ floats the last digits may differ, as they are added up in another order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
@@ -132,6 +133,26 @@ def listed(aggregates: Aggregates) -> list[Aggregate]:
     return [aggregates] if isinstance(aggregates, Aggregate) else list(aggregates.values())
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnGroups:
+    """What is aggregated in columns, alike where tables come from and where they are merged.
+
+    Attributes:
+        key: names of its columns; none for all records together. The key of a result is the value
+            of one, the tuple of several, or None.
+    """
+
+    windows: ColumnarWindows
+    key: Sequence[str]
+    aggregates: Aggregates
+
+    @property
+    def fold(self) -> Fold:
+        """That of the same records as rows."""
+        of = self.aggregates
+        return fold_of_one(of) if isinstance(of, Aggregate) else fold_of(of)
+
+
 # -- where tables come from --------------------------------------------------------------------
 
 
@@ -142,7 +163,6 @@ class PartialAggregateStage(Stage):
     is kept.
 
     Args:
-        key: names of its columns; none for all records together.
         is_running: rows have the newest of the event times instead, as results have it.
 
     Raises:
@@ -150,21 +170,13 @@ class PartialAggregateStage(Stage):
     """
 
     def __init__(
-        self,
-        context: TaskContext,
-        name: str,
-        windows: ColumnarWindows,
-        key: Sequence[str],
-        aggregates: Aggregates,
-        *,
-        is_running: bool = False,
+        self, context: TaskContext, name: str, groups: ColumnGroups, *, is_running: bool = False
     ) -> None:
-        if mistakes := columnar_mistakes(windows, key, aggregates):
+        if mistakes := columnar_mistakes(groups.windows, groups.key, groups.aggregates):
             raise ConfigError(*(f"{name}: {mistake}" for mistake in mistakes))
         self.name = name
-        self._partials = PartialTables(windows, key, aggregates, is_running=is_running)
-        self._key = tuple(key)
-        self._aggregates = aggregates
+        self._partials = PartialTables(groups, is_running=is_running)
+        self._groups = groups
         self._schema: pa.Schema = None
 
     def process(self, batch: Batch) -> Iterator[Batch]:
@@ -204,7 +216,7 @@ class PartialAggregateStage(Stage):
     def _check(self, schema: pa.Schema) -> None:
         if self._schema is not None and self._schema.equals(schema):
             return
-        if mistakes := _schema_mistakes(self._key, self._aggregates, schema):
+        if mistakes := _schema_mistakes(self._groups.key, self._groups.aggregates, schema):
             raise OperatorError(operator=self.name, cause="; ".join(mistakes))
         self._schema = schema
 
@@ -218,14 +230,8 @@ class PartialTables:
     first records.
     """
 
-    def __init__(
-        self,
-        windows: ColumnarWindows,
-        key: Sequence[str],
-        aggregates: Aggregates,
-        *,
-        is_running: bool = False,
-    ) -> None:
+    def __init__(self, groups: ColumnGroups, *, is_running: bool = False) -> None:
+        windows = groups.windows
         self._is_running = is_running
         self._pieces, self._gap_ms = None, 0
         self.is_wall = windows.clock == "processing"
@@ -240,9 +246,9 @@ class PartialTables:
         #: depend on the one before it, or make its window fire.
         self.is_apart = counts_records(phases_of(windows.trigger)[0])
         self.are_late_apart = self._has_spans
-        self._key = tuple(key)
+        self._key = tuple(groups.key)
         self._partials = [
-            (each, partial_of(each)) for each in listed(aggregates) if each.kind != "count"
+            (each, partial_of(each)) for each in listed(groups.aggregates) if each.kind != "count"
         ]
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
@@ -427,25 +433,14 @@ class MergeAggregateStage(WindowFold):
 
     A `WindowFold` whose records are the rows of partials: its state is the same as if it were
     given the records behind them. Late ones are counted and dropped.
-
-    Args:
-        windows: as at the other end, like all that follows.
-        key: names of its columns. The key of a result is the value of one, the tuple of several,
-            or None.
     """
 
-    def __init__(
-        self,
-        context: TaskContext,
-        name: str,
-        windows: DisjointWindows | OverlappingWindows,
-        key: Sequence[str],
-        aggregates: Aggregates,
-    ) -> None:
-        key_of = itemgetter(_KEY) if key else None
-        limit = context.limits.batch_records
-        super().__init__(context, name, windows, key_of, _merging_fold(aggregates), limit=limit)
-        self._reader = Reader(tuple(key), aggregates)
+    def __init__(self, context: TaskContext, name: str, groups: ColumnGroups) -> None:
+        windows, limit = groups.windows, context.limits.batch_records
+        assert not isinstance(windows, SessionWindows), "they are merged in columns"
+        key_of = itemgetter(_KEY) if groups.key else None
+        super().__init__(context, name, windows, key_of, _merging_fold(groups), limit=limit)
+        self._reader = Reader(groups)
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         if not batch.values:
@@ -467,16 +462,15 @@ class MergeRunningStage(RunningStage):
         self,
         context: TaskContext,
         name: str,
-        key: Sequence[str],
-        aggregates: Aggregates,
+        groups: ColumnGroups,
         results: pa.Schema | None = None,
     ) -> None:
-        super().__init__(context, name, itemgetter(_KEY), _merging_fold(aggregates))
-        self._reader = Reader(tuple(key), aggregates)
+        super().__init__(context, name, itemgetter(_KEY), _merging_fold(groups))
+        self._reader = Reader(groups)
         self._results = None if results is None else RunningSchema(results, tuple)
-        self._loop = _merge_loop(listed(aggregates))
+        self._loop = _merge_loop(listed(groups.aggregates))
         #: Results may share lists and the like with what is kept.
-        self._shares = any(each.kind in _SHARING for each in listed(aggregates))
+        self._shares = any(each.kind in _SHARING for each in listed(groups.aggregates))
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Merge a table; yield a result for each of its keys."""
@@ -518,10 +512,10 @@ _COUNT: Final = 1
 class Reader:
     """Makes rows of tables of partials."""
 
-    def __init__(self, key: tuple[str, ...], aggregates: Aggregates) -> None:
-        self._key = key
+    def __init__(self, groups: ColumnGroups) -> None:
+        self._key = tuple(groups.key)
         self._partials: list[Partial | None] = [
-            None if each.kind == "count" else partial_of(each) for each in listed(aggregates)
+            None if each.kind == "count" else partial_of(each) for each in listed(groups.aggregates)
         ]
 
     def rows(self, table: pa.RecordBatch) -> list[tuple[Any, ...]]:
@@ -580,12 +574,11 @@ _MERGES: Final[dict[str, tuple[str, ...]]] = {
 _MERGE: Final = ("{s} = {merge}({s}, {p})",)
 
 
-def _merging_fold(aggregates: Aggregates) -> Fold:
+def _merging_fold(groups: ColumnGroups) -> Fold:
     """Return the fold of the records, but of rows of partials."""
-    fold = fold_of_one(aggregates) if isinstance(aggregates, Aggregate) else fold_of(aggregates)
-    loop = _merge_loop(listed(aggregates))
+    loop = _merge_loop(listed(groups.aggregates))
     return replace(
-        fold,
+        groups.fold,
         kind="fold",
         timed=False,
         loop=lambda _: loop,

@@ -19,7 +19,6 @@ from gearpy.columns.log_columns import moments
 from gearpy.columns.results import BEFORE, cells_of_results, result_columns
 from gearpy.columns.row_schema import as_table
 from gearpy.columns.values import array_of
-from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.aligned import AlignedPanes
 from gearpy.core.window.panes import Fired, PanePart
 from gearpy.core.window.trigger import EveryEvent, EveryWall, counts_records, delays_of, phases_of
@@ -31,8 +30,7 @@ from gearpy.task.aggregates.columns import (
     FIRST,
     LAST,
     RECORDS,
-    Aggregates,
-    ColumnarWindows,
+    ColumnGroups,
     Reader,
     codes_of,
     session_numbers,
@@ -40,7 +38,6 @@ from gearpy.task.aggregates.columns import (
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.aggregates.merge_tables import TableMerge, mergeable
 from gearpy.task.aggregates.partials import places_of
-from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.aggregates.windows import WindowStage
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import TaskContext
@@ -59,8 +56,6 @@ class MergePanesStage(WindowStage):
     """A `WindowStage` whose records are parts; its state is as if it were given the records.
 
     Args:
-        windows: as at the other end, like all that follows.
-        key: names of its columns.
         results: the schema of results as a table; None: they are `WindowResult`s.
     """
 
@@ -68,25 +63,22 @@ class MergePanesStage(WindowStage):
         self,
         context: TaskContext,
         name: str,
-        windows: ColumnarWindows,
-        key: Sequence[str],
-        aggregates: Aggregates,
+        groups: ColumnGroups,
         *,
         schema: pa.Schema | None = None,
         results: pa.Schema | None = None,
     ) -> None:
+        windows, key_of = groups.windows, _KEY if groups.key else None
         limit = context.limits.batch_records
-        super().__init__(
-            context, name, windows, _KEY if key else None, _fold_of_parts(aggregates), limit=limit
-        )
-        self._reader = Reader(tuple(key), aggregates)
+        super().__init__(context, name, windows, key_of, _of_parts(groups.fold), limit=limit)
+        self._reader = Reader(groups)
         self._schema = results
         self._bounds_of = local_bounds(windows)[1]
         self._windows = windows
-        self._key_names = tuple(key)
-        self._merge = TableMerge(self._key_names, aggregates)
+        self._key_names = tuple(groups.key)
+        self._merge = TableMerge(groups)
         early, _ = phases_of(windows.trigger)
-        is_merged = schema is not None and mergeable(aggregates, schema)
+        is_merged = schema is not None and mergeable(groups.aggregates, schema)
         is_merged = is_merged and windows.clock == "event"
         #: Parts wait to become fewer, as they make nothing fire before event time does.
         self._keeps = is_merged and not counts_records(early) and not delays_of(early, EveryWall)
@@ -254,8 +246,7 @@ class MergePanesStage(WindowStage):
         return pa.RecordBatch.from_arrays([*bounds, *arrays], schema=schema)
 
 
-def _fold_of_parts(aggregates: Aggregates) -> Fold:
-    fold = fold_of_one(aggregates) if isinstance(aggregates, Aggregate) else fold_of(aggregates)
+def _of_parts(fold: Fold) -> Fold:
     merge = fold.merge
     assert merge is not None, "aggregates of columns can be merged"
     return Fold(

@@ -4,7 +4,7 @@ A part is a row: the key, the oldest and newest event time, and partials of its 
 key whose times are nearer than the gap are one session. State stores what it stores of rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice, repeat
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from gearpy.task.aggregates.columns import (
     FIRST,
     LAST,
     RECORDS,
-    Aggregates,
+    ColumnGroups,
     codes_of,
     session_numbers,
 )
@@ -55,23 +55,21 @@ class MergeSessionsStage(TablesStage):
         self,
         context: TaskContext,
         name: str,
-        windows: SessionWindows,
-        key: Sequence[str],
-        aggregates: Aggregates,
+        groups: ColumnGroups,
         *,
         schema: pa.Schema,
         results: pa.Schema | None = None,
     ) -> None:
-        super().__init__(context, name, windows, key, aggregates, schema=schema, results=results)
-        self._gap_ms = windows.gap_ms
-        self._key_names = tuple(key)
+        super().__init__(context, name, groups, schema=schema, results=results)
+        assert isinstance(groups.windows, SessionWindows)
+        self._gap_ms = groups.windows.gap_ms
+        self._key_names = tuple(groups.key)
         self._all = pa.schema([*self._schema, *_MARKS])
         self._have(pa.RecordBatch.from_pylist([], self._all))
         self._fresh: list[pa.RecordBatch] = []
         self._fresh_next_ms = self._fresh_oldest_ms = MAX_MS  # Their least end and time.
         self._begun = 0
         self._gone: list[pa.RecordBatch] = []  # Sessions that have closed, of which state has some.
-        self._kept: BulkState | None = None
 
     # -- what comes --------------------------------------------------------------------------
 

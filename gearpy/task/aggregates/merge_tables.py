@@ -19,9 +19,8 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.columns.log_columns import moments
 from gearpy.core.base.fields import key_getter
-from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.sliding import SlidingPieces
-from gearpy.core.window.windows import DisjointWindows, OverlappingWindows
+from gearpy.core.window.windows import OverlappingWindows, SessionWindows
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, microsecond_type
@@ -30,7 +29,7 @@ from gearpy.task.aggregates.columns import (
     OWN,
     RECORDS,
     Aggregates,
-    ColumnarWindows,
+    ColumnGroups,
     PartialTables,
     Reader,
     grouped,
@@ -39,7 +38,6 @@ from gearpy.task.aggregates.columns import (
 from gearpy.task.aggregates.fitting import roles_of
 from gearpy.task.aggregates.fold import WindowedStage
 from gearpy.task.aggregates.partials import Input, merging_of
-from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import local_bounds
@@ -92,8 +90,6 @@ class TablesStage(WindowedStage, ABC):
     """The base of stages that merge partials in columns, and yield results when windows close.
 
     Args:
-        windows: as at the other end, like all that follows.
-        key: names of its columns.
         schema: of the tables from which the partials are.
         results: the schema of results as a table; None: they are `WindowResult`s.
     """
@@ -102,22 +98,20 @@ class TablesStage(WindowedStage, ABC):
         self,
         context: TaskContext,
         name: str,
-        windows: ColumnarWindows,
-        key: Sequence[str],
-        aggregates: Aggregates,
+        groups: ColumnGroups,
         *,
         schema: pa.Schema,
         results: pa.Schema | None = None,
     ) -> None:
-        key_of = key_getter(*key) if key else None
+        key_of = key_getter(*groups.key) if groups.key else None
         super().__init__(context, name, key_of, limit=context.limits.batch_records)
-        self._merge = TableMerge(tuple(key), aggregates)
-        self._schema = PartialTables(windows, key, aggregates).schema(schema)
+        self._merge = TableMerge(groups)
+        self._schema = PartialTables(groups).schema(schema)
         self._results = results
         self._rows_max = context.limits.columnar_batch_records
-        self._result_of, self._bounds_of = local_bounds(windows)
-        fold = fold_of_one(aggregates) if isinstance(aggregates, Aggregate) else fold_of(aggregates)
-        self._result = fold.result
+        self._result_of, self._bounds_of = local_bounds(groups.windows)
+        self._result = groups.fold.result
+        self._kept: BulkState | None = None
         self._watermark_ms = MIN_MS
 
     def process(self, batch: Batch) -> Iterator[Batch]:
@@ -213,19 +207,18 @@ class MergeTablesStage(TablesStage):
         self,
         context: TaskContext,
         name: str,
-        windows: DisjointWindows | OverlappingWindows,
-        key: Sequence[str],
-        aggregates: Aggregates,
+        groups: ColumnGroups,
         *,
         schema: pa.Schema,
         results: pa.Schema | None = None,
     ) -> None:
-        super().__init__(context, name, windows, key, aggregates, schema=schema, results=results)
+        super().__init__(context, name, groups, schema=schema, results=results)
+        windows = groups.windows
+        assert not isinstance(windows, SessionWindows), "they are others for each key"
         self._sliding = SlidingPieces(windows) if isinstance(windows, OverlappingWindows) else None
         self._end_of = (self._sliding or windows).end_of
         self._pieces = TimePieces(windows)
         self._open: dict[int, _Piece] = {}
-        self._kept: BulkState | None = None
 
     # -- what comes --------------------------------------------------------------------------
 
@@ -366,10 +359,10 @@ def _like(table: pa.RecordBatch, arrays: list[pa.Array]) -> pa.RecordBatch:
 class TableMerge:
     """Merges rows of partials that have the same key, and makes of them what is wanted."""
 
-    def __init__(self, key: tuple[str, ...], aggregates: Aggregates) -> None:
-        self._key = key
-        self._aggregates = listed(aggregates)
-        self._reader = Reader(key, aggregates)
+    def __init__(self, groups: ColumnGroups) -> None:
+        self._key = tuple(groups.key)
+        self._aggregates = listed(groups.aggregates)
+        self._reader = Reader(groups)
         self._is_count = [each.kind for each in self._aggregates] == ["count"]
         found = (merging_of(each) for each in self._aggregates if each.kind != "count")
         self._partials = [each for each in found if each is not None]

@@ -27,6 +27,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times, rows_of
 from gearpy.state.stores.store import Section
 from gearpy.task.aggregates.columns import (
+    ColumnGroups,
     MergeAggregateStage,
     PartialAggregateStage,
     columnar_mistakes,
@@ -192,13 +193,17 @@ class BothPaths:
             )
 
         self.rows = Life(rows)
-        self.columns = Life(lambda c: MergeAggregateStage(c, "columns", windows, key, aggregates))
+        self.columns = Life(
+            lambda c: MergeAggregateStage(c, "columns", ColumnGroups(windows, key, aggregates))
+        )
         if mergeable(aggregates, SCHEMA):
             self.columns.make = lambda c: MergeTablesStage(
-                c, "columns", windows, key, aggregates, schema=SCHEMA
+                c, "columns", ColumnGroups(windows, key, aggregates), schema=SCHEMA
             )
             self.columns.start()
-        self.partial = PartialAggregateStage(a_context(), "partial", windows, key, aggregates)
+        self.partial = PartialAggregateStage(
+            a_context(), "partial", ColumnGroups(windows, key, aggregates)
+        )
 
     def take(self, table: pa.RecordBatch, times: list[int]) -> None:
         list(results_of(self.rows.stage, rows_of(table), times))
@@ -305,8 +310,8 @@ def totals_of(
     times: list[int] | None = None,
 ) -> list[Any]:
     windows = GlobalWindows()
-    partial = PartialAggregateStage(a_context(), "partial", windows, key, aggregates)
-    merge = MergeAggregateStage(a_context(), "merge", windows, key, aggregates)
+    partial = PartialAggregateStage(a_context(), "partial", ColumnGroups(windows, key, aggregates))
+    merge = MergeAggregateStage(a_context(), "merge", ColumnGroups(windows, key, aggregates))
     stamps = Times.of(times or [0] * table.num_rows)
     for values, oldest in results_of(partial, Table(table), stamps):
         list(results_of(merge, values, oldest))
@@ -374,7 +379,7 @@ def test_column_that_is_no_key_is_named() -> None:
 
 def test_schema_may_change_between_tables() -> None:
     stage = PartialAggregateStage(
-        a_context(), "partial", GlobalWindows(), (), {"total": agg.sum("n")}
+        a_context(), "partial", ColumnGroups(GlobalWindows(), (), {"total": agg.sum("n")})
     )
     good = pa.RecordBatch.from_arrays([pa.array([1])], ["n"])
     other = pa.RecordBatch.from_arrays([pa.array(["x"])], ["n"])
@@ -404,7 +409,7 @@ def test_what_cannot_be_done_in_columns_is_told(
     assert cause in mistake
 
     with pytest.raises(ConfigError, match="partial: ") as raised:
-        PartialAggregateStage(a_context(), "partial", windows, key, aggregate)
+        PartialAggregateStage(a_context(), "partial", ColumnGroups(windows, key, aggregate))
     assert cause in str(raised.value)
 
 
@@ -432,7 +437,7 @@ def test_windows_at_the_ends_of_time(windows: AnyWindows) -> None:
 def test_partials_have_the_time_of_their_oldest_record() -> None:
     """It holds event time back until the window closes, as the record itself would."""
     partial = PartialAggregateStage(
-        a_context(), "partial", TumblingWindows(10), ("user",), {"n": agg.count()}
+        a_context(), "partial", ColumnGroups(TumblingWindows(10), ("user",), {"n": agg.count()})
     )
     table = pa.RecordBatch.from_arrays([pa.array(["a", "b", "a", "a"])], ["user"])
 
@@ -445,8 +450,12 @@ def test_partials_have_the_time_of_their_oldest_record() -> None:
 
 
 def test_nothing_comes_of_nothing() -> None:
-    partial = PartialAggregateStage(a_context(), "p", TumblingWindows(10), (), agg.count())
-    merge = MergeAggregateStage(a_context(), "m", TumblingWindows(10), (), agg.count())
+    partial = PartialAggregateStage(
+        a_context(), "p", ColumnGroups(TumblingWindows(10), (), agg.count())
+    )
+    merge = MergeAggregateStage(
+        a_context(), "m", ColumnGroups(TumblingWindows(10), (), agg.count())
+    )
     empty = pa.RecordBatch.from_arrays([pa.array([], pa.int64())], ["n"])
 
     assert list(results_of(partial, Table(empty), Times.of([]))) == []
@@ -459,8 +468,10 @@ def test_nothing_comes_of_nothing() -> None:
 
 
 def test_rows_that_come_by_hand_become_a_table() -> None:
-    partial = PartialAggregateStage(a_context(), "p", GlobalWindows(), (), agg.sum("n"))
-    merge = MergeAggregateStage(a_context(), "m", GlobalWindows(), (), agg.sum("n"))
+    partial = PartialAggregateStage(
+        a_context(), "p", ColumnGroups(GlobalWindows(), (), agg.sum("n"))
+    )
+    merge = MergeAggregateStage(a_context(), "m", ColumnGroups(GlobalWindows(), (), agg.sum("n")))
 
     for values, times in results_of(partial, [{"n": 4}], [7]):
         list(results_of(merge, values, times))
@@ -478,9 +489,13 @@ def test_merged_windows_go_on_where_rows_were() -> None:
     )
     list(results_of(rows.stage, [{"user": "a", "n": 5}], [3]))
     rows.end_epoch()
-    rows.make = lambda c: MergeAggregateStage(c, "w", TumblingWindows(10), ("user",), aggregates)
+    rows.make = lambda c: MergeAggregateStage(
+        c, "w", ColumnGroups(TumblingWindows(10), ("user",), aggregates)
+    )
     rows.start()
-    partial = PartialAggregateStage(a_context(), "p", TumblingWindows(10), ("user",), aggregates)
+    partial = PartialAggregateStage(
+        a_context(), "p", ColumnGroups(TumblingWindows(10), ("user",), aggregates)
+    )
     table = pa.RecordBatch.from_pylist([{"user": "a", "n": 6}])
     for values, times in results_of(partial, Table(table), Times.of([4])):
         list(results_of(rows.stage, values, times))

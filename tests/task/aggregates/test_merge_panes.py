@@ -15,6 +15,7 @@ from gearpy.core.window import aggregates as agg
 from gearpy.dsl.plan.physical import physical
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.late_time import late_time
+from gearpy.task.aggregates.columns import ColumnGroups
 from gearpy.task.aggregates.merge_panes import MergePanesStage
 from tests.core.window_cases import KINDS, TRIGGERS, variants_of
 from tests.task.aggregates.test_merge_sessions import NAMED, ROW, SCHEMA, BothForms
@@ -52,7 +53,10 @@ def test_panes_of_columns_are_those_of_rows(
     """
     named = NAMED if merges else AGGREGATES
     both = BothForms(
-        windows, key, lambda c: MergePanesStage(c, "w", windows, key, named, schema=SCHEMA), named
+        windows,
+        key,
+        lambda c: MergePanesStage(c, "w", ColumnGroups(windows, key, named), schema=SCHEMA),
+        named,
     )
     watermark_ms = MIN_MS
     for step in [*steps, MAX_MS]:

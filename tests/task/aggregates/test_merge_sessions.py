@@ -19,7 +19,7 @@ from gearpy.messages.data import Batch, Origin
 from gearpy.messages.late_time import late_time
 from gearpy.messages.table import Table, Times
 from gearpy.task.aggregates import merge_sessions
-from gearpy.task.aggregates.columns import PartialAggregateStage
+from gearpy.task.aggregates.columns import ColumnGroups, PartialAggregateStage
 from gearpy.task.aggregates.merge_sessions import MergeSessionsStage
 from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.aggregates.windows import WindowStage
@@ -74,7 +74,9 @@ class BothForms:
         ]
         self.lives = [Life(partial(self._made, make)) for make in makes]
         self.in_columns = [False, True]
-        self.partial = PartialAggregateStage(a_context(), "partial", windows, key, named)
+        self.partial = PartialAggregateStage(
+            a_context(), "partial", ColumnGroups(windows, key, named)
+        )
         self.late = [0, 0]
         self.taken = 0
 
@@ -148,7 +150,9 @@ def test_sessions_of_columns_are_those_of_rows(
     """
     windows, watermark_ms = SessionWindows(7), MIN_MS
     both = BothForms(
-        windows, key, lambda c: MergeSessionsStage(c, "w", windows, key, NAMED, schema=SCHEMA)
+        windows,
+        key,
+        lambda c: MergeSessionsStage(c, "w", ColumnGroups(windows, key, NAMED), schema=SCHEMA),
     )
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"_MERGED_FROM": merged_from, "TOLD_ROWS": 2}.items():
@@ -176,8 +180,8 @@ def test_a_close_looks_at_what_closes_and_has_come(monkeypatch: pytest.MonkeyPat
     """Else each close of many open sessions would take as long as they are many."""
     windows, context = SessionWindows(1000), a_context()
     named = {"n": agg.count()}
-    parts = PartialAggregateStage(context, "partial", windows, ("n",), named)
-    stage = MergeSessionsStage(context, "w", windows, ("n",), named, schema=SCHEMA)
+    parts = PartialAggregateStage(context, "partial", ColumnGroups(windows, ("n",), named))
+    stage = MergeSessionsStage(context, "w", ColumnGroups(windows, ("n",), named), schema=SCHEMA)
     stage.restore(None)
 
     def take(times: range) -> None:

@@ -21,7 +21,7 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
 from gearpy.task.aggregates import merge_tables
-from gearpy.task.aggregates.columns import PartialAggregateStage
+from gearpy.task.aggregates.columns import ColumnGroups, PartialAggregateStage
 from gearpy.task.aggregates.fold import WindowFold
 from gearpy.task.aggregates.merge_tables import MergeTablesStage, mergeable
 from gearpy.task.aggregates.rows import fold_of
@@ -220,9 +220,9 @@ def test_many_keys_are_told_to_state_in_steps() -> None:
     windows, key, total = TumblingWindows(10), ("n",), agg.sum("n")
     table = pa.RecordBatch.from_pydict({"n": list(range(20_000))})
     schema = table.schema
-    partial = PartialAggregateStage(a_context(), "partial", windows, key, total)
+    partial = PartialAggregateStage(a_context(), "partial", ColumnGroups(windows, key, total))
     context = a_context()
-    merge = MergeTablesStage(context, "merge", windows, key, total, schema=schema)
+    merge = MergeTablesStage(context, "merge", ColumnGroups(windows, key, total), schema=schema)
     merge.restore(None)
     for values, times in results_of(partial, Table(table), Times.of([3] * 20_000)):
         list(results_of(merge, values, times))
@@ -235,7 +235,7 @@ def test_many_keys_are_told_to_state_in_steps() -> None:
     later = a_context()
     assert later.keyed is not None
     later.keyed.load(sections)
-    again = MergeTablesStage(later, "merge", windows, key, total, schema=schema)
+    again = MergeTablesStage(later, "merge", ColumnGroups(windows, key, total), schema=schema)
     again.restore(head)
 
     results = [value for values, _ in columns_of(again.on_watermark(10)) for value in values]
@@ -262,9 +262,11 @@ def test_rows_and_tables_go_on_from_the_state_of_each_other(key: tuple[str, ...]
     life = Life(rows)
     list(results_of(life.stage, [record] * 3, [3, 4, 5]))
     life.end_epoch()
-    life.make = lambda c: MergeTablesStage(c, "w", windows, key, aggregates, schema=SCHEMA)
+    life.make = lambda c: MergeTablesStage(
+        c, "w", ColumnGroups(windows, key, aggregates), schema=SCHEMA
+    )
     life.start()
-    partial = PartialAggregateStage(a_context(), "partial", windows, key, aggregates)
+    partial = PartialAggregateStage(a_context(), "partial", ColumnGroups(windows, key, aggregates))
     table = Table(a_table([{**record, "n": 6, "text": "y"}]))
     for values, times in results_of(partial, table, Times.of([2])):
         list(results_of(life.stage, values, times))
@@ -300,8 +302,10 @@ def test_what_arrow_merges(aggregate: Aggregate, is_mergeable: Any) -> None:
 def test_a_column_of_another_type_than_promised_is_refused() -> None:
     windows = SlidingWindows(10, 5)
     schema = pa.schema({"n": pa.int32()})
-    merge = MergeTablesStage(a_context(), "merge", windows, (), agg.min("n"), schema=schema)
-    partial = PartialAggregateStage(a_context(), "partial", windows, (), agg.min("n"))
+    merge = MergeTablesStage(
+        a_context(), "merge", ColumnGroups(windows, (), agg.min("n")), schema=schema
+    )
+    partial = PartialAggregateStage(a_context(), "partial", ColumnGroups(windows, (), agg.min("n")))
     table = pa.RecordBatch.from_pydict({"n": [1.5]})
 
     ((values, times),) = results_of(partial, Table(table), Times.of([3]))

@@ -17,7 +17,7 @@ from gearpy.core.window.windows import GlobalWindows
 from gearpy.dsl.plan.physical import physical
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
-from gearpy.task.aggregates.columns import MergeRunningStage, PartialAggregateStage
+from gearpy.task.aggregates.columns import ColumnGroups, MergeRunningStage, PartialAggregateStage
 from gearpy.task.aggregates.fold import PerBatchStage
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of
 from tests.task.aggregates.test_columns import Life
@@ -44,16 +44,15 @@ STEP = st.one_of(st.lists(ROW, min_size=1, max_size=8), st.sampled_from(["epoch"
 @given(st.sampled_from([("user",), ("user", "x")]), st.lists(STEP, max_size=8))
 def test_columns_give_what_rows_give(key: tuple[str, ...], steps: list[Any]) -> None:
     """Property: the same results of each batch, also where each goes on as the other form."""
+    groups = ColumnGroups(GlobalWindows(), key, NAMED)
 
     def of_rows(context: Any) -> Any:
         return PerBatchStage(RunningAggregate(context, "run", key_getter(*key), fold_of(NAMED)))
 
     def of_columns(context: Any) -> Any:
-        return MergeRunningStage(context, "run", key, NAMED)
+        return MergeRunningStage(context, "run", groups)
 
-    partial = PartialAggregateStage(
-        a_context(), "partial", GlobalWindows(), key, NAMED, is_running=True
-    )
+    partial = PartialAggregateStage(a_context(), "partial", groups, is_running=True)
     lives = [Life(of_rows), Life(of_columns)]
     for step in steps:
         if isinstance(step, str):
