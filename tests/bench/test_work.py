@@ -97,6 +97,23 @@ def test_a_figure_that_fell_much_is_kept() -> None:
     assert not problem.is_growth
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "told"),
+    [
+        (0.0, -0.5, "fell out of nothing, from 0 to -0.5"),
+        (0.0, 0.5, "grew out of nothing, from 0 to 0.5"),
+        (-2.0, -1.0, "grew by 50.0%, from -2 to -1"),
+        (-2.0, -3.0, "fell by 50.0%, from -2 to -3"),
+    ],
+)
+def test_what_a_record_takes_may_be_nothing_or_less(was: float, now: float, told: str) -> None:
+    # It is a difference of batches: one that a full batch does not have makes it negative.
+    table = table_of(replace(FAST, record=Cost(was, 4)))
+    (problem,) = table.problems({"rows": replace(FAST, record=Cost(now, 4))})
+    assert told in problem.text
+    assert not list(table.problems({"rows": replace(FAST, record=Cost(was + 0.04, 4))}))
+
+
 def test_small_steps_add_up_to_growth() -> None:
     table = table_of(FAST)
     for instructions in (1004, 1008):

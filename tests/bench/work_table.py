@@ -98,18 +98,18 @@ class WorkTable:
         known = dict(before.figures())
         for figure, value in now.figures():
             was = known.get(figure, 0.0)
-            if value > was * (1 + _GROWTH) + _LEAST:
-                share = f"by {value / was - 1:.1%}" if was else "out of nothing"
+            share = f"by {abs(value - was) / abs(was):.1%}" if was else "out of nothing"
+            if value > was + _GROWTH * abs(was) + _LEAST:
                 grown = _most_grown(before, now, of_epoch=figure.endswith("epoch"))
                 text = (
                     f"{name}: {figure} grew {share}, from {was:,.10g} to {value:,.10g}; most of it "
                     f"in {grown}; if that must be: bin/bench work --write --reason 'WHY'"
                 )
                 yield WorkProblem(text, is_growth=True)
-            elif value < was * (1 - fall) - _LEAST:
+            elif value < was - fall * abs(was) - _LEAST:
                 yield WorkProblem(
-                    f"{name}: {figure} fell by {1 - value / was:.1%}, from {was:,.10g} to "
-                    f"{value:,.10g}: keep that by bin/bench work --write"
+                    f"{name}: {figure} fell {share}, from {was:,.10g} to {value:,.10g}: keep that "
+                    "by bin/bench work --write"
                 )
 
 

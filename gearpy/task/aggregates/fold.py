@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import groupby, islice, repeat
+from itertools import islice, repeat
 from operator import itemgetter, length_hint
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict, Unpack
 
@@ -335,47 +335,54 @@ class WindowFold(WindowedStage):
             raise operator_error(self.name, error) from error
 
     def _closed(self, watermark_ms: int) -> Iterator[Batch]:
-        before_ms, self._watermark_ms = self._watermark_ms, watermark_ms
-        end_of = self._pieces.end_of
-        ended, gone = sorted(start for start in self._open if end_of(start) <= watermark_ms), 0
+        pieces, before_ms, self._watermark_ms = self._pieces, self._watermark_ms, watermark_ms
+        if isinstance(pieces, SlidingPieces):
+            closing = pieces.closing(self._open, before_ms, watermark_ms)
+            ended = self._ended(watermark_ms) if closing else []
+        else:
+            closing = ended = self._ended(watermark_ms)
         results: list[Any] = []  # Small windows share batches, which have a cost of their own.
         times: list[int] = []
-        # Where time ends, several windows end at once, and may share pieces.
-        for end, windows in groupby(self._closing(before_ms, ended), key=itemgetter(1)):
-            for start, _, values in windows:
-                result = self._fold.result
-                given = values.values() if result is None else map(result, values.values())
-                # Most of the fields are the same for all. `zip` ends with the keys.
-                bounds = () if self._bounds_of is None else self._bounds_of(start, end)
-                alike = map(repeat, (start, end, 0, "on-time", False, *bounds))
-                rows = map(self._result_of, zip(values, given, *alike, strict=False))
-                while some := list(islice(rows, self._limit - len(results))):
-                    results += some
-                    times += [end - 1] * len(some)
-                    if len(results) == self._limit:
-                        yield Batch(results, times)
-                        results, times = [], []
-            while gone < len(ended) and end_of(ended[gone]) <= end:
-                self._end(ended[gone])
+        gone = 0
+        for end, start in closing:
+            # Where time ends, several windows end at once, and may share pieces.
+            while gone < len(ended) and ended[gone][0] < end:
+                self._end(ended[gone][1])
                 gone += 1
-        if results:
-            yield Batch(results, times)
-
-    def _closing(
-        self, before_ms: int, ended: list[int]
-    ) -> Iterator[tuple[int, int, dict[Any, Any]]]:
-        """Yield start, end and values by key of each window that closes, of which pieces end."""
-        pieces, watermark_ms = self._pieces, self._watermark_ms
-        if isinstance(pieces, SlidingPieces):
-            for end, start in pieces.closing(self._open, before_ms, watermark_ms):
+            if isinstance(pieces, SlidingPieces):
                 for at, changes in self._changes.items():
                     if start <= at < end:
                         changes.settle()
-                yield start, end, pieces.joined(self._open, start, end, self._fold)
-        else:
-            for start in ended:
+                values = pieces.joined(self._open, start, end, self._fold)
+            else:
                 self._changes[start].settle()
-                yield start, pieces.end_of(start), self._open[start]
+                values = self._open[start]
+            result = self._fold.result
+            given = values.values() if result is None else map(result, values.values())
+            # Most of the fields are the same for all. `zip` ends with the keys.
+            bounds = () if self._bounds_of is None else self._bounds_of(start, end)
+            alike = map(repeat, (start, end, 0, "on-time", False, *bounds))
+            rows = map(self._result_of, zip(values, given, *alike, strict=False))
+            while some := list(islice(rows, self._limit - len(results))):
+                results += some
+                times += [end - 1] * len(some)
+                if len(results) == self._limit:
+                    yield Batch(results, times)
+                    results, times = [], []
+        for _, start in ended[gone:]:
+            self._end(start)
+        if results:
+            yield Batch(results, times)
+
+    def _ended(self, watermark_ms: int) -> list[tuple[int, int]]:
+        """Return end and start of the pieces that are in no window that goes on, in order."""
+        ended = []
+        for start in sorted(self._open):
+            end = self._pieces.end_of(start)
+            if end > watermark_ms:
+                break  # Those that begin later end no earlier.
+            ended.append((end, start))
+        return ended
 
     def snapshot(self) -> Any:
         """Return the oldest record times of open windows, and the watermark.

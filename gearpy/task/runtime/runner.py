@@ -127,8 +127,7 @@ class TaskRunner:
         self._parked_origin = NOWHERE
         self._timers, self._wakes = TaskTimers(), Wakes(wall_ms)
         self._produce_at_ms: int | None = None
-        self._claimed_clock_ms = MIN_MS
-        self._promises = Promises(self._outlet)
+        self._claimed_clock_ms, self._promises = MIN_MS, Promises(self._outlet)
         self._resume, self._metering = resume, metering
         self._meter: TaskMeter | None = None  # Made when it is open.
         self._cut = CutRequest(epoch)
@@ -137,7 +136,7 @@ class TaskRunner:
         self.committed = self._commits.answers  #: Epochs; emptied by the owner.
         self._copying: Iterator[bool] | None = None  # Copies the state of the last epoch, in steps.
         self._unfinished: TaskSnapshot | None = None  # Waits until they have copied all.
-        self._is_to_be_whole = self._has_produced = False  # The next snapshot; in this turn.
+        self._is_to_be_whole = False  # The next snapshot.
         self._keyed = KeyedTask(
             f"{info.run or info.app_name}/task{info.task_id}",
             open_state,
@@ -165,6 +164,7 @@ class TaskRunner:
         self._is_chain = self._tells_origin = True
         # The task may have no room, or let an epoch wait; it may want to be woken.
         self._may_wait = self._may_wake = True
+        self._may_block = self._has_produced = False  # When asked for more; in this turn.
 
     def open(self, start_time_ms: int) -> None:
         self._outlet.open()
@@ -214,6 +214,7 @@ class TaskRunner:
         asked = (kind.has_room, kind.may_end_epoch) != (Task.has_room, Task.may_end_epoch)
         self._may_wait = self.task.may_wait and asked
         self._may_wake = self.task.may_wake and kind.wake_ms is not Task.wake_ms
+        self._may_block = self.task.produce_may_block
         self._tells_origin = self.task.aligned  # Records that wait for a later epoch have lost it.
         if not self.task.aligned:
             self._inlet.hold_nothing_back()
@@ -465,10 +466,7 @@ class TaskRunner:
         if self.task.epoch_fill > _FULL:
             self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
             return None
-        if self.task.produce_may_block and (self._has_produced or self.outbox or self.snapshots):
-            self._has_produced = False
-            return None  # In the next turn, when that has gone out.
-        return self._produce()
+        return self._produce_alone() if self._may_block else self._produce()
 
     def _may_go_on(self) -> bool:
         """Tell whether one that may wait takes what is next: a rest, a record, an end."""
@@ -560,8 +558,12 @@ class TaskRunner:
         if not isinstance(wait_ms, int):
             raise ConfigError(f"produce gave {wait_ms!r}: return 0, ms to wait, or FINISHED")
         self._produce_at_ms = None if wait_ms == FINISHED else self._clock_ms() + wait_ms
-        self._has_produced = True
         self._end_if_done()
+
+    def _produce_alone(self) -> Job | None:
+        """Produce when all that came before in this turn has gone out, as it may block."""
+        self._has_produced = not (self._has_produced or self.outbox or self.snapshots)
+        return self._produce() if self._has_produced else None
 
     def _fire_timer(self) -> Job:
         assert self.task is not None
