@@ -61,16 +61,6 @@ def _epochs(package: str, seconds: float, _: str) -> Figures:
     return {"records/s with epochs": on, "records/s without": off}
 
 
-def _start(package: str, _: float, __: str) -> Figures:
-    found = list(import_module(f"{package}.start").measure_start())
-    names = ("cluster", "1,000 tasks", "their records")
-    return {
-        f"{unit}, {name}": each[place]
-        for name, each in zip(names, found, strict=True)
-        for place, unit in ((1, "s"), (2, "MB"))
-    }
-
-
 def _micro(_: str, seconds: float, __: str) -> Figures:
     # This version's cases, whatever version of gearpy is measured.
     sys.path.insert(0, str(Path(__file__).parent))
@@ -87,7 +77,6 @@ PROBES: Final[dict[str, Callable[[str, float, str], Figures]]] = {
     "columns": partial(_windows, "columns"),
     "words": _words,
     "epochs": _epochs,
-    "start": _start,
     "micro": _micro,
 }
 

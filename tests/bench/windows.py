@@ -131,7 +131,7 @@ class _PacedReader(SourceReader):
         self._options = options
         self._batches = _batches(options)
         self._per_ms = round(options.rate / _MS)
-        self._begin_ms = self._next_ms = self._now_ms()
+        self._begin_ms = self._now_ms()
         self._records = 0
 
     def read_batch(self, max_records: int) -> Batch | None:
@@ -141,16 +141,13 @@ class _PacedReader(SourceReader):
             self._options.file("given").write_text(json.dumps(figures), encoding="ascii")
             self.finished = True
             return None
-        due = min(now_ms - self._next_ms, max_records // self._per_ms)
+        due = min((now_ms - self._begin_ms) * self._per_ms - self._records, max_records)
         if due <= 0:
             return None
-        times = [
-            at for at in range(self._next_ms, self._next_ms + due) for _ in range(self._per_ms)
-        ]
-        self._next_ms += due
-        self._records += len(times)
-        made = self._batches[(self._records // _ROWS) % len(self._batches)].values[: len(times)]
-        times = times[: len(made)]
+        made = self._batches[(self._records // _ROWS) % len(self._batches)].values[:due]
+        numbers = range(self._records, self._records + len(made))
+        times = [self._begin_ms + number // self._per_ms for number in numbers]
+        self._records += len(made)
         return Batch(made, Times.of(times) if self._options.path == "columns" else times)
 
     def snapshot(self) -> None:
@@ -158,7 +155,7 @@ class _PacedReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        return self._next_ms
+        return self._begin_ms + self._records // self._per_ms
 
     @staticmethod
     def _now_ms() -> int:
