@@ -196,7 +196,6 @@ class AsOfJoin:
         yield from self._waiting_cells.changes()
 
     def tell_again(self) -> None:
-        """Have all that is kept told once more."""
         self._keep_fresh()
         self._log.tell_again(map(_kept_of, self._ahead))
         self._newest_cells.tell_again()
@@ -211,7 +210,6 @@ class AsOfJoin:
                 return
 
     def resume(self, watermark_ms: int) -> None:
-        """Go on with the loaded pairs."""
         self._watermark_ms = watermark_ms
         self._resume_ahead(watermark_ms)
         for key, (time, value) in self._newest_cells.resume().items():

@@ -128,7 +128,6 @@ class IntervalJoin:
         return self._log.changes()
 
     def tell_again(self) -> None:
-        """Have all that is kept told once more."""
         self._log.tell_again(
             (self._span_of(kept), kept)
             for sides in self._sides.values()
@@ -143,7 +142,6 @@ class IntervalJoin:
         self._log.load(namespace, pairs)
 
     def resume(self, watermark_ms: int) -> None:
-        """Go on with the records that were loaded."""
         self._watermark_ms = watermark_ms
         spans: set[int] = set()
         for span, kept in self._log.resume():

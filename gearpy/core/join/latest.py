@@ -64,7 +64,6 @@ class LatestJoin:
         return self._cells.changes()
 
     def tell_again(self) -> None:
-        """Have all that is kept told once more."""
         self._cells.tell_again()
 
     def held(self) -> Iterable[Collection[Any]]:
@@ -74,7 +73,6 @@ class LatestJoin:
         self._cells.load(namespace, pairs)
 
     def resume(self, watermark_ms: int) -> None:
-        """Go on with the table that was loaded."""
         self._watermark_ms = watermark_ms
         for key, (time, value) in self._cells.resume().items():
             self._table[key] = (time, value)

@@ -98,7 +98,6 @@ class SessionJoin:
         return self._cells.changes()
 
     def tell_again(self) -> None:
-        """Have all that is kept told once more."""
         self._cells.tell_again()
 
     def held(self) -> Iterable[Collection[Any]]:
@@ -108,7 +107,6 @@ class SessionJoin:
         self._cells.load(namespace, pairs)
 
     def resume(self, watermark_ms: int) -> None:
-        """Go on with the sessions that were loaded."""
         self._watermark_ms = watermark_ms
         for key, flat in self._cells.resume().items():
             self._sessions[key] = []

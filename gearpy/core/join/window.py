@@ -126,7 +126,6 @@ class WindowJoin:
         return self._log.changes()
 
     def tell_again(self) -> None:
-        """Have all that is kept told once more."""
         self._log.tell_again(
             (piece, kept)
             for piece, panes in self._pieces.kept.items()
@@ -142,7 +141,6 @@ class WindowJoin:
         self._log.load(namespace, pairs)
 
     def resume(self, watermark_ms: int) -> None:
-        """Go on with the records that were loaded."""
         self._watermark_ms = watermark_ms
         for piece, kept in self._log.resume():
             panes = self._pieces.at(piece, watermark_ms)

@@ -39,6 +39,7 @@ from gearpy.dsl.operators.operator import (
     SeesOrder,
     Sides,
     TakesRows,
+    TakesTables,
     TwinPlace,
     operator,
     reads_attributes,
@@ -485,7 +486,7 @@ class AggregateOperator(Grouping):
         return self._twin(aggregates=self.aggregates, is_single=self.is_single)
 
 
-class _Part(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten):
+class _Part(GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten):
     """The common answers of the parts of an aggregate."""
 
     of: AggregateOperator
@@ -501,16 +502,10 @@ class _Part(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten
 
 
 @operator
-class PartialAggregateOperator(_Part):
+class PartialAggregateOperator(TakesTables, _Part):
     """Aggregates columns by window and key, before they are sent to the task of the key."""
 
     of: AggregateOperator
-
-    def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        return "table"
-
-    def kind_given(self, taken: Kind) -> Kind:
-        return "table"
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         from gearpy.task.aggregates.columns import PartialAggregateStage  # noqa: PLC0415 - Arrow
@@ -520,14 +515,11 @@ class PartialAggregateOperator(_Part):
 
 
 @operator
-class MergeAggregateOperator(_Part):
+class MergeAggregateOperator(TakesTables, _Part):
     """Merges partial aggregates of columns; gives its results in the form that is wanted."""
 
     of: AggregateOperator
     gives: Kind = "rows"
-
-    def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        return "table"
 
     def kind_given(self, taken: Kind) -> Kind:
         return self.gives
@@ -578,7 +570,7 @@ class MergeAggregateOperator(_Part):
 
 
 @operator
-class PartialCountOperator(_Part):
+class PartialCountOperator(TakesRows, _Part):
     """Counts rows by window and key, before the numbers are sent to the task of the key."""
 
     of: AggregateOperator
@@ -592,7 +584,7 @@ class PartialCountOperator(_Part):
 
 
 @operator
-class MergeCountOperator(_Part):
+class MergeCountOperator(TakesRows, _Part):
     """Adds up partial counts."""
 
     of: AggregateOperator

@@ -23,6 +23,7 @@ from gearpy.dsl.operators.operator import (
     SeesOrder,
     Sides,
     TakesRows,
+    TakesTables,
     operator,
 )
 from gearpy.dsl.operators.records import FunctionOperator, ToRowsOperator
@@ -197,14 +198,8 @@ class JoinOperator(TakesRows, GivesNewRecords, SeesOrder, _OfTwo):
     no_twin = "it reads two streams, and the query goes from one source to one sink"
 
 
-class _OfColumns(IgnoresOrder, GivesNewRecords, NeverWritten):
+class _OfColumns(TakesTables, IgnoresOrder, GivesNewRecords, NeverWritten):
     """The common answers of the parts of a join in columns."""
-
-    def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        return "table"
-
-    def kind_given(self, taken: Kind) -> Kind:
-        return "table"
 
 
 @operator

@@ -258,6 +258,23 @@ class TakesRows(Operator):
         return "rows"
 
 
+class TakesTables(Operator):
+    """Answers: tables come in, tables go out."""
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        return "table"
+
+    def kind_given(self, taken: Kind) -> Kind:
+        return "table"
+
+
+class NoStage(Operator):
+    """Answers: the graph of tasks does it; no chain has a stage for it."""
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        return ()
+
+
 class PassesRecords(Operator):
     """Answers: each outgoing record is one of the incoming records."""
 
@@ -327,7 +344,7 @@ class NeverWritten(ActsInside):
 
 
 @operator
-class ReadOperator(ActsInside):
+class ReadOperator(NoStage, ActsInside):
     """Records of a source."""
 
     kind: str = "read"
@@ -361,9 +378,6 @@ class ReadOperator(ActsInside):
     @property
     def order(self) -> Order:
         return ""
-
-    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        return ()
 
     def twin(self, place: TwinPlace) -> Refusal | None:
         if self.source.bounded or place.takes_endless:

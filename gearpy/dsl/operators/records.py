@@ -16,6 +16,7 @@ from gearpy.dsl.operators.operator import (
     PassesRecords,
     Sides,
     TakesRows,
+    TakesTables,
     TwinPlace,
     operator,
 )
@@ -94,7 +95,7 @@ class FunctionOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder):
 
 
 @operator
-class BatchOperator(KeepsNothing, IgnoresOrder):
+class BatchOperator(TakesTables, KeepsNothing, IgnoresOrder):
     """A function over batches of records in columns."""
 
     kind: str = "map_batches"
@@ -103,12 +104,6 @@ class BatchOperator(KeepsNothing, IgnoresOrder):
     times: str | None = None
     takes: RowSchema | None = None
     gives: RowSchema | None = None
-
-    def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        return "table"
-
-    def kind_given(self, taken: Kind) -> Kind:
-        return "table"
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
         return self.gives

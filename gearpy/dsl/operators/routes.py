@@ -17,6 +17,7 @@ from gearpy.dsl.operators.operator import (
     IgnoresOrder,
     KeepsNothing,
     Kind,
+    NoStage,
     Operator,
     Order,
     PassesRecords,
@@ -46,7 +47,7 @@ _BRANCH: Final = "#branch"
 
 
 @operator
-class MergeOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
+class MergeOperator(NoStage, PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
     """The records of several streams, in the order they come."""
 
     kind: str = "merge"
@@ -57,14 +58,11 @@ class MergeOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
     def kind_given(self, taken: Kind) -> Kind:
         return taken
 
-    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        return ()
-
     no_twin = "it joins several streams, and the query goes from one source to one sink"
 
 
 @operator
-class RepartitionOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
+class RepartitionOperator(NoStage, PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
     """The same records, dealt evenly to a number of tasks: a chain begins with it."""
 
     kind: str = "repartition"
@@ -74,9 +72,6 @@ class RepartitionOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside)
 
     def kind_given(self, taken: Kind) -> Kind:
         return taken
-
-    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        return ()
 
     def twin(self, place: TwinPlace) -> None:
         return
@@ -180,7 +175,7 @@ class BranchOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
 
 
 @operator
-class SideOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
+class SideOperator(NoStage, TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
     """The records that its input sets aside under a tag: no step, but another output of one."""
 
     kind: str = "side"
@@ -193,9 +188,6 @@ class SideOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsIns
             return None
         return super().schema_given(declared=declared)
 
-    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        return ()
-
     def twin(self, place: TwinPlace) -> Refusal | None:
         if isinstance(self.inputs[0], BranchOperator):
             return None
@@ -203,7 +195,7 @@ class SideOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsIns
 
 
 @operator
-class ProcessOperator(TakesRows, GivesNewRecords, SeesOrder):
+class ProcessOperator(NoStage, TakesRows, GivesNewRecords, SeesOrder):
     """A user's task; with a key, all records of one key go to the same of its tasks."""
 
     kind: str = "process"
@@ -224,9 +216,6 @@ class ProcessOperator(TakesRows, GivesNewRecords, SeesOrder):
         return "arrival" if self.key is None else self._order_by(self.key)
 
     acts = True
-
-    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
-        return ()
 
     no_twin = "a task of one's own runs in gearpy only: it has state, timers and a clock"
 

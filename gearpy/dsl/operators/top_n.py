@@ -19,6 +19,7 @@ from gearpy.dsl.operators.operator import (
     PassesRecords,
     Placing,
     Sides,
+    TakesTables,
     operator,
 )
 from gearpy.dsl.operators.records import ToRowsOperator
@@ -110,16 +111,10 @@ class TopOperator(AggregateOperator):
 
 
 @operator
-class BestRowsOperator(PassesRecords, KeepsNothing, IgnoresOrder, NeverWritten):
+class BestRowsOperator(TakesTables, PassesRecords, KeepsNothing, IgnoresOrder, NeverWritten):
     """Leaves out rows that cannot be among the largest of a window."""
 
     of: TopOperator
-
-    def kind_taken(self, given: Sequence[Kind]) -> Kind:
-        return "table"
-
-    def kind_given(self, taken: Kind) -> Kind:
-        return "table"
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         from gearpy.task.stages.top_tables import BestRowsStage  # noqa: PLC0415 - NumPy

@@ -122,7 +122,6 @@ class RunningStage(FoldingStage):
         self._changes.tell()
 
     def restore(self, state: Any) -> None:
-        """Go on from the values in keyed state."""
         kept = self._bulk("running")
         restored = [pairs for _, pairs in kept.restored()]
         self._values = restored[0] if restored else {}
@@ -395,7 +394,6 @@ class WindowFold(WindowedStage):
         return [self._oldest_ms, self._watermark_ms]
 
     def restore(self, state: list[Any] | None) -> None:
-        """Go on from a snapshot, and from keyed state."""
         if state is not None:
             self._oldest_ms, self._watermark_ms = state
         for start, pairs in self._state().restored():

@@ -247,7 +247,6 @@ class MergeSessionsStage(TablesStage):
             yield
 
     def restore(self, state: list[int] | None) -> None:
-        """Go on from a snapshot, and from keyed state."""
         self._watermark_ms, *_ = state or (MIN_MS,)
         pairs = dict(self._state().restored()).get(None, {})
         found = [

@@ -299,7 +299,6 @@ class MergeTablesStage(TablesStage):
         return [{at: piece.oldest_ms for at, piece in self._open.items()}, self._watermark_ms]
 
     def restore(self, state: list[Any] | None) -> None:
-        """Go on from a snapshot, and from keyed state."""
         oldest_ms, self._watermark_ms = state or ({}, MIN_MS)
         for start, pairs in self._state().restored():
             table = self._merge.table([*pairs], [*pairs.values()], self._schema)

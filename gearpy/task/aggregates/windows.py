@@ -173,7 +173,6 @@ class WindowStage(WindowedStage):
         return [self._panes.clock_ms, *([lateness_ms] if lateness_ms else [])]
 
     def restore(self, state: list[int] | None) -> None:
-        """Go on from a snapshot, and from keyed state."""
         clock_ms, *_ = state or (MIN_MS,)
         bulk = self._bulk("panes")
         if isinstance(self._panes, AlignedPanes):

@@ -100,7 +100,6 @@ class KeyedTask:
             self.state.load(section)
 
     def snapshot(self) -> StateDelta | None:
-        """Hand over the changes of the state."""
         return None if self._state is None else self._state.snapshot()
 
     def begin_snapshot(
@@ -123,7 +122,6 @@ class KeyedTask:
         return 0 if self._state is None else self._state.size_bytes
 
     def close(self) -> None:
-        """Release the state."""
         if self._state is not None:
             self._state.close()
 

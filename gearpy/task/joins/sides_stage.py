@@ -55,7 +55,6 @@ class SidesStage(Stage, ABC):
         return min(self._watermark_ms, self._first_ms)
 
     def restore(self, state: list[Any] | None) -> None:
-        """Go on from the watermark; subclasses then do so from the keyed state."""
         self._watermark_ms = watermark_kept(state, self._description)
         self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
         self._kept.holds_tables(self._tables, self._tell_again)
