@@ -26,9 +26,10 @@ _KEYS: Final = 16  # Of each partition.
 _GROUPS: Final = 7
 _WORDS: Final = 97
 _WINDOW_MS: Final = 200
-_END: Final = "end"
-_LATE: Final = "late"  # The end was told when a partition was beyond it.
-_REACHED: Final = "reached"  # Has a file for every so many numbers, called like them.
+# Beside folders of results, of which one may well be called "late".
+_END: Final = "_end"
+_LATE: Final = "_told-late"  # The end was told when a partition was beyond it.
+_REACHED: Final = "_reached"  # Has a file for every so many numbers, called like them.
 _REACHED_EVERY: Final = 100
 _SHOWN_MAX: Final = 20
 

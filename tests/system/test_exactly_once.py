@@ -147,3 +147,16 @@ def _flip_a_byte_of(epoch: int, checkpoints: Path) -> str:
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     return path.name
+
+
+def test_an_end_lies_ahead_and_one_that_does_not_is_told(tmp_path: Path) -> None:
+    records = numbered.numbers(0, tmp_path)
+    for _ in range(numbered.LOOK_EVERY * 3 + 1):
+        _, n = next(records)
+
+    assert numbered.end_after(tmp_path, 0) > n
+    assert not numbered.was_told_too_late(tmp_path)
+    numbered.set_end(tmp_path, numbered.LOOK_EVERY)
+    with pytest.raises(ValueError, match="told at 200, too late"):
+        list(records)
+    assert numbered.was_told_too_late(tmp_path)

@@ -81,4 +81,5 @@ def test_the_checker_finds_what_is_there_again(
         again.unlink()
 
     assert before.is_exact, [str(before), *before.wrong]
+    assert not numbered.was_told_too_late(tmp_path), "a folder of results is no sign of that"
     assert all(each.duplicated and not each.is_exact for each in found.values()), found
