@@ -35,7 +35,6 @@ class ResultColumns(NamedTuple):
 
     Attributes:
         key: those of the key; several for a tuple.
-        value: those of the value.
         behind: what comes behind them.
         is_single: the value is that of its one column; else it is a dict.
     """

@@ -105,7 +105,6 @@ def unpack(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) ->
     """Unpack an artifact into ``folder``, which must not exist. All of it is on disk after.
 
     Args:
-        packed: where its bytes are.
         folder: is made; only its owner can enter.
         filename: what the bytes are.
 

@@ -138,7 +138,6 @@ def lower(
     """Return the application that runs the plan.
 
     Args:
-        name: of the application.
         steps: the plan as it was written.
         parallelism: of steps that do not say otherwise; None: as many as processes, but one of a
             sink of one file.

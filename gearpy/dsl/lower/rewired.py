@@ -41,7 +41,6 @@ def gathering(
     """Return a program that gathers the records that another one would write to its sinks.
 
     Args:
-        name: of the application.
         steps: the steps as they were written.
         parallelism: of steps that do not say otherwise.
         sources: the source to read instead of another.
@@ -82,7 +81,6 @@ def watched(
     """Return a program that writes to other sinks.
 
     Args:
-        name: of the application.
         steps: the steps as they were written.
         parallelism: of steps that do not say otherwise.
         sources: the source to read instead of another.

@@ -46,8 +46,6 @@ def check_function(
     """Refuse a function that cannot be called so.
 
     Args:
-        kind: of the step.
-        function: the argument.
         of: the arguments of its calls, for people.
         takes: how many arguments these are.
         awaits: the step awaits the function's result.

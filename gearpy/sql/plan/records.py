@@ -184,7 +184,6 @@ class OverColumn:
 
     Attributes:
         field: for its results.
-        name: of the function.
         of: field of the value that it takes of a row; empty for none.
         offset: of "lag" and "lead", how far behind the row that is taken comes.
         default: field of the value where there is no such row; empty for null.

@@ -36,7 +36,6 @@ class Tables:
 
     Attributes:
         program: gets the steps.
-        text: of the query.
         named: tables by name.
         functions: of the user, by name.
         emit: "changes", "final", or empty for what fits the input.

@@ -312,7 +312,6 @@ def session_numbers(
     """Return a number for each part of a session, alike for parts of one.
 
     Args:
-        codes: numbers of the keys.
         firsts: the oldest event time of each part.
         lasts: the newest ones; the same array, where parts are records.
         in_order: the oldest times are in order.

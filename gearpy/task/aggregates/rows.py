@@ -322,7 +322,6 @@ class _Code:
         """Return a loop that folds a batch in, and gives the results after each record.
 
         Args:
-            key: of a record.
             names: of the results, which are given as a dict; None for the one result itself.
             is_bare: the value of a key is the one accumulator itself.
             only_changed: no result of a record that leaves the first accumulator as it was.

@@ -44,7 +44,6 @@ def top_records(n: int, by: Field = None) -> Aggregate:
     Among equal records the first ones win. A record by which there is nothing (None) is left out.
 
     Args:
-        n: how many.
         by: the name of a field, a function of the record, or None for the record itself.
 
     Raises:

@@ -60,7 +60,6 @@ class TaskState:
         """Return the state of the bytes of `encode`.
 
         Args:
-            data: the bytes.
             classes: of the records in it.
 
         Raises:

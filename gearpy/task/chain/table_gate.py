@@ -33,9 +33,6 @@ class TableGate(EventGate):
 
     They come in the order in which they would come as rows, and are told at the end of an epoch as
     rows are: a step goes on from them in either form.
-
-    Args:
-        schema: of the tables.
     """
 
     def __init__(self, context: TaskContext, key: Callable[[Any], Any], schema: RowSchema) -> None:

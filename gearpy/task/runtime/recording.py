@@ -163,10 +163,8 @@ class InputRecorder:
 
     Args:
         epoch: the one that is open.
-        ports: those of the task.
         bytes_max: of the messages of one epoch; those behind are left out.
         every: of so many epochs one is recorded; 0: as many as cost little, see `RecordingShare`.
-        wall_ms: wall time.
         clock_ns: measures what it costs.
     """
 

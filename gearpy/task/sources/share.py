@@ -29,8 +29,6 @@ class Share:
     """The partitions of one task.
 
     Args:
-        task_index: of the task.
-        parallelism: number of tasks.
         known: partitions that it has already.
     """
 

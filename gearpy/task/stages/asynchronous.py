@@ -125,8 +125,6 @@ class AsyncStage(Stage):
 
     Args:
         context: of the task; has the event loop.
-        name: for people.
-        function: the user's.
     """
 
     defers = True

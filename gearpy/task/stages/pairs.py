@@ -57,7 +57,6 @@ class PairTablesStage(Stage):
 
     Args:
         key: names of the columns by which the records come.
-        schema: of the tables.
     """
 
     def __init__(

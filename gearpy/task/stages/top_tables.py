@@ -47,7 +47,6 @@ class RunningTop(RunningAggregate):
     """The running aggregate of the largest records, where only a change of them has a result.
 
     Args:
-        n: how many.
         by: the column that is compared.
         ranking: what else is compared, where that is alike; None: nothing.
         schema: of the tables in which records come.
@@ -113,7 +112,6 @@ class BestRowsStage(ColumnsStage):
     those without a number: nobody knows whether their windows are closed.
 
     Args:
-        key: None for no key.
         makes: rows become instances of a class. Where those that it refuses are left out, nobody
             knows here how many will be left.
     """
