@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.types as at  # type: ignore[import-untyped]
@@ -38,6 +39,7 @@ from gearpy.expressions.time_kernels import TIME_RULES, are_in_years
 #: A double has each whole number up to this.
 _EXACT_MAX: Final = 1 << 53
 _DIGITS: Final = 38
+_NO_TRUTH: Final = pa.scalar(None, BOOL)
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -435,13 +437,33 @@ def _list_contains(kind: pa.DataType, of: pa.DataType) -> Ruled:
         raise refuse("contains", [kind], "a list")
     if not _is_alike(plain_type(kind.value_type), of):
         raise TypeError(f"contains looks for {of} in {kind}")
-    return BOOL, mapped(FUNCTIONS["list_contains"], BOOL)
+    by_cell = mapped(FUNCTIONS["list_contains"], BOOL)
+    if at.is_fixed_size_list(kind) or at.is_dictionary(kind.value_type):
+        return BOOL, by_cell
+
+    def apply(lists: Datum, value: Datum) -> Datum:
+        if isinstance(lists, pa.Scalar) or not (isinstance(value, pa.Scalar) and value.is_valid):
+            return by_cell(lists, value)
+        first, last = lists.offsets[0].as_py(), lists.offsets[-1].as_py()
+        is_equal = pc.equal(lists.values.slice(first, last - first), value).fill_null(False)
+        # So many equal items there are before each list, and behind the last.
+        counts = np.append([0], is_equal.to_numpy(zero_copy_only=False).cumsum())
+        counts = counts[lists.offsets.to_numpy() - first]
+        return pc.if_else(lists.is_valid(), pa.array(counts[1:] > counts[:-1]), _NO_TRUTH)
+
+    return BOOL, apply
 
 
 def _list_join(kind: pa.DataType, *, by: str) -> Ruled:
     if not (_is_list(kind) and at.is_string(plain_type(kind.value_type))):
         raise refuse("join", [kind], "a list of texts")
-    return TEXT, mapped(lambda cells: FUNCTIONS["list_join"](cells, by=by), TEXT)
+    by_cell = mapped(lambda cells: FUNCTIONS["list_join"](cells, by=by), TEXT)
+    if not (at.is_list(kind) and at.is_string(kind.value_type)):
+        return TEXT, by_cell
+    return (
+        TEXT,
+        lambda lists: by_cell(lists) if isinstance(lists, pa.Scalar) else pc.binary_join(lists, by),
+    )
 
 
 def _concat_kernel() -> Kernel:

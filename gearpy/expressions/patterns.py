@@ -8,6 +8,25 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.expressions.arrow_types import Datum, Kernel
+
+_YEAR: Final = "(?:[1-9][0-9]{3}|0[0-9]{2}[1-9]|0[0-9][1-9][0-9]|0[1-9][0-9]{2})"
+#: What Arrow reads as Python does, and most texts are.
+WHOLE: Final = "^-?[0-9]{1,18}$"
+NUMBER: Final = r"^-?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,2})?$"
+DAY: Final = f"^{_YEAR}-[0-9]{{2}}-[0-9]{{2}}$"
+MOMENT: Final = f"{DAY[:-1]}(?:[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:\\.[0-9]{{1,6}})?Z?)?$"
+#: Parts of formats of times: what they match, and their places in a time in the ISO form.
+_PARTS_OF_TIME: Final = {
+    "%Y": f"({_YEAR})",
+    **dict.fromkeys(("%m", "%d", "%H", "%M", "%S"), "([0-9]{2})"),
+    "%f": "([0-9]{1,6})",
+}
+_ISO: Final = "%Y-%m-%d %H:%M:%S.%f"
+
 _ESCAPED: Final = r"\\[^\w\s]"
 _CLASS: Final = rf"\[\^?(?:{_ESCAPED}|[^\\\[\]^])+\]"
 _ATOM: Final = rf"(?P<atom>{_ESCAPED}|{_CLASS}|\((?!\?)|[)|^]|[^\\\[\](){{}}|$?*+^])"
@@ -42,3 +61,38 @@ def _parts_of(pattern: str) -> Iterator[tuple[str, str]]:
     while found := _PART.match(pattern, at):
         yield found["atom"], found["times"] or ""
         at = found.end()
+
+
+def where_alike(pattern: str, kernel: Kernel, by_cell: Kernel) -> Kernel:
+    """Return a kernel for texts that all match a pattern, and another one for all others."""
+
+    def apply(text: Datum) -> Datum:
+        if isinstance(text, pa.Scalar):
+            return by_cell(text)
+        is_alike = pc.all(pc.match_substring_regex(text, pattern=pattern)).as_py()
+        return kernel(text) if is_alike else by_cell(text)
+
+    return apply
+
+
+def moments(text: pa.Array) -> pa.Array:
+    """Return the times, of UTC, of texts that are like `MOMENT`."""
+    bare = pc.cast(pc.utf8_rtrim(text, characters="Z"), pa.timestamp("us"))
+    return bare.view(pa.int64()).view(pa.timestamp("us", "UTC"))
+
+
+def iso_of(format: str) -> tuple[str, str] | None:  # noqa: A002 - as `strptime` has it
+    """Return a pattern of texts of a format, and their ISO form by the groups in it.
+
+    None for a format with other parts than numbers of so many digits, or without a day.
+    """
+    parts = re.findall("%.|[^%]", format, re.DOTALL)
+    used = [part for part in parts if part in _PARTS_OF_TIME]
+    is_known = all(part in used or (len(part) == 1 and part not in r"%[]^\\") for part in parts)
+    if not is_known or len(set(used)) < len(used) or not {"%Y", "%m", "%d"}.issubset(used):
+        return None
+    pattern = "".join(_PARTS_OF_TIME.get(part) or f"[{part}]" for part in parts)
+    iso = _ISO
+    for part in _PARTS_OF_TIME:
+        iso = iso.replace(part, f"\\{used.index(part) + 1}" if part in used else "00")
+    return f"^{pattern}$", iso

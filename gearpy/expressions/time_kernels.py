@@ -21,6 +21,7 @@ from gearpy.expressions.arrow_types import (
     mapped,
     refuse,
 )
+from gearpy.expressions.patterns import MOMENT, iso_of, moments, where_alike
 from gearpy.expressions.time_functions import (
     OF_CLOCK,
     PARTS,
@@ -186,7 +187,19 @@ _LAST_US: Final = 253_402_300_799_999_999
 def _to_datetime(kind: pa.DataType, **options: Any) -> Ruled:
     if not at.is_string(kind):
         raise refuse("to_datetime", [kind], "a text")
-    return _by_rows("to_datetime", UTC, options)
+    by_cell, form = _by_rows("to_datetime", UTC, options)[1], options["format"]
+    if options.get("zone") is not None:
+        return UTC, by_cell
+    if form is None:
+        return UTC, where_alike(MOMENT, moments, by_cell)
+    if (found := iso_of(form)) is None:
+        return UTC, by_cell
+    pattern, iso = found
+    return UTC, where_alike(
+        pattern,
+        lambda text: moments(pc.replace_substring_regex(text, pattern=pattern, replacement=iso)),
+        by_cell,
+    )
 
 
 TIME_RULES: Final[Mapping[str, Rule]] = {

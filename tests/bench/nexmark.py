@@ -30,11 +30,11 @@ OTHERS: Final = ("flink", "mini", "bytewax", "loop", "duckdb")
 #: What differs between the systems, by query.
 REMARKS: Final = {
     "q3": "Flink remembers people for good",
-    "q6": "no SQL of Flink",
-    "q9": "Flink gives each improvement, too",
+    "q6": "no SQL of Flink; that of gearpy orders sales by their last bids",
+    "q9": "SQL gives each improvement, too",
     "q13": "Flink: a function over a map",
     **dict.fromkeys(("q15", "q16", "q17"), "columns: with each batch"),
-    **dict.fromkeys(("q18", "q19"), "columns: once, at the end"),
+    **dict.fromkeys(("q18", "q19"), "columns: once, at the end; SQL: with each bid"),
     "q20": "Flink remembers auctions for good",
     "words": "a running count, 1,000 words",
     "windows": "10 s, 1,000 keys, in order",
