@@ -331,14 +331,12 @@ def is_before(value: Any, other: Any) -> bool:
     return _after(value, other) or bool(other != other and value == value)  # noqa: PLR0124 - NaN
 
 
-def falling_place(
-    kept: Sequence[Any], value: Any, of: Callable[[Any], Any] = lambda each: each
-) -> int:
-    """Return where a value belongs in falling order, behind equal ones; ``of`` is that of each."""
+def falling_place(kept: Sequence[Any], value: Any) -> int:
+    """Return where a value belongs in falling order, behind equal ones."""
     low, high = 0, len(kept)
     while low < high:
         middle = (low + high) // 2
-        if is_before(value, of(kept[middle])):
+        if is_before(value, kept[middle]):
             high = middle
         else:
             low = middle + 1
