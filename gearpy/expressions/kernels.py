@@ -33,7 +33,7 @@ from gearpy.expressions.arrow_types import (
     refuse,
 )
 from gearpy.expressions.functions import FUNCTIONS, TAKES_NULL, WHITE_SPACE, whole
-from gearpy.expressions.patterns import arrow_pattern
+from gearpy.expressions.patterns import arrow_pattern, where_plain
 from gearpy.expressions.time_kernels import TIME_RULES, are_in_years
 
 #: A double has each whole number up to this.
@@ -415,17 +415,27 @@ def _like_kernel(*, pattern: str) -> Kernel | None:
 
 
 def _matches_kernel(*, pattern: str) -> Kernel | None:
-    of_arrow = arrow_pattern(pattern)
-    if of_arrow is None:
+    found = arrow_pattern(pattern)
+    if found is None:
         return None
-    return lambda datum: pc.match_substring_regex(datum, pattern=of_arrow)
+    by_cell = mapped(lambda text: FUNCTIONS["matches"](text, pattern=pattern), BOOL)
+
+    def kernel(text: Datum) -> Datum:
+        return pc.match_substring_regex(text, found.text)
+
+    return where_plain(kernel, by_cell) if found.for_plain else kernel
 
 
 def _extract_kernel(*, pattern: str, group: int) -> Kernel | None:
-    of_arrow = arrow_pattern(pattern, group)
-    if of_arrow is None:
+    found = arrow_pattern(pattern, group)
+    if found is None:
         return None
-    return lambda datum: pc.struct_field(pc.extract_regex(datum, pattern=of_arrow), "found")
+    by_cell = mapped(lambda text: FUNCTIONS["extract"](text, pattern=pattern, group=group), TEXT)
+
+    def kernel(text: Datum) -> Datum:
+        return pc.struct_field(pc.extract_regex(text, found.text), "found")
+
+    return where_plain(kernel, by_cell) if found.for_plain else kernel
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -1,12 +1,12 @@
 r"""Regular expressions that mean the same to Arrow as to Python, which takes ten times as long.
 
-Left to Python are those that may not: classes of letters such as ``\d``, which Python takes from
-Unicode, ``$``, which it finds before a last new line, and what Arrow does not know.
+Some do for texts of ASCII without a last new line alone: those with classes of letters such as
+``\d``, which Python takes from Unicode, or with ``$``. Left to Python is what Arrow does not know.
 """
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -27,33 +27,53 @@ _PARTS_OF_TIME: Final = {
 }
 _ISO: Final = "%Y-%m-%d %H:%M:%S.%f"
 
+#: Letters of classes in texts of ASCII.
+_LETTERS: Final = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\x09-\x0d\x1c-\x20"}
 _ESCAPED: Final = r"\\[^\w\s]"
-_CLASS: Final = rf"\[\^?(?:{_ESCAPED}|[^\\\[\]^])+\]"
-_ATOM: Final = rf"(?P<atom>{_ESCAPED}|{_CLASS}|\((?!\?)|[)|^]|[^\\\[\](){{}}|$?*+^])"
+_CLASS: Final = rf"\[\^?(?:{_ESCAPED}|\\[dws]|[^\\\[\]^])+\]"
+_ATOM: Final = (
+    rf"(?P<atom>{_ESCAPED}|\\[dwsDWS]|{_CLASS}|\(\?:|\((?!\?)|[)|^$]|[^\\\[\](){{}}|$?*+^])"
+)
 _TIMES: Final = r"(?P<times>(?:[*+?]|\{\d{1,3}(?:,\d{1,3})?\})\??(?!\+))?"
 _PART: Final = re.compile(_ATOM + _TIMES)
+_ANY_CASE: Final = "(?i)"
 
 
-def arrow_pattern(pattern: str, group: int | None = None) -> str | None:
+class ArrowPattern(NamedTuple):
+    """A pattern as Arrow takes it."""
+
+    text: str
+    for_plain: bool  #: It means the same in texts of ASCII without a last new line alone.
+
+
+def arrow_pattern(pattern: str, group: int | None = None) -> ArrowPattern | None:
     """Return the pattern for Arrow; None if Python is to look for it.
 
     Args:
         group: which one is looked for, 0 for all that is found; it is called "found". None: none.
     """
-    parts = list(_parts_of(pattern))
-    if "".join(map("".join, parts)) != pattern:
+    flag = _ANY_CASE if pattern.startswith(_ANY_CASE) and pattern.isascii() else ""
+    parts = list(_parts_of(pattern.removeprefix(flag)))
+    if flag + "".join(map("".join, parts)) != pattern:
         return None
+    texts = [_of_ascii(atom) + times for atom, times in parts]
+    for_plain = (
+        bool(flag)
+        or any(text[:1] == "$" for text in texts)
+        or "".join(texts) != "".join(map("".join, parts))
+    )
     if group is None:
-        return pattern
+        return ArrowPattern(flag + "".join(texts), for_plain)
     # A group that did not take part is None to Python; of one taken several times the last counts.
     if any(atom == "|" or (atom == ")" and times) for atom, times in parts):
         return None
     groups = iter(range(1, len(parts) + 1))
     texts = [
-        ("(?P<found>" if next(groups) == group else "(?:") if atom == "(" else atom + times
-        for atom, times in parts
+        ("(?P<found>" if next(groups) == group else "(?:") if atom == "(" else text
+        for (atom, _), text in zip(parts, texts, strict=True)
     ]
-    return "".join(texts) if group else f"(?P<found>{''.join(texts)})"
+    found = "".join(texts) if group else f"(?P<found>{''.join(texts)})"
+    return ArrowPattern(flag + found, for_plain)
 
 
 def _parts_of(pattern: str) -> Iterator[tuple[str, str]]:
@@ -61,6 +81,27 @@ def _parts_of(pattern: str) -> Iterator[tuple[str, str]]:
     while found := _PART.match(pattern, at):
         yield found["atom"], found["times"] or ""
         at = found.end()
+
+
+def _of_ascii(atom: str) -> str:
+    """Return a part of a pattern with the letters of its classes."""
+    if atom[0] == "[":
+        return re.sub(r"\\(.)", lambda found: _LETTERS.get(found[1], found[0]), atom)
+    letters = _LETTERS.get(atom[1:].lower()) if atom[0] == "\\" else None
+    if letters is None:
+        return atom
+    return f"[{'^' if atom[1].isupper() else ''}{letters}]"
+
+
+def where_plain(kernel: Kernel, by_cell: Kernel) -> Kernel:
+    """Return a kernel for texts of ASCII without a last new line, and another one for others."""
+
+    def apply(text: Datum) -> Datum:
+        if isinstance(text, pa.Scalar) or not pc.all(pc.string_is_ascii(text)).as_py():
+            return by_cell(text)
+        return by_cell(text) if pc.any(pc.ends_with(text, pattern="\n")).as_py() else kernel(text)
+
+    return apply
 
 
 def where_alike(pattern: str, kernel: Kernel, by_cell: Kernel) -> Kernel:

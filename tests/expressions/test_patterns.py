@@ -13,12 +13,29 @@ from gearpy.expressions.patterns import arrow_pattern
 _PARTS = st.sampled_from(
     [
         *("a", "b", "=", "ö", ".", "[^&]", "[a-c]", "[^a]", "(a)", "(b.)", "(", ")", "|", "^", "$"),
-        *(r"\.", r"\d", r"\[", "[]a]", "[[:alpha:]]", "(?:a)", "(?i)", "-", "{", "}", "\n", r"\n"),
+        *(
+            r"\.",
+            r"\d",
+            r"\W",
+            r"\s",
+            r"[\w.]",
+            r"[^\s\\]",
+            r"\[",
+            "[]a]",
+            "[[:alpha:]]",
+            "(?:a)",
+            "(?i)",
+            "-",
+            "{",
+            "}",
+            "\n",
+            r"\n",
+        ),
         *("*", "+", "?", "*?", "+?", "++", "{2}", "{1,2}", "{,2}", "{2}+"),
     ]
 )
 _PATTERNS = st.lists(_PARTS, min_size=1, max_size=6).map("".join)
-_TEXTS = st.lists(st.text("abö=.\n&-{}[]\0") | st.none(), min_size=1, max_size=6)
+_TEXTS = st.lists(st.text("aAbö=.\n&-{}[]\0\x1c\v 5٣_") | st.none(), min_size=1, max_size=6)
 
 
 def found_by_python(pattern: str, group: int, text: str | None) -> tuple[bool | None, str | None]:
@@ -61,17 +78,22 @@ def test_columns_are_like_what_rows_are_like(pattern: str, texts: list[str | Non
 @pytest.mark.parametrize(
     ("pattern", "group", "of_arrow"),
     [
-        ("channel_id=([^&]*)", 1, "channel_id=(?P<found>[^&]*)"),
-        (r"(a+)-(b{2})\.", 2, r"(?:a+)-(?P<found>b{2})\."),
-        ("[0-9]+", 0, "(?P<found>[0-9]+)"),
-        ("^a|b", None, "^a|b"),
-        (r"\d+", None, None),
-        ("a$", None, None),
-        ("(?i)a", None, None),
+        ("channel_id=([^&]*)", 1, ("channel_id=(?P<found>[^&]*)", False)),
+        (r"(a+)-(b{2})\.", 2, (r"(?:a+)-(?P<found>b{2})\.", False)),
+        ("[0-9]+", 0, ("(?P<found>[0-9]+)", False)),
+        ("^a|b", None, ("^a|b", False)),
+        (r"\d+", None, ("[0-9]+", True)),
+        (r"(?:\W)([\w.]*)$", 1, ("(?:[^0-9A-Za-z_])(?P<found>[0-9A-Za-z_.]*)$", True)),
+        ("a$", None, ("a$", True)),
+        ("(?i)a", None, ("(?i)a", True)),
+        (r"[\\d]", None, (r"[\\d]", False)),
+        (r"a\b", None, None),
         ("a++", None, None),
         ("(a)|(b)", 1, None),
         ("(a)?b", 1, None),
     ],
 )
-def test_what_arrow_is_asked_for(pattern: str, group: int | None, of_arrow: str | None) -> None:
+def test_what_arrow_is_asked_for(
+    pattern: str, group: int | None, of_arrow: tuple[str, bool] | None
+) -> None:
     assert arrow_pattern(pattern, group) == of_arrow
