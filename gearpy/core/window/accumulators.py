@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
 from numbers import Integral, Number, Rational, Real
+from operator import ne
 from reprlib import repr as short_repr
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -56,6 +57,8 @@ _EXACT: Final = Context(prec=200)
 #: A float holds each whole number up to this.
 _WHOLE_MAX: Final = 1 << 53
 _INT_AND_FLOAT: Final = frozenset({int, float})
+#: Types of values that Python compares as they are.
+_QUICK_KINDS: Final = ({int}, {float}, {int, float}, {str})
 
 
 _TIMED: Final = frozenset({"first", "last", "arg_min", "arg_max", "ewma"})
@@ -314,7 +317,13 @@ class Top:
         return [*kept[:at], value, *kept[at : self.n - 1]] if at < self.n else kept
 
     def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:
-        return sorted([*kept, *other], key=Falling)[: self.n]
+        values = [*kept, *other]
+        kinds = set(map(type, values))
+        if kinds in _QUICK_KINDS and not any(map(ne, values, values)):  # None is NaN.
+            values.sort(reverse=True)  # Equal ones stay in their order.
+        else:
+            values.sort(key=Falling)
+        return values[: self.n]
 
 
 @dataclass(frozen=True, slots=True)

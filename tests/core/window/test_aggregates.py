@@ -6,6 +6,7 @@ from copy import deepcopy
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import msgpack
@@ -326,3 +327,21 @@ def test_result_of_a_custom_aggregate_does_not_grow() -> None:
     values.add(kept, 2)
 
     assert shown == {"all": [1]}
+
+
+_PARTS = st.lists(st.integers(-2, 2) | st.sampled_from([0.0, -0.0, 1.5, math.nan, True]))
+
+
+@given(parts=st.tuples(_PARTS, _PARTS), n=st.integers(1, 4))
+def test_merged_tops_are_those_of_one_after_the_other(
+    parts: tuple[list[Any], list[Any]], n: int
+) -> None:
+    """To the bit: of equal values the first stay first, and NaN is behind all others."""
+    top = agg.top(n)
+    assert top.merge is not None
+    kept = [reduce(top.add, part, top.create()) for part in parts]
+
+    merged = top.merge(*kept)
+
+    expected = reduce(top.add, [*parts[0], *parts[1]], top.create())
+    assert list(map(repr, merged)) == list(map(repr, expected))
