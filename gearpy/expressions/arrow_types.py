@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
+from math import inf
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -89,20 +90,39 @@ def _has_few(column: pa.Array) -> bool:
     return 0 < len(first.dictionary_encode().dictionary) * 2 <= len(first)
 
 
+def where(holds: Callable[[pa.Array], bool], kernel: Kernel, by_cell: Kernel) -> Kernel:
+    """Return a kernel for columns of which something holds, and another one for all others."""
+
+    def apply(datum: Datum) -> Datum:
+        is_other = isinstance(datum, pa.Scalar) or not holds(datum)
+        return by_cell(datum) if is_other else kernel(datum)
+
+    return apply
+
+
+def are_ascii(texts: pa.Array) -> bool:
+    return bool(pc.all(pc.string_is_ascii(texts)).as_py())
+
+
 def refuse(name: str, kinds: Sequence[pa.DataType], takes: str) -> TypeError:
     return TypeError(f"{name} takes {takes}, not {' and '.join(map(str, kinds))}")
 
 
-def _is_never_negative(datum: Datum) -> bool:
-    low = datum.as_py() if isinstance(datum, pa.Scalar) else pc.min_max(datum)["min"].as_py()
-    return low is None or low >= 0
+def are_within(numbers: Datum, low: float, high: float = inf) -> bool:
+    """Tell whether all numbers, but those that are missing, lie between two bounds."""
+    if isinstance(numbers, pa.Scalar):
+        least = most = numbers.as_py()
+    else:
+        found = pc.min_max(numbers)
+        least, most = found["min"].as_py(), found["max"].as_py()
+    return least is None or (least >= low and most <= high)
 
 
 def floored(left: Datum, right: Datum) -> tuple[Datum, Datum]:
     """Return quotient and remainder, rounded down, where Arrow rounds towards 0."""
     quotient = pc.divide_checked(left, right)
     rest = pc.subtract(left, pc.multiply(quotient, right))
-    if _is_never_negative(left) and _is_never_negative(right):
+    if are_within(left, 0) and are_within(right, 0):
         return quotient, rest
     is_above = pc.and_(pc.not_equal(rest, 0), pc.xor(pc.less(rest, 0), pc.less(right, 0)))
     one_less = pc.cast(is_above, INT)

@@ -26,14 +26,17 @@ from gearpy.expressions.arrow_types import (
     Kernel,
     Rule,
     Ruled,
+    are_ascii,
+    are_within,
     floored,
     mapped,
     plain,
     plain_type,
     refuse,
+    where,
 )
 from gearpy.expressions.functions import FUNCTIONS, TAKES_NULL, WHITE_SPACE, whole
-from gearpy.expressions.patterns import arrow_pattern, where_plain
+from gearpy.expressions.patterns import are_plain, arrow_pattern
 from gearpy.expressions.time_kernels import TIME_RULES, are_in_years
 
 #: A double has each whole number up to this.
@@ -153,11 +156,7 @@ def _division(left: pa.DataType, right: pa.DataType) -> Ruled:
 
 def _is_exact(datum: Datum) -> bool:
     """Tell whether a double can hold all of some whole numbers."""
-    if isinstance(datum, pa.Scalar):
-        return datum.as_py() is None or abs(datum.as_py()) <= _EXACT_MAX
-    found = pc.min_max(datum)
-    low, high = found["min"].as_py(), found["max"].as_py()
-    return low is None or (low >= -_EXACT_MAX and high <= _EXACT_MAX)
+    return are_within(datum, -_EXACT_MAX, _EXACT_MAX)
 
 
 def _floor_division(left: pa.DataType, right: pa.DataType) -> Ruled:
@@ -376,14 +375,7 @@ def _replace_kernel(*, old: str, new: str) -> Kernel | None:
 
 def _of_ascii(name: str, kernel: Kernel) -> Callable[[], Kernel]:
     """Return a kernel for texts of ASCII alone; of others Python knows more."""
-    by_cell = mapped(FUNCTIONS[name], TEXT)
-
-    def apply(text: Datum) -> Datum:
-        if isinstance(text, pa.Scalar) or not pc.all(pc.string_is_ascii(text)).as_py():
-            return by_cell(text)
-        return kernel(text)
-
-    return lambda: apply
+    return lambda: where(are_ascii, kernel, mapped(FUNCTIONS[name], TEXT))
 
 
 def _trim(kernel: Callable[..., Datum]) -> Callable[..., Kernel]:
@@ -423,7 +415,7 @@ def _matches_kernel(*, pattern: str) -> Kernel | None:
     def kernel(text: Datum) -> Datum:
         return pc.match_substring_regex(text, found.text)
 
-    return where_plain(kernel, by_cell) if found.for_plain else kernel
+    return where(are_plain, kernel, by_cell) if found.for_plain else kernel
 
 
 def _extract_kernel(*, pattern: str, group: int) -> Kernel | None:
@@ -435,7 +427,7 @@ def _extract_kernel(*, pattern: str, group: int) -> Kernel | None:
     def kernel(text: Datum) -> Datum:
         return pc.struct_field(pc.extract_regex(text, found.text), "found")
 
-    return where_plain(kernel, by_cell) if found.for_plain else kernel
+    return where(are_plain, kernel, by_cell) if found.for_plain else kernel
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from gearpy.expressions.arrow_types import Datum, Kernel
+from gearpy.expressions.arrow_types import Kernel, are_ascii, where
 
 _YEAR: Final = "(?:[1-9][0-9]{3}|0[0-9]{2}[1-9]|0[0-9][1-9][0-9]|0[1-9][0-9]{2})"
 #: What Arrow reads as Python does, and most texts are.
@@ -93,27 +93,18 @@ def _of_ascii(atom: str) -> str:
     return f"[{'^' if atom[1].isupper() else ''}{letters}]"
 
 
-def where_plain(kernel: Kernel, by_cell: Kernel) -> Kernel:
-    """Return a kernel for texts of ASCII without a last new line, and another one for others."""
-
-    def apply(text: Datum) -> Datum:
-        if isinstance(text, pa.Scalar) or not pc.all(pc.string_is_ascii(text)).as_py():
-            return by_cell(text)
-        return by_cell(text) if pc.any(pc.ends_with(text, pattern="\n")).as_py() else kernel(text)
-
-    return apply
+def are_plain(texts: pa.Array) -> bool:
+    """Tell whether texts are of ASCII, without a last new line."""
+    return are_ascii(texts) and not pc.any(pc.ends_with(texts, pattern="\n")).as_py()
 
 
 def where_alike(pattern: str, kernel: Kernel, by_cell: Kernel) -> Kernel:
     """Return a kernel for texts that all match a pattern, and another one for all others."""
-
-    def apply(text: Datum) -> Datum:
-        if isinstance(text, pa.Scalar):
-            return by_cell(text)
-        is_alike = pc.all(pc.match_substring_regex(text, pattern=pattern)).as_py()
-        return kernel(text) if is_alike else by_cell(text)
-
-    return apply
+    return where(
+        lambda texts: bool(pc.all(pc.match_substring_regex(texts, pattern=pattern)).as_py()),
+        kernel,
+        by_cell,
+    )
 
 
 def moments(text: pa.Array) -> pa.Array:

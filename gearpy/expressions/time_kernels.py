@@ -17,6 +17,7 @@ from gearpy.expressions.arrow_types import (
     Datum,
     Rule,
     Ruled,
+    are_within,
     floored,
     mapped,
     refuse,
@@ -172,11 +173,7 @@ def _from_epoch(kind: pa.DataType, *, unit: str) -> Ruled:
 
 def are_in_years(counts: Datum) -> bool:
     """Tell whether rows have all of these times, which are microseconds since 1970."""
-    if isinstance(counts, pa.Scalar):
-        counts = pa.array([counts.as_py()], INT)
-    found = pc.min_max(counts)
-    low, high = found["min"].as_py(), found["max"].as_py()
-    return low is None or (low >= _FIRST_US and high <= _LAST_US)
+    return are_within(counts, _FIRST_US, _LAST_US)
 
 
 #: The years 1 and 9999, the first and the last that rows have.
