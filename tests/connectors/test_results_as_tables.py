@@ -105,6 +105,19 @@ def written(sink: gp.Sink, key: list[str], *, as_tables: bool) -> None:
     gp.run(app)
 
 
+def read_of_both(
+    folder: Path, write: Callable[[Path, bool], None], read: Callable[[Path], list[Any]]
+) -> list[list[str]]:
+    """Return what is read of a sink that was given tables, and of one that was given rows."""
+    found = []
+    for as_tables in (True, False):
+        path = folder / str(as_tables)
+        path.mkdir()
+        write(path, as_tables)
+        found.append(sorted(map(repr, read(path))))
+    return found
+
+
 @pytest.mark.parametrize(
     ("name", "key"),
     [*((name, ["shop", "kind"]) for name in SINKS), ("jsonl_file", ["shop"]), ("jsonl_file", [])],
@@ -113,13 +126,12 @@ def test_a_sink_writes_the_same_of_tables_and_rows(
     tmp_path: Path, name: str, key: list[str]
 ) -> None:
     make, read = SINKS[name]
-    found = []
-    for as_tables in (True, False):
-        path = tmp_path / str(as_tables)
-        path.mkdir()
+
+    def write(path: Path, as_tables: bool) -> None:  # noqa: FBT001 - the form
         written(make(path), key, as_tables=as_tables)
-        found.append(sorted(map(repr, read(path))))
-    assert found[0] == found[1] != []
+
+    of_tables, of_rows = read_of_both(tmp_path, write, read)
+    assert of_tables == of_rows != []
 
 
 def pairs_written(sink: gp.Sink, key: list[str], *, as_tables: bool) -> set[type]:
@@ -165,14 +177,13 @@ def test_a_sink_writes_the_same_of_pairs_in_tables_and_rows(
     tmp_path: Path, name: str, key: list[str]
 ) -> None:
     make, read = SINKS[name]
-    found = []
-    for as_tables in (True, False):
-        path = tmp_path / str(as_tables)
-        path.mkdir()
+
+    def write(path: Path, as_tables: bool) -> None:  # noqa: FBT001 - the form
         sink = gp.hive_folder(path, partition_by="key_2") if name == "hive_folder" else make(path)
         assert pairs_written(sink, key, as_tables=as_tables) == {Table if as_tables else list}
-        found.append(sorted(map(repr, read(path))))
-    assert found[0] == found[1] != []
+
+    of_tables, of_rows = read_of_both(tmp_path, write, read)
+    assert of_tables == of_rows != []
 
 
 def test_gathered_pairs_are_a_table_of_the_same_columns() -> None:
