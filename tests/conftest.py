@@ -113,6 +113,13 @@ def pytest_collection() -> Generator[None, object, object]:
         atexit.register(gc.unfreeze)
 
 
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Close what killed tasks left open where its test ignores that: later it fails another."""
+    ignored = (str(mark.args) for mark in item.iter_markers("filterwarnings"))
+    if any("Unraisable" in each for each in ignored):
+        gc.collect()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     config.option.loadscopereorder = False
