@@ -44,12 +44,12 @@ from gearpy.connectors.line_parsers import regex as regex
 from gearpy.connectors.memory import collection as collection
 from gearpy.connectors.memory import to_list as to_list
 from gearpy.connectors.partitioned.hive import hive_folder as hive_folder
-from gearpy.connectors.postgres.sink import postgres_sink as postgres_sink
 from gearpy.connectors.postgres.source import postgres as postgres
+from gearpy.connectors.postgres.writer import postgres_sink as postgres_sink
 from gearpy.connectors.simple import SimpleSink as SimpleSink
 from gearpy.connectors.simple import SimpleSource as SimpleSource
-from gearpy.connectors.sql.sink import sql_sink as sql_sink
 from gearpy.connectors.sql.source import sql_source as sql_source
+from gearpy.connectors.sql.writer import sql_sink as sql_sink
 from gearpy.connectors.streams.generator import generate as generate
 from gearpy.connectors.streams.stdin import stdin as stdin
 from gearpy.connectors.streams.tcp import tcp_lines as tcp_lines

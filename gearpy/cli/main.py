@@ -2,20 +2,20 @@
 
 import gc
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Annotated, Final
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
 
 import typer
+from typer import core
 
 from gearpy import __version__
 from gearpy.cli.terminal.absent import leave_out
-from gearpy.cli.terminal.coercion import coerce_without_pydantic
-from gearpy.cli.terminal.earlier import today
 from gearpy.cli.terminal.exits import HELP, WRONG_USE
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.guard import end_at_signals, ended_at_once
-from gearpy.distribution import other_project
+from gearpy.distribution import is_clone, other_project
 
 #: Commands and groups of commands, in the order of ``gear --help``: where each is, and its help.
 COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
@@ -200,3 +200,83 @@ def _program(
     ] = False,
 ) -> None:
     pass
+
+
+#: What is written today, and an example of a whole command.
+_TODAY: Final[Mapping[str, tuple[str, str]]] = {
+    "-appid": ("the number alone", "kill 3"),
+    "-command": ("a command", "spark start"),
+    "-conf": ("--conf FILE", "info --conf gear.toml"),
+    "-executors": ("--executors N", "app submit FILE.py --executors 2"),
+    "-ip": ("--host HOST", "master --host 10.0.0.1 --port 3000"),
+    "-jar": ("the program alone", "app submit FILE.py[:ATTR] -- ARGS"),
+    "-master": ("--master HOST:PORT", "services --master 10.0.0.1:3000"),
+    "-namePrefix": ("--name-prefix PREFIX", "app submit FILE.py --name-prefix test_"),
+    "-port": ("--port N", "master --host 10.0.0.1 --port 3000"),
+    "-sameprocess": ("--executors thread", "local --executors thread"),
+    "-supervisor": ("nothing: there is no supervisor", "services"),
+    "-verbose": ("--verbose", "app submit FILE.py --verbose"),
+    "-workernum": ("--workers N", "local --workers 4"),
+}
+#: Behind its program all words are the program's.
+_MAIN: Final = "main"
+
+
+def today(words: Sequence[str]) -> str:
+    """Return the text that names today's option for an earlier one; empty if there is none."""
+    for place, word in enumerate(words):
+        if word == "--" or (words[0] == _MAIN and place and not word.startswith("-")):
+            break
+        if (found := _TODAY.get(word.partition("=")[0])) is not None:
+            written, example = found
+            gear = "bin/gear" if is_clone() else "gear"
+            return f"{word} is Gearpump's: write {written} here, as in {gear} {example}"
+    return ""
+
+
+#: Returns what typer makes the values of a parameter with.
+_ByTyper: TypeAlias = Callable[[Any], Any]
+_MISSING: Final = object()  #: Stands for a value that typer makes.
+
+
+def coerce_without_pydantic() -> None:
+    """Have typer ask pydantic only for values that are not simple; older ones never do."""
+    parameter: Any = getattr(core, "_TyperParameter", None)
+    by_typer: _ByTyper | None = getattr(parameter, "get_runtime_param", None)
+    if by_typer is not None:
+        parameter.get_runtime_param = lambda given: _Simple(given, by_typer)
+
+
+class _Simple:
+    """Makes the value of one parameter."""
+
+    def __init__(self, parameter: Any, by_typer: _ByTyper) -> None:
+        self._parameter = parameter
+        self._by_typer = by_typer
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        found = self._made(value)
+        if found is _MISSING:
+            return self._by_typer(self._parameter).coerce(value, param=param, ctx=ctx)
+        return found
+
+    def _made(self, value: Any) -> Any:
+        is_many = self._parameter.multiple or self._parameter.nargs == -1
+        if value is None:
+            return () if is_many else None
+        kind = self._parameter.type_descriptor.annotation
+        info = self._parameter.type_descriptor.parameter_info
+        if info.parser is not None:
+            return _MISSING
+        if is_many:
+            are_texts = kind == list[str] and all(type(each) is str for each in value)
+            return list(value) if are_texts else _MISSING
+        if type(value) is kind or (get_origin(kind) is Literal and value in get_args(kind)):
+            return value
+        if kind is int and value.isascii() and value.isdigit():
+            number = int(value)
+            is_within = (info.min or 0) <= number and (info.max is None or number <= info.max)
+            return number if is_within else _MISSING
+        if isinstance(kind, type) and issubclass(kind, StrEnum) and value in set(kind):
+            return kind(value)
+        return _MISSING

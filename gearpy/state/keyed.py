@@ -1,7 +1,7 @@
 """The keyed state of a task: `TaskContext.state`."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.errors import ConfigError
@@ -10,18 +10,111 @@ from gearpy.messages.data import Batch
 from gearpy.messages.type_variables import T
 from gearpy.state.encoding.coders import MSGPACK, CoderLike, coder_named
 from gearpy.state.encoding.keys import decode_key, encode_key
-from gearpy.state.kinds.bulk import BulkState, Copies
-from gearpy.state.kinds.declared import Declared
+from gearpy.state.kinds.bulk import Bulks, BulkState, Copies
 from gearpy.state.kinds.entries import ListState, MapState, SetState
-from gearpy.state.kinds.expiry import ClockName
+from gearpy.state.kinds.expiry import LIST_SIZE, ClockName, Expiry, Ttl, cells_of
 from gearpy.state.kinds.handle import Binding
 from gearpy.state.kinds.place import NO_NAMESPACE, Place, StateClock, namespace_of, part_of
 from gearpy.state.kinds.timers import DOMAINS, KeyTimers, timers_tag
 from gearpy.state.kinds.values import CombiningState, ReducingState, ValueState
-from gearpy.state.stores.cells import Tag, is_collection
+from gearpy.state.stores.cells import Tag, is_collection, is_list
 from gearpy.state.stores.delta import joined
 from gearpy.state.stores.heap import HeapStore
 from gearpy.state.stores.store import CellStore, Section, StateDelta
+
+_CLOCKS: Final = ("event", "processing")
+
+
+class Declared:
+    """All tags of one store, by their path.
+
+    Invariant: no two tags in the store have the same path.
+    """
+
+    def __init__(self, store: CellStore, clock: StateClock) -> None:
+        self.store = store
+        self.clock = clock
+        self.bulks = Bulks()
+        self.has_begun = False
+        self._tags: dict[tuple[str, ...], Tag] = {}
+        self._ttls: dict[tuple[str, ...], Ttl | None] = {}
+        self._restored: dict[tuple[str, ...], Tag] = {}
+        self._expiries: dict[ClockName, Expiry] = {}
+
+    def begin(self) -> None:
+        """Read the restored tags. Nothing may be loaded from then on."""
+        if not self.has_begun:
+            self.has_begun = True
+            restored = {Tag.decode(table) for table in self.store.tables(b"")}
+            self._restored = {tag.path: tag for tag in restored}
+
+    def declare(self, tag: Tag, duration: Duration | None, clock: ClockName) -> Ttl | None:
+        """Take a tag; return the time to live of its values."""
+        tag.encode()  # Refuses what is no name.
+        ttl = self._ttl(duration, clock)
+        if (before := self._tags.get(tag.path)) is not None:
+            before_ttl = self._ttls[tag.path]
+            if before != tag:
+                raise ConfigError(
+                    f"state {tag.name!r} is declared as {before}, and as {tag}: give one of them "
+                    "another name"
+                )
+            if str(before_ttl) != str(ttl):
+                raise ConfigError(
+                    f"state {tag.name!r} is declared with a ttl of {before_ttl}, and of {ttl}: "
+                    "give one of them another name"
+                )
+            return before_ttl
+        self.begin()
+        restored = self._restored.get(tag.path, tag)
+        if restored not in (tag, tag._replace(expires=False)):
+            raise ConfigError(
+                f"state {tag.name!r} was kept as {restored}, and is declared as {tag}: declare it "
+                "as before, or under another name, which begins empty"
+            )
+        if ttl is not None and tag.path in self._restored:
+            if restored != tag:
+                _stamp_all(self.store, restored, tag, ttl)
+            ttl.track(self.store, tag.encode())
+        self._tags[tag.path], self._ttls[tag.path] = tag, ttl
+        return ttl
+
+    def add(self, tag: Tag) -> None:
+        self._tags[tag.path] = tag
+
+    def below(self, path: tuple[str, ...]) -> list[Tag]:
+        known = self._restored | self._tags
+        return [tag for tag in known.values() if tag.path[: len(path)] == path]
+
+    def sweep(self) -> None:
+        for expiry in self._expiries.values():
+            expiry.sweep()
+
+    def _ttl(self, duration: Duration | None, name: ClockName) -> Ttl | None:
+        if name not in _CLOCKS:
+            raise ConfigError(f"no clock is named {name!r}: choose one of {', '.join(_CLOCKS)}")
+        if duration is None:
+            return None
+        if name not in self._expiries:
+            clock = self.clock
+            now_ms = (lambda: clock.event_ms) if name == "event" else clock.now_ms
+            self._expiries[name] = Expiry(self.store, now_ms, name)
+        return Ttl(duration, name, self.clock, self._expiries[name])
+
+
+def _stamp_all(store: CellStore, restored: Tag, tag: Tag, ttl: Ttl) -> None:
+    """Let values without a time to live expire as if they were written now."""
+    old, new = restored.encode(), tag.encode()
+    for table, key, entry, stored in [*cells_of(store, old)]:
+        target = new + table[len(old) :]
+        if entry is None:
+            store.delete(table, key)
+            store.put(target, key, ttl.stamped(stored))
+        else:
+            is_size = entry == LIST_SIZE and is_list(table)
+            store.delete_entry(table, key, entry)
+            store.put_entry(target, key, entry, stored if is_size else ttl.stamped(stored))
+
 
 _State = TypeVar("_State", bound=Any)
 

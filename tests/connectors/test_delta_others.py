@@ -10,9 +10,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gearpy.connectors.delta.files import remote_folder
 from gearpy.connectors.delta.log import DeltaLog
-from gearpy.connectors.delta.writer import DeltaOptions, DeltaWriter, PreparedRows
+from gearpy.connectors.delta.writer import DeltaOptions, DeltaWriter, PreparedRows, remote_folder
 from gearpy.errors import GearpyError
 from gearpy.storage.folder.local import LocalFolder
 from tests.connectors.delta.test_table import numbers, opened, write

@@ -6,7 +6,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.dsl.application import StreamApp
-from gearpy.dsl.operators.borrowed import own_words
+from gearpy.dsl.operators.names import own_words
 from gearpy.dsl.streams.keyed import KeyedStream
 from gearpy.dsl.streams.stream import Stream
 from gearpy.dsl.streams.windowed import WindowedStream

@@ -7,8 +7,7 @@ import pytest
 from fastapi.routing import APIRoute, APIWebSocketRoute
 
 import gearpy as gp
-from gearpy.cli.main import COMMANDS
-from gearpy.cli.terminal.earlier import today
+from gearpy.cli.main import COMMANDS, today
 from gearpy.cluster.boot.remote import RemoteCluster
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.config.schema import SETTINGS

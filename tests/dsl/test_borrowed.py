@@ -3,7 +3,7 @@
 import pytest
 
 from gearpy.dsl.application import StreamApp
-from gearpy.dsl.operators.borrowed import own_words
+from gearpy.dsl.operators.names import own_words
 from gearpy.dsl.streams.keyed import KeyedStream
 from gearpy.dsl.streams.stream import Stream
 from gearpy.dsl.streams.windowed import WindowedStream

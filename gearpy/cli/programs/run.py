@@ -3,19 +3,22 @@
 import json
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Annotated, Final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Final, TypeAlias
 
 import typer
 from msgspec import to_builtins
 
 from gearpy.cli.apps.progress import Bar, Lines, Silence, View, left_out
-from gearpy.cli.programs.page import Page
 from gearpy.cli.programs.program import load_program, program_arguments
-from gearpy.cli.programs.watch import watch
 from gearpy.cli.terminal.exits import exit_code_of, exit_code_of_signal
 from gearpy.cli.terminal.log import log_to_stderr
 from gearpy.cli.terminal.options import (
@@ -31,7 +34,7 @@ from gearpy.cli.terminal.options import (
     takes,
 )
 from gearpy.cli.terminal.output import print_guarantee, print_hints
-from gearpy.cli.terminal.services import NoToken
+from gearpy.cli.terminal.services import NoToken, check_services, open_services
 from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.client.measured import cluster_sample
@@ -39,7 +42,10 @@ from gearpy.cluster.embedded.run import EMBEDDED, NEEDS_FOLDER, run_until
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.host.metrics_page import metrics_page
+from gearpy.cluster.processes.lifeline import end_group_with
+from gearpy.cluster.programs.artifacts import split_target
 from gearpy.config.load import project_file
+from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
@@ -220,3 +226,129 @@ def _print_summary(summary: ApplicationSummary | None, *, as_json: bool, quiet: 
             print(_LATE_HINT, file=sys.stderr)
         if summary.progress.ahead_records:
             print(_AHEAD_HINT, file=sys.stderr)
+
+
+_LOOK_S: Final = 0.1
+
+
+class Page:
+    """Serves the page beside a run, and behind its end if that is wanted."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        port: int | None,
+        keeps: bool,
+        say: Callable[[str], None],
+        no_token: bool = False,
+    ) -> None:
+        check_services()
+        self._config = config
+        self._port = port
+        self._keeps = keeps
+        self._say = say
+        self._no_token = no_token
+
+    @contextmanager
+    def of(self, stop: StopSignals, running: RunningApplication) -> Iterator[None]:
+        """Serve the page as long as the context lasts, and then until there is a signal."""
+        with open_services(
+            running.client, self._config, port=self._port, of_one_run=True, no_token=self._no_token
+        ) as services:
+            page = f"{services.page}#/app/{running.app_id}"
+            self._say(f"the page of this run is at {page}")
+            try:
+                yield
+            finally:
+                if self._keeps and stop.number is None:
+                    self._say(f"the run has ended; the page goes on at {page} until Ctrl-C")
+                    pause = threading.Event()
+                    while stop.number is None:
+                        pause.wait(_LOOK_S)
+
+
+_POLL_S: Final = 0.3
+#: What a child that has not drained by then has not shown, the next one reads again.
+_DRAIN_S: Final = 10.0
+_NOT_SEARCHED: Final = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+_Stamps: TypeAlias = Mapping[str, tuple[int, int]]
+
+
+def watch(target: str, words: Sequence[str], *, is_named: bool, say: Callable[[str], None]) -> int:
+    """Run the program until Ctrl-C or SIGTERM, again whenever a file is saved; return an exit code.
+
+    Args:
+        target: the program; ``gear.toml`` and all modules beside it and below are watched.
+        words: the command line behind ``gear run``, without ``--watch``.
+        is_named: it has ``--resume``; else what the steps have kept is in a folder until the end.
+    """
+    path, _ = split_target(target)
+    folder = path.resolve().parent if path.is_file() else Path.cwd()
+    child: subprocess.Popen[bytes] | None = None
+
+    def tell(number: int) -> None:
+        if child is not None and child.poll() is None:
+            child.send_signal(number)
+
+    finished = 0
+    lifeline, held = os.pipe()
+    with (
+        open(lifeline, "rb"),  # noqa: PTH123 - descriptors
+        open(held, "wb"),  # noqa: PTH123
+        TemporaryDirectory(prefix="gearpy-watch-") as kept,
+        StopSignals(on_second=tell, replaces=lambda handler: handler is not signal.SIG_IGN) as stop,
+    ):
+        while True:
+            stamps = _stamps(folder)
+            state = [] if is_named else ["--resume", f"{kept}/{finished}", "--allow-drop"]
+            # A terminal sends Ctrl-C to its whole group, and a second one would end it at once.
+            command = [sys.executable, "-m", "gearpy", "run", *state, *words]
+            child = subprocess.Popen(command, process_group=0, pass_fds=[lifeline])  # noqa: S603 - the same program
+            end_group_with(lifeline, child.pid)  # Also if this process is killed.
+            has_ended = False
+            while stop.number is None and _stamps(folder) == stamps:
+                if not has_ended and child.poll() is not None:
+                    has_ended = True
+                    finished += child.returncode == 0
+                    say(f"watching {folder}: save a file to run it again, Ctrl-C ends it")
+                time.sleep(_POLL_S)
+            if stop.number is not None:
+                tell(stop.number)
+                return child.wait()
+            say(f"saved: {', '.join(_changed(stamps, _stamps(folder)))}")
+            tell(signal.SIGTERM)
+            try:
+                child.wait(_DRAIN_S)
+            except subprocess.TimeoutExpired:
+                tell(signal.SIGKILL)
+                child.wait()
+
+
+def _stamps(folder: Path) -> _Stamps:
+    """Return size and time of change of each file that makes the program, by its path."""
+    return {
+        os.path.relpath(found.path, folder): ((stat := found.stat()).st_size, stat.st_mtime_ns)
+        for found in _files(str(folder))
+        if found.name.endswith(".py") or found.name in ("gear.toml", "pyproject.toml")
+    }
+
+
+def _files(folder: str) -> Iterator["os.DirEntry[str]"]:
+    try:
+        found = list(os.scandir(folder))
+    except OSError:
+        return  # It has just been removed, or is another user's.
+    if any(each.name == "pyvenv.cfg" for each in found):
+        return
+    for each in found:
+        if each.is_dir(follow_symlinks=False):
+            if not each.name.startswith(".") and each.name not in _NOT_SEARCHED:
+                yield from _files(each.path)
+        elif each.is_file():
+            yield each
+
+
+def _changed(before: _Stamps, now: _Stamps) -> list[str]:
+    return sorted({path for path, _ in before.items() ^ now.items()})

@@ -21,8 +21,7 @@ from gearpy.columns.widening import wider_type
 from gearpy.columns.workable import workable_batch
 from gearpy.connectors import json_checks
 from gearpy.connectors.files.column_times import times_of_texts
-from gearpy.connectors.files.dialects.carriage_returns import with_lines
-from gearpy.connectors.files.dialects.dialect import Dialect
+from gearpy.connectors.files.dialects.dialect import Dialect, with_lines
 from gearpy.connectors.files.found.exact import (
     are_numbers,
     changed_text,

@@ -4,10 +4,14 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final, TypeAlias
 
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.config.schema import SparkConfig
@@ -19,18 +23,18 @@ from gearpy.core.handover.handoff import (
     HandoffBatch,
     HandoffLimits,
     Pause,
+    Pressure,
     WriteDone,
     WriteIntent,
 )
-from gearpy.core.handover.window_log import HANDOVERS, LogView
-from gearpy.errors import ConfigError, GearpyError, OperatorError, WindowLogGap
+from gearpy.core.handover.window_log import HANDOVERS, LogPiece, LogView
+from gearpy.errors import ConfigError, GearpyError, OperatorError, WindowLogDamaged, WindowLogGap
 from gearpy.messages.summaries import ConsumerReport
-from gearpy.spark.delivery.backlog import Backlog
 from gearpy.spark.delivery.batch import SparkBatch
-from gearpy.spark.delivery.frames import BatchFrames
 from gearpy.spark.delivery.log import BatchLog
 from gearpy.spark.sessions.target import SessionTarget
 from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.windowlog.bodies import PARQUET, BatchInfo, SegmentInfo, body_of, write_body
 from gearpy.windowlog.log import ReaderReport, WindowLog
 
 Function: TypeAlias = Callable[[DataFrame, SparkBatch], object]
@@ -359,3 +363,230 @@ def _name_of(function: Any) -> str:
 def _brief(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]:.300}" if lines else type(error).__name__
+
+
+#: Spark takes some ms for each file: of more files than this, those with fewer rows become one.
+_FILES_MAX: Final = 16
+_FILE_ROWS: Final = 50_000
+_TRIES: Final = 5
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class BatchFrames:
+    """Makes the frames of a log's batches, in one of two ways.
+
+    Few rows travel to Spark through its connection. For more Spark reads the files of the log
+    itself, which is faster; it must be able to see them.
+
+    Runs on: the thread of the hand-over.
+    """
+
+    def __init__(self, log: WindowLog, *, sink: str, app: str, in_memory_rows: int) -> None:
+        self._log = log
+        self._sink = sink
+        self._app = app
+        self._in_memory_rows = in_memory_rows
+        self._staged = ""
+        self._files: list[str] = []  # Names of files that Spark reads itself.
+
+    def key_of(self, batch_id: int) -> str:
+        return f"{self._log.schema.log}-{self._sink}-{batch_id:012d}"
+
+    def describe(self, batch: HandoffBatch, *, attempt: int) -> SparkBatch:
+        """Return the facts about a batch for the user's function."""
+        noted = self._noted(batch)
+        starts = [each.starts for each in noted if each.starts is not None]
+        ends = [each.ends for each in noted if each.ends is not None]
+        return SparkBatch(
+            id=batch.batch_id,
+            key=self.key_of(batch.batch_id),
+            app=self._app,
+            sink=self._sink,
+            rows=sum(each.rows for each in noted),
+            windows=sum(each.windows for each in noted),
+            window_start=_time(min(starts, default=None)),
+            window_end=_time(max(ends, default=None)),
+            attempt=attempt,
+        )
+
+    def frame(self, session: SparkSession, batch: HandoffBatch, *, rows: int) -> DataFrame:
+        """Return the rows of a batch, with the columns of the log."""
+        schema = StructType.fromJson(self._log.schema.spark)
+        if rows <= self._in_memory_rows:
+            table = self._log.read_between(batch.start, batch.end)
+            return session.createDataFrame(table, schema)
+        return session.read.schema(schema).parquet(*self._paths(batch))
+
+    @property
+    def is_stale(self) -> bool:
+        return any(self._log.store.look(name) is None for name in self._files)
+
+    def drop(self) -> None:
+        """Remove the file that was written for a frame which is no longer needed, and forget it."""
+        self._files = []
+        if self._staged:
+            self._log.store.remove(self._staged)
+            self._staged = ""
+
+    def _noted(self, batch: HandoffBatch) -> list[BatchInfo]:
+        """Return the notes in the files of a batch; look again if a file was replaced meanwhile."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return [
+                    each
+                    for piece in self._log.view().between(batch.start, batch.end)
+                    for each in self._log.info(piece.segment).batches
+                    if piece.first <= each.seq <= piece.last
+                ]
+            except WindowLogDamaged as error:
+                if tries == _TRIES or self._log.store.look(error.file) is not None:
+                    raise
+
+    def _paths(self, batch: HandoffBatch) -> list[str]:
+        pieces = self._log.view().between(batch.start, batch.end)
+        few = len(pieces) <= _FILES_MAX
+        whole: list[LogPiece] = []
+        rest: list[LogPiece] = []
+        for each in pieces:
+            is_file = each.is_whole and body_of(each.segment.name) == PARQUET
+            (whole if is_file and (few or each.rows >= _FILE_ROWS) else rest).append(each)
+        self._files = [each.segment.name for each in whole]
+        files = [self._log.path_of(each.segment) for each in whole]
+        if not rest:
+            return files
+        table = pa.concat_tables([self._log.read(piece) for piece in rest])
+        name = f"{HANDOVERS}{self._sink}.{batch.batch_id:012d}.parquet"
+        self._log.store.remove(name)  # An earlier attempt may have left it.
+        with self._log.store.create(name) as file:
+            write_body(file, table, SegmentInfo(), body=PARQUET)
+        self._staged = name
+        return [*files, self._log.store.location(name)]
+
+
+def _time(at_ms: int | None) -> datetime | None:
+    if at_ms is None:
+        return None
+    try:
+        return _EPOCH + timedelta(milliseconds=at_ms)
+    except OverflowError:
+        return None
+
+
+_RATE_MS: Final = 10_000  #: A rate is one of about so long a time.
+
+
+class Backlog:
+    """Counts the rows that were committed and not handed over, and tells whether they are too many.
+
+    Runs on: any thread.
+
+    Invariant: rows shown after the last look count until the next one, so `is_empty` never comes
+    too early.
+    """
+
+    def __init__(self, *, rows_max: int, wall_ms: Callable[[], int]) -> None:
+        self._wall_ms = wall_ms
+        self._changed = threading.Condition()
+        self._pressure = Pressure(rows_max)
+        self._looked_rows = 0  # Rows that waited at the last look ...
+        self._new_rows = 0  # ... and rows shown since that look began.
+        self._shown = 1  # Times; the first look is due.
+        self._looking = self._looked = 0  # How many of these a look has covered.
+        self._is_all = False
+        self.is_closed = False
+        self._batch_id = 0
+        self._rows = 0
+        self._rate = 0.0
+        self._rated_ms = wall_ms()
+        self._waiting_since_ms = 0
+        self._trouble = ""
+
+    # -- the task --------------------------------------------------------------------------
+
+    def on_shown(self, rows: int) -> None:
+        with self._changed:
+            self._shown += 1
+            self._new_rows += rows
+            self._weigh()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        with self._changed:
+            self.is_closed = True
+            self._changed.notify_all()
+
+    @property
+    def has_room(self) -> bool:
+        return not self._pressure.is_full
+
+    @property
+    def is_empty(self) -> bool:
+        with self._changed:
+            return self._is_all and self._looked == self._shown
+
+    def report(self, name: str) -> ConsumerReport:
+        with self._changed:
+            return ConsumerReport(
+                name=name,
+                batch_id=self._batch_id,
+                rows=self._rows,
+                rows_per_s=round(self._rate, 1),
+                waiting_rows=self._pressure.waiting_rows,
+                waiting_since_ms=self._waiting_since_ms,
+                trouble=self._trouble,
+            )
+
+    # -- the hand-over ---------------------------------------------------------------------
+
+    @property
+    def is_changed(self) -> bool:
+        return self._looked != self._shown
+
+    def on_looking(self) -> None:
+        with self._changed:
+            self._looking = self._shown
+            self._new_rows = 0
+
+    def on_looked(self, rows: int, *, is_all: bool) -> None:
+        with self._changed:
+            self._looked = self._looking
+            self._looked_rows, self._is_all = rows, is_all
+            self._weigh()
+
+    def on_batch_id(self, batch_id: int) -> None:
+        with self._changed:
+            self._batch_id = batch_id
+
+    def on_taken(self, batch_id: int, rows: int) -> None:
+        """Note that a batch was handed over."""
+        with self._changed:
+            now_ms = self._wall_ms()
+            self._batch_id, self._trouble = batch_id, ""
+            self._rows += rows
+            passed_ms = max(1, now_ms - self._rated_ms)
+            weight = min(1.0, passed_ms / _RATE_MS)
+            self._rate += (rows * 1000 / passed_ms - self._rate) * weight
+            self._rated_ms = now_ms
+            self._waiting_since_ms = 0  # Until it is weighed again.
+
+    def on_trouble(self, what: str) -> None:
+        with self._changed:
+            self._trouble = what
+
+    def wait_for_more(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_closed or self._looked != self._shown)
+
+    def wait_for_end(self, timeout_s: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_closed, timeout=max(0.0, timeout_s))
+
+    def _weigh(self) -> None:
+        waiting = self._looked_rows + self._new_rows
+        self._pressure.on_waiting(waiting)
+        if not waiting:
+            self._waiting_since_ms = 0
+        elif not self._waiting_since_ms:
+            self._waiting_since_ms = self._wall_ms()

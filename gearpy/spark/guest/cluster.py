@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from pyspark.sql import SparkSession
 
 from gearpy import __version__
+from gearpy.clocks import monotonic_ms
 from gearpy.cluster.boot.master import MasterDaemon
 from gearpy.cluster.boot.remote import RemoteCluster
-from gearpy.cluster.client.client import user_at_hand
+from gearpy.cluster.client.client import ClusterClient, user_at_hand
 from gearpy.cluster.host.folders import TemporaryFolder, private_folder
 from gearpy.cluster.programs.artifacts import loading
 from gearpy.cluster.programs.origin import target_of
@@ -26,19 +27,18 @@ from gearpy.config.load import Overrides, as_overrides, from_overrides, load
 from gearpy.config.schema import DEFAULTS, ROOT, Config
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError, ConnectionLost, GearpyError, SubmitRefused
-from gearpy.ids import AppId
-from gearpy.messages.client import ListWorkers
+from gearpy.ids import AppId, WorkerId
+from gearpy.messages.client import DescribeWorker, GetDemand, ListWorkers
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.spark.guest.certificates import make_authority
 from gearpy.spark.guest.departures import LeavingTasks
 from gearpy.spark.guest.jobs import GuestJobs
 from gearpy.spark.guest.masters import GuestMasters
-from gearpy.spark.guest.order import Authority, MasterOrder, order_of
+from gearpy.spark.guest.order import Authority, MasterOrder, order_of, task_of
 from gearpy.spark.guest.room import cores_in, refusal, too_few
 from gearpy.spark.guest.seat_notes import NUMBERS
 from gearpy.spark.guest.sizing import WorkerCount
 from gearpy.spark.guest.task import be_worker
-from gearpy.spark.guest.tending import WorkerTending
 from gearpy.spark.sessions.sessions import is_alive, is_connect, session
 from gearpy.spark.sessions.settings import LOOPBACK, cores_of, is_here
 from gearpy.storage.folder.local import LocalFolder
@@ -47,6 +47,7 @@ from gearpy.transport.security.secret import load_or_create_secret
 if TYPE_CHECKING:
     from gearpy.spark.guest.submitted import SubmittedApplication
     from gearpy.task.api.application import Buildable, StreamApplication
+
 
 _log = logging.getLogger(__name__)
 
@@ -504,3 +505,90 @@ def _settings(spark: SparkSession, folder: Path, chosen: Overrides, *, is_kept: 
     if "://" not in config.checkpoint.folder:  # Workers look whether they see it.
         private_folder(Path(config.checkpoint.folder), "checkpoint.folder")
     return config
+
+
+_LOOK_S: Final = 1.0
+
+
+class WorkerTending:
+    """Looks once a second at waiting applications, at idle workers, and at workers to leave.
+
+    It ends, and says so, when Spark has ended.
+
+    Use as a context manager.
+
+    Runs on: a thread of its own.
+
+    Args:
+        leaving: tells which workers have to leave with an executor of Spark.
+        on_end: is called on this thread when Spark has ended.
+    """
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        jobs: GuestJobs,
+        count: WorkerCount,
+        leaving: LeavingTasks,
+        *,
+        is_alive: Callable[[], bool],
+        on_end: Callable[[], object],
+    ) -> None:
+        self._client, self._jobs, self._count = client, jobs, count
+        self._leaving_tasks, self._tasks = leaving, dict[WorkerId, int | None]()
+        self._is_alive, self._on_end = is_alive, on_end
+        self._leaving: set[WorkerId] = set()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._tend, name="gearpy-tending", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _tend(self) -> None:
+        while not self._end.wait(_LOOK_S):
+            if not self._is_alive():
+                self._on_end()
+                return
+            with suppress(GearpyError):  # A master that is busy is asked again.
+                self._look()
+
+    def _look(self) -> None:
+        running = {
+            each.worker_id: each.executors for each in self._client.ask(ListWorkers()).workers
+        }
+        self._leaving &= running.keys()
+        staying = running.keys() - self._leaving if self._leaving_tasks.is_on else set[WorkerId]()
+        for worker_id in staying:
+            if worker_id not in self._tasks:
+                self._tasks[worker_id] = None
+                with suppress(GearpyError):  # It may just have gone.
+                    detail = self._client.ask(DescribeWorker(worker_id=worker_id))
+                    self._tasks[worker_id] = task_of(detail.process.folder)
+        self._tasks = {each: task for each, task in self._tasks.items() if each in staying}
+        for worker_id in [each for each, at in self._tasks.items() if self._leaving_tasks.has(at)]:
+            _log.info("worker %d leaves, as Spark takes its executor away", worker_id)
+            self._leaving.add(worker_id)
+            self._drain(worker_id, if_idle=False)
+        if self._count.is_fixed:
+            return
+        demand = self._client.ask(GetDemand(worker_slots=self._count.slots)).slots
+        before = self._count.wanted
+        idle = self._count.on_look(running, demand, monotonic_ms())
+        if before != self._count.wanted:
+            _log.info(
+                "%d workers are wanted, there are %d; %d slots are waited for",
+                *(self._count.wanted, len(running), demand),
+            )
+        self._jobs.resize(self._count.wanted)
+        for worker_id in idle:
+            self._drain(worker_id, if_idle=True)
+
+    def _drain(self, worker_id: WorkerId, *, if_idle: bool) -> None:
+        with suppress(GearpyError):  # It is in use again, or has ended before it could answer.
+            self._client.drain_worker(worker_id, if_idle=if_idle)

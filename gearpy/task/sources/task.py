@@ -1,14 +1,17 @@
 """The task that reads a source, and runs the chain of stages behind it."""
 
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
+from gearpy.core.app.deadly.probing import quota
 from gearpy.core.flow.read_size import ReadSize
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.app import LeftOut, SourceProbe
 from gearpy.messages.data import Batch, Origin
 from gearpy.messages.table import Table, newest_of
 from gearpy.task.api.failure import shown
@@ -18,10 +21,69 @@ from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
 from gearpy.task.sources.partition import LimitedPartition, SourcePartition
 from gearpy.task.sources.place_text import place_text, record_text
-from gearpy.task.sources.probed import ProbedReading
 from gearpy.task.sources.share import partition_number
 from gearpy.task.sources.unit import UnitCheck
 from gearpy.task.time.late import LATE, LateRecords, SourceLate
+
+#: Asks for the end of the epoch, and lets the task do what it does without reading.
+_WANTS_EPOCH: Final = 0.5
+
+
+class ProbedReading:
+    """Counts the records that are read, and has the epoch end when that is enough.
+
+    Nothing is read before the epoch with what was read last is complete.
+    """
+
+    def __init__(self, probe: SourceProbe, context: TaskContext) -> None:
+        self._probe = probe
+        self._context = context
+        self._epochs = 0  # Complete ones behind which it reads on.
+        self._epoch = context.epoch  # In which it has read last.
+        self._read = Counter[str]()  # Since then, by partition.
+        self.leaves_out: LeftOut = probe.leaves_out  #: What is still to be left out.
+
+    @property
+    def cause(self) -> str:
+        return self._probe.cause
+
+    @property
+    def is_over(self) -> bool:
+        return self._quota is None
+
+    @property
+    def epoch_fill(self) -> float:
+        if self._context.epoch > self._epoch or self.leaves_out or (limit := self._quota) is None:
+            return 0.0
+        names = self._probe.partitions
+        if names is None:
+            return _WANTS_EPOCH if self._read.total() >= limit else 0.0
+        return _WANTS_EPOCH if all(self._read[each] >= limit for each in names) else 0.0
+
+    def room(self, partition: str, wanted: int) -> int:
+        names = self._probe.partitions
+        if self.leaves_out:
+            return 1 if names is not None and partition in names else 0
+        limit = self._quota
+        if limit is None:
+            return wanted
+        if names is None:
+            return min(wanted, limit - self._read.total())
+        return min(wanted, limit - self._read[partition]) if partition in names else 0
+
+    def on_read(self, partition: str, count: int) -> None:
+        self._epoch, self.leaves_out = self._context.epoch, ""
+        self._read[partition] += count
+
+    def on_commit(self, epoch: int) -> None:
+        if epoch >= self._epoch:
+            self._epochs += 1
+            self._read.clear()
+
+    @property
+    def _quota(self) -> int | None:
+        return 0 if self._probe.leaves_out else quota(self._probe.records, self._epochs)
+
 
 WhenIdle: TypeAlias = Literal["hold", "advance"]
 

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from gearpy.cli.daemons.masters import status_lines
+from gearpy.cli.daemons.commands import status_lines
 from gearpy.cli.terminal.exits import WRONG_USE
 from gearpy.messages.client import ChangeMasters, Refused
 from gearpy.messages.masters import GetMasters, MasterList, MasterSummary

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import gearpy as gp
 from gearpy.cli.main import app
-from gearpy.cli.programs.page import Page
+from gearpy.cli.programs.run import Page
 from gearpy.cli.terminal.exits import SUCCESS, WRONG_USE
 from gearpy.cli.terminal.services import check_services
 from gearpy.cluster.boot.local import LocalCluster

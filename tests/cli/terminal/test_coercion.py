@@ -10,7 +10,7 @@ import typer
 from typer import core
 from typer.testing import CliRunner
 
-from gearpy.cli.terminal.coercion import coerce_without_pydantic
+from gearpy.cli.main import coerce_without_pydantic
 
 _IN_A_PROCESS: Final = """
 import sys

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gearpy import distribution
-from gearpy.cli.terminal.earlier import today
+from gearpy.cli.main import today
 from gearpy.cli.terminal.exits import WRONG_USE
 
 

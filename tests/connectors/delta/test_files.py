@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.connectors.delta.files import local_folder, stats_of
+from gearpy.connectors.delta.writer import local_folder, stats_of
 from tests.connectors.delta_build import stats
 
 MICROS = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.connectors.folders.text_columns import TextTable
+from gearpy.connectors.console import TextTable
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.task.api.window_result import WindowResult

@@ -1,7 +1,7 @@
 """How much waits: never told to be nothing too early, and how long it has waited."""
 
 from gearpy.messages.summaries import ConsumerReport
-from gearpy.spark.delivery.backlog import Backlog
+from gearpy.spark.delivery.thread import Backlog
 
 
 class Clock:

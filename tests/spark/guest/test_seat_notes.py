@@ -7,7 +7,7 @@ import pytest
 
 from gearpy import __version__
 from gearpy.errors import ConfigError
-from gearpy.spark.guest.master_task import be_master
+from gearpy.spark.guest.masters import be_master
 from gearpy.spark.guest.order import MasterOrder
 from gearpy.spark.guest.seat_notes import SeatNotes, SeatOrder
 from gearpy.spark.guest.seats import Seated

@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from gearpy.spark.guest.tending import WorkerTending
+from gearpy.spark.guest.cluster import WorkerTending
 
 _WAIT_S = 60
 

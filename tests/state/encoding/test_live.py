@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.state.encoding.coders import MSGPACK, pack_atom
-from gearpy.state.encoding.live import is_fixed
+from gearpy.state.encoding.coders import MSGPACK, is_fixed, pack_atom
 from gearpy.state.keyed import KeyedState
 from tests.state.build import a_state, after_a_restart
 

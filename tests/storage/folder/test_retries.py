@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.storage.folder.at import file_system_at
-from gearpy.storage.folder.retries import PATIENCE_MS, Retries, passes
+from gearpy.storage.folder.url import PATIENCE_MS, Retries, passes
 
 BUSY = OSError(errno.EBUSY, "slow down")
 

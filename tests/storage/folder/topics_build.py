@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from gearpy.storage.folder.topics import TopicClient, TopicPlace, TopicRecord
+from gearpy.storage.folder.kafka import TopicClient, TopicPlace, TopicRecord
 
 
 class Brokers:
