@@ -34,7 +34,7 @@ REMARKS: Final = {
     "q9": "SQL gives each improvement, too",
     "q13": "Flink: a function over a map",
     **dict.fromkeys(("q15", "q16", "q17"), "columns: with each batch"),
-    **dict.fromkeys(("q18", "q19"), "columns: once, at the end; SQL: with each bid"),
+    **dict.fromkeys(("q18", "q19"), "columns and SQL: once, at the end"),
     "q20": "Flink remembers auctions for good",
     "words": "a running count, 1,000 words",
     "windows": "10 s, 1,000 keys, in order",

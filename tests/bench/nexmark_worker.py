@@ -41,6 +41,8 @@ _KINDS: Final = {
 }
 #: Queries about more than bids; the others read bids alone.
 ALL_KINDS: Final = frozenset({"q3", "q4", "q6", "q8", "q9", "q20"})
+#: Queries that are answered in columns, and so in SQL, once, at the end.
+AT_THE_END: Final = frozenset({"q18", "q19"})
 _LINES: Final = [
     " ".join(f"w{(line * 10 + word) * 7919 % 1000}" for word in range(10)) for line in range(100)
 ]
@@ -141,10 +143,15 @@ class MadeEvents:
         batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=_TABLE_ROWS)
         return batches
 
-    def source(self, kind: Any, count: int) -> gp.Source:
+    def source(self, kind: Any, count: int, *, ends: bool = False) -> gp.Source:
+        """Return a source; one that ``ends`` says so, and SQL has its last answer alone."""
         tables = self.tables(kind, count)
         return gp.generate_tables(
-            lambda: iter(tables), schema=kind, time="time_ms", out_of_order=f"{_LATE_MS}ms"
+            lambda: iter(tables),
+            schema=kind,
+            time="time_ms",
+            out_of_order=f"{_LATE_MS}ms",
+            limit=sum(map(len, tables)) if ends else None,
         )
 
 
@@ -185,7 +192,8 @@ def ask_gearpy(made: MadeEvents, query: str, count: int, *, checks: bool) -> dic
     app = gp.StreamApp(query)
     sink = _Counting(keeps=checks, is_columnar=made.form in _IN_TABLES)
     if made.form == "sql":
-        sources = {name: made.source(kind, count) for name, kind in _KINDS.items()}
+        ends = query in AT_THE_END
+        sources = {name: made.source(kind, count, ends=ends) for name, kind in _KINDS.items()}
         answers = sql.asked(query, app, made.nexmark, sources)
     elif query in {"words", "windows"}:
         answers = _words(app, count) if query == "words" else _windows(app, made.form, count)

@@ -60,6 +60,12 @@ _MISTAKES = [
     ("select item from bids order by item", 32, "row_number()"),
     ("select item from bids limit 3", 1, "this input has no end"),
     ("select count(*) from bids emit final", 1, "this input has none"),
+    ("select count(*) from bids emit often", 1, "CHANGES, PER BATCH or FINAL, not often"),
+    (
+        "select count(*) from tumble(bids, at, interval '1s') group by window_start emit per batch",
+        1,
+        "for groups without windows",
+    ),
     ("select max(n) from (select count(*) n from bids)", 1, "give the inner query windows"),
     ("select * from tumble(bids, at, interval '10s')", 1, "GROUP BY window_start"),
     ("select count(*) from tumble(bids, at, interval '10s')", 1, "add window_start to GROUP BY"),

@@ -126,6 +126,38 @@ def test_windows_tell_what_they_have_so_far() -> None:
     assert most == [(2,), (2,), (1,)]
 
 
+def test_a_batch_has_one_result_for_each_group() -> None:
+    """What is last said of a group is what each record would have said last."""
+    best = """
+        select item, row_number() over w as n, price from bids
+        window w as (partition by item order by price) qualify n <= 2
+    """
+    sums = "select item, sum(price) as s from bids group by item"
+    for query, keys in ((sums, 1), (best, 2)):
+        always, batches = (ask(f"{query} emit {emit}") for emit in ("changes", "per batch"))
+
+        assert {row[:keys]: row for row in batches} == {row[:keys]: row for row in always}
+        assert len(batches) < len(always)
+
+
+def test_the_best_rows_of_a_batch_of_columns_are_those_of_rows() -> None:
+    """They are found before columns become rows."""
+    found = []
+    for columns in (True, False):
+        app, results = gp.StreamApp("best"), list[dict[str, Any]]()
+        values = [{"k": n % 2, "v": n * 7 % 11} for n in range(40)]
+        app.sql(
+            "select k, v, row_number() over (partition by k order by v desc) as n from t "
+            "qualify n <= 3 emit per batch",
+            t=gp.rows(values) if columns else gp.collection(values, schema={"k": int, "v": int}),
+        ).write(gp.to_list(results))
+        Simulation(app).run()
+        found.append({(row["k"], row["n"]): row["v"] for row in results})
+
+    assert found[0] == found[1]
+    assert sorted(found[0].values())[-2:] == [10, 10]
+
+
 def test_pairs_keep_the_time_of_one_side() -> None:
     """So they go on into windows."""
     answer = ask(

@@ -23,6 +23,7 @@ from gearpy.dsl.operators.operator import (
     operator,
 )
 from gearpy.dsl.operators.records import ToRowsOperator
+from gearpy.task.aggregates.fold import PerBatchStage
 from gearpy.task.aggregates.top_n import Ranking
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
@@ -90,7 +91,8 @@ class TopOperator(AggregateOperator):
             ranking=self.ranking,
             schema=self.schema,
         )
-        return [in_order(context, stage, key, self.schema, waits=self.waits)]
+        of_batch = PerBatchStage(stage) if self.is_per_batch else stage
+        return [in_order(context, of_batch, key, self.schema, waits=self.waits)]
 
     def _taken_schema(self, given: Sequence[Kind]) -> RowSchema | None:
         """Return the schema of the columns that it chooses among; None if it is to take rows."""

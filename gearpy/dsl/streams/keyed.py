@@ -688,6 +688,16 @@ class BatchedStream(Generic[K, T]):
         """Count each key's records; gives ``(key, count)``."""
         return self._grouped.single("count", agg.count(), name)
 
+    def top_n(
+        self, n: int = 0, by: str | Callable[[T], Any] | None = None, *, name: str = ""
+    ) -> Stream[tuple[K, list[T]]]:
+        """Give the ``n`` largest records of each key whose own have changed in the batch.
+
+        Raises:
+            ConfigError: ``n`` is missing, or no number from 1.
+        """
+        return self._grouped.top(n, by, name, "changed")
+
 
 def keyed(
     program: Program, step: Operator, key: Key, parallelism: int | None

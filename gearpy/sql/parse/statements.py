@@ -123,9 +123,11 @@ class Parser(ExpressionParser):
         offset = self._number() if self.accept("offset") else 0
         emit = ""
         if self.accept("emit"):
-            emit = self.take().text
-            if emit not in ("changes", "final"):
-                raise self.text.error(at, f"EMIT takes CHANGES or FINAL, not {emit or 'nothing'}")
+            emit = "per batch" if self.accept("per", "batch") else self.take().text
+            if emit not in ("changes", "final", "per batch"):
+                raise self.text.error(
+                    at, f"EMIT takes CHANGES, PER BATCH or FINAL, not {emit or 'nothing'}"
+                )
         return Query(at, tuple(views), body, order, limit, offset, emit)
 
     def _united(self) -> Body:

@@ -225,7 +225,7 @@ class Query(Node):
 
     Attributes:
         views: queries by name, from ``with``.
-        emit: "changes", "final", or empty if nothing is said.
+        emit: "changes", "per batch", "final", or empty if nothing is said.
     """
 
     views: tuple[tuple[str, Query], ...]

@@ -96,8 +96,8 @@ class GroupPlan:
         scope: what names mean before it.
         aliases: names that are asked for, by what is selected.
         at: the place of the select.
-        is_final: a group over all of a bounded input gives its last result alone.
-        is_early: windows give a result with each record, too.
+        emit: "final" where a group over all of a bounded input gives its last result alone,
+            "changes" where windows give a result with each record, too; "per batch"; or empty.
     """
 
     def __init__(
@@ -105,16 +105,13 @@ class GroupPlan:
         scope: Scope,
         aliases: dict[Expression, str],
         at: int,
-        *,
-        is_final: bool,
-        is_early: bool = False,
+        emit: str = "final",
     ) -> None:
         self._scope = scope
         self._relation = scope.relation
         self._aliases = aliases
         self._at = at
-        self._is_final = is_final
-        self._is_early = is_early and scope.relation.windows is not None
+        self._emit = emit
         self._needed: dict[str, Expr] = {}
         self._fields: dict[Expression, str] = {}
         self._computed: dict[Expression, Column] = {}
@@ -136,7 +133,7 @@ class GroupPlan:
         fields = tuple(self._key(node) for node in keys if not self._is_bound(node))
         bounds = [node for node in keys if self._is_bound(node)]
         windows = self._windows(bounds)
-        is_one = not fields and self._is_final and self._relation.windows is None
+        is_one = not fields and self._emit == "final" and self._relation.windows is None
         names = self._names(calls, fields)
         aggregates = {
             name: self._aggregate(call, among_others=is_one) for call, name in names.items()
@@ -148,9 +145,12 @@ class GroupPlan:
             stream = stream.key_by(*fields) if fields else stream.key_by(everything)
         if windows is not None:
             stream = stream.window(windows)
+        elif self._emit == "per batch":
+            stream = stream.per_batch()
         results = stream.aggregate(**aggregates or {"count": AGGREGATES["count"].build([], [])})
-        is_early = windows is None or self._is_early
-        return self._behind(results, fields, bounds, names, changes=is_early)
+        is_early = self._relation.windows is not None and self._emit == "changes"
+        changes = windows is None or is_early
+        return self._behind(results, fields, bounds, names, changes=changes)
 
     # ----------------------------------------------------------------------------------------------
 
@@ -168,10 +168,17 @@ class GroupPlan:
                     f"{START} to GROUP BY",
                 )
             windows = self._relation.windows
-            if not self._is_early:
-                return windows
-            return windows.triggering(after_watermark(early=every(count=1))).accumulating()
-        if self._is_final:
+            if self._emit == "per batch":
+                raise self._scope.text.error(
+                    self._at,
+                    "EMIT PER BATCH is for groups without windows: a window gives one result, and "
+                    "with EMIT CHANGES one with each record, too",
+                )
+            if self._emit == "changes":
+                windows = windows.triggering(after_watermark(early=every(count=1)))
+                return windows.accumulating()
+            return windows
+        if self._emit == "final":
             return global_window()
         is_of_window = any(each.is_bound for each in self._computed.values())
         return SAME_WINDOW if is_of_window else None

@@ -58,7 +58,7 @@ LAST: Final = {"<=": 0, "<": -1, "=": 0}
 
 
 def plan_over(
-    scope: Scope, nodes: Sequence[Expression | None], qualify: Expression | None, *, is_final: bool
+    scope: Scope, nodes: Sequence[Expression | None], qualify: Expression | None, emit: str
 ) -> Scope:
     """Return the scope of names after functions over rows, which are columns of it.
 
@@ -68,18 +68,19 @@ def plan_over(
     calls = overs_in(nodes)
     for call in calls:
         _check(call, scope)
+    scope = scope.narrowed(nodes)
     others: Expression | None = qualify
     limit, rest = _bound(calls[0], qualify, scope) if len(calls) == 1 else (None, None)
-    plan = _OverPlan(scope, calls[0], is_final=is_final)
+    plan = _OverPlan(scope, calls[0], emit)
     if limit is not None and limit <= TOP_MAX and (plan.windows or not plan.is_by_time()):
         scope, others = plan.lists(calls, limit), rest
     else:
         groups: dict[Any, list[FunctionCall]] = {}
         for call in calls:
-            plan = _OverPlan(scope, call, is_final=is_final)
+            plan = _OverPlan(scope, call, emit)
             groups.setdefault((plan.over.partition, plan.windows or plan.span()), []).append(call)
         for members in groups.values():
-            plan = _OverPlan(scope, members[0], is_final=is_final)
+            plan = _OverPlan(scope, members[0], emit)
             scope = plan.lists(members) if plan.windows else plan.running(members)
     if others is not None:
         stream = scope.relation.stream.filter(scope.condition(others))
@@ -125,7 +126,7 @@ class _OverPlan:
         windows: whose rows are complete when they close; None: results come with each row.
     """
 
-    def __init__(self, scope: Scope, call: FunctionCall, *, is_final: bool) -> None:
+    def __init__(self, scope: Scope, call: FunctionCall, emit: str) -> None:
         assert call.over is not None
         self._scope, self._call, self.over = scope, call, call.over
         self._relation = relation = scope.relation
@@ -144,7 +145,9 @@ class _OverPlan:
                 call.at, f"rows of windows are ranked by window: PARTITION BY {START}"
             )
         if self.windows is None:
+            is_final = emit == "final"
             self.windows = global_window() if is_final else SAME_WINDOW if any(bounds) else None
+        self._emit = emit
 
     def is_by_time(self) -> bool:
         """Tell whether rows come in the order that is asked for, that of event time."""
@@ -197,7 +200,12 @@ class _OverPlan:
         over = tuple(self._column(call) for call in calls)
         keyed, _ = self._keyed()
         if self.windows is None:
-            listed = keyed.top_n(limit, over[0].rank, when="changed")
+            batched = keyed.per_batch() if self._emit == "per batch" else None
+            listed = (
+                keyed.top_n(limit, over[0].rank, when="changed")
+                if batched is None
+                else batched.top_n(limit, over[0].rank)
+            )
         elif limit is not None:
             listed = keyed.window(self.windows).top_n(limit, over[0].rank)
         else:

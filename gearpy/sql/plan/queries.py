@@ -19,7 +19,6 @@ from gearpy.core.window.windows import (
     tumbling,
 )
 from gearpy.dsl.operators.operator import ReadOperator
-from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, col, lit
 from gearpy.sql.parse.expressions import RESERVED, plain_value
@@ -213,8 +212,7 @@ def _select(
         keys = resolved.keys(select.group, items)
         names = {item.value: item.alias for item in items if item.alias}
         scope = _with_values(scope, [*keys, *calls], tables)
-        is_final, is_early = _is_final(relation, tables, select.at), tables.emit == "changes"
-        group = GroupPlan(scope, names, select.at, is_final=is_final, is_early=is_early)
+        group = GroupPlan(scope, names, select.at, _emit(relation, tables, select.at))
         scope = group.planned(keys, calls)
         if having is not None:
             scope = _filtered(scope, having, tables)
@@ -228,9 +226,8 @@ def _select(
             "a function OVER (PARTITION BY window_start ...)",
         )
     if overs_in(everything):
-        scope = plan_over(
-            scope, everything, qualify, is_final=_is_final(scope.relation, tables, select.at)
-        )
+        emit = _emit(scope.relation, tables, select.at)
+        scope = plan_over(scope, everything, qualify, emit)
     elif qualify is not None:
         raise tables.text.error(
             qualify.at, "QUALIFY bounds the place of a row: row_number() OVER (...) <= n"
@@ -273,15 +270,15 @@ def _crossed(select: Select) -> Select:
     return replace(select, table=table, where=conjunction(conditions))
 
 
-def _is_final(relation: Relation, tables: Tables, at: int) -> bool:
-    """Tell whether a group over all records gives its last result alone."""
+def _emit(relation: Relation, tables: Tables, at: int) -> str:
+    """Return when a group has results: what is said, else "final" where there is an end."""
     if tables.emit == "final" and not relation.is_bounded:
         raise tables.text.error(
             at,
             "EMIT FINAL waits for the end of the input, and this input has none: give the query "
             "windows, such as FROM tumble(...), or say EMIT CHANGES",
         )
-    return relation.is_bounded and tables.emit != "changes"
+    return tables.emit or ("final" if relation.is_bounded else "")
 
 
 def _with_values(
@@ -412,18 +409,8 @@ def _projected(items: Sequence[Item], scope: Scope, windows: Windows | None = No
         columns.append(Column(name, name, scope.type_of(item.value), is_bound=is_bound))
         if not time and relation.time and of is not None and of.field == relation.time:
             time = name
-    stream = relation.stream
-    there = [each for each in relation.columns if windows is None or not each.is_bound]
-    as_it_is = [(each.name, each.field) for each in there]
-    if as_it_is != [(name, value.name) for name, value in values.items()] or _has_class(stream):
-        stream = selected(stream, values)
+    stream = selected(relation.stream, values)
     return Relation(stream, tuple(columns), time, windows, changes=relation.changes)
-
-
-def _has_class(stream: Stream[Any]) -> bool:
-    """Tell whether records are of a class, and not dicts as rows of queries are."""
-    schema = stream._step.schema_given(declared=False)
-    return schema is not None and schema.row_type is not None
 
 
 def _name_of(node: Expression) -> str:
@@ -446,7 +433,7 @@ def _distinct(relation: Relation, tables: Tables, select: Select) -> Relation:
         raise tables.text.error(
             select.at, "DISTINCT over a running aggregate would show each of its values"
         )
-    if _is_final(relation, tables, select.at):
+    if _emit(relation, tables, select.at) == "final":
         return _each_once(relation, select.at, tables)
     keyed: Any = relation.stream.key_by(*fields)
     return replace(relation, stream=keyed.distinct())
@@ -517,7 +504,7 @@ def _each_once(
     keys: list[Expression] = [
         Name(at, (each.table, each.name)) for each in relation.columns if each.name != _IS_FIRST
     ]
-    group = GroupPlan(Scope(tables.text, relation), {}, at, is_final=True)
+    group = GroupPlan(Scope(tables.text, relation), {}, at)
     scope = group.planned(keys, calls)
     if having is not None:
         scope = _filtered(scope, having, tables)

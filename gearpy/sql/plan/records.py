@@ -206,10 +206,10 @@ class OverColumn:
     end: int | None
 
     def results(self, rows: list[Row]) -> list[Any]:
+        if self.name == "row_number":
+            return [*range(1, len(rows) + 1)]
         starts, ends = self._peers(rows)
         match self.name:
-            case "row_number":
-                return [*range(1, len(rows) + 1)]
             case "rank":
                 return [start + 1 for start in starts]
             case "percent_rank":

@@ -14,6 +14,7 @@ from gearpy.dsl.operators.operator import sources_of
 from gearpy.dsl.operators.records import FunctionOperator
 from gearpy.dsl.streams.stream import Stream
 from gearpy.expressions.expr import Expr
+from gearpy.expressions.nodes import ColumnNode
 from gearpy.sql.parse.syntax import Expression, Name, Star
 from gearpy.sql.parse.tokens import SqlText, did_you_mean
 from gearpy.task.chain.fused import RowOperator
@@ -169,8 +170,11 @@ def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 
 
 def selected(stream: Stream[Any], fields: Mapping[str, Expr]) -> Stream[Any]:
-    """Return records of some fields, whatever their names are; without any as they are."""
-    if not fields:
+    """Return dicts of some fields, whatever their names are; records that are such as they are."""
+    schema = stream._step.schema_given(declared=False)
+    names = schema.arrow.names if schema is not None and schema.row_type is None else ()
+    as_it_is = [(name, ColumnNode(name)) for name in names]
+    if not fields or [(name, each.node) for name, each in fields.items()] == as_it_is:
         return stream
     return stream.select(*(value.alias(name) for name, value in fields.items()))
 

@@ -289,7 +289,7 @@ class _ValuePlan:
         found = Relation(selected(rows.stream, fields), columns)
         if self._kind != "value":
             names = [Name(at, (_ROWS, name)) for name in fields]
-            grouped = GroupPlan(Scope(self._scope.text, found), {}, at, is_final=True)
+            grouped = GroupPlan(Scope(self._scope.text, found), {}, at)
             found = grouped.planned(names, []).relation
         return found, schema.field("mark").type
 

@@ -38,7 +38,7 @@ class Tables:
         program: gets the steps.
         named: tables by name.
         functions: of the user, by name.
-        emit: "changes", "final", or empty for what fits the input.
+        emit: "changes", "per batch", "final", or empty for what fits the input.
         reads: what is read already, by name, and of files by the column of event times.
     """
 

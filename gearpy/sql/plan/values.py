@@ -111,6 +111,21 @@ class Scope:
             return None if fields else found
         return None
 
+    def narrowed(self, nodes: Sequence[Expression | None]) -> Scope:
+        """Return a scope without the columns that no expression looks at."""
+        parts = [part for node in nodes if node is not None for part in parts_of(node)]
+        if any(isinstance(part, QueryValue) for part in parts):  # It may look at any of them.
+            return self
+        used = {self.computed[part] for part in parts if part in self.computed}
+        if self.grouped is None:
+            used |= {self.relation.find(p, self.text)[0] for p in parts if isinstance(p, Name)}
+        columns = tuple(
+            each
+            for each in self.relation.columns
+            if each in used or each.is_bound or each.field == self.relation.time
+        )
+        return replace(self, relation=replace(self.relation, columns=columns))
+
     # ----------------------------------------------------------------------------------------------
 
     def _value(self, node: Expression) -> Expr:

@@ -20,7 +20,10 @@ _QUICK: Final = frozenset({int, float, str})
 
 
 class Ranking(Protocol):
-    """A function of a record, by which it is ranked, that says which column counts first."""
+    """A function of a record, by which it is ranked, that says which column counts first.
+
+    Any two values that it gives can be compared; none is NaN.
+    """
 
     @property
     def column(self) -> str: ...
@@ -54,6 +57,7 @@ def top_records(n: int, by: Field = None) -> Aggregate:
             f"top_n: n is {n!r}, must be a whole number from 1 to {TOP_MAX}, such as top_n(10)"
         )
     value_of, name = value_getter(by), by if isinstance(by, str) else ""
+    is_total = hasattr(by, "number_of")
 
     def add(kept: _Kept, record: Any) -> _Kept:
         """Return what is kept with the record in its place, the same if it is not among them."""
@@ -67,7 +71,7 @@ def top_records(n: int, by: Field = None) -> Aggregate:
 
     def put(kept: _Kept, value: Any, record: Any) -> _Kept:
         values, records, may_change = kept
-        is_quick = type(value) in _QUICK and value == value  # noqa: PLR0124 - not NaN
+        is_quick = is_total or (type(value) in _QUICK and value == value)  # noqa: PLR0124 - not NaN
         if len(values) == n and (
             value <= values[0] if is_quick else not is_before(value, values[0])
         ):
