@@ -165,7 +165,6 @@ class Times(_Times):
         return Times(change(self.array), None if promised is None else change(promised))
 
     def bounds(self) -> tuple[int, int]:
-        """Return the oldest and the newest time; there is at least one."""
         import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415
 
         found = pc.min_max(self.array)

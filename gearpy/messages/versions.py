@@ -32,9 +32,6 @@ class KnownVersions(Struct, frozen=True):
 
         Args:
             what: names it, for people.
-
-        Raises:
-            ProtocolError: it is newer, or older by two or more.
         """
         if self.knows(version):
             return

@@ -79,7 +79,6 @@ def quantile_ms_of(sample: HistogramSample, share: float) -> float | None:
 
 
 def stddev_of(sample: HistogramSample) -> float | None:
-    """Return the standard deviation of the values, as their buckets tell; None if there is none."""
     count = count_of(sample)
     if not count:
         return None

@@ -41,7 +41,6 @@ class ClusterSample(Struct, frozen=True, kw_only=True):
 def sample_of(
     clock: TaskClock, load: TaskLoad | None, executor_id: ExecutorId | None = None
 ) -> TaskSample:
-    """Return a task's clock and load as one sample; a load of another session does not count."""
     if load is None or load.session != clock.session:
         load = TaskLoad(task_id=clock.task_id, session=clock.session, restored=None)
     measured: dict[str, Any] = asdict(load)

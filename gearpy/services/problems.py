@@ -58,7 +58,6 @@ def problem_answer(
 
 
 def add_problem_handlers(app: FastAPI) -> None:
-    """Have every error of a route answered by a `Problem`, and none by a traceback."""
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(GearpyError, _on_gearpy)

@@ -145,11 +145,7 @@ class Transport(Protocol):
         ...
 
     def send(self, messages: Sequence[LinkMessage]) -> None:
-        """Hand messages to their targets or to the links that lead there; never blocks.
-
-        Raises:
-            ConfigError: a value in a message for another process cannot travel.
-        """
+        """Hand messages to their targets or to the links that lead there; never blocks."""
         ...
 
 

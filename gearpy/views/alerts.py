@@ -271,7 +271,6 @@ class AlertBook:
         return changes
 
     def name_of(self, app_id: int) -> str:
-        """Return the name of an application that it knows; empty for another."""
         return self._apps[app_id][1].name if app_id in self._apps else ""
 
     def firing(self) -> tuple[FiringAlert, ...]:

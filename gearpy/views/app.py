@@ -86,7 +86,6 @@ def app_view(
 
 
 def findings_in(look: Look, before: Look | None = None) -> tuple[Headline, ...]:
-    """Return the findings about an application, the worst first; at least one."""
     measured = _measured(look, before)
     return _findings(look, _processors(look, before, measured), measured)
 

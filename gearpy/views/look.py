@@ -24,7 +24,6 @@ class Look(Struct, frozen=True, kw_only=True):
 
     @property
     def known_ms(self) -> int:
-        """The time of all but the summary, if its app master went without a word; else 0."""
         return self.detail.known_ms if self.detail else 0
 
 

@@ -198,7 +198,6 @@ _ERRORS: Final[dict[str, type[GearpyError]]] = {
 
 
 def encode_answer(answer: object | None) -> bytes:
-    """Return the body of a letter that answers: a control message, None, or an exception."""
     if answer is None:
         return bytes([_NOTHING])
     if isinstance(answer, Exception):
@@ -234,7 +233,6 @@ def encode_peer(
 
 
 def decode_peer(frame: Frame) -> PeerMessage:
-    """Return the message that another process has sent."""
     if frame.kind is not FrameKind.PEER:
         raise ProtocolError(f"a {frame.kind.name} frame is not allowed on a connection of peers")
     message = decode_control(frame.body)

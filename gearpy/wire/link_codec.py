@@ -83,11 +83,7 @@ class LinkCodec:
         return encode_frame(kind, body, self._limits)
 
     def decode(self, frame: Frame) -> LinkMessage:
-        """Return the message of a frame; records of a `DataMessage` stay encoded.
-
-        Raises:
-            ProtocolError: the frame is malformed or is no link frame.
-        """
+        """Return the message of a frame; records of a `DataMessage` stay encoded."""
         decode = _DECODERS.get(frame.kind)
         if decode is None:
             raise ProtocolError(f"a {frame.kind.name} frame is not allowed on a link")

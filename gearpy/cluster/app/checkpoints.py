@@ -63,6 +63,9 @@ class FoundEpochs(Struct, frozen=True, kw_only=True):
 class AppCheckpoints:
     """Opens the coordinator log of an application, adds its epochs, deletes its files.
 
+    After `LogBroken` nobody knows whether something was added: the same call again, or `settle`,
+    sees to it.
+
     Runs on: the app master's thread. Restart: a relaunched app master opens the log again, and
     this one appends no more: `LogSuperseded`.
     """
@@ -198,9 +201,6 @@ class AppCheckpoints:
 
         What an error has stopped before is to be there: `settle` it first. Regions that are
         ``kept`` have what they had.
-
-        Raises:
-            LogBroken: it may or may not be there; `settle` it.
         """
         state = self._opened.state
         view, places = EpochManifests(state), SourcePlaces(state)
@@ -286,9 +286,6 @@ class AppCheckpoints:
 
         Epochs that were retired before leave the log with it. ``versions`` have their new states
         together with these epochs, and records come into quarantine, or leave it.
-
-        Raises:
-            LogBroken: it may or may not be there; call it again.
         """
         log = self._opened
         view = EpochManifests(log.state)

@@ -35,11 +35,7 @@ _REGISTER_AGAIN_MS: Final = 1000
 
 
 class MasterLink(MasterWatch):
-    """Registers an app master with its master, and tells the master things while it is there.
-
-    Args:
-        masters: addresses of all masters, if there are several; one of them leads.
-    """
+    """Registers an app master with its master, and tells the master things while it is there."""
 
     def __init__(
         self,

@@ -261,7 +261,6 @@ def moved(kept: KeptRecord, old: Layout, new: Layout) -> KeptRecord:
 
 
 def _steps_of(layout: Layout, processor: ProcessorId) -> list[str]:
-    """Return the ids of the steps of a processor, in order."""
     places = sorted(
         (place.place, step) for step, place in layout.items() if place.processor == processor
     )

@@ -124,7 +124,6 @@ class AppStatus:
 
     @property
     def is_due(self) -> bool:
-        """Tell whether it is time to tell of it again, though nothing has happened."""
         before, told_ms = self._told
         is_told = before is not None and before[1].status == self.status
         return not is_told or self._now_ms() - told_ms >= _TELL_AGAIN_MS

@@ -67,8 +67,8 @@ class PlannedVersion(Struct, frozen=True, kw_only=True):
 class AppVersions:
     """Keeps the versions of the program of one application in its coordinator log.
 
-    Args:
-        load: loads a program, while the caller waits; nothing of it comes into this process.
+    After `LogBroken` a change may or may not be in the log: the same is called again, and nothing
+    else.
     """
 
     def __init__(
@@ -156,11 +156,7 @@ class AppVersions:
                 raise ConfigError(no_way_back(str(error), stored.base_of, also)) from also
 
     def give_up_unloadable(self) -> tuple[LoadedVersion, FoundEpochs] | None:
-        """Put the version before in place if the one on trial could not be loaded; else None.
-
-        Raises:
-            LogBroken: it may be there; open the log again.
-        """
+        """Put the version before in place if the one on trial could not be loaded; else None."""
         number, cause = self._unloadable or (None, "")
         current = self.current
         if current.number != number:
@@ -340,11 +336,7 @@ class AppVersions:
     def follow(
         self, core: ApplicationCore, decided: PutInPlace | GoBack
     ) -> tuple[LoadedVersion, FoundEpochs] | None:
-        """Put the version in place that follows a core; None if nothing is to follow any more.
-
-        Raises:
-            LogBroken: it may be there; call this again, and do nothing else.
-        """
+        """Put the version in place that follows a core; None if nothing is to follow any more."""
         if not core.may_be_followed:
             return None
         if isinstance(decided, GoBack):
@@ -358,11 +350,7 @@ class AppVersions:
         return planned.loaded, self.put_in_place(last, core.dag, first=first)
 
     def put_in_place(self, manifests: Sequence[Manifest], old: Dag, *, first: int) -> FoundEpochs:
-        """Let the planned version go on from the last epochs of the one before.
-
-        Raises:
-            LogBroken: it may be there; call this again, and do nothing else.
-        """
+        """Let the planned version go on from the last epochs of the one before."""
         planned = self.planned
         assert planned is not None, "a change is under way"
         self._checkpoints.settle()
@@ -387,12 +375,7 @@ class AppVersions:
         return found
 
     def give_up(self, reason: str) -> None:
-        """Note that the planned version never began.
-
-        Raises:
-            LogBroken: the next append brings it along; or it is on trial in the log, in all its
-                parts or in none.
-        """
+        """Note that the planned version never began."""
         planned, self.planned = self.planned, None
         if planned is None:
             return
@@ -433,11 +416,7 @@ class AppVersions:
         self._checkpoints.drop(files)
 
     def go_back(self, reason: str, *, first: int) -> tuple[LoadedVersion, FoundEpochs]:
-        """Put the version before in place again, from where it has ended.
-
-        Raises:
-            LogBroken: it may be there; call this again, and do nothing else.
-        """
+        """Put the version before in place again, from where it has ended."""
         self._checkpoints.settle()  # An epoch that comes into the log yet has to leave it.
         if self._gone_back is None:
             failed, versions = self.current, self.all

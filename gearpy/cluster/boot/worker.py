@@ -35,9 +35,6 @@ class WorkerDaemon:
     Use as a context manager, or call `close`.
 
     Runs on: the main thread.
-
-    Args:
-        secret: of the cluster, for a worker that must not read it from a file.
     """
 
     def __init__(

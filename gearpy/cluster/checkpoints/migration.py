@@ -352,7 +352,6 @@ def _unshared(name: str, parallelism: int, spec: ProcessorSpec, what: str) -> Co
 def _of_steps(
     cells: dict[bytes, bytes], wanted: set[str], spec: ProcessorSpec
 ) -> dict[bytes, bytes]:
-    """Return the cells of some steps; a task of a user's own is one step, and has all."""
     if spec.steps[0].is_whole:
         return cells
     known: dict[bytes, bool] = {}

@@ -90,7 +90,6 @@ def _refusal(text: str, *mistakes: str) -> ConfigError:
 
 
 def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> ResumePoint:
-    """Return the epoch or savepoint of an application."""
     if (found := _savepoint(text, checkpoints, cluster_id)) is not None:
         return ResumePoint.parse(found.full_name)
     name, _, epoch = text.rpartition("@") if "@" in text else (text, "", "")

@@ -18,11 +18,7 @@ A = TypeVar("A")
 
 
 class ClusterQuestions:
-    """Asks a master, and those who the master knows.
-
-    Args:
-        ask: sends a message and returns the answer; raises `GearpyError` when there is none.
-    """
+    """Asks a master, and those who the master knows."""
 
     def __init__(self, ask: Callable[[Any], Any]) -> None:
         self._ask = ask
@@ -90,11 +86,7 @@ class ClusterQuestions:
         )
 
     def arguments(self, app_id: AppId) -> tuple[str, ...]:
-        """Return the arguments of the program that an application runs now.
-
-        Raises:
-            SubmitRefused: there is none with this id.
-        """
+        """Return the arguments of the program that an application runs now."""
         known = self.ask(GetSubmission(app_id=app_id))
         running = known.restarts_with or known.artifact
         return known.args if running is None else running.args
@@ -102,11 +94,7 @@ class ClusterQuestions:
     # -- measurements --------------------------------------------------------------------
 
     def metrics(self, app_id: AppId, *, or_last: bool = False) -> MetricsData:
-        """Return the newest measurements of all tasks and executors, and the last events.
-
-        Raises:
-            SubmitRefused: see `describe`.
-        """
+        """Return the newest measurements of all tasks and executors, and the last events."""
         first = GetMetrics(app_id=app_id, or_last=or_last)
         data = self.ask(first)
         tasks, more_from = [*data.tasks], data.more_from
@@ -124,11 +112,7 @@ class ClusterQuestions:
         or_last: bool = False,
         within: SeriesSpan = "10m",
     ) -> SeriesData:
-        """Return the last ten minutes of an application or more, or the points after a wall time.
-
-        Raises:
-            SubmitRefused: see `describe`.
-        """
+        """Return the last ten minutes of an application or more, or points after a wall time."""
         first = GetSeries(app_id=app_id, since_ms=since_ms, or_last=or_last, within=within)
         data = self.ask(first)
         processors, more_from = [*data.processors], data.more_from

@@ -44,11 +44,6 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def report_of(client: ClusterClient, app_id: AppId, *, of_a_run: bool = False) -> Report:
-    """Ask for all of it.
-
-    Args:
-        of_a_run: which has ended, and its cluster with it: nobody can start it again there.
-    """
     before = look_at(client, app_id, lately_ms=None)
     look = before
     if before.metrics is not None and before.summary.status not in TERMINAL:

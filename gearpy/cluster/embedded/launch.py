@@ -196,7 +196,6 @@ def _on_processes(config: Config) -> Config:
 
 
 def _nothing_to_resume(folder: RunFolder) -> str:
-    """Return the reason for which a run is not started, and what starts it once more."""
     return (
         f"{folder.name} has finished, there is nothing to resume; to run it once more take "
         f"another name, or remove {folder.path}"

@@ -35,10 +35,6 @@ _NUMBERS_MAX: Final = 20  # In an error text.
 class StoredQuarantine:
     """The records in quarantine in the folder of a run that does not run.
 
-    Args:
-        path: the folder of a run, or one that a run without a name has left.
-        name: what the user calls it.
-
     Raises:
         ConfigError: there is no such folder.
     """
@@ -54,7 +50,6 @@ class StoredQuarantine:
         self._note = read_note(self._disk)
 
     def records(self) -> list[KeptRecord]:
-        """Return them, the oldest first."""
         note, lines = self._note, self._disk.read(RECORDS)
         if note is not None and (lines is None or not note.finished_ms):
             _, state = stored_state(checkpoints_at(self._path / STORE), note)

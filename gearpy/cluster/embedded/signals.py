@@ -40,7 +40,6 @@ class StopSignals:
         self._before: dict[signal.Signals, Any] = {}
 
     def ask(self, number: int) -> None:
-        """Take a signal; called by the handler, or by code that got it in another way."""
         if self.number is None:
             self.number, self._came_s = number, self._clock_s()
         elif self._clock_s() - self._came_s >= _SAME_S:

@@ -353,7 +353,6 @@ class ExecutorActor(Actor[_Message]):
             self.context.stop_self()
 
     def on_stop(self) -> None:
-        """Close the data listener and the tasks' thread; the tasks have stopped by now."""
         if self._transport is not None:
             self._transport.stop()
         self._settings.dispatcher.close()

@@ -45,9 +45,6 @@ class StateAhead:
     itself, all that it needs is one chain.
 
     Runs on: the thread of the snapshot writer.
-
-    Args:
-        open_state: makes the keyed state of a task, empty; None: it cannot be made before the task.
     """
 
     def __init__(

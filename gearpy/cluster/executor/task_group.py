@@ -9,11 +9,7 @@ from gearpy.task.runtime.runner import TaskRunner
 
 
 class TaskGroup:
-    """Tracks the tasks of a group: which have started, and which have stopped.
-
-    Attributes:
-        waiting_start: tasks that were asked to start and have not; None: nobody was asked.
-    """
+    """Tracks the tasks of a group: which have started, and which have stopped."""
 
     def __init__(self, launch: LaunchTasks, *, sources: frozenset[ProcessorId]) -> None:
         self.region = launch.region

@@ -26,11 +26,7 @@ def metrics_page(
     allows: "Allows | None" = None,
     config: Config | None = None,
 ) -> Iterator[str]:
-    """Serve the page as long as the context lasts; give its URL.
-
-    Raises:
-        ConfigError: ``place`` is not understood, or in use; or there is no certificate.
-    """
+    """Serve the page as long as the context lasts; give its URL."""
     host, _, text = place.rpartition(":")
     if not (text.isascii() and text.isdigit() and int(text) <= _PORT_MAX):
         raise ConfigError(f"metrics at {place!r}: give PORT, or HOST:PORT, such as 9400")

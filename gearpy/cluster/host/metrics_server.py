@@ -37,11 +37,7 @@ class _Handler(WSGIRequestHandler):
 
 
 class MetricsServer(ThreadingMixIn, WSGIServer):
-    """Serves the page; each request on a thread of its own.
-
-    Args:
-        take: measures; called for each look at the page, on a thread of the server.
-    """
+    """Serves the page; each request on a thread of its own."""
 
     daemon_threads = True
 

@@ -744,5 +744,4 @@ class MasterActor(CommittingActor[MasterMailbox]):
 
 
 def _at_address(path: ActorPath) -> ActorPath:
-    """Return a path without incarnation: a worker that was out of reach can come back."""
     return ActorPath(address_of(path.node), path.name)

@@ -36,9 +36,6 @@ class ProgramSweeper(Actor[_Tick]):
     Of several masters each has its own store, and goes by what it knows of the log of all.
 
     Runs on: its own thread, as it waits for files. Restart: none.
-
-    Args:
-        keep_hours: how long the program of an application that has ended is needed.
     """
 
     def __init__(self, store: ArtifactStore, find_needed: FindNeeded, *, keep_hours: int) -> None:

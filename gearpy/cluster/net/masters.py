@@ -100,12 +100,7 @@ class Masters:
         self._leader = ""  # By the last answer.
 
     def ask(self, message: Any) -> Any:
-        """Return the first answer of a master that leads.
-
-        Raises:
-            LeadershipLost, ActorStopped: the master that was asked for a change does not lead any
-                more, or ends; it may have been made.
-        """
+        """Return the first answer of a master that leads."""
         begun_s = time.monotonic()
         while True:
             try:

@@ -17,9 +17,6 @@ def framed(body: bytes) -> bytes:
 def read_framed(read: Callable[[int], bytes], bytes_max: int = _BYTES_MAX) -> bytes:
     """Return the next body.
 
-    Args:
-        read: gives at most so many bytes, and none at the end, as `os.read` does.
-
     Raises:
         EOFError: the other side has ended before it.
         ProtocolError: it is too large.

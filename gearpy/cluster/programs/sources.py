@@ -42,9 +42,6 @@ class ProgramFiles:
     """The files of a program as it was uploaded.
 
     Its methods raise `OSError`, `SyntaxError` or `UnicodeDecodeError` if a file cannot be read.
-
-    Args:
-        folder: has the files; empty if the program was not uploaded: then it has none.
     """
 
     def __init__(self, folder: str) -> None:

@@ -51,7 +51,6 @@ class DiskBook:
 
 
 def refusal_of(member: str, by: str) -> ConfigError:
-    """Return why a master must end that has come back with another folder."""
     return ConfigError(
         f"master {member} comes with another master.folder than it had, as master {by} knows: what "
         "it has promised is not in it. Start it over the old folder; or, if that is lost, take it "

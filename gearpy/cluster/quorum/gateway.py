@@ -33,9 +33,6 @@ class MemberGateway:
     since it was asked, that it still leads: no answer is old.
 
     Runs on: any thread, several at once; blocks until there is an answer.
-
-    Args:
-        ask: asks the `ReplicaActor`: makes a question of a reply, and returns what that is set to.
     """
 
     def __init__(
@@ -65,7 +62,6 @@ class MemberGateway:
         return self._status
 
     def inspect(self, read: Callable[[Any], object]) -> Any:
-        """Call a function with the state of this master, and return its result; see `Inspect`."""
         return self._ask(lambda reply: Inspect(read, reply))
 
     def gauges(self) -> dict[str, float]:

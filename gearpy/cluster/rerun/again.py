@@ -93,7 +93,6 @@ class RerunOutcome(RerunSide):
 
     @property
     def compared(self) -> int:
-        """After so many messages the output was compared."""
         return self.rerun.compared
 
     @property
@@ -107,10 +106,6 @@ class TaskAgain:
     """One task with its program, its state and its input, ready to run in this process.
 
     Sinks show nothing. Other things that user code does, it does again.
-
-    Args:
-        wanted: a task and the epoch behind which it is to begin, and the one in which to end; or
-            a record in quarantine.
     """
 
     def __init__(

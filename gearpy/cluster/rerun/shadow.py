@@ -70,11 +70,7 @@ class KeptOutput(OutputDigest):
 
 @dataclass(slots=True, kw_only=True)
 class ShadowReport:
-    """The outcome of a shadow: how the outputs of two versions compare.
-
-    Attributes:
-        notes: what a reader should know, such as input that was left out.
-    """
+    """The outcome of a shadow: how the outputs of two versions compare."""
 
     step: str
     tasks: int

@@ -13,7 +13,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.cluster.checkpoints.reading import plain
-from gearpy.cluster.states.packed import PackedRun, numbers_of
 from gearpy.columns.values import check_column, field_names, has_fields
 from gearpy.core.base.stable_hash import KEY_GROUPS
 from gearpy.errors import ProtocolError
@@ -41,8 +40,8 @@ _PLAIN: Final = frozenset({str, int, bytes, bool, float, _NONE})
 _OF_WINDOWS: Final = frozenset({"windows", "panes"})
 
 
-#: Cells of one table: of some key groups at once, or of the one that stands before them.
-Part: TypeAlias = PackedRun | tuple[int, Run]
+#: A key group, and cells of it of one table.
+Part: TypeAlias = tuple[int, Run]
 
 
 class ShownClasses(RecordRegistry):
@@ -91,7 +90,7 @@ class StateColumns:
         self.tag = tag
         self._classes = classes
         self._parts: list[_Part] = []
-        # Keys and values, if it is no collection: new memory for a million objects takes its time.
+        # Keys and values, if it is no collection: a million objects would take much memory.
         self._cell_keys: list[pa.Array] = []
         self._cell_values: list[pa.Array] = []
         # Those of a collection:
@@ -125,13 +124,8 @@ class StateColumns:
         else:
             self._cell_keys += _compact(run.rests)
             self._cell_values += _compact(values)
-        self._parts.append(_Part(group, _namespace_of(run.table), size))
-
-    def add_packed(self, run: PackedRun) -> None:
-        self._cell_keys.append(run.keys)
-        self._cell_values.append(run.values)
-        namespace = _namespace_of(run.table)
-        self._parts += [_Part(group, namespace, size) for group, size in run.groups]
+        namespace = run.table[1 + run.table[0] :]
+        self._parts.append(_Part(group, namespace, size))
 
     def table(self) -> pa.Table:
         """Return the cells as columns: key, namespace, entry, value, when it expires, key group.
@@ -158,8 +152,6 @@ class StateColumns:
         """Return keys, values and when they expire; at once, if their form allows it."""
         is_bulk = self.tag.kind == "bulk"
         if not (self._values or self.tag.expires) and self.tag.coder in _JOINED:
-            if (numbers := numbers_of(self._cell_values)) is not None:
-                return self._stored_keys(), numbers, []
             with_key = (pc.starts_with(each, WITH_KEY[:1]) for each in self._cell_values)
             if not (is_bulk and any(pc.any(each).as_py() for each in with_key)):
                 head = _ARRAY.pack(_ARRAY_TAG, len(self))
@@ -283,10 +275,6 @@ def _column_of(stored: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
         return None
 
 
-def _namespace_of(table: bytes) -> bytes:
-    return table[1 + table[0] :]
-
-
 def _named(name: str, cells: Sequence[Any] | pa.Array) -> dict[str, pa.Array]:
     """Return cells as a column; if there is no type for all of them, as text, named so."""
     if isinstance(cells, pa.Array | pa.ChunkedArray):
@@ -343,17 +331,9 @@ def _structs(rows: list[Any], cells: Sequence[Any]) -> pa.Array:
 
 def tables_of(parts: Iterable[Part], classes: RecordRegistry) -> list[StateColumns]:
     found = dict[bytes, StateColumns]()
-    for part in parts:
-        table = table_in(part)
-        head = table[: 1 + table[0]]
+    for group, run in parts:
+        head = run.table[: 1 + run.table[0]]
         if head not in found:
             found[head] = StateColumns(Tag.decode(head), classes)
-        if isinstance(part, PackedRun):
-            found[head].add_packed(part)
-        else:
-            found[head].add(*part)
+        found[head].add(group, run)
     return [found[head] for head in sorted(found)]
-
-
-def table_in(part: Part) -> bytes:
-    return part.table if isinstance(part, PackedRun) else part[1].table

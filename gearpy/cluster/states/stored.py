@@ -14,8 +14,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.cluster.checkpoints.reading import StoredEpochs, find_application, open_store, plain
-from gearpy.cluster.states.columns import Part, ShownClasses, StateColumns, table_in, tables_of
-from gearpy.cluster.states.packed import keep_memory, packed_run, portions
+from gearpy.cluster.states.columns import Part, ShownClasses, StateColumns, tables_of
 from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.state_moves import StepPlace
 from gearpy.core.epoch.epochs import Manifest
@@ -197,12 +196,11 @@ class StoredStates:
 
         def look(chain: SnapshotChain) -> list[list[StateColumns]]:
             with chain:
-                keep_memory()
                 found = list[list[StateColumns]]()
                 for place in places:
                     tasks = sorted(t for t in chain.tasks if t.processor == place.processor)
                     parts = (part for task in tasks for part in _parts_of(chain, task))
-                    mine = (each for each in parts if _is_of(Tag.decode(table_in(each)), place))
+                    mine = (each for each in parts if _is_of(Tag.decode(each[1].table), place))
                     found.append(tables_of(mine, self._classes))
                 return found
 
@@ -336,14 +334,9 @@ def with_names(table: pa.Table, keeps: str) -> pa.Table:
 
 
 def _parts_of(chain: SnapshotChain, task: TaskId) -> Iterator[Part]:
-    groups = ((group, [*chain.bodies(task, group)]) for group in chain.groups(task))
-    for portion in portions(groups):
-        packed = packed_run(portion)
-        if packed is not None:
-            yield packed
-            continue
-        for group, bodies in portion:
-            yield from ((group, run) for run in runs_in(living_cells(bodies)))
+    for group in chain.groups(task):
+        for run in runs_in(living_cells(chain.bodies(task, group))):
+            yield group, run
 
 
 def _is_of(tag: Tag, place: StepPlace) -> bool:

@@ -124,11 +124,6 @@ class ProcessLauncher:
     """Starts executors and app masters as processes; an `ExecutorLauncher`.
 
     Runs on: any thread; each child has a thread that watches it.
-
-    Args:
-        places: gives children their places.
-        forks: the only fork server that children come from; one of its own by default, and where
-            there is none they are started.
     """
 
     def __init__(

@@ -43,9 +43,6 @@ class ProgramForks:
     Programs that its children run are embedded before it is made. It should be made before the
     process has other threads: what they do is not done in a fork, and a lock that one has just then
     stays locked there.
-
-    Raises:
-        ConfigError: this system has no such processes, or there is none to be had.
     """
 
     def __init__(self) -> None:

@@ -94,7 +94,6 @@ class ApplicationCore(Recovery):
 
     @property
     def away(self) -> str:
-        """The reason why a store cannot be used that a region waits for; empty if none does."""
         return next((each.cause for _, each in sorted(self._away.items())), "")
 
     def why_unchangeable(self) -> str:

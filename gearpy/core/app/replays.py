@@ -70,12 +70,7 @@ class GivenBack:
         return frozenset(each.task for each in self._given.values())
 
     def next_steps(self, task: TaskId, running: int | None, stored: tuple[int, int]) -> ReplayNews:
-        """Return the steps to take for the records of a task.
-
-        Args:
-            running: the attempt of its region, if all tasks of that run.
-            stored: attempt and number of the newest epoch of its region that is stored.
-        """
+        """Return the steps to take for the records of a task."""
         mine = {n: each for n, each in self._given.items() if each.task == task}
         done = tuple(number for number, each in mine.items() if each.is_in(*stored))
         for number in done:

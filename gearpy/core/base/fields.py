@@ -64,22 +64,14 @@ class FieldsGetter(Struct, frozen=True):
 
 
 def field_getter(name: str) -> FieldGetter:
-    """Return a function that reads a field: an item of a mapping, else an attribute.
-
-    Raises:
-        ConfigError: this is no name.
-    """
+    """Return a function that reads a field: an item of a mapping, else an attribute."""
     if type(name) is not str or not name:
         raise ConfigError(f"{short_repr(name)} is no name of a field: give text such as 'price'")
     return FieldGetter(name)
 
 
 def key_getter(*names: str) -> FieldGetter | FieldsGetter:
-    """Return a function that reads a key: one field, or several as a tuple.
-
-    Raises:
-        ConfigError: there is no name, or one is none.
-    """
+    """Return a function that reads a key: one field, or several as a tuple."""
     if not names:
         raise ConfigError("a key has no fields: name at least one")
     getters = [field_getter(name) for name in names]
@@ -87,11 +79,7 @@ def key_getter(*names: str) -> FieldGetter | FieldsGetter:
 
 
 def value_getter(of: Field) -> Callable[[Any], Any]:
-    """Return a function that reads a field, calls a function, or gives the record itself.
-
-    Raises:
-        ConfigError: ``of`` is neither a field nor a function.
-    """
+    """Return a function that reads a field, calls a function, or gives the record itself."""
     if of is None:
         return _itself
     if isinstance(of, str):

@@ -39,11 +39,6 @@ class KeyCopy:
         self.fresh.discard(key)
 
     def steps(self) -> Iterator[None]:
-        """Copy what is left, in pieces.
-
-        Raises:
-            Exception: what ``copy`` has raised, perhaps earlier.
-        """
         left = self._left
         while left:
             self._copy([left.pop() for _ in range(min(PIECE, len(left)))])

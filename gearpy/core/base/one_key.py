@@ -84,11 +84,7 @@ def instant(when: datetime) -> datetime:
 
 
 def check_key(key: Any) -> None:
-    """Refuse a key of which equal ones are not stored alike, or others are.
-
-    Raises:
-        ConfigError: it is one.
-    """
+    """Refuse a key of which equal ones are not stored alike, or others are."""
     if isinstance(key, datetime | timedelta):
         _check_time(key)
     stable_hash(key)  # It says what to do about what can be no key at all.
@@ -114,11 +110,7 @@ def check_key(key: Any) -> None:
 
 
 def check_decimal(key: Decimal) -> None:
-    """Refuse a decimal that even a comparison refuses, or that has very many digits if written out.
-
-    Raises:
-        ConfigError: it is one.
-    """
+    """Refuse a decimal that a comparison refuses, or that has very many digits if written out."""
     if key.is_snan():
         raise ConfigError(f"{key!r} can be no key: give Decimal('NaN') or None")
     if key.is_finite() and abs(key.adjusted()) > _EXPONENT_MAX:

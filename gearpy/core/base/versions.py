@@ -30,11 +30,7 @@ class Envelopes(Generic[_T]):
         return msgspec.msgpack.encode((version, type(thing).__name__, thing))
 
     def decode(self, data: bytes, versions: KnownVersions = MASTERS) -> _T:
-        """Return the object that `encode` made into bytes.
-
-        Raises:
-            ProtocolError: it is none, or of another version of gearpy.
-        """
+        """Return the object that `encode` made into bytes."""
         try:
             version, name, fields = _ENVELOPE.decode(data)
             versions.check(version, f"the {self._kind} {name!r} of {self._place}")

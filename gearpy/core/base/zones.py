@@ -77,7 +77,6 @@ class Zone:
         return bisect_right(starts, first_ms) == bisect_right(starts, last_ms)
 
     def offset_ms(self, time_ms: int) -> int:
-        """Return how far clocks are ahead of UTC."""
         starts, offsets, _, _ = self.changes(time_ms, time_ms)
         return offsets[bisect_right(starts, time_ms) - 1]
 
@@ -160,11 +159,6 @@ class Zone:
 
 
 def zone_of(zone: ZoneName) -> Zone:
-    """Return a zone by its name.
-
-    Raises:
-        ConfigError: there is none of that name.
-    """
     given: Any = zone
     name = given.key if isinstance(given, ZoneInfo) else given
     if not isinstance(name, str):

@@ -61,7 +61,6 @@ class StoredLog:
 
     @classmethod
     def of_members(cls, *members: str) -> "StoredLog":
-        """Return the disk of a new member of a new log. Without any, it waits to be added."""
         return cls(snapshot=StateSnapshot(members=tuple(sorted(members))))
 
     def apply(self, write: DiskWrite) -> None:

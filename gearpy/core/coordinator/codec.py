@@ -84,7 +84,6 @@ def encode_segment(messages: Iterable[CoordinatorMessage], *, name: str) -> byte
 
 
 def decode_segment(data: bytes, *, name: str, log: str) -> Sequence[CoordinatorMessage]:
-    """Raises `LogDamaged` where it is not what was stored, or of another version of gearpy."""
     found = salvage_segment(data, name=name, log=log)
     if found.damage is not None:
         raise found.damage

@@ -38,7 +38,6 @@ class DrainView(StateView):
 
     @property
     def savepoint(self) -> str:
-        """The name of the savepoint to make at its end; empty for none."""
         found = self._state.find(APPLICATION, _DRAIN)
         return "" if found is None else str(found.understood().get("savepoint", ""))
 
@@ -50,11 +49,7 @@ class DrainView(StateView):
 
 
 class Savepoint(Struct, frozen=True, kw_only=True):
-    """An epoch of each region under a name, and all that an application needs to begin with it.
-
-    Attributes:
-        stored_ms: when it was made, as wall time.
-    """
+    """An epoch of each region under a name, and all that an application needs to begin with it."""
 
     name: str
     manifests: tuple[Manifest, ...]

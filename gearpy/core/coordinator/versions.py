@@ -86,12 +86,10 @@ class Versions(StateView):
 
     @property
     def current(self) -> ProgramVersion | None:
-        """The version that runs, on trial or not; None if there was no change."""
         return next((each for each in self.read() if each.state in {"trial", "running"}), None)
 
     @property
     def waiting(self) -> ProgramVersion | None:
-        """The version that waits for its event time; None if none does."""
         return next((each for each in self.read() if each.state == "waiting"), None)
 
     def of_epoch(self, epoch: int) -> ProgramVersion | None:

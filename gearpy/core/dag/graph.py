@@ -22,11 +22,7 @@ from gearpy.messages.summaries import ScaleBounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """The event times in ms, ``[birth_ms, death_ms)``, of a processor. Gearpump: `LifeTime`.
-
-    Raises:
-        ConfigError: a time is no whole number of 64 bits.
-    """
+    """The event times in ms, ``[birth_ms, death_ms)``, of a processor. Gearpump: `LifeTime`."""
 
     birth_ms: int = MIN_MS
     death_ms: int = MAX_MS
@@ -132,9 +128,6 @@ class Dag:
     Invariant: at least one processor, every one with at least one task; edges join known
     processors, at most one for each pair, without a cycle. Gearpump allows cycles; here
     they are refused, because a watermark could never pass one.
-
-    Raises:
-        GraphError: at the making, with all mistakes at once.
     """
 
     version: int

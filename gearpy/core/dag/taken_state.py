@@ -107,12 +107,7 @@ class TakenState:
         pids: Iterable[ProcessorId],
         groups_of: Callable[[TaskId], Collection[int]] | None = None,
     ) -> tuple[SnapshotFile, ...]:
-        """Return the files that tasks of some processors take over, in an order to read them in.
-
-        Args:
-            groups_of: returns the key groups that a task of before has stored; None: those that
-                keys are dealt to it by.
-        """
+        """Return the files that tasks of some processors take over, in an order to read them in."""
         wanted: dict[TaskId, list[TakenGroups]] = {}
         for task in self._dag.tasks_of(*pids):
             for source, groups, as_stored in self.sources(task):

@@ -63,7 +63,6 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """Return the manifest that `encode_manifest` made, or raise `ProtocolError`."""
     try:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, ValueError) as error:

@@ -32,7 +32,6 @@ class KeptEpochs:
         return tuple(self._wanted)
 
     def begin(self, name: str, running: Mapping[int, int], ended: Mapping[int, int]) -> None:
-        """Begin to make a savepoint."""
         self._wanted[name] = dict(running)
         self._made[name] = dict(ended)
 

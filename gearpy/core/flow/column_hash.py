@@ -21,11 +21,6 @@ _SAME_MAX: Final = (1 << 61) - 2
 
 
 def hash_column(values: "pa.Array") -> "pa.UInt64Array":
-    """Return the hash of each value.
-
-    Raises:
-        ConfigError: such a value can be no key.
-    """
     import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
     import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
 

@@ -59,9 +59,6 @@ def tasks_of_keys(
 
     Args:
         tasks_of: returns the tasks of keys. It is asked for few, as it may know them by heart.
-
-    Raises:
-        ConfigError: such a value can be no key.
     """
     import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
     import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - the same

@@ -155,11 +155,7 @@ class LaneOwner:
 
     @classmethod
     def parse(cls, text: bytes | None, *, file: str) -> Self | None:
-        """Return the owner that a file names; None if there is none.
-
-        Raises:
-            WindowLogDamaged: it is nothing of that kind.
-        """
+        """Return the owner that a file names; None if there is none."""
         if text is None:
             return None
         try:
@@ -180,11 +176,7 @@ class LaneOwner:
         return json.dumps(asdict(self)).encode()
 
     def succeeds(self, before: "LaneOwner | None", *, lane: str) -> "LaneOwner":
-        """Return the owner to write down when this one begins.
-
-        Raises:
-            GearpyError: it was given up before it began.
-        """
+        """Return the owner to write down when this one begins."""
         if before is None:
             return self
         if before.run == self.run:
@@ -199,11 +191,7 @@ class LaneOwner:
         return replace(self, id=before.id, former=(*before.former, before.run)[-_FORMER_MAX:])
 
     def still_owns(self, found: "LaneOwner", *, writer: str) -> bool:
-        """Return whether the file names this owner; False: an earlier start of its run, by mistake.
-
-        Raises:
-            GearpyError: somebody else has the lane.
-        """
+        """Tell whether the file names this owner; False: an earlier start of its run by mistake."""
         if found == self:
             return True
         if found.run == self.run and found.incarnation < self.incarnation:

@@ -66,11 +66,7 @@ class LedgerClaim(NamedTuple):
         return Step(entry, None if is_mine else self.since, commits)
 
     def commit(self, found: LedgerEntry, epoch: int) -> LedgerEntry | None:
-        """Return the entry that an epoch leaves, once it was taken over; None: it is committed.
-
-        Raises:
-            GearpyError: somebody else has the entry.
-        """
+        """Return the entry that an epoch leaves, once it was taken over; None: it is committed."""
         if found.owner != self.owner:
             raise given_up(self.writer, owner=found.owner, mine=self.owner)
         return LedgerEntry(self.owner, epoch) if epoch > found.committed else None

@@ -58,12 +58,7 @@ def next_change(
     epoch: int | None = None,
     parts: Iterable[LanePart] = (),
 ) -> Change | None:
-    """Return the transaction of `LedgerClaim.step`; None if everything is done already.
-
-    Args:
-        parts: the files of the lane; may be left out if nothing later than ``claim.since`` is
-            committed.
-    """
+    """Return the transaction of `LedgerClaim.step`; None if everything is done already."""
     step = claim.step(found, epoch=epoch)
     if step is None:
         return None

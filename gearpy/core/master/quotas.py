@@ -11,12 +11,7 @@ _ANYBODY: Final = "*"
 
 
 class Quotas:
-    """Knows how many slots a user may have for tasks; the slot of an app master does not count.
-
-    Args:
-        limits: slots by user; ``*`` is everybody who is not named.
-        user_of: tells whose an application is.
-    """
+    """Knows how many slots a user may have for tasks; the slot of an app master does not count."""
 
     def __init__(self, limits: Mapping[str, int], user_of: Callable[[AppId], str]) -> None:
         self._limits = dict(limits)

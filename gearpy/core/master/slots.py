@@ -72,11 +72,7 @@ class Grant(NamedTuple):
 
 
 class RunningChange(NamedTuple):
-    """The changes that a worker's report of its executors has led to.
-
-    Args:
-        unasked: executors that had no grant any more, as if just granted.
-    """
+    """The changes that a worker's report of its executors has led to."""
 
     begun: Sequence[RunningExecutor] = ()
     unasked: Sequence[Grant] = ()
@@ -412,7 +408,6 @@ class HeldSlots:
                 slots -= part
 
     def room(self, worker_id: WorkerId, app_id: AppId) -> int:
-        """Return the number of slots of a worker that an application may get now."""
         if worker_id not in self._held:
             return self._workers[worker_id].free
         by_others = (slots for holder, slots in self._on(worker_id) if holder != app_id)

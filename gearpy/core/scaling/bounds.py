@@ -35,11 +35,7 @@ def checked_bounds(step: str, bounds: ScaleBounds) -> ScaleBounds:
 
 
 def bounds_in(text: str) -> tuple[str, ScaleBounds]:
-    """Return a step and its bounds, from a text such as ``count=1..8`` or ``count=1..8@60%``.
-
-    Raises:
-        ConfigError: the text is not of this form, or the bounds make no sense.
-    """
+    """Return a step and its bounds, from a text such as ``count=1..8`` or ``count=1..8@60%``."""
     step, _, rest = text.rpartition("=")
     found = _TEXT.fullmatch(rest.strip())
     if not step or found is None:
@@ -53,11 +49,7 @@ def bounds_in(text: str) -> tuple[str, ScaleBounds]:
 def tasks_and_bounds(
     steps: Mapping[str, int | str],
 ) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, ScaleBounds], ...]]:
-    """Return steps that get a number of tasks, and those that get bounds, as texts such as 1..8.
-
-    Raises:
-        ConfigError: a text is not of this form, or the bounds make no sense.
-    """
+    """Return steps that get a number of tasks, and those that get bounds, as texts such as 1..8."""
     tasks = tuple((step, each) for step, each in steps.items() if isinstance(each, int))
     texts = [f"{step}={each}" for step, each in steps.items() if not isinstance(each, int)]
     return tasks, tuple(map(bounds_in, texts))
@@ -70,11 +62,7 @@ def bounds_text(bounds: ScaleBounds) -> str:
 def bounds_by_id(
     dag: Dag, given: Iterable[tuple[str, ScaleBounds]]
 ) -> tuple[tuple[str, ScaleBounds], ...]:
-    """Return bounds of steps by their ids, so that a later one of a step takes its place.
-
-    Raises:
-        ConfigError: there is no such step, or its source has fewer partitions.
-    """
+    """Return bounds of steps by their ids, so that a later one of a step takes its place."""
     processors = {
         pid: dataclasses.replace(
             spec, steps=tuple(dataclasses.replace(each, bounds=None) for each in spec.steps)

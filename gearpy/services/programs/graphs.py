@@ -125,7 +125,6 @@ def _lines(graph: SubmittedGraph) -> Iterator[str]:
 
 
 def _own_name(partitioner: str) -> str:
-    """Return where a partitioner is here; Gearpump's five have the same names."""
     name = partitioner.rpartition(".")[2]
     is_known = partitioner == name or partitioner.startswith(_GEARPUMP)
     return f"gearpy.{name}" if is_known and name in _BUILTIN else partitioner

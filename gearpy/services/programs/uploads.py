@@ -88,5 +88,4 @@ class Uploads:
 
 
 def name_of(filename: str | None) -> str:
-    """Return the name of an uploaded file, without the folders that a browser may send with it."""
     return (filename or "").replace("\\", "/").rpartition("/")[2]

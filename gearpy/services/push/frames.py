@@ -11,7 +11,6 @@ _ID: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 def frame(event: str, data: bytes, *, event_id: int | None = None) -> bytes:
-    """Return an event; ``data`` is JSON without line ends."""
     assert b"\n" not in data, "JSON of one line"
     given_id = b"" if event_id is None else b"id: %d\n" % event_id
     return b"%sevent: %s\ndata: %s\n\n" % (given_id, event.encode(), data)

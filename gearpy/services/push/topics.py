@@ -77,7 +77,6 @@ class Topics:
         return self._frames(wanted, first)
 
     def close(self) -> None:
-        """End all viewers; any thread may call it."""
         self._is_closed = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake_all)

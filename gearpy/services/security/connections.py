@@ -29,7 +29,6 @@ class _Limited(_Protocol):
 
     @classmethod
     def with_limits(cls, limits: RequestLimits) -> type[Self]:
-        """Return the class with these limits; uvicorn makes its instances."""
         return type(cls.__name__, (cls,), {"limits": limits})
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -42,12 +42,7 @@ class RequestLimits:
 
 
 class RequestRates:
-    """A bucket of tokens for each client; of very many clients the least recent is forgotten.
-
-    Args:
-        per_s: how fast a bucket fills.
-        burst: how much fits in.
-    """
+    """A bucket of tokens for each client; of very many clients the least recent is forgotten."""
 
     def __init__(self, per_s: float, burst: float) -> None:
         self._per_s = per_s

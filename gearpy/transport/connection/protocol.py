@@ -106,7 +106,6 @@ class WireProtocol(asyncio.Protocol):
             self._flush_tls()
 
     def take_bytes_in(self) -> int:
-        """Return how many bytes arrived since this was last asked."""
         taken, self._bytes_in = self._bytes_in, 0
         return taken
 
@@ -156,7 +155,6 @@ class WireProtocol(asyncio.Protocol):
         self._after_input()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report the end, with its first cause."""
         if exc is not None:
             self._error = self._error or ConnectionLost(str(exc))
         if self._tls is not None and not self._tls.ready:

@@ -22,9 +22,6 @@ class Redial(ABC):
     what a broken connection means. A connection is of use once the subclass calls `opened`.
 
     Runs on: the loop thread. ``ended`` may be set by any thread; then nothing more is begun.
-
-    Args:
-        follow: the other end may name the key to prove, see `gearpy.wire.connection.machine`.
     """
 
     def __init__(
@@ -85,7 +82,6 @@ class Redial(ABC):
     # -- what a subclass calls -------------------------------------------------------------
 
     def dial(self, after: Exception | None = None) -> None:
-        """Connect, unless that is under way; with ``after``, when the pause for it is over."""
         if self._dialling is None:
             self._dialling = asyncio.get_running_loop().create_task(self._dial_often(after))
 

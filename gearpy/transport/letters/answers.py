@@ -76,7 +76,6 @@ class Answers:
 
 
 def send_answer(answer: object, reply: Reply) -> None:
-    """Send an answer, or the reason why the answer cannot travel."""
     try:
         reply(encode_answer(answer))
     except Exception as error:  # noqa: BLE001 - else the asker would wait in vain
@@ -110,7 +109,6 @@ class ClientServer:
         )
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Take questions from one connection."""
         principal = protocol.connection.principal
         for frame in frames:
             letter = decode_peer(frame)

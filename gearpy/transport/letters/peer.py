@@ -82,13 +82,11 @@ class LetterPeer(Redial):
         return bool(self.watchers) or self.outbox.untaken > 0
 
     def poke(self) -> None:
-        """Look for changes soon. Runs on any thread."""
         if not self._poked:
             self._poked = True
             self._loop.call_soon(self._wake)
 
     async def drain(self) -> None:
-        """Wait until all letters are taken, unless there is trouble."""
         while self.outbox.untaken and not self.ended and self._trouble is None:
             self._progress = asyncio.get_running_loop().create_future()
             await self._progress

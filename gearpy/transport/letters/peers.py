@@ -96,7 +96,6 @@ class LetterPeers:
         return self.server.principal_of(node)
 
     def serve(self, deliver: TakeLetter) -> None:
-        """See `Peers.serve`; until then, other peers wait."""
         assert self.server.deliver is None, "one taker of letters"
         self.server.deliver = deliver
 
@@ -167,7 +166,6 @@ class LetterPeers:
         await asyncio.gather(*(link.close() for link in links))
 
     def _link(self, node: str) -> LetterPeer | str:
-        """Return the link to a node, made if need be, or why there is none. With the lock held."""
         if self._stopped:
             return _STOPPED
         reason = self._intake.reason(node)

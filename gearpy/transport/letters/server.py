@@ -64,7 +64,6 @@ class LetterServer:
             self._refuse(protocol, reason)
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Handle messages of one node."""
         if protocol.paused:
             raise ProtocolError("a node writes but does not read the answers")
         taken = 0

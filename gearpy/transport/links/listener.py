@@ -58,7 +58,6 @@ class Listener:
         return bound
 
     async def close(self) -> None:
-        """Accept no more and close all connections, at once where a peer does not read."""
         self._closing = True
         if self._ticker is not None:
             self._ticker.cancel()

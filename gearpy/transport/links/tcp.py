@@ -79,11 +79,9 @@ class TcpTransport(RoutedTransport):
 
     @property
     def address(self) -> str:
-        """``host:port``; the port is known once the transport was started."""
         return _address(self._host, self._port)
 
     def start(self) -> str:
-        """Listen; return the address."""
         if self._owns_loop:
             self._loop.start()
         try:

@@ -15,9 +15,6 @@ class SharedLookup:
     If the lookup fails, it fails for all of them. If it is cancelled, one of them goes on.
 
     Runs on: one event loop.
-
-    Args:
-        ttl_ms: how long one counts; None: for ever.
     """
 
     def __init__(

@@ -25,9 +25,6 @@ class VirtualLoop:
     """Runs coroutines that wait for each other and for time; there are no sockets and no threads.
 
     Has those methods of `asyncio.AbstractEventLoop` that need neither.
-
-    Args:
-        later: ``later(delay_ms, act)`` has something happen in virtual time.
     """
 
     def __init__(self, now_ms: Callable[[], int], later: _Later) -> None:
@@ -39,7 +36,6 @@ class VirtualLoop:
         self._is_planned = False
 
     def run(self) -> None:
-        """Run the callbacks that are due."""
         self._is_planned = False
         now_s = self.time() + _EPSILON_S
         while self._timers and self._timers[0][0] <= now_s:

@@ -62,7 +62,6 @@ def make_authority_and_node(
 def make_node(
     folder: Path, hosts: Sequence[str], *, authority: Path, days: int, replace: bool = False
 ) -> None:
-    """Make key and certificate of one machine, signed by the authority in a folder."""
     _refuse_to_replace(folder, _NODE_FILES, replace=replace)
     names = _alternative_names([*LOOPBACK_HOSTS, *hosts])
     signer, signer_key = _load_authority(authority)

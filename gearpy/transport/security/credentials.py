@@ -82,7 +82,6 @@ def credentials_of(shown: Shown) -> Credentials:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a server that listens at a host."""
     address = _as_ip(host)
     return host == "localhost" if address is None else address.is_loopback
 

@@ -60,11 +60,7 @@ def write_private(file: Path, data: bytes, *, replaces: bool = True) -> None:
 
 
 def load_or_create_secret(path: str | Path) -> bytes:
-    """Return the secret in a file; the first process to ask creates it, for its user only.
-
-    Raises:
-        ConfigError: others may read the file, it is not ours, or it holds no secret.
-    """
+    """Return the secret in a file; the first process to ask creates it, for its user only."""
     file = Path(path).expanduser()
     with contextlib.suppress(FileNotFoundError):
         return _load(file)

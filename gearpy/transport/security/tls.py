@@ -69,11 +69,7 @@ class TlsPipe:
         return float(ssl.cert_time_to_seconds(certificate["notAfter"]))
 
     def receive(self, data: bytes | memoryview) -> bytes:
-        """Take bytes from the socket; return the decrypted bytes.
-
-        Raises:
-            ProtocolError: the peer does not speak TLS, or shows no good certificate.
-        """
+        """Take bytes from the socket; return the decrypted bytes."""
         self._incoming.write(data)
         if not self._ready:
             self._handshake_bytes += len(data)
@@ -101,7 +97,6 @@ class TlsPipe:
                 self._tls.unwrap()
 
     def data_to_send(self) -> bytes:
-        """Return the bytes to put on the socket; each is returned once."""
         return self._outgoing.read()
 
     def _shake_hands(self) -> None:
@@ -147,12 +142,7 @@ class TlsContexts(Struct, frozen=True):
 
 
 def load_contexts(folder: str | Path) -> TlsContexts:
-    """Return contexts with the certificates in a folder, once they were tried on each other.
-
-    Raises:
-        ConfigError: one is missing, cannot be read, has expired or is of another authority; or
-            the key is open to others.
-    """
+    """Return contexts with the certificates in a folder, once they were tried on each other."""
     path = Path(folder).expanduser()
     contexts = TlsContexts(server_context(path), client_context(path))
     anybody = client_context(path)
@@ -188,7 +178,6 @@ def page_context(folder: str | Path) -> ssl.SSLContext:
 
 
 def client_context(folder: Path) -> ssl.SSLContext:
-    """Return the context of a client: hosts must show a certificate with their name."""
     return _context(ssl.PROTOCOL_TLS_CLIENT, folder)
 
 

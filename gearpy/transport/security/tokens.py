@@ -55,9 +55,6 @@ class TokenFile:
     """The tokens in a file that only its owner can read; a change of it counts at once.
 
     Runs on: any thread.
-
-    Args:
-        path: of the file; it need not be there. A ~ is the user's home.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -69,11 +66,9 @@ class TokenFile:
         return tuple(sorted(self._read().values(), key=lambda each: each.name))
 
     def find(self, secret: str) -> StoredToken | None:
-        """Return the token that a client has shown; None for an unknown one."""
         return self.hashed(hash_of(secret))
 
     def hashed(self, sha256: str) -> StoredToken | None:
-        """Return the token with a hash; None if there is none (any more)."""
         return self._read().get(sha256)
 
     def add(self, name: str, scope: TokenScope, *, now_ms: int) -> str:

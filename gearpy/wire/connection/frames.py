@@ -128,7 +128,6 @@ class FrameDecoder:
         return self._held
 
     def feed(self, data: bytes | memoryview) -> list[Frame]:
-        """Take received bytes; return the frames they complete."""
         if self._error is not None:
             raise self._error
         try:
@@ -139,11 +138,7 @@ class FrameDecoder:
             raise
 
     def on_tick(self, now_ms: int) -> None:
-        """Give up on a frame that has begun and hardly goes on; to be called now and then.
-
-        Raises:
-            ProtocolError: its rest did not come.
-        """
+        """Give up on a frame that has begun and hardly goes on; to be called now and then."""
         mark = self._complete, self._held // _GROWTH_BYTES
         if not self._held or mark != self._mark:
             self._mark, self._mark_ms = mark, now_ms

@@ -178,11 +178,7 @@ class Intake:
         return Welcome(node=self.node, taken=taken)
 
     def on_letter(self, greeting: Greeting, number: int) -> LetterVerdict:
-        """Judge the next letter of a connection that began with ``greeting``.
-
-        Raises:
-            ProtocolError: letters are missing before it.
-        """
+        """Judge the next letter of a connection that began with ``greeting``."""
         if greeting.sender in self._fenced:
             self.zombies += 1
             return LetterVerdict.REFUSED

@@ -152,7 +152,6 @@ class Connection:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that wait for the rest of a handshake message or of a frame."""
         return len(self._received) + self._decoder.held_bytes
 
     def receive_data(self, data: bytes | memoryview, now_ms: int) -> None:

@@ -92,11 +92,7 @@ def is_of_prompt(cls: type) -> bool:
 
 
 def class_named(name: str) -> ClassPlace:
-    """Return the class of a name on the wire, as the program at hand has it.
-
-    Raises:
-        ProtocolError: there is no such class here, or its module cannot be imported.
-    """
+    """Return the class of a name on the wire, as the program at hand has it."""
     if len(name) > _NAME_CHARS_MAX or not _NAME.fullmatch(name):
         raise ProtocolError(f"{name[:100]!r} is no name of a class")
     module_text, _, qualified = name.partition(":")

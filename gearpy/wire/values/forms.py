@@ -61,11 +61,7 @@ class RecordType(ABC):
 
     @abstractmethod
     def columns(self, values: Sequence[Any]) -> list[list[Any]]:
-        """Return one list of values for each field.
-
-        Raises:
-            NotAllowed: an instance holds what would be lost.
-        """
+        """Return one list of values for each field."""
 
     def row(self, value: Any) -> list[Any]:
         """Return the values of the fields of one instance; raises as `columns`."""
@@ -76,11 +72,7 @@ class RecordType(ABC):
         """Return ``count`` instances; there are as many columns as fields."""
 
     def build(self, columns: Sequence[Sequence[Any]], count: int) -> list[Any]:
-        """Return ``count`` instances that have the given `columns`.
-
-        Raises:
-            ProtocolError: there are more or fewer columns.
-        """
+        """Return ``count`` instances that have the given `columns`."""
         if len(columns) != len(self.fields):
             raise ProtocolError(
                 f"record {self.name!r} has {len(self.fields)} fields, got {len(columns)}"

@@ -18,7 +18,6 @@ _DEPTH_MAX: Final = 16
 
 
 def encode_scalar(value: Any) -> bytes | None:
-    """Return a scalar with a simple type as bytes; None if it is something else."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.generic) or value.dtype.names is not None:
         return None
@@ -30,7 +29,6 @@ def encode_scalar(value: Any) -> bytes | None:
 
 
 def decode_scalar(data: bytes) -> Any:
-    """Return the scalar that `encode_scalar` made into bytes."""
     numpy = _numpy()
     name, raw = data[1 : 1 + data[0]].decode(), data[1 + data[0] :]
     if not _TYPE.fullmatch(name) or numpy.dtype(name).itemsize != len(raw):
@@ -96,7 +94,6 @@ def _plain(descr: Any) -> Any:
 
 
 def _described(descr: Any) -> Any:
-    """Return the description that `_plain` made plain."""
     if isinstance(descr, str):
         return descr
     return [

@@ -88,11 +88,7 @@ _Piece: TypeAlias = bytes | Scattered
 
 
 class Pieces:
-    """An encoded value in pieces; in another value it stands for its bytes.
-
-    Args:
-        pieces: bytes, some of them large.
-    """
+    """An encoded value in pieces; in another value it stands for its bytes."""
 
     __slots__ = ("pieces", "size")
 
@@ -124,11 +120,7 @@ def joined(encoded: Encoded) -> bytes:
 
 
 def encode_pieces(value: Any) -> Encoded:
-    """Return the bytes of `encode_value`; in pieces if there are large ones in the value.
-
-    Raises:
-        CannotTravel: a part of the value cannot.
-    """
+    """Return the bytes of `encode_value`; in pieces if there are large ones in the value."""
     try:
         if _has_large(value, _DEPTH_MAX):
             return Pieces(_packed(value, ValueEncoder(DEFAULT_REGISTRY).pack, _DEPTH_MAX))

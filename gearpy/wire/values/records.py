@@ -110,11 +110,6 @@ class RecordRegistry:
         return ""
 
     def find(self, name: str, fingerprint: int) -> RecordType:
-        """Return the class that travels under this name.
-
-        Raises:
-            ProtocolError: there is none here, or it is not as at the sender.
-        """
         record = self._by_name.get(name) or self._named(name)
         if record.fingerprint != fingerprint:
             raise ProtocolError(

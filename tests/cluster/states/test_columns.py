@@ -2,7 +2,7 @@
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.cluster.states.columns import Part, ShownClasses, StateColumns, tables_of
-from gearpy.cluster.states.packed import packed_run
+from gearpy.cluster.states.columns import ShownClasses, StateColumns, tables_of
 from gearpy.core.base.stable_hash import key_group
 from gearpy.errors import ProtocolError
 from gearpy.state.keyed import KeyedState
@@ -43,28 +42,16 @@ class Colour(Enum):
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 
 
-def columns_of(
-    sections: Iterable[Section], *, known: bool = True, is_packed: bool = True
-) -> dict[str, StateColumns]:
-    def parts() -> Iterator[Part]:
-        for each in sections:
-            run = packed_run([(each.group, [("", each.body)])]) if is_packed else None
-            yield from [run] if run is not None else ((each.group, run) for run in runs_of(each))
-
+def columns_of(sections: Iterable[Section], *, known: bool = True) -> dict[str, StateColumns]:
+    parts = ((each.group, run) for each in sections for run in runs_of(each))
     classes = ShownClasses(DEFAULT_REGISTRY if known else NO_CLASSES)
-    return {each.tag.path[-1]: each for each in tables_of(parts(), classes)}
+    return {each.tag.path[-1]: each for each in tables_of(parts, classes)}
 
 
 def table_of(state: KeyedState, name: str, *, known: bool = True) -> pa.Table:
-    """Return a state as a table, which is the same whether cells are read at once or singly."""
     delta = state.snapshot()
     sections = [] if delta is None else list(delta.sections())
-    table, singly = (
-        columns_of(sections, known=known, is_packed=each)[name].table() for each in (True, False)
-    )
-    assert table.schema == singly.schema
-    assert table.equals(singly)
-    return table
+    return columns_of(sections, known=known)[name].table()
 
 
 def values(*each: Any, coder: Any = "msgpack") -> KeyedState:

@@ -30,9 +30,6 @@ class AskedChanges:
     """Has programs of changes loaded, several at a time, while the application goes on.
 
     Who asks again with the same key gets what became of it, for as long as it is kept.
-
-    Args:
-        in_turn: see `InTurn`; None: programs are loaded in the turn that asks for it.
     """
 
     def __init__(
@@ -46,7 +43,6 @@ class AskedChanges:
         self._answers: dict[Hashable, ChangeAnswer] = {}
 
     def answer_to(self, message: UpdateApplication) -> ChangeAnswer | ProgramLoading | None:
-        """Return the outcome of a change that was asked for before; None if it was not."""
         key = message.key or message
         if key not in self._loading:
             # Without a key the next one may be another change.

@@ -38,7 +38,6 @@ _DEATHS_MAX: Final = 60
 
 
 def quota(size: int, epochs: int) -> int | None:
-    """Return how many records a source may read when so many epochs are complete; None: all."""
     if epochs == 0:
         return 0  # Tasks that die of their state do so before anything is read.
     grown = size << max(0, epochs - _EPOCHS + 1) // 2
@@ -96,12 +95,7 @@ class Probing:
     def on_death(
         self, place: Mapping[Part, bytes], epochs: int, cause: str, now_ms: int, lived_ms: int
     ) -> Verdict:
-        """Decide what follows when a process has died by itself.
-
-        Args:
-            place: where the partitions are that have not finished, at the newest epoch.
-            epochs: complete since its tasks were started.
-        """
+        """Decide what follows when a process has died by itself."""
         self.cause = cause
         search, self._begun_ms = self._search, now_ms
         if search is None:
