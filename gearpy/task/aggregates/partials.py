@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, Final, Protocol
 
 # Ships no type information.
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
@@ -36,6 +37,7 @@ Input = tuple[Any, str, Any]
 Finish = Callable[[list[pa.Array]], list[pa.Array]]
 
 _INT64_MAX: Final = 2**63 - 1
+_HIGHEST_BIT: Final = 63
 _HALF: Final = 32
 _LOW: Final = 2**_HALF - 1
 _DIGITS_128: Final = 38
@@ -58,30 +60,38 @@ def _places(parts: int) -> pa.Array:
 
 
 class Rows:
-    """The rows of a table, with their times, and places in the order of their times."""
+    """The rows of a table, with their times; ranks are in the order of times, then of places."""
 
     def __init__(self, times: pa.Array) -> None:
         self.times = times
         self._order: pa.Array | None = None
-        self._ranks: pa.Array | None = None
+        self._bits = len(times).bit_length()
 
     @cached_property
     def places(self) -> pa.Array:
         return places_of(len(self.times))
 
+    @cached_property
     def ranks(self) -> pa.Array:
-        if self._ranks is None:
-            times = self.times
-            if is_sorted(times):
-                self._order = self._ranks = self.places
-            else:
-                self._order = pc.array_sort_indices(times).cast(pa.int64())
-                self._ranks = pc.sort_indices(self._order).cast(pa.int64())
-        return self._ranks
+        times = self.times
+        if is_sorted(times):
+            return self.places
+        low, high = pc.min_max(times).as_py().values()
+        if (high - low).bit_length() + self._bits <= _HIGHEST_BIT:
+            # Each rank ends with its place, so that nothing is sorted.
+            since = pc.subtract(times, low)
+            return pc.add(pc.shift_left(since, self._bits), self.places)
+        order = pc.array_sort_indices(times).to_numpy()
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = self.places.to_numpy()
+        self._order = pa.array(order.astype(np.int64))
+        return pa.array(ranks)
 
     def of_ranks(self, ranks: pa.Array) -> pa.Array:
-        assert self._order is not None
-        return self._order.take(ranks)
+        """Return the places of rows of these ranks."""
+        if self._order is not None:
+            return self._order.take(ranks)
+        return pc.bit_wise_and(ranks, (1 << self._bits) - 1)
 
 
 def one_keys_of(column: pa.Array) -> pa.Array:
@@ -341,7 +351,9 @@ class _Edge:
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
         """Return the ranks to compute on, without those where there is no value."""
-        ranks = pc.if_else(column.is_valid(), rows.ranks(), pa.scalar(None, pa.int64()))
+        ranks = rows.ranks
+        if column.null_count:
+            ranks = pc.if_else(column.is_valid(), ranks, pa.scalar(None, pa.int64()))
         return [(ranks, "min" if self.aggregate.kind == "first" else "max", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
@@ -354,7 +366,8 @@ class _Edge:
 
     def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
         times, column = columns
-        rows = Rows(times.fill_null(0))  # Those are of no value, and have no rank.
+        # Those without a time are of no value, and have no rank.
+        rows = Rows(times.fill_null(pc.min(times).as_py() or 0))
         finish = self.finish
         return self.inputs(column, rows), lambda found: finish(found, column, rows)
 
@@ -555,7 +568,8 @@ class _Best:
     def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
         times, by, of = columns
         both = pa.StructArray.from_arrays([by, of], ["by", "of"])
-        rows = Rows(times.fill_null(0))  # Those are of no value, and have no rank.
+        # Those without a time are of no value, and have no rank.
+        rows = Rows(times.fill_null(pc.min(times).as_py() or 0))
         finish = self.finish
         return self.inputs(both, rows), lambda found: finish(found, both, rows)
 

@@ -115,15 +115,20 @@ def test_spread_of_large_values_keeps_its_digits(kind: pa.DataType, far: Any) ->
     assert variance.result(third) == pytest.approx(32, rel=1e-12)
 
 
-@given(st.lists(st.integers(-5, 5), min_size=1, max_size=30))
-def test_ranks_are_places_in_the_order_of_times(times: list[int]) -> None:
-    rows = Rows(pa.array(times, pa.int64()))
+@pytest.mark.parametrize("widest", [5, 2**62])
+def test_ranks_are_in_the_order_of_times_and_then_of_places(widest: int) -> None:
+    @given(st.lists(st.integers(-widest, widest), min_size=1, max_size=30))
+    def hold(times: list[int]) -> None:
+        rows = Rows(pa.array(times, pa.int64()))
 
-    ranks = rows.ranks().to_pylist()
+        ranks = rows.ranks.to_pylist()
 
-    in_order = sorted(range(len(times)), key=lambda at: times[at])
-    assert [in_order[rank] for rank in ranks] == rows.places.to_pylist() == [*range(len(times))]
-    assert rows.of_ranks(pa.array(ranks)).to_pylist() == [*range(len(times))]
+        places = [*range(len(times))]
+        by_rank = sorted(places, key=lambda at: ranks[at])
+        assert by_rank == sorted(places, key=lambda at: times[at])
+        assert rows.of_ranks(pa.array(ranks)).to_pylist() == places
+
+    hold()
 
 
 PLAIN: list[tuple[pa.Array, pa.DataType]] = [
