@@ -50,6 +50,16 @@ class RowSchema:
     arrow: "pa.Schema"
     row_type: type | None = None
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether the class may refuse a row; else it has the fields set, and does nothing more."""
+        made = self.row_type
+        if made is None or made.__bases__ == (tuple,):
+            return False
+        own = made.__dict__
+        is_written = "__init__" not in own or own["__init__"].__code__.co_filename != "<string>"
+        return is_written or "__new__" in own or hasattr(made, "__post_init__")
+
     def table(self, values: Sequence[Any]) -> "pa.RecordBatch":
         """Return rows as columns. A dict may lack a column that can be null."""
         import pyarrow as pa  # noqa: PLC0415 - the schema is there, so Arrow is

@@ -1,13 +1,20 @@
-"""The operators of the largest records, which choose among columns before they make rows."""
+"""The operators of the largest records, which choose among columns before they are sent."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.base.fields import key_getter
-from gearpy.core.window.windows import AlignedWindows, DisjointWindows, OverlappingWindows
-from gearpy.dsl.operators.groups import AggregateOperator
+from gearpy.core.window.windows import (
+    AlignedWindows,
+    DisjointWindows,
+    LocalSlidingWindows,
+    LocalWindows,
+    OverlappingWindows,
+)
+from gearpy.dsl.operators.groups import AggregateOperator, MergeAggregateOperator
 from gearpy.dsl.operators.keyed import in_order, keyed_schema
 from gearpy.dsl.operators.keys import EVERYTHING
 from gearpy.dsl.operators.operator import (
@@ -22,7 +29,6 @@ from gearpy.dsl.operators.operator import (
     TakesTables,
     operator,
 )
-from gearpy.dsl.operators.records import ToRowsOperator
 from gearpy.task.aggregates.fold import PerBatchStage
 from gearpy.task.aggregates.top_n import Ranking
 from gearpy.task.api.interfaces import TaskContext
@@ -49,13 +55,70 @@ class TopOperator(AggregateOperator):
     def kind_given(self, taken: Kind) -> Kind:
         return "rows"
 
+    @property
+    def why_rows(self) -> str:
+        if self.kind_taken(["table"]) == "table":
+            return ""
+        key, schema = self.key, self.inputs[0].schema_given(declared=False)
+        if key is not None and not key.columns:
+            return "its key is no name of a column"
+        if schema is None:
+            return "nothing tells the schema"
+        if self.windows is None and not self.only_changed:
+            return 'every record has a result, but with when="changed"'
+        if self.windows is not None and not self._is_aligned:
+            return "its windows are sessions, fire more than once, or keep what is late"
+        if self.windows is not None and schema.may_refuse:
+            return "the class of its rows may refuse some, which are none of the largest then"
+        return "a column that it compares has no order in columns"
+
+    @property
+    def results(self) -> Any:
+        schema = self._taken_schema(["table"])
+        if schema is None or self.windows is None:
+            return None
+        from gearpy.columns.results import results_schema  # noqa: PLC0415 - Arrow
+
+        keys = [schema.arrow.field(name).type for name in self.key.columns] if self.key else []
+        is_local = isinstance(self.windows, LocalWindows | LocalSlidingWindows)
+        return results_schema(keys, self.types_told(), is_local=is_local, is_single=True)
+
+    def types_told(self) -> Mapping[str, Any]:
+        schema = self._taken_schema(["table"])
+        if schema is None:
+            return {}
+        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
+
+        return {"value": pa.list_(pa.struct(list(schema.arrow)))}
+
+    @property
+    def result_names(self) -> frozenset[str]:
+        results = self.results
+        return frozenset() if results is None else frozenset(results.names)
+
     def parts(self, placing: Placing) -> list[Operator]:
         schema = self._taken_schema(placing.given)
         if schema is None:
             return super().parts(placing)
         if self.windows is None:
             return [self.changed(inputs=placing.inputs, origin=self.origin or self, schema=schema)]
-        best = BestRowsOperator(
+        before = [self._best(placing)] if self._is_of_numbers(schema) else []
+        merging = MergeTopOperator(
+            name=self.name,
+            given=self.given,
+            kind=self.kind,
+            inputs=(*before,) or placing.inputs,
+            parallelism=self.parallelism,
+            key=self.key,
+            of=self,
+            origin=self,
+            schema=schema,
+            gives="table" if {*placing.wanted} == {"table"} and self.results else "rows",
+        )
+        return [*before, merging]
+
+    def _best(self, placing: Placing) -> Operator:
+        return BestRowsOperator(
             name=f"best rows of {self.name}",
             kind="best",
             inputs=placing.inputs,
@@ -63,16 +126,6 @@ class TopOperator(AggregateOperator):
             origin=self,
             part="best",
         )
-        rows = ToRowsOperator(
-            name="rows",
-            inputs=(best,),
-            parallelism=self.parallelism,
-            key=self.key,
-            schema=schema,
-            origin=self,
-            part="rows",
-        )
-        return [best, rows, self.changed(inputs=(rows,), origin=self.origin or self)]
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         if self.schema is None:
@@ -99,17 +152,29 @@ class TopOperator(AggregateOperator):
         windows, key = self.windows, self.key
         if windows is None and not (self.only_changed and key is not None and key.columns):
             return None  # Else each record has a result.
-        if windows is not None:
-            is_aligned = isinstance(windows, DisjointWindows | OverlappingWindows)
-            if not (is_aligned and windows.is_plain and self.late == "drop"):
-                return None
-        schema = keyed_schema(self.inputs[0], EVERYTHING if key is None else key, given)
-        if schema is None or self.by not in schema.arrow.names:
+        if windows is not None and not self._is_aligned:
             return None
+        schema = keyed_schema(self.inputs[0], EVERYTHING if key is None else key, given)
+        if schema is None or (windows is not None and schema.may_refuse):
+            return None
+        from gearpy.task.stages.top_tables import can_rank  # noqa: PLC0415 - NumPy
+
+        is_ranked = can_rank(self.by, self.ranking, schema.arrow)
+        return (
+            schema if is_ranked and (windows is not None or self._is_of_numbers(schema)) else None
+        )
+
+    @property
+    def _is_aligned(self) -> bool:
+        windows = self.windows
+        if not isinstance(windows, DisjointWindows | OverlappingWindows):
+            return False
+        return windows.is_plain and self.late == "drop"
+
+    def _is_of_numbers(self, schema: RowSchema) -> bool:
         from gearpy.task.stages.top_tables import can_choose  # noqa: PLC0415 - NumPy
 
-        kind = schema.arrow.field(self.by).type
-        return schema if can_choose(kind, self.ranking) else None
+        return can_choose(schema.arrow.field(self.by).type, self.ranking)
 
 
 @operator
@@ -123,7 +188,6 @@ class BestRowsOperator(TakesTables, PassesRecords, KeepsNothing, IgnoresOrder, N
 
         of = self.of
         assert isinstance(of.windows, AlignedWindows), "of others there is no such step"
-        made = self.inputs[0].schema_given(declared=False)
         stage = BestRowsStage(
             context,
             self.name,
@@ -132,6 +196,36 @@ class BestRowsOperator(TakesTables, PassesRecords, KeepsNothing, IgnoresOrder, N
             n=of.n,
             by=of.by,
             ranking=of.ranking,
-            makes=made is None or made.row_type is not None,
+        )
+        return [stage]
+
+
+@operator
+class MergeTopOperator(MergeAggregateOperator):
+    """Merges the largest rows of columns; gives its results in the form that is wanted."""
+
+    of: TopOperator
+    schema: RowSchema
+
+    @property
+    def keeps(self) -> str:
+        return self.of.keeps
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        from gearpy.task.stages.top_tables import TopTablesStage  # noqa: PLC0415 - NumPy
+
+        of = self.of
+        assert isinstance(of.windows, DisjointWindows | OverlappingWindows), "else it takes rows"
+        stage = TopTablesStage(
+            context,
+            self.name,
+            windows=of.windows,
+            key=() if of.key is None else of.key.columns,
+            n=of.n,
+            by=of.by,
+            ranking=of.ranking,
+            schema=self.schema,
+            results=of.results if self.gives == "table" else None,
+            waits="all" if self.waits else "late",
         )
         return [stage]

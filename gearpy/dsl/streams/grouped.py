@@ -18,6 +18,8 @@ from gearpy.dsl.operators.operator import Operator
 from gearpy.dsl.operators.top_n import TopOperator
 from gearpy.dsl.streams.program import Program
 from gearpy.errors import ConfigError
+from gearpy.expressions.expr import Expr
+from gearpy.expressions.nodes import ColumnNode
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.aggregates.top_n import top_records
 from gearpy.task.time.late import WindowLate
@@ -104,6 +106,8 @@ class Grouped:
         """
         if when not in ("always", "changed"):
             raise ConfigError(f"top_n: when is {short_repr(when)}, must be 'always' or 'changed'")
+        if isinstance(by, Expr) and isinstance(by.node, ColumnNode) and "." not in by.node.name:
+            by = by.node.name
         aggregates, only_changed = {"top_n": top_records(n, by)}, when == "changed"
         made: Callable[..., Operator] = AggregateOperator
         if isinstance(by, str):

@@ -138,7 +138,16 @@ class Merging(Partial, Protocol):
 # -- partials ----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedAggregate(Aggregate):
+    """An aggregate that brings its own way over columns."""
+
+    partial: Merging
+
+
 def partial_of(aggregate: Aggregate) -> Partial:
+    if isinstance(aggregate, MergedAggregate):
+        return aggregate.partial
     return _PARTIALS[aggregate.kind](aggregate)
 
 
@@ -146,6 +155,8 @@ def merging_of(aggregate: Aggregate) -> Merging | None:
     """Return the partial of an aggregate if Arrow can merge it; of a count, that is its number."""
     if aggregate.kind == "count":
         return _CountIf(aggregate)
+    if isinstance(aggregate, MergedAggregate):
+        return aggregate.partial
     if aggregate.kind not in _PARTIALS or aggregate.kind == "approx_distinct":
         return None
     partial: Any = partial_of(aggregate)

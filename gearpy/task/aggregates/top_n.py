@@ -1,6 +1,7 @@
 """The records that are largest by something: an aggregate for the stages that fold."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from gearpy.core.base.copies import own
@@ -24,6 +25,10 @@ class Ranking(Protocol):
 
     Any two values that it gives can be compared; none is NaN.
     """
+
+    @property
+    def fields(self) -> Sequence[tuple[str, bool, bool]]:
+        """Its columns, whether the largest comes first, NaN being that, and whether None does."""
 
     @property
     def column(self) -> str: ...

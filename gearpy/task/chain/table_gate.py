@@ -21,7 +21,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.event_gate import EventGate, content_of, first_key_of
+from gearpy.task.chain.event_gate import EventGate, Waits, content_of, first_key_of
 
 _PLACE: Final = attrgetter("place_ms", "side", "rank", "turn")
 _RANK: Final = attrgetter("rank", "turn")
@@ -29,14 +29,21 @@ _RANK_OF: Final = attrgetter("rank")
 
 
 class TableGate(EventGate):
-    """Lets rows of tables wait for event time, all of them.
+    """Lets rows of tables wait for event time: late ones, or all of them.
 
     They come in the order in which they would come as rows, and are told at the end of an epoch as
     rows are: a step goes on from them in either form.
     """
 
-    def __init__(self, context: TaskContext, key: Callable[[Any], Any], schema: RowSchema) -> None:
-        super().__init__(context, key, waits="all")
+    def __init__(
+        self,
+        context: TaskContext,
+        key: Callable[[Any], Any] | None,
+        schema: RowSchema,
+        *,
+        waits: Waits = "all",
+    ) -> None:
+        super().__init__(context, key, waits=waits)
         self._order = self._tables = _TableOrder(schema)
         self._columns = RowSchema(schema.arrow)
 

@@ -1,31 +1,42 @@
-"""The largest records of each key, of columns: most rows are left out before they become records.
+"""The largest records of each key, of columns: most rows are left out before they are compared.
 
-What is left is folded as other records are. So results and what is kept are theirs.
+Results and what is kept are those of rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from gearpy.columns.row_schema import RowSchema, as_table
-from gearpy.core.base.fields import FieldGetter, FieldsGetter
+from gearpy.core.base.copies import own
+from gearpy.core.base.fields import FieldGetter, FieldsGetter, key_getter, value_getter
 from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.core.window.windows import AlignedWindows, DisjointWindows, OverlappingWindows
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
+from gearpy.task.aggregates.columns import OWN, ColumnarWindows, ColumnGroups, PartialTables
+from gearpy.task.aggregates.fitting import plain, unfit
 from gearpy.task.aggregates.fold import Fold
+from gearpy.task.aggregates.merge_tables import MergeTablesStage
+from gearpy.task.aggregates.partials import Finish, Input, MergedAggregate, Rows, places_of
 from gearpy.task.aggregates.rows import RunningAggregate
-from gearpy.task.aggregates.top_n import Ranking
+from gearpy.task.aggregates.top_n import Ranking, top_records
 from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.event_gate import Waits
+from gearpy.task.chain.table_gate import TableGate
 from gearpy.task.stages.tables import ColumnsStage, RowsStage
 
 _Array: TypeAlias = NDArray[Any]
+#: The column of whole records beside their own.
+_RECORD: Final = f"{OWN}record"
 #: Where rows are in more pieces of time, or of more keys, to choose would take longer than to pass.
 _PIECES_MAX: Final = 100
 _KEYS_MAX: Final = 1 << 17
@@ -110,10 +121,6 @@ class BestRowsStage(ColumnsStage):
 
     It knows of so many better ones that it has passed on. A row that is late is passed on, as are
     those without a number: nobody knows whether their windows are closed.
-
-    Args:
-        makes: rows become instances of a class. Where those that it refuses are left out, nobody
-            knows here how many will be left.
     """
 
     def __init__(
@@ -126,10 +133,8 @@ class BestRowsStage(ColumnsStage):
         n: int,
         by: str,
         ranking: Ranking | None,
-        makes: bool,
     ) -> None:
         super().__init__(context, name)
-        self._is_idle = makes and context.rejects.may_go_on
         self._key = key
         self._windows = windows
         self._n = n
@@ -149,7 +154,7 @@ class BestRowsStage(ColumnsStage):
         return iter(())
 
     def _called(self, table: Table, times: Times) -> tuple[Table, Times]:
-        codes = None if self._is_idle else self._codes_of(table)
+        codes = self._codes_of(table)
         values, is_ranked = _values_of(table.batch.column(self._by), self._ranking)
         own = times.array.to_numpy()
         if times.promised is not None:
@@ -281,3 +286,163 @@ def _values_of(column: pa.Array, ranking: Ranking | None) -> tuple[_Array, _Arra
             is_there &= values != np.iinfo(np.int64).min
         values = -values
     return values, is_there
+
+
+# -- in windows --------------------------------------------------------------------------------
+
+
+def can_rank(by: str, ranking: Ranking | None, schema: pa.Schema) -> bool:
+    """Tell whether columns are compared by Arrow and NumPy as by Python."""
+    names = [by] if ranking is None else [name for name, *_ in ranking.fields]
+    return all(
+        name in schema.names and unfit("min", schema.field(name).type) is None for name in names
+    )
+
+
+class TopTablesStage(MergeTablesStage):
+    """Keeps tables of the largest records, merges them when windows close, and yields the results.
+
+    Args:
+        key: names of the columns of the key; none for all records together.
+        schema: of the tables in which records come.
+        results: the schema of results as a table; None: they are `WindowResult`s.
+        waits: which records wait for event time.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        *,
+        windows: ColumnarWindows,
+        key: Sequence[str],
+        n: int,
+        by: str,
+        ranking: Ranking | None,
+        schema: RowSchema,
+        results: pa.Schema | None,
+        waits: Waits,
+    ) -> None:
+        rows = top_records(n, ranking or by)
+        largest = MergedAggregate(
+            kind=rows.kind,
+            of=_RECORD,
+            create=rows.create,
+            add=rows.add,
+            merge=rows.merge,
+            result=rows.result,
+            partial=_Largest(n, by, ranking, schema),
+        )
+        groups = ColumnGroups(windows, key, largest)
+        self._partials = PartialTables(groups)
+        self._records = RowSchema(schema.arrow)
+        record = pa.field(_RECORD, pa.struct(list(schema.arrow)))
+        columns = schema.arrow.append(record)
+        super().__init__(context, name, groups, schema=columns, results=results)
+        key_of = key_getter(*key) if key else None
+        self._gate: TableGate = TableGate(context, key_of, schema, waits=waits)
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        self._take(self._gate.take(batch))
+        return self._due(self._watermark_ms) if len(self._gate) else iter(())
+
+    def _take(self, batch: Batch) -> None:
+        if not len(batch.values):
+            return
+        rows = as_table(batch.values, self._records).batch
+        rows = rows.append_column(_RECORD, rows.to_struct_array())
+        table, times = self._partials.of(rows, Times.of(batch.timestamps))
+        self._keep(table.batch, times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Largest:
+    """The largest records of a group, the largest first."""
+
+    n: int
+    by: str
+    ranking: Ranking | None
+    schema: RowSchema
+
+    def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
+        return [(rows.places, "list", None)]
+
+    def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
+        (places,) = found
+        groups = pc.list_parent_indices(places)
+        return [self._largest(groups, column.take(places.flatten()), len(places))]
+
+    def merging(self, columns: list[pa.Array]) -> tuple[list[Input], Finish]:
+        (lists,) = columns
+
+        def finish(found: list[pa.Array]) -> list[pa.Array]:
+            (places,) = found
+            mine = lists.take(places.flatten())
+            groups = pc.list_parent_indices(places).take(pc.list_parent_indices(mine))
+            return [self._largest(groups, mine.flatten(), len(places))]
+
+        return [(places_of(len(lists)), "list", None)], finish
+
+    def accumulators(self, columns: list[pa.Array]) -> list[Any]:
+        (lists,) = columns
+        # What is largest comes last there.
+        records = self.schema.rows(pa.RecordBatch.from_struct_array(lists.flatten()))[::-1]
+        value_of = self.ranking or value_getter(self.by)
+        values = list(map(value_of, records))
+        may_change = [own(each) is not each for each in records]
+        lengths = pc.list_value_length(lists).to_numpy()
+        ends = len(records) - np.cumsum(lengths)
+        spans = zip(ends.tolist(), (ends + lengths).tolist(), strict=True)
+        return [(values[a:b], records[a:b], any(may_change[a:b])) for a, b in spans]
+
+    def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
+        records = [each for _, kept, _ in accumulators for each in kept[::-1]]
+        offsets = np.cumsum([0, *(len(kept) for _, kept, _ in accumulators)])
+        found = self.schema.table(records).to_struct_array()
+        return [pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), found).cast(kinds[0])]
+
+    def results(self, columns: list[pa.Array]) -> pa.Array | None:
+        return columns[0]
+
+    def _largest(self, groups: pa.Array, records: pa.Array, count: int) -> pa.Array:
+        """Return a list of records for each group, of equal ones the first."""
+        of = groups.to_numpy()
+        places = np.arange(len(of))
+        if self.ranking is None:
+            column = records.field(self.by)
+            if column.null_count:
+                places = np.flatnonzero(column.is_valid())
+                of, column = of[places], column.drop_null()
+            keys = _falling(column, is_descending=True)
+        else:
+            keys = list[_Array]()
+            for name, is_descending, nulls_first in self.ranking.fields:
+                column = records.field(name)
+                is_null = np.asarray(column.is_null())
+                keys += [is_null != nulls_first]
+                keys += _falling(column, is_descending=is_descending, is_nan_large=True)
+        order = np.lexsort([*reversed(keys), of])
+        of = of[order]
+        starts = np.searchsorted(of, np.arange(count))
+        kept = np.arange(len(of)) - starts[of] < self.n
+        lengths = np.bincount(of[kept], minlength=count)
+        offsets = pa.array(np.append(0, np.cumsum(lengths)), pa.int32())
+        return pa.ListArray.from_arrays(offsets, records.take(pa.array(places[order[kept]])))
+
+
+def _falling(column: pa.Array, *, is_descending: bool, is_nan_large: bool = False) -> list[_Array]:
+    """Return what is the smaller, the earlier a value comes; the first counts most."""
+    column = plain(column)
+    if pa.types.is_duration(column.type):
+        column = column.cast(pa.int64())
+    if pa.types.is_floating(column.type):
+        numbers = column.fill_null(0).to_numpy()
+        numbers = np.negative(numbers) if is_descending else numbers
+        if is_nan_large and is_descending:
+            return [~np.isnan(numbers), numbers]
+        return [numbers]  # NumPy has NaN last.
+    if pa.types.is_integer(column.type):
+        numbers = column.fill_null(0).to_numpy()
+        return [np.invert(numbers) if is_descending else numbers]
+    upwards = "descending" if is_descending else "ascending"
+    return [pc.rank(column, sort_keys=upwards, tiebreaker="dense").to_numpy()]

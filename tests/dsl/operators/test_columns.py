@@ -107,6 +107,9 @@ def test_other_steps_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
     assert step.kind_given("rows") == "rows"
 
 
+TOPS = ("top of sessions", "running top", "top by a function")
+
+
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
@@ -118,8 +121,11 @@ def test_other_steps_take_rows(build: Callable[[Stream[Any]], Any]) -> None:
         (lambda s: s.key_by("user").per_batch().aggregate(m=agg.collect("user")), "sees the order"),
         (lambda s: s.key_by("user").join(s.key_by("user"), gp.session("5ms")), "over sessions"),
         (lambda s: s.key_by("user").cogroup(s.key_by("user"), TUMBLING), "lists of records"),
+        (lambda s: s.key_by("user").window(gp.session("5ms")).top_n(2, "price"), "sessions"),
+        (lambda s: s.key_by("user").top_n(2, "price"), "every record has a result"),
+        (lambda s: s.key_by(str).window(TUMBLING).top_n(2, "price"), "no name of a column"),
     ],
-    ids=["running", "late", "key", "type", "session", "order", "join", "cogroup"],
+    ids=["running", "late", "key", "type", "session", "order", "join", "cogroup", *TOPS],
 )
 def test_it_is_told_why_a_step_takes_rows(build: Callable[[Stream[Any]], Any], reason: str) -> None:
     assert reason in last_step(build).why_rows

@@ -1,23 +1,32 @@
 """Of the largest records rows of columns are left out, and nothing else changes."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gearpy as gp
+from gearpy.columns.results import results_schema
 from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.fields import key_getter
-from gearpy.core.window.windows import AlignedWindows
+from gearpy.core.window.windows import AlignedWindows, LocalWindows
+from gearpy.dsl.plan.physical import physical
+from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.late_time import LateTime, late_time
 from gearpy.messages.table import Table, Times
 from gearpy.sql.plan.records import Rank
 from gearpy.state.stores.store import Section
+from gearpy.task.aggregates.fold import WindowFold
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of_one
 from gearpy.task.aggregates.top_n import top_records
-from gearpy.task.stages.top_tables import BestRowsStage, RunningTop
+from gearpy.task.api.window_result import rows_in
+from gearpy.task.stages.top_tables import BestRowsStage, RunningTop, TopTablesStage
+from tests.task.aggregates.test_columns import Life
 from tests.task.build import a_context
 from tests.task.chain.test_event_gate import snapshot_of
 
@@ -46,6 +55,17 @@ RANKINGS = st.none() | st.builds(
 #: Whole numbers that are compared, the least of which has no negative.
 WHOLE = RowSchema(pa.schema([("k", pa.string()), ("v", pa.int64()), ("id", pa.int64())]))
 LEAST = -(1 << 63)
+TEXTS = RowSchema(pa.schema([("k", pa.string()), ("v", pa.string()), ("id", pa.int64())]))
+
+
+class Row(NamedTuple):
+    k: str
+    v: float | None
+    id: int
+
+
+#: Of which rows are instances of a class.
+FLOATS = RowSchema(SCHEMA.arrow, Row)
 
 
 def best(
@@ -74,7 +94,6 @@ def test_rows_that_are_left_out_are_not_among_the_largest(
         n=n,
         by="v",
         ranking=ranking,
-        makes=False,
     )
     came, passed = list[tuple[Any, int]](), list[tuple[Any, int]]()
     for listed in batches:
@@ -154,6 +173,106 @@ def test_changes_of_the_largest_are_those_of_rows(
         assert found[0] == found[1]
 
 
+STEPS = ROWS | st.sampled_from(["epoch", "restart"]) | st.integers(0, 60)
+
+
+@given(
+    steps=st.lists(STEPS, max_size=9),
+    n=st.integers(1, 3),
+    windows=st.sampled_from(WINDOWS),
+    ranking=RANKINGS,
+    of=st.sampled_from([(FLOATS, "v"), (WHOLE, "v"), (FLOATS, "id"), (TEXTS, "v")]),
+    waits=st.sampled_from(["all", "late"]),
+    is_table=st.booleans(),
+)
+def test_windows_have_the_largest_of_rows(
+    *, steps: list[Any], n: int, windows: Any, ranking: Any, of: Any, waits: Any, is_table: bool
+) -> None:
+    """Property: the same results in the same order, also behind a restart in the other form."""
+    schema, by = of
+    if ranking or is_table:
+        schema, by = RowSchema(schema.arrow), "v"
+    fold = fold_of_one(top_records(n, ranking or by))
+
+    def of_rows(context: Any) -> Any:
+        return WindowFold(context, "top", windows, KEY, fold, limit=3, waits=waits)
+
+    def of_columns(context: Any) -> Any:
+        given = {"windows": windows, "n": n, "by": by, "ranking": ranking, "schema": schema}
+        kind = pa.list_(pa.struct(list(schema.arrow)))
+        local = isinstance(windows, LocalWindows)
+        results = results_schema([pa.string()], {"value": kind}, is_local=local, is_single=True)
+        given |= {"results": results if is_table else None}
+        return TopTablesStage(context, "top", key=("k",), waits=waits, **given)
+
+    lives, makes = [Life(of_rows), Life(of_columns)], [of_rows, of_columns]
+    number = watermark_ms = 0
+    for step in [*steps, MAX_MS]:
+        if isinstance(step, str):
+            for life in lives:
+                life.end_epoch()
+            if step == "restart":
+                lives.reverse()
+                for life, make in zip(lives, makes, strict=True):
+                    life.make = make
+                    life.start()
+                    _ = [*life.stage.on_watermark(watermark_ms)]
+            continue
+        if isinstance(step, int):
+            watermark_ms = max(step, watermark_ms)
+            found = [[*life.stage.on_watermark(watermark_ms)] for life in lives]
+        else:
+            times = [late_time(time, promised) for *_, time, promised in step]
+            rows = [
+                {"k": k, "v": _of_type(v, schema), "id": number + at}
+                for at, (k, v, *_) in enumerate(step)
+            ]
+            number += len(rows)
+            table = as_table(rows, RowSchema(schema.arrow))
+            batches = (
+                Batch(schema.rows(table.batch), times, has_late=True),
+                Batch(table, Times.of(times), has_late=True),
+            )
+            found = [
+                [*life.stage.process(batch)] for life, batch in zip(lives, batches, strict=True)
+            ]
+        results = [[each for out in some for each in rows_in(out.values)] for some in found]
+        assert repr(results[0]) == repr(results[1])
+        ends = [[each for out in some for each in out.timestamps] for some in found]
+        assert ends[0] == ends[1]
+        assert lives[0].stage.hold_ms == lives[1].stage.hold_ms
+        late = [life.context.counters.late_records for life in lives]
+        assert late[0] == late[1]
+
+
+def _of_type(value: float | None, schema: RowSchema) -> Any:
+    if schema.arrow is TEXTS.arrow:
+        return None if value is None else "aé\U0001f600"[: int(value) if abs(value) < 6 else 1]
+    return _whole(value) if schema.arrow is WHOLE.arrow else value
+
+
 def _whole(value: float | None) -> int | None:
     """Return a whole number instead, the least one of all for what has none."""
     return value if value is None else int(value) if abs(value) < 6 else LEAST
+
+
+SALES = [{"shop": f"s{at % 3}", "price": at * 7 % 11, "at": at * 100} for at in range(60)]
+
+
+@pytest.mark.parametrize("make", [gp.jsonl_folder, gp.parquet_folder], ids=["jsonl", "parquet"])
+def test_sinks_have_the_same_of_columns_and_of_rows(tmp_path: Path, make: Any) -> None:
+    """Property: results stay columns up to the sink, and its files are the same ones."""
+    found = []
+    for form in ("columns", "rows"):
+        app = gp.StreamApp("best")
+        read = app.read(gp.rows(SALES, schema={"shop": str, "price": int, "at": int}, time="at"))
+        sales = read if form == "columns" else read.filter(lambda _: True)
+        best = sales.key_by("shop").window(gp.tumbling("1s")).top_n(2, "price")
+        best.write(make(tmp_path / form))
+        assert ("rows" in {each.name for each in physical(app.plan)}) == (form == "rows")
+        gp.run(app)
+        files = sorted((tmp_path / form).glob("*.parquet")) or [*(tmp_path / form).glob("part-*")]
+        read_all = pq.read_table if make is gp.parquet_folder else Path.read_text
+        found.append([read_all(each) for each in files])
+    assert found[0]
+    assert found[0] == found[1]
