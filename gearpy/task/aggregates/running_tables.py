@@ -26,6 +26,7 @@ from gearpy.messages.table import Table, Times, cells_of
 from gearpy.task.aggregates.columns import Aggregates, listed
 from gearpy.task.aggregates.fitting import plain, truth, values_of
 from gearpy.task.aggregates.fold import Fold
+from gearpy.task.aggregates.partials import one_keys_of
 from gearpy.task.aggregates.rows import RunningAggregate
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
@@ -55,7 +56,13 @@ def runs_in_columns(aggregate: Aggregate, schema: pa.Schema) -> bool:
     kind = schema.field(aggregate.of).type
     if aggregate.kind in {"sum", "mean"}:
         return bool(pa.types.is_signed_integer(kind) or pa.types.is_float64(kind))
-    return aggregate.kind == "count_if" or any(is_kind(kind) for is_kind in _RANKED)
+    if aggregate.kind in {"count_if", "any", "all", "distinct"}:
+        return True
+    if aggregate.is_by:
+        if pa.types.is_nested(kind) or not isinstance(aggregate.by, str):
+            return False
+        kind = schema.field(aggregate.by).type
+    return any(is_kind(kind) for is_kind in _RANKED)
 
 
 class RunningTables(RunningAggregate):
@@ -131,6 +138,8 @@ class RunningTables(RunningAggregate):
         fields = zip([*of_keys, *values], self._results.arrow.types, strict=True)
         cast = [each.cast(kind) for each, kind in fields]
         values_of_keys = after[0] if self._is_count else zip(*after, strict=True)
+        for each, value in runs.different:
+            each.add(value)
         for key, value in zip(keys, values_of_keys, strict=True):
             state[key] = value
         if self._changes is not None:
@@ -150,6 +159,8 @@ class _Runs:
         self.run = np.repeat(np.arange(keys), counts + 1)
         self.row_at = np.empty(len(codes), np.int64)
         self.row_at[order] = np.arange(len(codes)) + codes[order] + 1
+        self.codes = codes
+        self.different: list[tuple[set[Any], Any]] = []  #: Sets that get a value when all is found.
         self._times = times
 
     def of(self, before: Any, rows: Any) -> _Array:
@@ -199,6 +210,19 @@ class _Runs:
         found: _Array = np.minimum.accumulate(ranks - below) + below
         return found
 
+    def first(self, places: _Array, is_there: _Array) -> tuple[pa.Array, pa.Array]:
+        """Return the place, of some in an order, that is the first of those from the begin on.
+
+        Args:
+            is_there: the other places have no value; if none has, the place is missing.
+
+        Returns:
+            That of each row, and of each key in the end.
+        """
+        least = self.least(np.where(is_there, _ranks_of(places), len(places)))
+        found = pa.array(np.append(places, 0)[least], mask=least == len(places))
+        return found.take(pa.array(self.row_at)), found.take(pa.array(self.ends))
+
 
 def _count(runs: _Runs, _: Any, before: list[Any]) -> _Found:
     known = np.array([each or 0 for each in before], np.int64)
@@ -210,6 +234,39 @@ def _count_if(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
     is_true = truth(column).fill_null(False).cast(pa.int64()).to_numpy()
     counts = runs.sums(runs.of([each or 0 for each in before], is_true))
     return pa.array(counts[runs.row_at]), counts[runs.ends].tolist()
+
+
+def _truth(*, is_all: bool) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
+    def found(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+        decides = pc.not_equal(truth(column).fill_null(is_all), is_all)
+        known = [each is (not is_all) for each in before]
+        numbers = runs.of(known, decides.cast(pa.int64()).to_numpy())
+        results = (runs.sums(numbers) > 0) != is_all
+        return pa.array(results[runs.row_at]), results[runs.ends].tolist()
+
+    return found
+
+
+def _distinct(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.bool_())
+    sets = [set() if each is None else each for each in before]
+    encoded = one_keys_of(column).dictionary_encode()
+    values = one_keys(cells_of(encoded.dictionary))
+    rows = np.flatnonzero(column.is_valid())
+    width, codes = len(values), encoded.indices.drop_null().to_numpy().astype(np.int64)
+    pairs, firsts = np.unique(runs.codes[rows] * width + codes, return_index=True)
+    found = zip(pairs.tolist(), rows[firsts].tolist(), strict=True)
+    new = [
+        (sets[pair // width], values[pair % width], row)
+        for pair, row in found
+        if values[pair % width] not in sets[pair // width]
+    ]
+    runs.different += [each[:2] for each in new]
+    is_new = np.zeros(len(column), np.int64)
+    is_new[[row for *_, row in new]] = 1
+    counts = runs.sums(runs.of(list(map(len, sets)), is_new))
+    return pa.array(counts[runs.row_at]), sets
 
 
 def _totals(
@@ -268,17 +325,30 @@ def _edge(*, is_first: bool) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
         times_before, known = zip(*(each or (0, None) for each in before), strict=True)
         values, times = runs.column(list(known), column), runs.times(list(times_before))
         places = np.argsort(times, kind="stable")
-        places = places if is_first else places[::-1]
         is_there = values.is_valid().to_numpy(zero_copy_only=False)
-        ranks = np.where(is_there, _ranks_of(places), len(places))
-        least = runs.least(ranks)
-        # What has none yet is at some place where nothing is.
-        empty = np.flatnonzero(~is_there)[:1]
-        best = np.append(places, empty if len(empty) else [0])[least]
-        last = pa.array(best[runs.ends])
-        pairs = zip(times[best[runs.ends]].tolist(), cells_of(values.take(last)), strict=True)
-        kept = [None if value is None else (time, value) for time, value in pairs]
-        return values.take(pa.array(best[runs.row_at])), kept
+        of_rows, of_keys = runs.first(places if is_first else places[::-1], is_there)
+        pairs = zip(*(cells_of(each.take(of_keys)) for each in (pa.array(times), values)))  # noqa: B905
+        return values.take(of_rows), [None if time is None else (time, of) for time, of in pairs]
+
+    return found
+
+
+def _best(order: str) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
+    def found(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+        times_before, pairs = zip(*(each or (0, (None, None)) for each in before), strict=True)
+        known = zip(*pairs, strict=True)
+        by, of = (
+            runs.column(list(each), column.field(name))
+            for each, name in zip(known, ("by", "of"), strict=True)
+        )
+        times = pa.array(runs.times(list(times_before)))
+        table = pa.table([by, times], ["by", "time"])
+        places = pc.sort_indices(table, [("by", order), ("time", "ascending")]).cast(pa.int64())
+        of_rows, of_keys = runs.first(
+            places.to_numpy(), by.is_valid().to_numpy(zero_copy_only=False)
+        )
+        kept = zip(*(cells_of(each.take(of_keys)) for each in (times, by, of)), strict=True)
+        return of.take(of_rows), [None if time is None else (time, (b, o)) for time, b, o in kept]
 
     return found
 
@@ -296,6 +366,11 @@ _RUNNING: Final[dict[str, Callable[[_Runs, Any, list[Any]], _Found]]] = {
     "mean": _mean,
     "min": _extreme("ascending"),
     "max": _extreme("descending"),
+    "any": _truth(is_all=False),
+    "all": _truth(is_all=True),
+    "distinct": _distinct,
+    "arg_min": _best("ascending"),
+    "arg_max": _best("descending"),
     "first": _edge(is_first=True),
     "last": _edge(is_first=False),
 }

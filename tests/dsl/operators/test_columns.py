@@ -83,7 +83,7 @@ def test_windows_aggregate_columns(build: Callable[[Stream[Any]], Any]) -> None:
         lambda s: s.key_by("user").window(TUMBLING, late="side").count(),
         lambda s: s.key_by("user").window(TUMBLING, late="restamp").count(),
         lambda s: s.key_by("user").window(TUMBLING).sum("user"),
-        lambda s: s.key_by("user").aggregate(n=gp.agg.distinct("price")),
+        lambda s: s.key_by("user").aggregate(n=gp.agg.mode("price")),
     ],
     ids=[
         "key is a function",
@@ -113,7 +113,7 @@ TOPS = ("top of sessions", "running top", "top by a function")
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
-        (lambda s: s.key_by("user").aggregate(d=agg.distinct("item")), "after every record"),
+        (lambda s: s.key_by("user").aggregate(d=agg.mode("item")), "after every record"),
         (lambda s: s.key_by("user").window(TUMBLING, late="side").count(), "what is late"),
         (lambda s: s.key_by(str).window(TUMBLING).count(), "its key is a function"),
         (lambda s: s.key_by("user").window(TUMBLING).sum("user"), "cannot be added up"),
@@ -241,7 +241,7 @@ SCHEMAS: Final[dict[str, tuple[Callable[[Stream[Any]], Any], Any]]] = {
     "batches": (lambda s: s.map_batches(lambda batch: batch), None),
     "batches of": (lambda s: s.map_batches(lambda batch: batch, schema=Trade), Trade),
     "task": (lambda s: s.process(gp.Task), None),
-    "aggregate": (lambda s: s.key_by("user").aggregate(d=agg.distinct("item")), None),
+    "aggregate": (lambda s: s.key_by("user").aggregate(d=agg.mode("item")), None),
 }
 
 

@@ -38,6 +38,13 @@ AGGREGATES = {
     "last": (agg.last("s"), pa.string()),
     "few": (agg.count(where="s"), WHOLE),
     "some": (agg.sum("n", where="x"), WHOLE),
+    "any": (agg.any("x", where="n"), pa.bool_()),
+    "all": (agg.all("s"), pa.bool_()),
+    "different": (agg.distinct("x", where="n"), WHOLE),
+    "different texts": (agg.distinct("s"), WHOLE),
+    "of the least": (agg.arg_min("s", by="x"), pa.string()),
+    "of the most": (agg.arg_max("n", by="x", where="s"), WHOLE),
+    "of the last text": (agg.arg_max("x", by="s"), FLOAT),
 }
 ROW = st.tuples(
     st.sampled_from(["ann", "bob", "", None]),
