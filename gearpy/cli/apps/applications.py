@@ -161,10 +161,10 @@ def kill(given: Given, ref: AppRef) -> None:
         app_id = client.find(ref)
         client.shutdown(app_id)
         summary = client.ask(GetApplication(app_id=app_id))
-    if given.as_json:
-        print_json(to_builtins(summary))
-    else:
-        print(f"application {app_id} ({text.printable(summary.name)}) {summary.status}")
+    given.answer(
+        to_builtins(summary),
+        f"application {app_id} ({text.printable(summary.name)}) {summary.status}",
+    )
 
 
 @commands.command(epilog=HELP)
@@ -325,11 +325,11 @@ def restart(
     with given.client(ref) as client:
         app_id = client.find(ref)
         running = client.restart(app_id, from_beginning=from_beginning, checkpoint_folder=place)
-    if given.as_json:
-        print_json({"app_id": running.app_id, "name": running.name, "restarted": app_id})
-    else:
-        name = text.printable(running.name)
-        print(f"application {app_id} ({name}) starts again as application {running.app_id}")
+    name = text.printable(running.name)
+    given.answer(
+        {"app_id": running.app_id, "name": running.name, "restarted": app_id},
+        f"application {app_id} ({name}) starts again as application {running.app_id}",
+    )
 
 
 @commands.command("replay", epilog=HELP, hidden=True)  # Its earlier name.
@@ -340,11 +340,10 @@ def restart_tasks(given: Given, ref: AppRef) -> None:
     with given.client(ref) as client:
         app_id = client.find(ref)
         epoch = client.replay(app_id)
-    if given.as_json:
-        print_json({"app_id": app_id, "epoch": epoch})
-    else:
-        start = f"after epoch {epoch}" if epoch else "from the beginning"
-        print(f"application {app_id}: its tasks start again {start}")
+    start = f"after epoch {epoch}" if epoch else "from the beginning"
+    given.answer(
+        {"app_id": app_id, "epoch": epoch}, f"application {app_id}: its tasks start again {start}"
+    )
 
 
 @commands.command(epilog=HELP)

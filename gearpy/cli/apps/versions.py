@@ -120,10 +120,10 @@ def call_off(given: Given, ref: AppRef) -> None:
     with given.client(ref) as client:
         app_id = client.find(ref)
         number = client.call_off(app_id)
-    if given.as_json:
-        print_json({"app_id": app_id, "version": number})
-    else:
-        print(f"application {app_id}: version {number} is called off")
+    given.answer(
+        {"app_id": app_id, "version": number},
+        f"application {app_id}: version {number} is called off",
+    )
 
 
 @asking

@@ -216,17 +216,13 @@ def local(
         _metrics_at(metrics, lambda: cluster_sample(cluster.client), config) as metrics_at,
     ):
         slots = slots or config.worker.slots
-        if given.as_json:
-            told = {"address": cluster.address, "workers": workers, "slots": slots}
-            print_json({**told, **addresses(page)} if ui else told)
-        else:
-            print(
-                f"gearpy local cluster at {cluster.address}, {text.plural(workers, 'worker')} "
-                f"x {text.plural(slots, 'slot')}{_told(metrics_at)}; stop with Ctrl-C",
-                *([f"the page is at {page.page}"] if page else []),
-                sep="\n",
-                flush=True,
-            )
+        told = {"address": cluster.address, "workers": workers, "slots": slots}
+        given.answer(
+            {**told, **addresses(page)} if ui else told,
+            f"gearpy local cluster at {cluster.address}, {text.plural(workers, 'worker')} "
+            f"x {text.plural(slots, 'slot')}{_told(metrics_at)}; stop with Ctrl-C",
+            *([f"the page is at {page.page}"] if page else []),
+        )
         threading.Event().wait()
 
 
@@ -297,10 +293,7 @@ def master(
             ):
                 if not is_told:
                     address = daemon.address
-                    if given.as_json:
-                        print_json({"address": address})
-                    else:
-                        print(f"master ready at {address}{_told(url)}", flush=True)
+                    given.answer({"address": address}, f"master ready at {address}{_told(url)}")
                     is_told = True
                 daemon.wait()
                 return
@@ -348,12 +341,6 @@ def worker(
     allow_open_files()
     log_to_console(config, verbose=given.verbose)
 
-    def tell(text: str) -> None:
-        if given.as_json:
-            print_json({"ready": text})
-        else:
-            print(text, flush=True)
-
     with (
         suppress(KeyboardInterrupt),  # It was asked to stop, and did.
         _metrics_at(metrics, _measured_here, config) as url,
@@ -367,7 +354,10 @@ def worker(
             with (
                 suppress(NodeGivenUp),  # Begin anew: as another node, with nothing that runs.
                 WorkerDaemon(
-                    config, on_ready=tell, on_waiting=_tell_on_stderr, metrics=page
+                    config,
+                    on_ready=lambda text: given.answer({"ready": text}, text),
+                    on_waiting=_tell_on_stderr,
+                    metrics=page,
                 ) as daemon,
             ):
                 daemon.wait()

@@ -68,15 +68,11 @@ def services(
             client, config, host=host, port=port, names=name or (), no_token=no_token
         ) as served,
     ):
-        if given.as_json:
-            print_json(addresses(served))
-        else:
-            print(
-                f"services ready at {served.url}; stop with Ctrl-C",
-                f"the page is at {served.page}",
-                sep="\n",
-                flush=True,
-            )
+        given.answer(
+            addresses(served),
+            f"services ready at {served.url}; stop with Ctrl-C",
+            f"the page is at {served.page}",
+        )
         threading.Event().wait()
 
 
@@ -97,10 +93,7 @@ def add(
     """Make a token and print it; it is stored as a hash, so that nobody can see it again."""
     file = TokenFile(given.config().services.token_file)
     secret = file.add(name, TOKEN_SCOPES[scope], now_ms=wall_ms())
-    if given.as_json:
-        print_json({"name": name, "scope": scope, "token": secret})
-    else:
-        print(secret)
+    given.answer({"name": name, "scope": scope, "token": secret}, secret)
 
 
 @tokens.command("list", epilog=HELP)
@@ -157,7 +150,4 @@ def show(
 def remove(given: Given, name: _Name) -> None:
     """Remove a token; who shows it is refused from now on."""
     TokenFile(given.config().services.token_file).remove(name)
-    if given.as_json:
-        print_json({"removed": name})
-    else:
-        print(f"the token {name} is removed")
+    given.answer({"removed": name}, f"the token {name} is removed")

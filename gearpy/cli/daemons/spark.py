@@ -96,15 +96,12 @@ def start(
             config=settings,
         ) as started,
     ):
-        if given.as_json:
-            print_json({"address": started.address, "workers": workers, "application": started.id})
-        else:
-            print(
-                f"gearpy cluster at {started.address}, {text.plural(workers, 'worker')} in Spark "
-                f"application {started.id}; stop with Ctrl-C\n"
-                f"gear finds it by --conf {started.folder / CONF_FILE}",
-                flush=True,
-            )
+        given.answer(
+            {"address": started.address, "workers": workers, "application": started.id},
+            f"gearpy cluster at {started.address}, {text.plural(workers, 'worker')} in Spark "
+            f"application {started.id}; stop with Ctrl-C\n"
+            f"gear finds it by --conf {started.folder / CONF_FILE}",
+        )
         started.wait()
 
 
@@ -157,10 +154,7 @@ def stop(given: Given, *, folder: _Folder) -> None:
                 f"process {driver.pid} was asked to end {_END_S} s ago and is still there"
             )
         time.sleep(_POLL_S)
-    if given.as_json:
-        print_json({"pid": driver.pid})
-    else:
-        print(f"the cluster at {masters} has ended")
+    given.answer({"pid": driver.pid}, f"the cluster at {masters} has ended")
 
 
 def _is_there(pid: int) -> bool:

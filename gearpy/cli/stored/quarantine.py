@@ -183,9 +183,9 @@ def replay(given: Given, words: _Words = None, *, run: _Run = None) -> None:
         else:
             replayed = source.want(numbers)
             told = f"given back by the next 'gear run --resume {run}'"
-    if given.as_json:
-        print_json({"app_id": asked.app_id, "replayed": [each.number for each in replayed]})
-        return
     listed = ", ".join(str(each.number) for each in replayed)
     number = text.plural(len(replayed), "record")
-    print(f"{asked.whose}: {number} {told}: {listed or 'none'}")
+    given.answer(
+        {"app_id": asked.app_id, "replayed": [each.number for each in replayed]},
+        f"{asked.whose}: {number} {told}: {listed or 'none'}",
+    )

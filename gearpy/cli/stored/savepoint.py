@@ -63,10 +63,7 @@ def drop(
         drop_savepoint(store, found)
     except OSError as error:
         raise ConfigError(f"checkpoint store {store.place} cannot be read: {error}") from error
-    if given.as_json:
-        print_json(_values(found))
-    else:
-        print(f"savepoint {found.savepoint.name} of {found.prefix} is dropped")
+    given.answer(_values(found), f"savepoint {found.savepoint.name} of {found.prefix} is dropped")
 
 
 def _store(given: Given) -> Checkpoints:

@@ -149,10 +149,10 @@ def compact(
     before = len(log.segments())
     made = compact_all(log, rows_max=rows)
     after = len(log.segments())
-    if given.as_json:
-        print_json({"path": log.place, "before": before, "after": after, "made": _names(made)})
-        return
-    print(f"{log.place}: {text.plural(before, 'file')} before, {after} now")
+    given.answer(
+        {"path": log.place, "before": before, "after": after, "made": _names(made)},
+        f"{log.place}: {text.plural(before, 'file')} before, {after} now",
+    )
 
 
 @commands.command(epilog=HELP)
@@ -199,10 +199,10 @@ def purge(
     else:
         before_ms = wall_ms() - duration_ms(older_than)
         removed = log.expire(log.view().ends(), before_ms=before_ms)
-    if given.as_json:
-        print_json({"path": log.place, "removed": _names(removed)})
-        return
-    print(f"{log.place}: {text.plural(len(removed), 'file')} removed")
+    given.answer(
+        {"path": log.place, "removed": _names(removed)},
+        f"{log.place}: {text.plural(len(removed), 'file')} removed",
+    )
 
 
 def _begun(path: str) -> WindowLog:

@@ -3,6 +3,7 @@
 A command takes a `Given` first; a decorator, such as `asking`, adds the options behind its own.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
@@ -66,6 +67,10 @@ class Given(Struct, frozen=True, kw_only=True):
         has_cluster = is_named(self.master) or any(map(is_there, config.cluster.masters))
         runs = [] if has_cluster else live_runs()
         return [RunClient(each) for each in runs] or [connected(config)]
+
+    def answer(self, values: Any, *lines: str) -> None:
+        """Print what a command has found or done: values for programs, lines for people."""
+        print(*([json.dumps(values)] if self.as_json else lines), sep="\n", flush=True)
 
 
 def takes(*names: str, **instead: Any) -> Callable[[_Command], _Command]:
