@@ -517,9 +517,9 @@ def _table_reader() -> Any:
             data, self.data = self.data, b""
             return self._parsed(data) if data else []
 
-    found = [columns._column("postgres(t)", "t", ("id", "int8", -1, True, False))]  # noqa: SLF001
+    found = [columns._column(("id", "int8", -1, True, False))]  # noqa: SLF001
     for name, (kind, _) in _CELLS.items():
-        found.append(columns._column("postgres(t)", "t", (name, *kind, False, False)))  # noqa: SLF001
+        found.append(columns._column((name, *kind, False, False)))  # noqa: SLF001
 
     def reader(data: bytes, time: str | None, on_bad: Any) -> Any:
         query = TableQuery(

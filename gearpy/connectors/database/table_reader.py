@@ -17,7 +17,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema
-from gearpy.connectors.database.table_writer import TableColumn
+from gearpy.connectors.database.table_writer import TableColumn, TableDatabase
 from gearpy.connectors.files.column_times import TimeForm, check_time_column, times_of
 from gearpy.connectors.files.stamps import OrderedReader
 from gearpy.connectors.files.tables import (
@@ -104,7 +104,8 @@ class DatabaseSource(Source[dict[str, Any]]):
 
     replayable = True
 
-    def __init__(self, query: TableQuery) -> None:
+    def __init__(self, database: TableDatabase, query: TableQuery) -> None:
+        self._told = database
         self._query = query
         self._narrowed = ""
         self.bounded = not query.follows
@@ -138,22 +139,24 @@ class DatabaseSource(Source[dict[str, Any]]):
         """Return the columns that the database tells, or those wanted; none if there is no table.
 
         Raises:
-            ConfigError: one that is wanted is not there.
+            OperatorError: one that is wanted is not there.
         """
-
-    @property
-    @abstractmethod
-    def place(self) -> str:
-        """The database, as people are told of it."""
 
     @cached_property
     def columns(self) -> list[TableColumn]:
         """The columns, as the database tells them; asked for once."""
-        found = self.find_columns()
+        try:
+            found = self.find_columns()
+        except OperatorError as error:
+            raise ConfigError(error.cause) from error
+        except GearpyError:
+            raise
+        except Exception as error:
+            raise ConfigError(self._told.failure(error).cause) from error
         names = [each.name for each in found]
         if not names:
             raise ConfigError(
-                f"{self.description}: there is no table {self._query.table} in {self.place}"
+                f"{self.description}: there is no table {self._query.table} in {self._told.shown}"
             )
         if missing := [each for each in self._query.by if each not in names]:
             raise ConfigError(
@@ -181,6 +184,7 @@ class DatabaseReader(OrderedReader[dict[str, Any]]):
     def __init__(
         self,
         operator: str,
+        database: TableDatabase,
         query: TableQuery,
         *,
         columns: Sequence[TableColumn],
@@ -188,6 +192,7 @@ class DatabaseReader(OrderedReader[dict[str, Any]]):
         now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self._operator = operator
+        self._told = database
         self._query = query
         self._columns = columns
         self._now_ms = now_ms
@@ -259,9 +264,9 @@ class DatabaseReader(OrderedReader[dict[str, Any]]):
             raise
         except Exception as error:
             self.close()
-            self.waits_for = self.trouble(error)
+            self.waits_for = self._told.trouble(error)
             if not self.waits_for:
-                raise self.failure_of(error) from error
+                raise self._told.failure(error) from error
             self._ask_at_ms = now_ms + _RETRY_MS
             return False
         self.waits_for = ""
@@ -324,10 +329,3 @@ class DatabaseReader(OrderedReader[dict[str, Any]]):
         self, at: Sequence[Any], end: Sequence[Any], limit: int
     ) -> list[FetchedRows | BadRow]:
         """Return so many rows behind a place, up to another one; empty ones say nothing."""
-
-    @abstractmethod
-    def trouble(self, error: Exception) -> str:
-        """Return the reason to wait, if the error may pass by itself; empty if not."""
-
-    @abstractmethod
-    def failure_of(self, error: Exception) -> GearpyError: ...

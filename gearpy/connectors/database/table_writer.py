@@ -4,16 +4,19 @@ What is one for all databases is here: who owns the rows, which epoch is written
 records that do not fit, and how a database that is away is waited for. A subclass speaks to one.
 """
 
+import json
 import logging
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypedDict, TypeVar
+from uuid import UUID
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.columns.log_columns import EVENT_TIME, LogColumns
 from gearpy.columns.row_schema import SchemaLike, row_schema_of
@@ -32,6 +35,8 @@ EPOCH_COLUMN: Final = "gearpy_epoch"
 #: The table that keeps the ledger.
 OWNERS: Final = "gearpy_owners"
 _RETRY_S: Final = 1.0
+#: The texts in columns of these kinds have a form.
+_PARSERS: Final[Mapping[str, Any]] = {"json": json.loads, "jsonb": json.loads, "uuid": UUID}
 #: Columns that records of windows have beside their own; written if the table has them.
 _ADDED: Final = frozenset(
     {
@@ -45,6 +50,15 @@ _ADDED: Final = frozenset(
         EVENT_TIME,
     }
 )
+
+
+class Connection(Protocol):
+    """A connection of a database's own library."""
+
+    def close(self) -> Any: ...
+
+
+ConnectionT = TypeVar("ConnectionT", bound=Connection)
 
 
 class TableColumn(NamedTuple):
@@ -67,6 +81,22 @@ class TargetTable:
     key: tuple[str, ...] = ()
     schema: pa.Schema | None = None
     creates: bool = False
+
+
+class TableDatabase(ABC):
+    """A database as people are told of it, and the fate of its errors."""
+
+    def __init__(self, operator: str, shown: str) -> None:
+        self._operator = operator
+        self.shown = shown
+
+    @abstractmethod
+    def trouble(self, error: Exception) -> str:
+        """Return the database to wait for, if the error may pass by itself; empty if not."""
+
+    def failure(self, error: Exception) -> OperatorError:
+        text = str(getattr(error, "orig", None) or error).strip()
+        return OperatorError(operator=self._operator, cause=f"{self.shown}: {text}", is_final=True)
 
 
 class TargetOptions(TypedDict, total=False):
@@ -124,21 +154,21 @@ def column_names(function: str, argument: str, given: str | Iterable[str]) -> tu
     return names
 
 
-class TableWriter(EpochWriter[Any], PacedWriter[Any]):
+class TableWriter(EpochWriter[Any], PacedWriter[Any], Generic[ConnectionT]):
     """Writes the records of one task.
 
     What an epoch has brought is in the checkpoint until its transaction has been committed. While
     the database is away nothing more is taken, and a timer tries again.
 
-    Args:
-        place: the database, as people are told of it.
-
     Runs on: the task's thread, and that of the timer, one at a time.
     """
 
-    def __init__(self, operator: str, place: str, table: TargetTable, task_index: int) -> None:
+    def __init__(
+        self, operator: str, database: TableDatabase, table: TargetTable, task_index: int
+    ) -> None:
         super().__init__(operator, task_index)
-        self._place = place
+        self._told = database
+        self._connection: ConnectionT | None = None
         self._table = table
         self._columns: list[TableColumn] = []
         self._converter = LogColumns(operator, schema=table.schema, key=table.key)
@@ -273,27 +303,41 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any]):
     # -- the database, in a subclass ---------------------------------------------------------
 
     @abstractmethod
-    def connect(self) -> None:
-        """Connect, unless that is done; make the ledger if it is not there."""
+    def new_connection(self) -> ConnectionT: ...
 
-    @abstractmethod
-    def disconnect(self) -> None: ...
+    def make_ledger(self) -> None:
+        """Make the table that keeps it, if it is not there."""
+
+    def connect(self) -> None:
+        if self._connection is None:
+            self._connection = self.new_connection()
+            self.make_ledger()
+
+    def disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @property
+    def connected(self) -> ConnectionT:
+        assert self._connection is not None, "connect comes first"
+        return self._connection
 
     @abstractmethod
     def columns_there(self) -> list[TableColumn]:
         """Return the columns of the table, or the wanted ones; none if it is not there."""
 
-    @abstractmethod
     def column_for(self, field: pa.Field) -> TableColumn:
         """Return a column to make for an Arrow field, or raise `ConfigError` if there is none."""
+        return TableColumn(field.name, "", field)
 
     @abstractmethod
     def create(self, fields: Sequence[pa.Field]) -> None:
         """Make the table of these and the key, or with `EPOCH_COLUMN`, if it is not there."""
 
-    @abstractmethod
     def check(self, columns: Sequence[TableColumn], rows: pa.RecordBatch) -> None:
         """Raise `ValueError` for a value that the database would refuse or change."""
+        check_texts(columns, rows)
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Any]: ...
@@ -312,15 +356,6 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any]):
     @abstractmethod
     def put(self, rows: Sequence[pa.RecordBatch]) -> None:
         """Add rows, or write the last one of each key over the row that is there."""
-
-    @abstractmethod
-    def trouble(self, error: Exception) -> str:
-        """Return the reason to wait, if the error may pass by itself; empty if not."""
-
-    def failure_of(self, error: Exception) -> GearpyError:
-        return OperatorError(
-            operator=self._name, cause=f"{self._place}: {str(error).strip()}", is_final=True
-        )
 
     # -- the work ----------------------------------------------------------------------------
 
@@ -345,7 +380,7 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any]):
             except Exception as error:  # noqa: BLE001 - it ends the task
                 self.disconnect()
                 self._is_known = False
-                if trouble := self.trouble(error):
+                if trouble := self._told.trouble(error):
                     if not self._trouble:
                         _log.warning("%s waits for %s", self._name, trouble)
                     self._trouble = trouble
@@ -354,7 +389,7 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any]):
                     self._timer.start()
                 else:
                     is_own = isinstance(error, GearpyError)
-                    self._failure = error if is_own else self.failure_of(error)
+                    self._failure = error if is_own else self._told.failure(error)
 
     def _try_again(self) -> None:
         self.work()
@@ -371,7 +406,7 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any]):
         if not columns and not table.creates:
             raise OperatorError(
                 operator=self._name,
-                cause=f"there is no table {table.name} in {self._place}: make it, or say "
+                cause=f"there is no table {table.name} in {self._told.shown}: make it, or say "
                 "create=True",
                 is_final=True,
             )
@@ -439,6 +474,71 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any]):
 def _mark(owner: EpochOwner, epoch: int) -> str:
     """Return the mark of a task's rows of an epoch; later epochs have greater ones."""
     return f"{owner.run}/{owner.sink}/{owner.task}/{epoch:020d}"
+
+
+def table_mistake(operator: str, table: str, place: str, text: str) -> OperatorError:
+    cause = f"table {table} in {place} {text}"
+    return OperatorError(operator=operator, cause=cause, is_final=True)
+
+
+def wanted_columns(
+    operator: str, place: str, table: TargetTable, found: Sequence[TableColumn]
+) -> list[TableColumn]:
+    """Return the columns that a sink writes, of those that its table has."""
+    wanted = table.columns
+    if wanted and found and any(each.name == EPOCH_COLUMN for each in found):
+        wanted = (*wanted, EPOCH_COLUMN)
+    return chosen(operator, place, table.name, found, wanted)
+
+
+def chosen(
+    operator: str,
+    place: str,
+    table: str,
+    found: Sequence[TableColumn],
+    wanted: Sequence[str] | None,
+) -> list[TableColumn]:
+    """Return the columns of these names; one of a type that is not known here is refused."""
+    there = {each.name: each for each in found}
+    names = there if wanted is None or not found else wanted
+    if missing := [each for each in names if each not in there]:
+        raise table_mistake(
+            operator, table, place, f"has no column {missing[0]!r}: it has {', '.join(there)}"
+        )
+    for each in names:
+        if there[each].field.type == pa.null():
+            raise table_mistake(
+                operator,
+                table,
+                place,
+                f"has column {each!r} of type {there[each].kind}: leave it out by columns=, or "
+                "read a view that casts it to text",
+            )
+    return [there[each] for each in names]
+
+
+def check_texts(columns: Iterable[TableColumn], rows: pa.RecordBatch) -> None:
+    for column in columns:
+        if not pa.types.is_string(column.field.type):
+            continue
+        cells = rows.column(column.name)
+        if pc.any(pc.match_substring(cells, "\0")).as_py():
+            raise ValueError(f"column {column.name!r}: a text with a NUL character: remove it")
+        longest = pc.max(pc.utf8_length(cells)).as_py() or 0
+        if 0 < column.chars_max < longest:
+            raise ValueError(
+                f"column {column.name!r} takes {column.chars_max} characters, not {longest}"
+            )
+        parse = _PARSERS.get(column.kind)
+        if parse is None:
+            continue
+        for text in cells.drop_null().to_pylist():
+            try:
+                parse(text)
+            except ValueError as error:
+                raise ValueError(
+                    f"column {column.name!r} is {column.kind}, and {text!r:.100} is none: {error}"
+                ) from error
 
 
 def last_of_each(table: pa.Table, keys: Sequence[str]) -> pa.Table:

@@ -95,9 +95,9 @@ class IcebergSink(Sink[Any]):
     def description(self) -> str:
         return self._operator
 
-    def open(self, task_index: int, parallelism: int) -> TableWriter:
+    def open(self, task_index: int, parallelism: int) -> TableWriter[Any]:
         home: Any = import_module("gearpy.connectors.iceberg.writer")  # Loads PyIceberg, 300 ms.
-        made: TableWriter = home.IcebergWriter(
+        made: TableWriter[Any] = home.IcebergWriter(
             self._operator,
             self._table,
             self._catalog,

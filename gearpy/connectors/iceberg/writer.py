@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from random import Random
 from typing import Any, Final
 
@@ -16,8 +16,10 @@ from pyiceberg.table import Table
 from gearpy.connectors.database.table_writer import (
     EPOCH_COLUMN,
     TableColumn,
+    TableDatabase,
     TableWriter,
     TargetTable,
+    wanted_columns,
 )
 from gearpy.connectors.epoch_writer import EpochOwner
 from gearpy.core.base.pauses import pause_after
@@ -31,13 +33,31 @@ _NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
 #: Checkers take the arguments for others.
 _AT_LEAST: Final[Any] = GreaterThanOrEqual
 _AT_MOST: Final[Any] = LessThanOrEqual
+#: Names of errors of libraries of catalogs that are not there for a while.
+_PASSING: Final = frozenset(
+    {"OperationalError", "ServerError", "ServiceUnavailableError", "CommitStateUnknownException"}
+)
 _ATTEMPTS_MAX: Final = 30
 _PAUSE_MS: Final = 20
 _PAUSE_MAX_MS: Final = 2_000
 _MS_PER_S: Final = 1000
 
 
-class IcebergWriter(TableWriter):
+class IcebergCatalog(TableDatabase):
+    """A catalog with the properties that were given."""
+
+    def __init__(self, operator: str, given: Mapping[str, str]) -> None:
+        super().__init__(operator, f"iceberg {given.get('uri') or given.get('name', 'default')}")
+        self.given = given
+
+    def trouble(self, error: Exception) -> str:
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        names = {each.__name__ for each in type(error).__mro__}
+        passes = isinstance(error, OSError | CommitFailedException) or names & _PASSING
+        return f"{self.shown}: {text:.300}" if passes else ""
+
+
+class IcebergWriter(TableWriter[Catalog]):
     """Writes the records of one task; see `TableWriter`.
 
     A property of the table is the entry of the ledger: snapshots expire. It changes with a
@@ -56,60 +76,43 @@ class IcebergWriter(TableWriter):
         task_index: int,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        place = f"iceberg {catalog.get('uri') or catalog.get('name', 'default')}"
-        super().__init__(operator, place, target, task_index)
+        super().__init__(operator, IcebergCatalog(operator, catalog), target, task_index)
         self._full_name = name
         self._properties = properties
         self._given = catalog
-        self._catalog: Catalog | None = None
         self._loaded: Table | None = None
         self._noted: tuple[EpochOwner, LedgerEntry] | None = None
         self._rows_due: Sequence[pa.RecordBatch] = ()
         self._deletes: tuple[str, str] | None = None
         self._rng, self._pause = Random(), pause
 
-    def connect(self) -> None:
-        if self._catalog is None:
-            self._catalog = load_catalog(**self._given)
+    def new_connection(self) -> Catalog:
+        return load_catalog(**self._given)
 
     def disconnect(self) -> None:
-        if self._catalog is not None:
-            self._catalog.close()
-        self._catalog = self._loaded = None
-
-    @property
-    def _connected(self) -> Catalog:
-        assert self._catalog is not None, "connect comes first"
-        return self._catalog
+        super().disconnect()
+        self._loaded = None
 
     # -- the table ---------------------------------------------------------------------------
 
     def columns_there(self) -> list[TableColumn]:
         try:
-            self._loaded = self._connected.load_table(self._full_name)
+            self._loaded = self.connected.load_table(self._full_name)
         except NoSuchTableError:
             return []
-        found = {each.name: each for each in self._loaded.schema().as_arrow()}
-        wanted = self._table.columns or (*found,)
-        if self._table.columns and EPOCH_COLUMN in found:
-            wanted = (*wanted, EPOCH_COLUMN)
-        if missing := [each for each in wanted if each not in found]:
-            raise ConfigError(
-                f"{self._name}: table {self._full_name} has no column {missing[0]!r}: it has "
-                f"{', '.join(found)}"
-            )
-        return [
-            TableColumn(each, "", pa.field(each, _plain(found[each].type), found[each].nullable))
-            for each in wanted
+        found = [
+            TableColumn(each.name, "", each.with_type(_plain(each.type)))
+            for each in self._loaded.schema().as_arrow()
         ]
+        return wanted_columns(self._name, self._told.shown, self._table, found)
 
     def column_for(self, field: pa.Field) -> TableColumn:
         return TableColumn(field.name, "", self._kept(field))
 
     def create(self, fields: Sequence[pa.Field]) -> None:
         made = pa.schema([*map(self._kept, fields), pa.field(EPOCH_COLUMN, pa.string())])
-        self._connected.create_namespace_if_not_exists(self._full_name.rpartition(".")[0])
-        self._loaded = self._connected.create_table_if_not_exists(
+        self.connected.create_namespace_if_not_exists(self._full_name.rpartition(".")[0])
+        self._loaded = self.connected.create_table_if_not_exists(
             self._full_name, schema=made, properties=dict(self._properties)
         )
         for run, claim in self._claims.items():  # There was nothing to take over before.
@@ -135,12 +138,6 @@ class IcebergWriter(TableWriter):
     def check(self, columns: Sequence[TableColumn], rows: pa.RecordBatch) -> None:
         """Nothing is left to check: a value that its column cannot hold was refused."""
 
-    def trouble(self, error: Exception) -> str:
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
-        names = {each.__name__ for each in type(error).__mro__}
-        passes = isinstance(error, OSError | CommitFailedException) or names & _PASSING
-        return f"{self._place}: {text:.300}" if passes else ""
-
     # -- transactions ------------------------------------------------------------------------
 
     def take_over(self, owner: EpochOwner, epoch: int) -> None:
@@ -165,12 +162,9 @@ class IcebergWriter(TableWriter):
             f"{_ATTEMPTS_MAX} attempts to write: {conflict}"
         ) from conflict
 
-    def transaction(self) -> AbstractContextManager[Any]:
-        return self._transaction()
-
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._loaded = self._connected.load_table(self._full_name)
+    def transaction(self) -> Iterator[None]:
+        self._loaded = self.connected.load_table(self._full_name)
         self._noted, self._rows_due, self._deletes = None, (), None
         yield
         self._commit(self._loaded)
@@ -210,12 +204,6 @@ class IcebergWriter(TableWriter):
 
     def put(self, rows: Sequence[pa.RecordBatch]) -> None:
         self._rows_due = rows
-
-
-#: Names of errors of libraries of catalogs that are not there for a while.
-_PASSING: Final = frozenset(
-    {"OperationalError", "ServerError", "ServiceUnavailableError", "CommitStateUnknownException"}
-)
 
 
 def _lane(owner: EpochOwner) -> str:

@@ -1,17 +1,15 @@
 """The columns of a table as Arrow has them, and rows as PostgreSQL copies them."""
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.connectors.database.table_writer import TableColumn
-from gearpy.errors import ConfigError, OperatorError
+from gearpy.errors import ConfigError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -36,11 +34,6 @@ _ARROW: Final[dict[str, Any]] = {
     "timestamptz": pa.timestamp("us", "UTC"),
 }
 _LIMITED: Final = frozenset({"varchar", "bpchar"})
-_PARSERS: Final[dict[str, Callable[[str], object]]] = {
-    "json": json.loads,
-    "jsonb": json.loads,
-    "uuid": UUID,
-}
 #: A numeric column that does not say how many digits it has is read so.
 _DECIMAL: Final = pa.decimal128(38, 9)
 _HEADER_BYTES: Final = 4  # PostgreSQL adds them to the modifier of a type.
@@ -53,36 +46,17 @@ order by a.attnum
 """
 
 
-def columns_of(
-    operator: str, connection: "Connection[Any]", table: str, wanted: Sequence[str] | None
-) -> list[TableColumn]:
-    """Return the columns of a table, or those wanted; none if there is no such table."""
-    rows = connection.execute(_COLUMNS, (table,)).fetchall()
-    there = {row[0]: row for row in rows}
-    for name in wanted or ():
-        if rows and name not in there:
-            raise OperatorError(
-                operator=operator,
-                cause=f"table {table} has no column {name!r}: it has {', '.join(there)}",
-                is_final=True,
-            )
-    names = list(there) if wanted is None or not rows else list(wanted)
-    return [_column(operator, table, there[name]) for name in names]
+def columns_of(connection: "Connection[Any]", table: str) -> list[TableColumn]:
+    """Return the columns of a table; those of types that there are not here are null."""
+    return list(map(_column, connection.execute(_COLUMNS, (table,)).fetchall()))
 
 
-def _column(operator: str, table: str, row: Sequence[Any]) -> TableColumn:
+def _column(row: Sequence[Any]) -> TableColumn:
     name, kind, modifier, is_needed, is_filled = row
     size = modifier - _HEADER_BYTES
-    arrow = _ARROW.get(kind)
+    arrow = _ARROW.get(kind, pa.null())
     if kind == "numeric":
         arrow = _DECIMAL if size < 0 else pa.decimal128(size >> 16, size & 0xFFFF)
-    if arrow is None:
-        raise OperatorError(
-            operator=operator,
-            cause=f"column {name!r} of table {table} is of type {kind}: leave it out by columns=, "
-            "or read a view that casts it to text",
-            is_final=True,
-        )
     limit = size if kind in _LIMITED and size >= 0 else 0
     return TableColumn(name, kind, pa.field(name, arrow, nullable=not is_needed), is_filled, limit)
 
@@ -102,32 +76,6 @@ def type_of(field: pa.Field) -> str:
         f"column {field.name!r} is {field.type}, for which PostgreSQL has no type here: make the "
         "table yourself, or map the field to a text"
     )
-
-
-def check_texts(columns: Iterable[TableColumn], rows: pa.RecordBatch) -> None:
-    for column in columns:
-        if not pa.types.is_string(column.field.type):
-            continue
-        cells = rows.column(column.name)
-        if pc.any(pc.match_substring(cells, "\0")).as_py():
-            raise ValueError(f"column {column.name!r}: a text with a NUL character: remove it")
-        longest = pc.max(pc.utf8_length(cells)).as_py() or 0
-        if 0 < column.chars_max < longest:
-            raise ValueError(
-                f"column {column.name!r} takes {column.chars_max} characters, not {longest}"
-            )
-        if (parse := _PARSERS.get(column.kind)) is not None:
-            _check_parsed(column, parse, cells)
-
-
-def _check_parsed(column: TableColumn, parse: Callable[[str], object], cells: pa.Array) -> None:
-    for text in cells.drop_null().to_pylist():
-        try:
-            parse(text)
-        except ValueError as error:
-            raise ValueError(
-                f"column {column.name!r} is {column.kind}, and {text!r:.100} is none: {error}"
-            ) from error
 
 
 def copied(rows: pa.RecordBatch) -> bytes:

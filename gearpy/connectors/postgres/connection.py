@@ -1,13 +1,16 @@
 """Connects to a PostgreSQL server, and tells errors that pass from those that stay."""
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from gearpy.connectors.database.table_writer import TableDatabase
 from gearpy.distribution import require
-from gearpy.errors import ConfigError, OperatorError
+from gearpy.errors import ConfigError
 
 if TYPE_CHECKING:
     from psycopg import Connection
+    from psycopg.sql import Composed, Identifier
 
 _CONNECT_S: Final = 10
 #: A process that holds a lock for longer is not at work any more.
@@ -21,7 +24,7 @@ _LATER: Final = (
 _ASIDE: Final = re.compile(r"(HINT|DETAIL|CONTEXT|LINE \d+):|\s*\^")
 
 
-class PostgresAddress:
+class PostgresAddress(TableDatabase):
     """The place of a database, and its user; shown to people without the password."""
 
     def __init__(self, operator: str, url: str) -> None:
@@ -36,10 +39,10 @@ class PostgresAddress:
                 f"{operator}: this is no address of a database: write "
                 "postgresql://user:password@host:port/database"
             ) from error
-        self._operator = operator
         self._url = url
         database = f"/{parts['dbname']}" if parts.get("dbname") else ""
-        self.shown = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}{database}"
+        place = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}{database}"
+        super().__init__(operator, f"postgres {place}")
 
     def connect(self, application: str = "gearpy") -> "Connection[Any]":
         """Connect; each statement is a transaction unless it is in ``connection.transaction()``."""
@@ -54,7 +57,6 @@ class PostgresAddress:
         )
 
     def trouble(self, error: Exception) -> str:
-        """Return the server to wait for, if the error may pass by itself; empty if not."""
         import psycopg  # noqa: PLC0415 - an extra
 
         if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
@@ -63,13 +65,19 @@ class PostgresAddress:
         if not is_passing(text):
             return ""
         lines = [each for each in text.splitlines() if each.strip() and not _ASIDE.match(each)]
-        return f"postgres {self.shown}: {lines[-1] if lines else repr(error)}"
+        return f"{self.shown}: {lines[-1] if lines else repr(error)}"
 
-    def failure(self, error: Exception) -> OperatorError:
-        text = str(error).strip()
-        return OperatorError(
-            operator=self._operator, cause=f"postgres {self.shown}: {text}", is_final=True
-        )
+
+def table_called(name: str) -> "Identifier":
+    from psycopg import sql  # noqa: PLC0415 - an extra
+
+    return sql.Identifier(*name.split("."))
+
+
+def columns_called(names: Sequence[str]) -> "Composed":
+    from psycopg import sql  # noqa: PLC0415 - an extra
+
+    return sql.SQL(", ").join(map(sql.Identifier, names))
 
 
 def read_as_texts_what_python_lacks(connection: "Connection[Any]") -> None:

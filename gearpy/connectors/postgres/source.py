@@ -18,7 +18,7 @@ from gearpy.connectors.database.table_reader import (
     TablePlace,
     TableQuery,
 )
-from gearpy.connectors.database.table_writer import TableColumn, column_names
+from gearpy.connectors.database.table_writer import TableColumn, chosen, column_names
 from gearpy.connectors.files.column_times import (
     TimeUnit,
     time_form,
@@ -30,10 +30,10 @@ from gearpy.connectors.files.tables import (
     known_on_bad,
 )
 from gearpy.connectors.postgres.columns import columns_of
-from gearpy.connectors.postgres.connection import PostgresAddress
+from gearpy.connectors.postgres.connection import PostgresAddress, columns_called, table_called
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.base.zones import ZoneName
-from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.task.api.interfaces import Source
 from gearpy.task.sources.share import numbered_partitions
 
@@ -148,7 +148,7 @@ class PostgresSource(DatabaseSource):
     def __init__(
         self, address: PostgresAddress, query: TableQuery, bounds: Sequence[int | None]
     ) -> None:
-        super().__init__(query)
+        super().__init__(address, query)
         self._address = address
         self._ranges = list(pairwise(bounds))
 
@@ -156,19 +156,11 @@ class PostgresSource(DatabaseSource):
     def description(self) -> str:
         return f"postgres({self._query.table})"
 
-    @property
-    def place(self) -> str:
-        return f"postgres {self._address.shown}"
-
     def find_columns(self) -> list[TableColumn]:
-        query = self._query
-        try:
-            with self._address.connect() as connection:
-                return columns_of(self.description, connection, query.table, query.wanted)
-        except OperatorError as error:
-            raise ConfigError(error.cause) from error
-        except Exception as error:
-            raise ConfigError(self._address.failure(error).cause) from error
+        query, place = self._query, self._address.shown
+        with self._address.connect() as connection:
+            found = columns_of(connection, query.table)
+        return chosen(self.description, place, query.table, found, query.wanted)
 
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(len(self._ranges))
@@ -197,7 +189,7 @@ class PostgresReader(DatabaseReader):
         span: tuple[int | None, int | None],
         resume: TablePlace | None,
     ) -> None:
-        super().__init__(operator, query, columns=columns, resume=resume)
+        super().__init__(operator, address, query, columns=columns, resume=resume)
         self._address = address
         self._span = span
         self._connection: Connection[Any] | None = None
@@ -208,12 +200,6 @@ class PostgresReader(DatabaseReader):
             self._connection = None
 
     # -- questions ---------------------------------------------------------------------------
-
-    def trouble(self, error: Exception) -> str:
-        return self._address.trouble(error)
-
-    def failure_of(self, error: Exception) -> GearpyError:
-        return self._address.failure(error)
 
     def _connected(self) -> "Connection[Any]":
         if self._connection is None:
@@ -226,8 +212,8 @@ class PostgresReader(DatabaseReader):
 
         down = [sql.SQL("{} desc").format(sql.Identifier(name)) for name in self._query.by]
         statement = sql.SQL("select {} from {} {} order by {} limit 1").format(
-            self._names(self._query.by),
-            sql.Identifier(*self._query.table.split(".")),
+            columns_called(self._query.by),
+            table_called(self._query.table),
             self._where([]),
             sql.SQL(", ").join(down),
         )
@@ -244,10 +230,10 @@ class PostgresReader(DatabaseReader):
         statement = sql.SQL(
             "copy (select {} from {} {} order by {} limit {}) to stdout (format csv)"
         ).format(
-            self._names([each.name for each in self._columns]),
-            sql.Identifier(*self._query.table.split(".")),
+            columns_called([each.name for each in self._columns]),
+            table_called(self._query.table),
             self._where(ends),
-            self._names(self._query.by),
+            columns_called(self._query.by),
             sql.Literal(limit),
         )
         with self._connected().cursor().copy(statement) as copy:
@@ -258,7 +244,7 @@ class PostgresReader(DatabaseReader):
         from psycopg import sql  # noqa: PLC0415 - an extra
 
         values = sql.SQL(", ").join(map(sql.Literal, place))
-        return sql.SQL("({}) {} ({})").format(self._names(self._query.by), sql.SQL(sign), values)
+        return sql.SQL("({}) {} ({})").format(columns_called(self._query.by), sql.SQL(sign), values)
 
     def _where(self, own: "Sequence[Composable]") -> "Composable":
         from psycopg import sql  # noqa: PLC0415 - an extra
@@ -274,11 +260,6 @@ class PostgresReader(DatabaseReader):
         if self._query.grows:
             parts.append(sql.SQL(_SETTLED).format())
         return sql.SQL("where {}").format(sql.SQL(" and ").join(parts)) if parts else sql.SQL("")
-
-    def _names(self, names: Sequence[str]) -> "Composed":
-        from psycopg import sql  # noqa: PLC0415 - an extra
-
-        return sql.SQL(", ").join(map(sql.Identifier, names))
 
     # -- rows --------------------------------------------------------------------------------
 

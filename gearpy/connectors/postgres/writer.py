@@ -15,18 +15,18 @@ from gearpy.connectors.database.table_writer import (
     TargetOptions,
     TargetTable,
     target_table,
+    wanted_columns,
 )
 from gearpy.connectors.epoch_writer import EpochOwner
-from gearpy.connectors.postgres.columns import check_texts, columns_of, copied, type_of
-from gearpy.connectors.postgres.connection import PostgresAddress
+from gearpy.connectors.postgres.columns import columns_of, copied, type_of
+from gearpy.connectors.postgres.connection import PostgresAddress, columns_called, table_called
 from gearpy.connectors.shared_options import check_options, takes
 from gearpy.core.handover.ledger import LedgerEntry
-from gearpy.errors import GearpyError
 from gearpy.task.api.interfaces import Sink
 
 if TYPE_CHECKING:
     from psycopg import Connection
-    from psycopg.sql import Composed, Identifier
+    from psycopg.sql import Identifier
 
 
 @takes(TargetOptions, target_table)
@@ -93,9 +93,6 @@ _FIRST: Final = "insert into gearpy_owners values (%s, %s, %s, 0, 0) on conflict
 _NOTE: Final = """
 update gearpy_owners set incarnation = %s, epoch = %s where run = %s and sink = %s and task = %s
 """
-_EPOCH_COLUMN: Final = (
-    "select attname from pg_attribute where attrelid = to_regclass(%s) and attname = %s"
-)
 #: A process that was frozen may hold the lock of its last transaction.
 _END_ZOMBIES: Final = """
 select pg_terminate_backend(pid) from pg_stat_activity
@@ -104,41 +101,32 @@ where application_name like %s and usename = current_user and pid <> pg_backend_
 """
 
 
-class PostgresWriter(TableWriter):
+class PostgresWriter(TableWriter["Connection[Any]"]):
     """Writes the records of one task; see `TableWriter`."""
 
     def __init__(
         self, operator: str, address: PostgresAddress, table: TargetTable, task_index: int
     ) -> None:
-        super().__init__(operator, f"postgres {address.shown}", table, task_index)
+        super().__init__(operator, address, table, task_index)
         self._address = address
-        self._connection: Connection[Any] | None = None
-
-    def connect(self) -> None:
-        if self._connection is None:
-            key = sha256(f"{self._run}/{self._name}/{self._task}".encode()).hexdigest()[:16]
-            self._connection = self._address.connect(f"gearpy/{key}/{self._incarnation}")
-            with self._connection.transaction():
-                self._connection.execute(_MAKING)
-                self._connection.execute(_OWNERS)
-            self._connection.execute(_END_ZOMBIES, (f"gearpy/{key}/%", self._incarnation))
-
-    def disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
     @property
-    def _connected(self) -> "Connection[Any]":
-        assert self._connection is not None, "connect comes first"
-        return self._connection
+    def _key(self) -> str:
+        named = f"{self._run}/{self._name}/{self._task}"
+        return f"gearpy/{sha256(named.encode()).hexdigest()[:16]}"
+
+    def new_connection(self) -> "Connection[Any]":
+        return self._address.connect(f"{self._key}/{self._incarnation}")
+
+    def make_ledger(self) -> None:
+        with self.transaction():
+            self.connected.execute(_MAKING)
+            self.connected.execute(_OWNERS)
+        self.connected.execute(_END_ZOMBIES, (f"{self._key}/%", self._incarnation))
 
     def columns_there(self) -> list[TableColumn]:
-        table, wanted = self._table, self._table.columns
-        if wanted:
-            own = self._connected.execute(_EPOCH_COLUMN, (table.name, EPOCH_COLUMN))
-            wanted = (*wanted, *(name for (name,) in own.fetchall()))
-        return columns_of(self._name, self._connected, table.name, wanted)
+        found = columns_of(self.connected, self._table.name)
+        return wanted_columns(self._name, self._address.shown, self._table, found)
 
     def column_for(self, field: pa.Field) -> TableColumn:
         return TableColumn(field.name, type_of(field), field)
@@ -155,45 +143,36 @@ class PostgresWriter(TableWriter):
             for field in fields
         ]
         if self._table.upsert:
-            parts.append(sql.SQL("primary key ({})").format(self._names(self._table.upsert)))
+            parts.append(sql.SQL("primary key ({})").format(columns_called(self._table.upsert)))
         else:
             parts.append(sql.SQL("{} text").format(sql.Identifier(EPOCH_COLUMN)))
         with self.transaction():
-            self._connected.execute(_MAKING)
-            self._connected.execute(
+            self.connected.execute(_MAKING)
+            self.connected.execute(
                 sql.SQL("create table if not exists {} ({})").format(
                     self._target, sql.SQL(", ").join(parts)
                 )
             )
 
-    def check(self, columns: Sequence[TableColumn], rows: pa.RecordBatch) -> None:
-        check_texts(columns, rows)
-
-    def trouble(self, error: Exception) -> str:
-        return self._address.trouble(error)
-
-    def failure_of(self, error: Exception) -> GearpyError:
-        return self._address.failure(error)
-
     # -- transactions ------------------------------------------------------------------------
 
     def transaction(self) -> AbstractContextManager[Any]:
-        return self._connected.transaction()
+        return self.connected.transaction()
 
     def entry(self, owner: EpochOwner) -> LedgerEntry:
-        if (found := self._connected.execute(_FIND, owner[:3]).fetchone()) is None:
-            self._connected.execute(_FIRST, owner[:3])
-            found = self._connected.execute(_FIND, owner[:3]).fetchone()
+        if (found := self.connected.execute(_FIND, owner[:3]).fetchone()) is None:
+            self.connected.execute(_FIRST, owner[:3])
+            found = self.connected.execute(_FIND, owner[:3]).fetchone()
         assert found is not None, "it is there by now"
         return LedgerEntry(*found)
 
     def note(self, owner: EpochOwner, entry: LedgerEntry) -> None:
-        self._connected.execute(_NOTE, (*entry, *owner[:3]))
+        self.connected.execute(_NOTE, (*entry, *owner[:3]))
 
     def delete_marked(self, first: str, last: str) -> None:
         from psycopg import sql  # noqa: PLC0415 - an extra
 
-        self._connected.execute(
+        self.connected.execute(
             sql.SQL('delete from {} where {} collate "C" between %s and %s').format(
                 self._target, sql.Identifier(EPOCH_COLUMN)
             ),
@@ -202,9 +181,9 @@ class PostgresWriter(TableWriter):
 
     def put(self, rows: Sequence[pa.RecordBatch]) -> None:
         if self._table.upsert:
-            self._upsert(self._connected, rows)
+            self._upsert(self.connected, rows)
         else:
-            self._copy(self._connected, self._target, rows)
+            self._copy(self.connected, self._target, rows)
 
     def _copy(
         self, connection: "Connection[Any]", target: "Identifier", rows: Sequence[pa.RecordBatch]
@@ -212,7 +191,7 @@ class PostgresWriter(TableWriter):
         from psycopg import sql  # noqa: PLC0415 - an extra
 
         statement = sql.SQL("copy {} ({}) from stdin (format csv)")
-        names = self._names(rows[0].schema.names)
+        names = columns_called(rows[0].schema.names)
         with connection.cursor().copy(statement.format(target, names)) as copy:
             for each in rows:
                 copy.write(copied(each))
@@ -225,7 +204,7 @@ class PostgresWriter(TableWriter):
         from psycopg import sql  # noqa: PLC0415 - an extra
 
         own = rows[0].schema.names
-        names, key = self._names(own), self._names(self._table.upsert)
+        names, key = columns_called(own), columns_called(self._table.upsert)
         others = [each for each in own if each not in self._table.upsert]
         stage = (
             "create temp table gearpy_stage on commit drop as select {} from {} with no data",
@@ -251,11 +230,4 @@ class PostgresWriter(TableWriter):
 
     @property
     def _target(self) -> "Identifier":
-        from psycopg import sql  # noqa: PLC0415 - an extra
-
-        return sql.Identifier(*self._table.name.split("."))
-
-    def _names(self, names: Sequence[str]) -> "Composed":
-        from psycopg import sql  # noqa: PLC0415 - an extra
-
-        return sql.SQL(", ").join(map(sql.Identifier, names))
+        return table_called(self._table.name)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from gearpy.connectors.database.table_writer import TableColumn
-from gearpy.connectors.postgres.columns import check_texts
+from gearpy.connectors.database.table_writer import TableColumn, check_texts
 from gearpy.errors import ConfigError
 
 if TYPE_CHECKING:

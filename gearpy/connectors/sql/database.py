@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gearpy.connectors.database.table_writer import TableDatabase
 from gearpy.connectors.postgres.connection import is_passing
 from gearpy.distribution import require
-from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.errors import ConfigError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -48,7 +49,7 @@ _PASSES: Final = {
 }
 
 
-class Database:
+class Database(TableDatabase):
     """A database at a URL; shown to people without the password."""
 
     def __init__(self, operator: str, url: str) -> None:
@@ -81,12 +82,9 @@ class Database:
                 )
             path = Path(self.url.database).expanduser().absolute()
             self.url = self.url.set(database=str(path))
-        self._operator = operator
-        self.shown = f"{name} {self.url.database}" if self.is_file else self._shown_server(name)
-
-    def _shown_server(self, name: str) -> str:
         port = f":{self.url.port}" if self.url.port else ""
-        return f"{name} {self.url.host or 'localhost'}{port}/{self.url.database or ''}"
+        server = f"{self.url.host or 'localhost'}{port}/{self.url.database or ''}"
+        super().__init__(operator, f"{name} {self.url.database if self.is_file else server}")
 
     def connect(self, *, writes: bool = True) -> "Connection":
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
@@ -114,7 +112,6 @@ class Database:
         return connection
 
     def trouble(self, error: Exception) -> str:
-        """Return the database to wait for, if the error may pass by itself; empty if not."""
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
         if self.dialect == "duckdb":
@@ -140,16 +137,12 @@ class Database:
         )
         return f"{self.shown}: {text.splitlines()[0]}" if passes else ""
 
-    def failure(self, error: Exception) -> GearpyError:
-        text = str(getattr(error, "orig", None) or error).strip()
-        return OperatorError(operator=self._operator, cause=f"{self.shown}: {text}", is_final=True)
 
-
-def duckdb_at(database: Database) -> "DuckDBPyConnection":
-    """Open a file for reading; nobody can write to it until it is closed."""
+def duckdb_at(database: Database, *, read_only: bool = True) -> "DuckDBPyConnection":
+    """Open a file; nobody else can write to it until it is closed."""
     import duckdb  # noqa: PLC0415 - an extra
 
-    file = duckdb.connect(database.url.database or "", read_only=True)
+    file = duckdb.connect(database.url.database or "", read_only=read_only)
     file.execute("set timezone = 'UTC'")
     return file
 

@@ -1,8 +1,8 @@
 """Writes records into a table of DuckDB by its own library, which takes Arrow's columns."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -14,11 +14,11 @@ from gearpy.connectors.database.table_writer import (
     TableWriter,
     TargetTable,
     last_of_each,
+    wanted_columns,
 )
 from gearpy.connectors.epoch_writer import EpochOwner
-from gearpy.connectors.postgres.columns import check_texts
-from gearpy.connectors.sql.database import Database
-from gearpy.connectors.sql.found_columns import duckdb_columns, quoted, wanted_columns
+from gearpy.connectors.sql.database import Database, duckdb_at
+from gearpy.connectors.sql.found_columns import duckdb_columns, quoted
 from gearpy.core.handover.ledger import LedgerEntry
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _OWNERS: Final = f"""create table if not exists {OWNERS} (run text, sink text, t
 _OF: Final = "where run = ? and sink = ? and task = ?"
 
 
-class DuckdbWriter(TableWriter):
+class DuckdbWriter(TableWriter["DuckDBPyConnection"]):
     """Writes the records of one task; see `TableWriter`.
 
     One process at a time may have the file: it is closed behind each epoch, so that others get at
@@ -39,9 +39,8 @@ class DuckdbWriter(TableWriter):
     def __init__(
         self, operator: str, database: Database, table: TargetTable, task_index: int
     ) -> None:
-        super().__init__(operator, database.shown, table, task_index)
+        super().__init__(operator, database, table, task_index)
         self._database = database
-        self._connection: DuckDBPyConnection | None = None
 
     def work(self) -> None:
         with self._lock:
@@ -49,88 +48,64 @@ class DuckdbWriter(TableWriter):
                 super().work()
                 self.disconnect()
 
-    def connect(self) -> None:
-        import duckdb  # noqa: PLC0415 - an extra
+    def new_connection(self) -> "DuckDBPyConnection":
+        return duckdb_at(self._database, read_only=False)
 
-        if self._connection is None:
-            self._connection = duckdb.connect(self._database.url.database or "")
-            self._connection.execute("set timezone = 'UTC'")
-            self._connection.execute(_OWNERS)
-
-    def disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    @property
-    def _connected(self) -> "DuckDBPyConnection":
-        assert self._connection is not None, "connect comes first"
-        return self._connection
+    def make_ledger(self) -> None:
+        self.connected.execute(_OWNERS)
 
     # -- the table ---------------------------------------------------------------------------
 
     def columns_there(self) -> list[TableColumn]:
-        found = duckdb_columns(self._connected, self._table.name)
+        found = duckdb_columns(self.connected, self._table.name)
         return wanted_columns(self._name, self._database.shown, self._table, found)
-
-    def column_for(self, field: pa.Field) -> TableColumn:
-        return TableColumn(field.name, "", field)
 
     def create(self, fields: Sequence[pa.Field]) -> None:
         """Let DuckDB find the types: it has one for each of Arrow's."""
         stage = pa.Table.from_batches([], pa.schema(fields))
-        self._connected.register("gearpy_stage", stage)
-        types = self._connected.execute("describe select * from gearpy_stage").fetchall()
-        self._connected.unregister("gearpy_stage")
+        self.connected.register("gearpy_stage", stage)
+        types = self.connected.execute("describe select * from gearpy_stage").fetchall()
+        self.connected.unregister("gearpy_stage")
         parts = [
             f"{quoted(field.name)} {kind[1]}{'' if field.nullable else ' not null'}"
             for field, kind in zip(fields, types, strict=True)
         ]
         keys = ", ".join(map(quoted, self._table.upsert))
         parts.append(f"primary key ({keys})" if keys else f"{EPOCH_COLUMN} text")
-        self._connected.execute(f"create table if not exists {self._target} ({', '.join(parts)})")
-
-    def check(self, columns: Sequence[TableColumn], rows: pa.RecordBatch) -> None:
-        check_texts(columns, rows)
-
-    def trouble(self, error: Exception) -> str:
-        return self._database.trouble(error)
+        self.connected.execute(f"create table if not exists {self._target} ({', '.join(parts)})")
 
     # -- transactions ------------------------------------------------------------------------
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connected.begin()
+    def transaction(self) -> Iterator[None]:
+        self.connected.begin()
         try:
             yield
         except BaseException:
-            self._connected.rollback()
+            self.connected.rollback()
             raise
-        self._connected.commit()
-
-    def transaction(self) -> AbstractContextManager[Any]:
-        return self._transaction()
+        self.connected.commit()
 
     def entry(self, owner: EpochOwner) -> LedgerEntry:
         """Return the entry; of two that change it at a time DuckDB lets one fail."""
         ask = f"select incarnation, epoch from {OWNERS} {_OF}"  # noqa: S608 - names of ours
-        found = self._connected.execute(ask, owner[:3]).fetchall()
+        found = self.connected.execute(ask, owner[:3]).fetchall()
         if not found:
-            self._connected.execute(
+            self.connected.execute(
                 f"insert into {OWNERS} values (?, ?, ?, 0, 0)",  # noqa: S608 - a name of ours
                 owner[:3],
             )
         return LedgerEntry(*found[0]) if found else LedgerEntry()
 
     def note(self, owner: EpochOwner, entry: LedgerEntry) -> None:
-        self._connected.execute(
+        self.connected.execute(
             f"update {OWNERS} set incarnation = ?, epoch = ? {_OF}",  # noqa: S608 - names of ours
             (*entry, *owner[:3]),
         )
 
     def delete_marked(self, first: str, last: str) -> None:
         where = f"where {EPOCH_COLUMN} between ? and ?"
-        self._connected.execute(f"delete from {self._target} {where}", (first, last))  # noqa: S608
+        self.connected.execute(f"delete from {self._target} {where}", (first, last))  # noqa: S608
 
     def put(self, rows: Sequence[pa.RecordBatch]) -> None:
         keys = self._table.upsert
@@ -142,12 +117,12 @@ class DuckdbWriter(TableWriter):
             changes = ", ".join(f"{each} = excluded.{each}" for each in others)
             what = f"update set {changes}" if others else "nothing"
             behind = f" on conflict ({', '.join(map(quoted, keys))}) do {what}"
-        self._connected.register("gearpy_stage", table)
-        self._connected.execute(
+        self.connected.register("gearpy_stage", table)
+        self.connected.execute(
             f"insert into {self._target} ({names}) "  # noqa: S608 - quoted
             f"select {names} from gearpy_stage{behind}"
         )
-        self._connected.unregister("gearpy_stage")
+        self.connected.unregister("gearpy_stage")
 
     @property
     def _target(self) -> str:

@@ -1,15 +1,14 @@
 """The columns of a table, as a database tells them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.connectors.database.table_writer import EPOCH_COLUMN, TableColumn, TargetTable
+from gearpy.connectors.database.table_writer import TableColumn
 from gearpy.connectors.sql.columns import arrow_of
 from gearpy.connectors.sql.database import Database
-from gearpy.errors import OperatorError
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -23,46 +22,6 @@ order by column_index"""
 _KEYS: Final = """select constraint_column_names from duckdb_constraints()
 where constraint_type in ('PRIMARY KEY', 'UNIQUE')
 and table_name = ? and schema_name = ? and database_name = current_database()"""
-
-
-def table_mistake(operator: str, table: str, place: str, text: str) -> OperatorError:
-    cause = f"table {table} in {place} {text}"
-    return OperatorError(operator=operator, cause=cause, is_final=True)
-
-
-def wanted_columns(
-    operator: str, place: str, table: TargetTable, found: Sequence[TableColumn]
-) -> list[TableColumn]:
-    """Return the columns that a sink writes, of those that its table has."""
-    wanted = table.columns
-    if wanted and found and any(each.name == EPOCH_COLUMN for each in found):
-        wanted = (*wanted, EPOCH_COLUMN)
-    return chosen(operator, place, table.name, found, wanted)
-
-
-def chosen(
-    operator: str,
-    place: str,
-    table: str,
-    found: Sequence[TableColumn],
-    wanted: Sequence[str] | None,
-) -> list[TableColumn]:
-    """Return the columns of these names, all of types that there are here."""
-    there = {each.name: each for each in found}
-    names = there if wanted is None or not found else wanted
-    if missing := [each for each in names if each not in there]:
-        raise table_mistake(
-            operator, table, place, f"has no column {missing[0]!r}: it has {', '.join(there)}"
-        )
-    for each in names:
-        if there[each].field.type == pa.null():
-            raise table_mistake(
-                operator,
-                table,
-                place,
-                f"has column {each!r} of type {there[each].kind}: leave it out by columns=",
-            )
-    return [there[each] for each in names]
 
 
 def columns_of(database: Database, connection: "sa.Connection", table: str) -> list[TableColumn]:

@@ -22,13 +22,12 @@ from gearpy.connectors.database.table_reader import (
     TablePlace,
     TableQuery,
 )
-from gearpy.connectors.database.table_writer import TableColumn, column_names
+from gearpy.connectors.database.table_writer import TableColumn, chosen, column_names
 from gearpy.connectors.files.column_times import TimeUnit, time_form
 from gearpy.connectors.files.tables import ARROW_ERRORS, OnBad, known_on_bad
 from gearpy.connectors.postgres.connection import read_as_texts_what_python_lacks
 from gearpy.connectors.sql.database import Database, duckdb_at
 from gearpy.connectors.sql.found_columns import (
-    chosen,
     columns_of,
     duckdb_columns,
     duckdb_unique_keys,
@@ -36,7 +35,7 @@ from gearpy.connectors.sql.found_columns import (
 )
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.base.zones import ZoneName
-from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.task.api.interfaces import Source
 
 if TYPE_CHECKING:
@@ -149,45 +148,36 @@ class SqlSource(DatabaseSource):
         operator: str,
         database: Database,
         query: TableQuery,
-        told: pa.Schema | None,
+        schema: pa.Schema | None,
         *,
         is_query: bool,
     ) -> None:
-        super().__init__(query)
+        super().__init__(database, query)
         self._operator = operator
         self._database = database
-        self._told = told
+        self._schema = schema
         self._is_query = is_query
 
     @property
     def description(self) -> str:
         return self._operator
 
-    @property
-    def place(self) -> str:
-        return self._database.shown
-
     def find_columns(self) -> list[TableColumn]:
         database, query = self._database, self._query
         if database.is_file and not Path(database.url.database or "").exists():
             raise ConfigError(f"{self._operator}: there is no file {database.url.database}")
         keys: list[set[str]] = []
-        try:
-            if self._told is not None:
-                found = [TableColumn(each.name, "", each) for each in self._told]
-            elif database.dialect == "duckdb":
-                with duckdb_at(database) as file:
-                    found = duckdb_columns(file, query.table)
-                    keys = duckdb_unique_keys(file, query.table)
-            else:
-                with database.connect(writes=False) as connection, connection.begin():
-                    found = columns_of(database, connection, query.table)
-                    keys = unique_keys(connection, query.table)
-            found = chosen(self._operator, self.place, query.table, found, query.wanted)
-        except OperatorError as error:
-            raise ConfigError(error.cause) from error
-        except Exception as error:
-            raise ConfigError(str(database.failure(error))) from error
+        if self._schema is not None:
+            found = [TableColumn(each.name, "", each) for each in self._schema]
+        elif database.dialect == "duckdb":
+            with duckdb_at(database) as file:
+                found = duckdb_columns(file, query.table)
+                keys = duckdb_unique_keys(file, query.table)
+        else:
+            with database.connect(writes=False) as connection, connection.begin():
+                found = columns_of(database, connection, query.table)
+                keys = unique_keys(connection, query.table)
+        found = chosen(self._operator, database.shown, query.table, found, query.wanted)
         is_there = {*query.by} <= {each.name for each in found}
         if keys and is_there and not any(key <= {*query.by} for key in keys):
             whole = [*query.by, *sorted(min(keys, key=len) - {*query.by})]
@@ -228,7 +218,7 @@ class SqlReader(DatabaseReader):
         is_query: bool,
         resume: TablePlace | None,
     ) -> None:
-        super().__init__(operator, query, columns=columns, resume=resume)
+        super().__init__(operator, database, query, columns=columns, resume=resume)
         self._database = database
         self._is_query = is_query
         self._connection: sa.Connection | None = None
@@ -245,12 +235,6 @@ class SqlReader(DatabaseReader):
     def rest(self) -> None:
         if self._file is not None:
             self.close()  # Nobody can write to it as long as it is open.
-
-    def failure_of(self, error: Exception) -> GearpyError:
-        return self._database.failure(error)
-
-    def trouble(self, error: Exception) -> str:
-        return self._database.trouble(error)
 
     def newest(self) -> list[Any]:
         down = [each.desc() for each in self._columns_at(self._query.by)]

@@ -17,14 +17,16 @@ from gearpy.connectors.database.table_writer import (
     TargetOptions,
     TargetTable,
     last_of_each,
+    table_mistake,
     target_table,
+    wanted_columns,
 )
 from gearpy.connectors.epoch_writer import EpochOwner
 from gearpy.connectors.shared_options import check_options, takes
 from gearpy.connectors.sql.columns import UTC, check_values, sql_type
 from gearpy.connectors.sql.database import Database
 from gearpy.connectors.sql.duckdb_writer import DuckdbWriter
-from gearpy.connectors.sql.found_columns import columns_of, table_mistake, wanted_columns
+from gearpy.connectors.sql.found_columns import columns_of
 from gearpy.core.handover.ledger import LedgerEntry
 from gearpy.errors import GearpyError
 from gearpy.task.api.interfaces import Sink
@@ -80,7 +82,7 @@ class SqlSink(Sink[Any]):
     def description(self) -> str:
         return f"sql_sink({self._table.name})"
 
-    def open(self, task_index: int, parallelism: int) -> TableWriter:
+    def open(self, task_index: int, parallelism: int) -> TableWriter[Any]:
         if self._database.dialect == "duckdb":
             return DuckdbWriter(self.description, self._database, self._table, task_index)
         return SqlWriter(self.description, self._database, self._table, task_index)
@@ -90,30 +92,20 @@ class SqlSink(Sink[Any]):
 _MAKING: Final = "select pg_advisory_xact_lock(hashtext('gearpy'))"
 
 
-class SqlWriter(TableWriter):
+class SqlWriter(TableWriter["sa.Connection"]):
     """Writes the records of one task; see `TableWriter`."""
 
     def __init__(
         self, operator: str, database: Database, table: TargetTable, task_index: int
     ) -> None:
-        super().__init__(operator, database.shown, table, task_index)
+        super().__init__(operator, database, table, task_index)
         self._database = database
-        self._connection: sa.Connection | None = None
 
-    def connect(self) -> None:
-        if self._connection is None:
-            self._connection = self._database.connect()
-            self._make(self._owners)
+    def new_connection(self) -> "sa.Connection":
+        return self._database.connect()
 
-    def disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    @property
-    def _connected(self) -> "sa.Connection":
-        assert self._connection is not None, "connect comes first"
-        return self._connection
+    def make_ledger(self) -> None:
+        self._make(self._owners)
 
     # -- the table ---------------------------------------------------------------------------
 
@@ -122,10 +114,10 @@ class SqlWriter(TableWriter):
 
         *schema, name = self._table.name.split(".")
         with self.transaction():
-            found = columns_of(self._database, self._connected, self._table.name)
+            found = columns_of(self._database, self.connected, self._table.name)
             if not found:
                 return []
-            options = sa.inspect(self._connected).get_table_options(name, *schema)
+            options = sa.inspect(self.connected).get_table_options(name, *schema)
         engine = next((text for key, text in options.items() if key.endswith("_engine")), "InnoDB")
         if engine != "InnoDB":
             raise self._mistake(f"is kept by {engine}, which has no transactions: take InnoDB")
@@ -136,7 +128,7 @@ class SqlWriter(TableWriter):
 
     def column_for(self, field: pa.Field) -> TableColumn:
         sql_type(field, self._database.dialect, is_key=False)
-        return TableColumn(field.name, "", field)
+        return super().column_for(field)
 
     def create(self, fields: Sequence[pa.Field]) -> None:
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
@@ -173,22 +165,16 @@ class SqlWriter(TableWriter):
 
         with self.transaction():
             if self._database.dialect == "postgresql":
-                self._connected.exec_driver_sql(_MAKING)
-            self._connected.execute(sa.schema.CreateTable(table, if_not_exists=True))
+                self.connected.exec_driver_sql(_MAKING)
+            self.connected.execute(sa.schema.CreateTable(table, if_not_exists=True))
 
     def check(self, columns: Sequence[TableColumn], rows: pa.RecordBatch) -> None:
         check_values(self._database.dialect, columns, rows)
 
-    def trouble(self, error: Exception) -> str:
-        return self._database.trouble(error)
-
-    def failure_of(self, error: Exception) -> GearpyError:
-        return self._database.failure(error)
-
     # -- transactions ------------------------------------------------------------------------
 
     def transaction(self) -> AbstractContextManager[Any]:
-        begun: AbstractContextManager[Any] = self._connected.begin()
+        begun: AbstractContextManager[Any] = self.connected.begin()
         return begun
 
     @cached_property
@@ -217,18 +203,18 @@ class SqlWriter(TableWriter):
 
         named = self._owners.c
         ask = sa.select(named.incarnation, named.epoch).where(self._of(owner)).with_for_update()
-        if (found := self._connected.execute(ask).one_or_none()) is None:
+        if (found := self.connected.execute(ask).one_or_none()) is None:
             # Without a row two starts that look at a time would both find nothing.
             first = owner._asdict() | {"incarnation": 0, "epoch": 0}
-            self._connected.execute(self._insert(self._owners, owner._fields[:3]), [first])
-            found = self._connected.execute(ask).one()
+            self.connected.execute(self._insert(self._owners, owner._fields[:3]), [first])
+            found = self.connected.execute(ask).one()
         return LedgerEntry(*found)
 
     def note(self, owner: EpochOwner, entry: LedgerEntry) -> None:
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
         change = sa.update(self._owners).where(self._of(owner))
-        self._connected.execute(change.values(incarnation=entry.owner, epoch=entry.committed))
+        self.connected.execute(change.values(incarnation=entry.owner, epoch=entry.committed))
 
     def delete_marked(self, first: str, last: str) -> None:
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
@@ -240,7 +226,7 @@ class SqlWriter(TableWriter):
             mark = sa.collate(mark, "C")
         elif self._database.dialect == "mysql":
             mark, ends = sa.cast(mark, sa.LargeBinary), (first.encode(), last.encode())
-        self._connected.execute(sa.delete(target).where(mark.between(*ends)))
+        self.connected.execute(sa.delete(target).where(mark.between(*ends)))
 
     def put(self, rows: Sequence[pa.RecordBatch]) -> None:
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
@@ -253,13 +239,13 @@ class SqlWriter(TableWriter):
         statement = self._insert(self._target(names), keys)
 
         def insert(some: list[tuple[Any, ...]]) -> None:
-            with self._connected.begin_nested():
+            with self.connected.begin_nested():
                 if is_sqlite:  # SQLAlchemy takes five times as long as SQLite itself.
-                    text = str(statement.compile(dialect=self._connected.dialect))
-                    self._connected.exec_driver_sql(text, some)
+                    text = str(statement.compile(dialect=self.connected.dialect))
+                    self.connected.exec_driver_sql(text, some)
                 else:
                     rows = [dict(zip(names, each, strict=True)) for each in some]
-                    self._connected.execute(statement, rows)
+                    self.connected.execute(statement, rows)
 
         try:
             insert(records)
