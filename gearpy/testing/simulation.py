@@ -163,6 +163,7 @@ class Simulation:
             ),
             turn_ms=2,
             clock_ms=self.world.read_clock,
+            run="simulation",
             wall_ms=lambda: self.now_ms,
             rng=self._rng,
             on_error=on_error,

@@ -1,7 +1,6 @@
 """Applications that write a window log: finished windows, each once, whatever fails."""
 
 from collections import Counter
-from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -9,14 +8,9 @@ from uuid import uuid4
 import pytest
 
 import gearpy as gp
-from gearpy.cluster.boot.local import LocalCluster
-from gearpy.cluster.programs.artifacts import embed
-from gearpy.config.load import load
 from gearpy.testing import Simulation
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.verify import verify
-from tests.connectors.failing import Failing
-from tests.eventually import DEADLINE_S
 
 
 def windows_of(app: gp.StreamApp, path: Any, **options: Any) -> None:
@@ -48,27 +42,3 @@ def test_finished_windows_are_in_the_log(tmp_path: Path, tasks: int, place: str)
     assert rows_in(path) == EXPECTED
     assert len(WindowLog(path).view().lanes) == tasks
     assert verify(WindowLog(path)).findings == []
-
-
-def test_failures_neither_lose_nor_repeat(tmp_path: Path) -> None:
-    """Tasks restart from the newest epoch; the windows of the epochs since are not shown."""
-    step = Failing(1501, 6000, 9001)
-    source = gp.generate(lambda part: count(part, 2), rate=10_000, limit=10_000, partitions=2)
-    app = gp.StreamApp("numbers", parallelism=2)
-    numbers = app.read(source).map(step)
-    counts = numbers.key_by(lambda n: n // 100).window(gp.count_window(100)).count()
-    counts.write(gp.window_log_folder(tmp_path / "log", body="auto", compact_files=5))
-    config = {"checkpoint.interval-ms": "20", "application.backoff-base-ms": "1"}
-
-    with LocalCluster(load(env={})) as cluster:
-        summary = cluster.client.submit("numbers", embed(app.build()), config=config).wait(
-            DEADLINE_S
-        )
-
-    log = WindowLog(tmp_path / "log")
-    table = log.read_between({}, log.view().ends())
-    assert not step.left
-    assert summary.progress.restarts in {2, 3}  # Two failures may be answered by one.
-    found = zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)
-    assert Counter(found) == Counter({(key, 100): 1 for key in range(100)})
-    assert verify(log).findings == []

@@ -13,7 +13,7 @@ import pytest
 import gearpy as gp
 from gearpy.connectors.folders.parts import PreparedPart
 from gearpy.connectors.partitioned.hive import HiveWriter, hive_folder
-from gearpy.errors import ConfigError, GearpyError
+from gearpy.errors import ConfigError
 from gearpy.messages.data import Batch
 from gearpy.task.api.window_result import WindowResult
 from tests.connectors.table_build import a_batch
@@ -100,22 +100,6 @@ def test_windows_are_partitioned_by_their_date(tmp_path: Path) -> None:
     assert rows[0]["window_start"] == datetime(1970, 1, 1, 23, tzinfo=UTC)
 
 
-def test_a_successor_shows_what_was_prepared(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    first = opened(out)
-    prepared = write(first, 1, 0, 1, 2)
-    assert prepared is not None
-    first.commit(1, prepared[:1])
-    write(first, 2, 3, 4)
-
-    second = opened(out, epoch=1, incarnation=2, prepared={1: prepared})
-    opened(out, epoch=1, incarnation=3, prepared={1: prepared}).close(completed=False)
-
-    assert numbers(out) == [0, 1, 2]
-    assert list((out / "_pending").iterdir()) == []
-    second.close(completed=False)
-
-
 def test_going_back_removes_what_comes_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -130,43 +114,6 @@ def test_going_back_removes_what_comes_again(
 
     assert numbers(out) == [1, 100]
     assert "back to epoch 1, so 1 files are removed" in caplog.text
-
-
-def test_who_was_given_up_is_told(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    first = opened(out)
-    prepared = write(first, 1, 1)
-    second = opened(out, incarnation=2)
-    second.commit(1, write(second, 1, 1))
-
-    with pytest.raises(GearpyError, match="has neither p=p1/part-00000"):
-        first.commit(1, prepared)
-    with pytest.raises(GearpyError, match=r"what task 0 writes to .* belongs to start"):
-        opened(out, incarnation=1)
-    assert numbers(out) == [1]
-
-
-def test_what_an_earlier_run_prepared_may_be_elsewhere(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    first = opened(tmp_path / "a", run="old")
-    prepared = write(first, 1, 1)
-
-    opened(tmp_path / "b", epoch=1, run="new", prepared={1: prepared})
-    opened(tmp_path / "a", epoch=1, run="new", prepared={1: prepared})
-
-    assert "has neither" in caplog.text
-    assert (numbers(tmp_path / "a"), numbers(tmp_path / "b")) == ([1], [])
-
-
-def test_a_file_that_was_changed_is_not_shown(tmp_path: Path) -> None:
-    writer = opened(tmp_path / "out")
-    prepared = write(writer, 1, 1)
-    (pending,) = (tmp_path / "out" / "_pending").iterdir()
-    pending.write_bytes(b"x")
-
-    with pytest.raises(GearpyError, match="has 1 bytes"):
-        writer.commit(1, prepared)
 
 
 def test_files_of_earlier_runs_stay_or_go(tmp_path: Path) -> None:
