@@ -11,8 +11,7 @@ from typing import Any, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.columns.reasons import reason_of
-from gearpy.columns.values import array_of
+from gearpy.columns.values import array_of, reason_of
 from gearpy.messages.table import with_leaves
 
 #: Of decimals without a schema, as in Spark: 20 digits before the point, and 18 behind it.

@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.columns.fields import fields_of, is_record
-from gearpy.columns.log_columns import EVENT_TIME, LogColumns, columns_of_pairs
+from gearpy.columns.log_columns import (
+    EVENT_TIME,
+    LogColumns,
+    columns_of_pairs,
+    fields_of,
+    is_record,
+)
 from gearpy.columns.results import pair_keys, result_columns, unmarked
 from gearpy.columns.row_schema import RowSchema
 from gearpy.columns.widening import wider_schema

@@ -25,7 +25,7 @@ from gearpy.core.handover.window_log import (
     segment_name,
 )
 from gearpy.errors import ConfigError, StoreAway
-from gearpy.storage.folder.pending import reveal
+from gearpy.storage.folder.api import reveal
 from gearpy.windowlog.bodies import (
     ARROW,
     PARQUET,

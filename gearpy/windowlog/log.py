@@ -1,11 +1,12 @@
 """A window log: its readable batches, and their rows as tables."""
 
+import base64
 import json
 import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -22,7 +23,74 @@ from gearpy.errors import ConfigError, WindowLogDamaged
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.at import folder_at
 from gearpy.windowlog.bodies import SegmentInfo, body_of, read_body, read_info
-from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, parsed_schema
+
+SCHEMA_FILE: Final = "_schema.json"
+
+_FORMAT: Final = 1
+
+
+class LogSchema(NamedTuple):
+    """The columns of a log.
+
+    Attributes:
+        arrow: as every table of the log has them, exactly.
+        spark: the same as Spark's ``StructType.jsonValue()``.
+        log: id of the log, which is another when the folder was made anew.
+        identity: columns that tell rows apart; empty if only all of them do.
+    """
+
+    arrow: pa.Schema
+    spark: dict[str, Any]
+    log: str = ""
+    created_ms: int = 0
+    identity: tuple[str, ...] = ()
+
+
+def schema_text(schema: LogSchema) -> bytes:
+    text = {
+        "format": _FORMAT,
+        "log": schema.log,
+        "arrow": base64.b64encode(schema.arrow.serialize().to_pybytes()).decode("ascii"),
+        "spark": schema.spark,
+        "created_ms": schema.created_ms,
+        "identity": schema.identity,
+    }
+    return json.dumps(text, indent=1).encode()
+
+
+def parsed_schema(text: bytes, *, file: str) -> LogSchema:
+    try:
+        found = json.loads(text)
+        number = found["format"]
+        if number == _FORMAT:
+            arrow = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found["arrow"])))
+            return LogSchema(
+                arrow, found["spark"], found["log"], found["created_ms"], tuple(found["identity"])
+            )
+    except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        raise WindowLogDamaged(file=file, reason=f"it is no schema: {error!r:.200}") from error
+    raise WindowLogDamaged(
+        file=file, reason=f"its format is {number!r}, this gearpy knows {_FORMAT}: use a later one"
+    )
+
+
+def schema_difference(kept: pa.Schema, other: pa.Schema, *, partly: bool = False) -> str:
+    """Return how another schema differs from that of a log; empty if it does not."""
+    for given in other:
+        place = kept.get_field_index(given.name)
+        if place < 0:
+            return f"there is no column {given.name!r}, only {', '.join(kept.names)}"
+        if kept.field(place).type != given.type:
+            return f"column {given.name!r} is {kept.field(place).type}, not {given.type}"
+    if partly:
+        return ""
+    missing = [name for name in kept.names if name not in other.names]
+    if missing:
+        return f"there is a column {missing[0]!r}, too"
+    if kept.names != other.names:
+        return f"the order of columns is {', '.join(kept.names)}"
+    return ""
+
 
 #: So often is a folder listed until it holds still: files come and go while it is.
 _LISTINGS_MAX: Final = 10

@@ -9,8 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.columns.spark_types import spark_schema
 from gearpy.core.handover.window_log import LOG_FOLDERS, PENDING, segment_name
 from gearpy.windowlog.bodies import BatchInfo, Body, SegmentInfo, write_body
-from gearpy.windowlog.log import WindowLog
-from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text
+from gearpy.windowlog.log import SCHEMA_FILE, LogSchema, WindowLog, schema_text
 
 TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(

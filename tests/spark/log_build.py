@@ -10,10 +10,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.spark_types import spark_schema
 from gearpy.core.handover.window_log import LOG_FOLDERS, segment_name
-from gearpy.spark.sessions.target import SessionTarget
+from gearpy.spark.sessions.sessions import SessionTarget
 from gearpy.storage.folder.at import folder_at
 from gearpy.windowlog.bodies import BatchInfo, Body, SegmentInfo, write_body
-from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text
+from gearpy.windowlog.log import SCHEMA_FILE, LogSchema, schema_text
 
 LANE = "windows-00000"
 SCHEMA = pa.schema([("n", pa.int64())])

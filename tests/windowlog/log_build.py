@@ -12,8 +12,7 @@ from gearpy.core.handover.window_log import LOG_FOLDERS
 from gearpy.storage.folder.api import Folder
 from gearpy.windowlog.bodies import Body
 from gearpy.windowlog.lane import LaneWriter, PreparedBatch
-from gearpy.windowlog.log import WindowLog
-from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text
+from gearpy.windowlog.log import SCHEMA_FILE, LogSchema, WindowLog, schema_text
 
 ARROW = pa.schema(
     {"window_start": pa.timestamp("us", "UTC"), "window_end": pa.timestamp("us", "UTC")}

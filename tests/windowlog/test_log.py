@@ -8,8 +8,7 @@ import pytest
 from gearpy.errors import ConfigError, WindowLogDamaged, WindowLogGap
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.windowlog.compaction import compact_all
-from gearpy.windowlog.log import ReaderReport, WindowLog, positions_of
-from gearpy.windowlog.schema import SCHEMA_FILE
+from gearpy.windowlog.log import SCHEMA_FILE, ReaderReport, WindowLog, positions_of
 from tests.windowlog.log_build import ARROW, SCHEMA, a_lane, a_log, a_log_of, keys_in, shown
 
 LANE = "windows-00000"

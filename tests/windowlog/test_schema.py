@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gearpy.columns.spark_types import exact_schema, spark_schema
 from gearpy.errors import ConfigError, WindowLogDamaged
-from gearpy.windowlog.schema import LogSchema, parsed_schema, schema_difference, schema_text
+from gearpy.windowlog.log import LogSchema, parsed_schema, schema_difference, schema_text
 
 EXACT: list[tuple[Any, Any, Any]] = [
     (pa.uint8(), pa.int16(), "short"),

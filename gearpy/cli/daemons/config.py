@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from gearpy.cli.terminal.groups import group
-from gearpy.cli.terminal.options import ConfFiles, Given, takes
+from gearpy.cli.terminal.options import ConfFiles, Given, configure, takes
 from gearpy.cli.terminal.output import print_json
-from gearpy.cli.terminal.settings import configure
 from gearpy.config.hidden import shown_setting
 from gearpy.config.load import as_overrides
 from gearpy.config.render import as_toml

@@ -41,9 +41,7 @@ class Given(Struct, frozen=True, kw_only=True):
         master: str | None = None,
         defaults: Mapping[str, str] | None = None,
     ) -> "Config":
-        """Return the configuration; see `settings.configure`."""
-        from gearpy.cli.terminal.settings import configure
-
+        """Return the configuration; see `configure`."""
         chosen = master or self.master
         return configure(
             self.conf, [*(self.set_ or ()), *assignments], master=chosen, defaults=defaults
@@ -71,6 +69,40 @@ class Given(Struct, frozen=True, kw_only=True):
     def answer(self, values: Any, *lines: str) -> None:
         """Print what a command has found or done: values for programs, lines for people."""
         print(*([json.dumps(values)] if self.as_json else lines), sep="\n", flush=True)
+
+
+def configure(
+    files: Sequence[Path] | None = None,
+    assignments: Sequence[str] | None = None,
+    *,
+    master: str | None = None,
+    defaults: Mapping[str, str] | None = None,
+) -> "Config":
+    """Return the configuration of the project, ``--conf``, environment, ``--set`` and ``--master``.
+
+    ``defaults`` count where none of them says anything.
+    """
+    from gearpy.config.load import load, project_file
+
+    parts = [each.partition("=") for each in assignments or ()]
+    overrides = {key.strip(): value.strip() for key, equals, value in parts if equals}
+    mistakes = [
+        f"--set {key!r} has no value: write key=value" for key, equals, _ in parts if not equals
+    ]
+    if master is not None:
+        overrides["cluster.masters"] = master
+    try:
+        config = load(
+            list(files or ()),
+            overrides=overrides,
+            defaults=defaults or {},
+            project=project_file(),
+        )
+    except ConfigError as error:
+        raise ConfigError(*mistakes, *error.mistakes) from None
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return config
 
 
 def takes(*names: str, **instead: Any) -> Callable[[_Command], _Command]:

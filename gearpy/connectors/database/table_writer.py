@@ -8,7 +8,7 @@ import json
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypedDict, TypeVar
@@ -27,7 +27,7 @@ from gearpy.core.handover.ledger import LATEST, LedgerEntry
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table
-from gearpy.task.api.interfaces import PacedWriter, SinkContext
+from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext
 
 _log = logging.getLogger(__name__)
 #: Tells which epoch a row is of, so that it can be taken back; only in tables that have it.
@@ -52,13 +52,13 @@ _ADDED: Final = frozenset(
 )
 
 
-class Connection(Protocol):
+class TableConnection(Protocol):
     """A connection of a database's own library."""
 
     def close(self) -> Any: ...
 
 
-ConnectionT = TypeVar("ConnectionT", bound=Connection)
+ConnectionT = TypeVar("ConnectionT", bound=TableConnection)
 
 
 class TableColumn(NamedTuple):
@@ -474,6 +474,33 @@ class TableWriter(EpochWriter[Any], PacedWriter[Any], Generic[ConnectionT]):
 def _mark(owner: EpochOwner, epoch: int) -> str:
     """Return the mark of a task's rows of an epoch; later epochs have greater ones."""
     return f"{owner.run}/{owner.sink}/{owner.task}/{epoch:020d}"
+
+
+class TableSink(Sink[Any]):
+    """A table of a database, or of a catalog.
+
+    Args:
+        make: returns the writer of a task, by its number.
+        one_task: whether one writer has the table at a time, where nobody says otherwise.
+    """
+
+    transactional = True
+    columnar = takes_results = True
+    paced = True
+
+    def __init__(
+        self, description: str, make: Callable[[int], TableWriter[Any]], *, one_task: bool = False
+    ) -> None:
+        self._description = description
+        self._make = make
+        self.one_task = one_task
+
+    @property
+    def description(self) -> str:
+        return self._description
+
+    def open(self, task_index: int, parallelism: int) -> TableWriter[Any]:
+        return self._make(task_index)
 
 
 def table_mistake(operator: str, table: str, place: str, text: str) -> OperatorError:

@@ -28,9 +28,8 @@ from gearpy.core.base.pauses import pause_after
 from gearpy.core.handover.ledger import LedgerClaim, claims
 from gearpy.core.handover.table_commits import Change, Lane, LanePart, next_change, rewritten
 from gearpy.errors import ConfigError, GearpyError, StoreAway
-from gearpy.storage.folder.api import Folder, parent_of
+from gearpy.storage.folder.api import Folder, is_whole, parent_of
 from gearpy.storage.folder.local import LocalFolder
-from gearpy.storage.folder.pending import is_whole
 from gearpy.storage.folder.url import UrlFolder
 from gearpy.task.api.interfaces import Batch, SinkContext, TransactionalWriter
 

@@ -8,8 +8,7 @@ from typing import Any, BinaryIO, Final, Protocol
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.columns.fields import fields_of, is_record
-from gearpy.columns.log_columns import LogColumns
+from gearpy.columns.log_columns import LogColumns, fields_of, is_record
 from gearpy.columns.results import is_of_results, unmarked
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.columns.values import array_of, check_cast, plain_cells, refuse_unknown

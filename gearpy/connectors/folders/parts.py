@@ -13,8 +13,7 @@ from gearpy.connectors.folders.part_names import FilePart, PartNames, run_in_nam
 from gearpy.core.handover.ledger import given_up
 from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError, StoreAway
-from gearpy.storage.folder.api import Folder, parent_of
-from gearpy.storage.folder.pending import reveal
+from gearpy.storage.folder.api import Folder, parent_of, reveal
 from gearpy.storage.folder.promises import PROMISES, promises_of
 
 _log = logging.getLogger(__name__)

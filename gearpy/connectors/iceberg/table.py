@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from gearpy.columns.row_schema import SchemaLike
-from gearpy.connectors.database.table_writer import TableWriter, TargetTable, target_table
+from gearpy.connectors.database.table_writer import TableSink, TableWriter, target_table
 from gearpy.distribution import require
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Sink
@@ -66,43 +66,17 @@ def iceberg_table(
         create=True,
     )  # fmt: skip
     given = {"name": catalog} if isinstance(catalog, str) else dict(catalog)
-    return IcebergSink(operator, table, given, target, dict(properties or {}))
 
-
-class IcebergSink(Sink[Any]):
-    """A table; see `iceberg_table`."""
-
-    transactional = True
-    columnar = takes_results = True
-    paced = True
-    one_task = True
-
-    def __init__(
-        self,
-        operator: str,
-        table: str,
-        catalog: Mapping[str, str],
-        target: TargetTable,
-        properties: Mapping[str, str],
-    ) -> None:
-        self._operator = operator
-        self._table = table
-        self._catalog = catalog
-        self._target = target
-        self._properties = properties
-
-    @property
-    def description(self) -> str:
-        return self._operator
-
-    def open(self, task_index: int, parallelism: int) -> TableWriter[Any]:
+    def make(task_index: int) -> TableWriter[Any]:
         home: Any = import_module("gearpy.connectors.iceberg.writer")  # Loads PyIceberg, 300 ms.
         made: TableWriter[Any] = home.IcebergWriter(
-            self._operator,
-            self._table,
-            self._catalog,
-            self._target,
-            properties=self._properties,
+            operator,
+            table,
+            given,
+            target,
+            properties=dict(properties or {}),
             task_index=task_index,
         )
         return made
+
+    return TableSink(operator, make, one_task=True)

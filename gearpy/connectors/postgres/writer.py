@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -11,6 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.connectors.database.table_writer import (
     EPOCH_COLUMN,
     TableColumn,
+    TableSink,
     TableWriter,
     TargetOptions,
     TargetTable,
@@ -55,26 +57,8 @@ def postgres_sink(url: str, table: str, **options: Unpack[TargetOptions]) -> Sin
     """
     check_options("postgres_sink", options, TargetOptions)
     where = target_table("postgres_sink", table, **options)
-    return PostgresSink(PostgresAddress(f"postgres_sink({table})", url), where)
-
-
-class PostgresSink(Sink[Any]):
-    """A table; see `postgres_sink`."""
-
-    transactional = True
-    columnar = takes_results = True
-    paced = True
-
-    def __init__(self, address: PostgresAddress, table: TargetTable) -> None:
-        self._address = address
-        self._table = table
-
-    @property
-    def description(self) -> str:
-        return f"postgres_sink({self._table.name})"
-
-    def open(self, task_index: int, parallelism: int) -> "PostgresWriter":
-        return PostgresWriter(self.description, self._address, self._table, task_index)
+    name = f"postgres_sink({table})"
+    return TableSink(name, partial(PostgresWriter, name, PostgresAddress(name, url), where))
 
 
 _OWNERS: Final = """

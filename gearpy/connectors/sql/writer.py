@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -13,6 +13,7 @@ from gearpy.connectors.database.table_writer import (
     EPOCH_COLUMN,
     OWNERS,
     TableColumn,
+    TableSink,
     TableWriter,
     TargetOptions,
     TargetTable,
@@ -63,29 +64,10 @@ def sql_sink(url: str, table: str, **options: Unpack[TargetOptions]) -> Sink[Any
     """
     check_options("sql_sink", options, TargetOptions)
     where = target_table("sql_sink", table, **options)
-    return SqlSink(Database(f"sql_sink({table})", url), where)
-
-
-class SqlSink(Sink[Any]):
-    """A table; see `sql_sink`."""
-
-    transactional = True
-    columnar = takes_results = True
-    paced = True
-
-    def __init__(self, database: Database, table: TargetTable) -> None:
-        self._database = database
-        self._table = table
-        self.one_task = database.is_file  # One writer has the file at a time.
-
-    @property
-    def description(self) -> str:
-        return f"sql_sink({self._table.name})"
-
-    def open(self, task_index: int, parallelism: int) -> TableWriter[Any]:
-        if self._database.dialect == "duckdb":
-            return DuckdbWriter(self.description, self._database, self._table, task_index)
-        return SqlWriter(self.description, self._database, self._table, task_index)
+    database = Database(name := f"sql_sink({table})", url)
+    writer = DuckdbWriter if database.dialect == "duckdb" else SqlWriter
+    # One writer has a file at a time.
+    return TableSink(name, partial(writer, name, database, where), one_task=database.is_file)
 
 
 #: Two tasks that make one table at a time would fail on PostgreSQL: the one waits for the other.

@@ -31,9 +31,8 @@ from gearpy.windowlog.bodies import ARROW, PARQUET
 from gearpy.windowlog.compaction import compact_newest
 from gearpy.windowlog.consumers import LogConsumers
 from gearpy.windowlog.lane import LaneWriter, PreparedBatch
-from gearpy.windowlog.log import WindowLog
+from gearpy.windowlog.log import SCHEMA_FILE, LogSchema, WindowLog, schema_difference, schema_text
 from gearpy.windowlog.replays import Replays, recalled
-from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from gearpy.errors import ConfigError
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.spark.delivery.thread import READER_PREFIX, Delivery, DeliverySpec, Function
-from gearpy.spark.sessions.target import SparkTarget, target_of
+from gearpy.spark.sessions.sessions import SparkTarget, target_of
 from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext
 from gearpy.windowlog.log import WindowLog
 

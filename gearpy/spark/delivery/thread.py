@@ -32,7 +32,7 @@ from gearpy.errors import ConfigError, GearpyError, OperatorError, WindowLogDama
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.spark.delivery.batch import SparkBatch
 from gearpy.spark.delivery.log import BatchLog
-from gearpy.spark.sessions.target import SessionTarget
+from gearpy.spark.sessions.sessions import SessionTarget
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.windowlog.bodies import PARQUET, BatchInfo, SegmentInfo, body_of, write_body
 from gearpy.windowlog.log import ReaderReport, WindowLog

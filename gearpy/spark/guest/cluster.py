@@ -30,11 +30,9 @@ from gearpy.errors import ConfigError, ConnectionLost, GearpyError, SubmitRefuse
 from gearpy.ids import AppId, WorkerId
 from gearpy.messages.client import DescribeWorker, GetDemand, ListWorkers
 from gearpy.messages.summaries import WorkerSummary
-from gearpy.spark.guest.certificates import make_authority
-from gearpy.spark.guest.departures import LeavingTasks
-from gearpy.spark.guest.jobs import GuestJobs
+from gearpy.spark.guest.jobs import GuestJobs, LeavingTasks
 from gearpy.spark.guest.masters import GuestMasters
-from gearpy.spark.guest.order import Authority, MasterOrder, order_of, task_of
+from gearpy.spark.guest.order import Authority, MasterOrder, make_authority, order_of, task_of
 from gearpy.spark.guest.room import cores_in, refusal, too_few
 from gearpy.spark.guest.seat_notes import NUMBERS
 from gearpy.spark.guest.sizing import WorkerCount

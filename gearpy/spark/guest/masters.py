@@ -22,15 +22,12 @@ from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ConnectionLost, GearpyError, LeadershipLost
 from gearpy.messages.masters import GetMasters
-from gearpy.spark.guest.certificates import make_certificate
-from gearpy.spark.guest.departures import LeavingTasks
-from gearpy.spark.guest.jobs import GuestJobs
-from gearpy.spark.guest.order import MasterOrder, master_config, seat_folder
+from gearpy.spark.guest.jobs import GuestJobs, LeavingTasks
+from gearpy.spark.guest.order import MasterOrder, make_certificate, master_config, seat_folder
 from gearpy.spark.guest.room import too_few
 from gearpy.spark.guest.seat_notes import NUMBERS, SeatNotes, SeatOrder
 from gearpy.spark.guest.seats import BeginAll, EndTask, MasterSeats, Replace, Seated
-from gearpy.spark.guest.task import address_towards, begin_task, task_number
-from gearpy.spark.guest.tie import TaskTie
+from gearpy.spark.guest.task import TaskTie, address_towards, begin_task, task_number
 from gearpy.spark.sessions.sessions import is_alive
 
 _log = logging.getLogger(__name__)

@@ -39,8 +39,7 @@ from gearpy.spark.source.options import WriteOptions
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.windowlog.bodies import BatchNotes, SegmentInfo, write_body
-from gearpy.windowlog.log import WindowLog
-from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
+from gearpy.windowlog.log import SCHEMA_FILE, LogSchema, WindowLog, schema_difference, schema_text
 
 _TASK: Final = 0  # One lane has all batches of a writer.
 #: The lock lets one driver at a time write, so each run has but one owner.

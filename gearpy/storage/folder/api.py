@@ -7,6 +7,7 @@ that, a power cut may undo all, a part, or nothing of it.
 from collections.abc import Callable, Iterable
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
+from gearpy.errors import GearpyError
 from gearpy.storage.folder.promises import StorePromises
 
 #: Ends the name of a file that is not complete yet.
@@ -172,3 +173,20 @@ class LogFolder(Folder, Protocol):
     def truncate(self, name: str, size: int) -> None:
         """Cut the end of a file off."""
         ...
+
+
+def is_whole(folder: Folder, name: str, *, written: int, who: str) -> bool:
+    """Tell whether a file that was prepared is there."""
+    found = folder.look(name)
+    if found is not None and found.size != written:
+        raise GearpyError(
+            f"{who}: {name} in {folder.place} has {found.size} bytes, {written} were written: it "
+            "was changed or is damaged"
+        )
+    return found is not None
+
+
+def reveal(folder: Folder, pending: str, *, to: str, written: int, who: str) -> bool:
+    """Let readers see a prepared file, unless they do; False: it is in neither place."""
+    is_whole(folder, pending, written=written, who=who)
+    return folder.move(pending, to=to) or folder.look(to) is not None

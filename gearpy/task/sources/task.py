@@ -19,10 +19,9 @@ from gearpy.task.api.interfaces import FINISHED, Discovery, Source, TaskContext
 from gearpy.task.api.sides import Side
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
-from gearpy.task.sources.partition import LimitedPartition, SourcePartition
+from gearpy.task.sources.partition import LimitedPartition, SourcePartition, UnitCheck
 from gearpy.task.sources.place_text import place_text, record_text
 from gearpy.task.sources.share import partition_number
-from gearpy.task.sources.unit import UnitCheck
 from gearpy.task.time.late import LATE, LateRecords, SourceLate
 
 #: Asks for the end of the epoch, and lets the task do what it does without reading.

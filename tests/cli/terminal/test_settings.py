@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.cli.terminal.settings import configure
+from gearpy.cli.terminal.options import configure
 from gearpy.cluster.app.config import application_overrides
 from gearpy.errors import ConfigError
 

@@ -14,8 +14,7 @@ from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.messages.data import Batch
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.task.api.window_result import WindowResult
-from gearpy.windowlog.log import WindowLog
-from gearpy.windowlog.schema import SCHEMA_FILE
+from gearpy.windowlog.log import SCHEMA_FILE, WindowLog
 
 LANE = "windows-00000"
 

@@ -12,7 +12,7 @@ import pytest
 _TASK = """
 import os, sys, threading
 from pathlib import Path
-from gearpy.spark.guest.tie import TaskTie
+from gearpy.spark.guest.task import TaskTie
 
 with TaskTie(lambda: Path(sys.argv[1]).write_text("before")):
     print("tied", flush=True)

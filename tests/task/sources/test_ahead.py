@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gearpy as gp
 from gearpy.errors import OperatorError
-from gearpy.task.sources.unit import unit_mistake
+from gearpy.task.sources.partition import unit_mistake
 from gearpy.testing import MemoryTransactions, Simulation
 
 NOW_MS = 1_772_355_600_000

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from gearpy.connectors.kafka.client import (
     ClientState,
+    Errands,
     failure,
     final_cause,
     lacking,
@@ -15,7 +16,6 @@ from gearpy.connectors.kafka.client import (
     make_consumer,
 )
 from gearpy.connectors.kafka.cluster import KafkaCluster
-from gearpy.connectors.kafka.errands import Errands
 from gearpy.connectors.kafka.reading.decoding import Begun, Reading, RecordDecoder
 from gearpy.connectors.kafka.reading.feed import Feed
 from gearpy.connectors.kafka.reading.positions import (

@@ -6,9 +6,15 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from gearpy.connectors.kafka.client import ClientState, failure, final_cause, lacking, make_admin
+from gearpy.connectors.kafka.client import (
+    ClientState,
+    Errands,
+    failure,
+    final_cause,
+    lacking,
+    make_admin,
+)
 from gearpy.connectors.kafka.cluster import KafkaCluster
-from gearpy.connectors.kafka.errands import Errands
 from gearpy.connectors.kafka.registry import RegistryAway
 from gearpy.connectors.kafka.writing.outgoing import TopicFacts
 from gearpy.errors import GearpyError, OperatorError
