@@ -29,17 +29,10 @@ class ThreadedActorSystem(LocalActorSystem):
 
     is_registered = True
 
-    def __init__(
-        self,
-        *,
-        node: str = "",
-        rng: Random | None = None,
-        shared_threads: int | None = None,
-        stop_timeout_ms: int = STOP_TIMEOUT_MS,
-    ) -> None:
-        super().__init__(node=node, rng=rng or Random(), stop_timeout_ms=stop_timeout_ms)
+    def __init__(self, *, node: str = "", stop_timeout_ms: int = STOP_TIMEOUT_MS) -> None:
+        super().__init__(node=node, rng=Random(), stop_timeout_ms=stop_timeout_ms)
         self._timers = TimerThread()
-        self._shared = SharedDispatcher(shared_threads or default_threads())
+        self._shared = SharedDispatcher(default_threads())
 
     @property
     def timers(self) -> TimerThread:

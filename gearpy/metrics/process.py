@@ -4,7 +4,6 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
@@ -22,11 +21,7 @@ class ProcessMeter:
 
     def __init__(
         self,
-        *,
-        clock_s: Callable[[], float] = time.perf_counter,
-        wall_ms: Callable[[], int] = wall_ms,
     ) -> None:
-        self._clock_s = clock_s
         self._started_ms = wall_ms() - int(_age_s() * 1000)
         self._began_s: float | None = None
         self._pause_s = 0.0
@@ -38,9 +33,9 @@ class ProcessMeter:
 
     def on_gc(self, phase: str, _: dict[str, Any]) -> None:
         if phase == "start":
-            self._began_s = self._clock_s()
+            self._began_s = time.perf_counter()
         elif self._began_s is not None:
-            self._pause_s += self._clock_s() - self._began_s
+            self._pause_s += time.perf_counter() - self._began_s
             self._began_s = None
             self._collections += 1
 

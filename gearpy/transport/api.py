@@ -1,11 +1,9 @@
 """The interface of transports, which carry link messages between tasks wherever they run."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, TaskId
@@ -67,43 +65,6 @@ class TransportLimits(Struct, frozen=True, kw_only=True):
         )
 
 
-class TransportStats(Struct, kw_only=True):
-    """Counts of a transport since it was made. Local deliveries are not counted.
-
-    They tell of connections, for tests and debuggers; metrics tell of tasks.
-
-    ``dropped_unknown``: messages to a task that is not where it should be.
-    ``dropped_lost``: messages dropped with a broken or overfull connection before they were
-    written; what was on its way then is known only to flow control.
-    """
-
-    frames_in: int = 0
-    frames_out: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
-    dropped_unknown: int = 0
-    dropped_lost: int = 0
-    reconnects: int = 0
-    refused: int = 0  # Connections that ended before they had proved themselves.
-
-
-class Counters:
-    """The counters behind `TransportStats`. Runs on: any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._stats = TransportStats()
-
-    def add(self, **counts: int) -> None:
-        with self._lock:
-            for name, count in counts.items():
-                setattr(self._stats, name, getattr(self._stats, name) + count)
-
-    def snapshot(self) -> TransportStats:
-        with self._lock:
-            return replace(self._stats)
-
-
 class Transport(Protocol):
     """Carries link messages to tasks by their id.
 
@@ -117,11 +78,6 @@ class Transport(Protocol):
     @property
     def address(self) -> str:
         """The address at which peers reach this transport: ``host:port`` or ``memory:name``."""
-        ...
-
-    @property
-    def stats(self) -> TransportStats:
-        """Counts of messages since the transport was made."""
         ...
 
     def start(self) -> str:

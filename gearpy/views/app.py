@@ -85,9 +85,9 @@ def app_view(
     return AppView(**values)
 
 
-def findings_in(look: Look, before: Look | None = None) -> tuple[Headline, ...]:
-    measured = _measured(look, before)
-    return _findings(look, _processors(look, before, measured), measured)
+def findings_in(look: Look) -> tuple[Headline, ...]:
+    measured = _measured(look, None)
+    return _findings(look, _processors(look, None, measured), measured)
 
 
 def processor_view(

@@ -2,6 +2,7 @@
 
 import threading
 from queue import SimpleQueue
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -46,9 +47,16 @@ def test_turn_ends_with_its(log: Log, limits: dict[str, Any], messages: int, ord
         gate = system.spawn(Obedient, "gate", dispatcher=dispatcher)
         gate.tell(lambda _: is_open.wait(WAIT_S))
         refs = [system.spawn(Obedient, name, dispatcher=dispatcher) for name in "ab"]
+
+        def work(me: Obedient) -> None:
+            log.put(me.context.self_ref.path.name)
+            until_s = monotonic() + 20e-6  # Longer than a turn that ends with its time.
+            while monotonic() < until_s:
+                pass
+
         for ref in refs:
             for _ in range(messages):
-                ref.tell(lambda me: log.put(me.context.self_ref.path.name))
+                ref.tell(work)
         is_open.set()
 
         assert "".join(taken(log, len(order))) == order

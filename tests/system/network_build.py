@@ -18,7 +18,7 @@ from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.interfaces import TaskLimits
 from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.task.runtime.wiring import RunnerFactory
-from gearpy.transport.api import LinkHandler, Transport, TransportLimits, TransportStats
+from gearpy.transport.api import LinkHandler, Transport, TransportLimits
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.credentials import Credentials
 from tests.eventually import eventually
@@ -178,10 +178,6 @@ class ProxiedTransport:
     @property
     def address(self) -> str:
         return self.proxy.address if self.proxy else ""
-
-    @property
-    def stats(self) -> TransportStats:
-        return self._transport.stats
 
     def start(self) -> str:
         """Start transport and proxy; return the address of the latter."""

@@ -13,7 +13,7 @@ from gearpy.ids import ActorPath, TaskId, address_of, node_text
 from gearpy.messages.data import DataMessage, LinkMessage
 from gearpy.messages.peer import Letter
 from gearpy.testing.world import World
-from gearpy.transport.api import LinkHandler, LinkLost, PeerLost, TakeLetter, TransportStats
+from gearpy.transport.api import LinkHandler, LinkLost, PeerLost, TakeLetter
 from gearpy.transport.links.routes import Routes
 from tests.world.actors import WorldActorSystem
 
@@ -337,10 +337,6 @@ class WorldTransport:
     @property
     def address(self) -> str:
         return self._address
-
-    @property
-    def stats(self) -> TransportStats:
-        return TransportStats()
 
     def start(self) -> str:
         self._network.add_transport(self)

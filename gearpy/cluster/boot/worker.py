@@ -41,7 +41,6 @@ class WorkerDaemon:
         self,
         config: Config,
         *,
-        host: str = "",
         on_ready: Callable[[str], None],
         on_waiting: Callable[[str], None],
         metrics: str = "",
@@ -56,7 +55,7 @@ class WorkerDaemon:
             opened.callback(claim.release)
             name = f"{WORKER}-{claim.number}"
             begin_log(logs, config, f"{name}.log", opened)
-            self._endpoint = Endpoint(config, credentials, host=host)
+            self._endpoint = Endpoint(config, credentials)
             opened.callback(self._endpoint.close)
             self._launcher = ProcessLauncher(
                 ProcessSettings(

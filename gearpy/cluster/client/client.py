@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec.structs import replace
@@ -284,8 +285,6 @@ class ClusterClient(ClusterQuestions):
             if store.names(found.prefix):  # Another machine may have the same path.
                 return store, found.prefix
         return RemoteCheckpoints(self.ask, app_id, found.place), found.prefix
-
-    # -- measurements ----------------------------------------------------------------------
 
     # -- applications of actors ------------------------------------------------------------
 
@@ -720,11 +719,8 @@ class RunningApplication:
         planned = self.client.change(message)
         if planned.refusal and not message.is_trial_run:
             raise ConfigError(planned.refusal)
-        wait = None if message.is_trial_run else self._wait_for_version
+        wait = None if message.is_trial_run else partial(self.client.wait_for_version, self.app_id)
         return AskedChange(self.name, planned, wait)
-
-    def _wait_for_version(self, number: int, timeout_s: float | None) -> VersionSummary:
-        return self.client.wait_for_version(self.app_id, number, timeout_s)
 
     # --------------------------------------------------------------------------------------
 

@@ -39,7 +39,9 @@ def registered(
     if runtime is None:
         yield
         return
-    place = _free(runtime)
+    number = 0
+    while (place := runtime / f"{os.getpid()}-{number}.json").exists():
+        number += 1
     name = running.name if folder is None else run_name_of(folder, runs_folder)
     listener = socket.socket(socket.AF_UNIX)
     entry = RunEntry(
@@ -76,13 +78,6 @@ def registered(
             )
             leaving.start()
             leaving.join(_REPORT_S)
-
-
-def _free(runtime: Path) -> Path:
-    number = 0
-    while (path := runtime / f"{os.getpid()}-{number}.json").exists():
-        number += 1
-    return path
 
 
 def _leave(folder: Path, entry: RunEntry, running: RunningApplication) -> None:

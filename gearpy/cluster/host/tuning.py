@@ -27,29 +27,26 @@ _OLD: Final = 120
 class ProcessTuning:
     """Garbage collection and thread switching of this process; `restore` undoes it.
 
-    Of several, such as those of two clusters, the newest counts. When the last one is restored,
-    in whatever order, the settings are again as the first one found them. Objects that a program
+    There may be several, such as those of two clusters. When the last one is restored, in whatever
+    order, the settings are again as the first one found them. Objects that a program
     had frozen itself stay frozen: Python cannot tell them from others, so all that live then do.
 
     Runs on: any thread.
     """
 
     _lock: ClassVar = Lock()
-    _tuned: ClassVar[list["ProcessTuning"]] = []  #: Oldest first.
+    _tuned: ClassVar[set["ProcessTuning"]] = set()
     _found: ClassVar[tuple[float, tuple[int, int, int]]]
     _found_frozen: ClassVar[bool] = False
 
-    def __init__(
-        self, *, interval_s: float = _SWITCH_INTERVAL_S, threshold: int = _THRESHOLD
-    ) -> None:
-        self.interval_s = interval_s
-        self.threshold = threshold
+    def __init__(self) -> None:
         with self._lock:
             if not self._tuned:
                 ProcessTuning._found = (sys.getswitchinterval(), gc.get_threshold())
                 ProcessTuning._found_frozen = gc.get_freeze_count() > 0
-            self._tuned.append(self)
-            self._apply_newest()
+                gc.set_threshold(_THRESHOLD, _YOUNG, _OLD)
+                sys.setswitchinterval(_SWITCH_INTERVAL_S)
+            self._tuned.add(self)
         self.keep()
 
     def freeze(self, *, all_of_it: bool = True) -> None:
@@ -73,7 +70,6 @@ class ProcessTuning:
                 return
             self._tuned.remove(self)
             if self._tuned:
-                self._apply_newest()
                 return
             interval_s, threshold = self._found
             gc.set_threshold(*threshold)
@@ -81,9 +77,3 @@ class ProcessTuning:
         gc.unfreeze()
         if self._found_frozen:
             self.freeze()  # Without the lock: it calls finalizers.
-
-    @classmethod
-    def _apply_newest(cls) -> None:
-        newest = cls._tuned[-1]
-        gc.set_threshold(newest.threshold, _YOUNG, _OLD)
-        sys.setswitchinterval(newest.interval_s)

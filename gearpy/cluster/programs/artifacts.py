@@ -63,7 +63,8 @@ def embed(app: Buildable | ActorApp) -> Artifact:
     """
     key = f"{_PROCESS}-{next(_keys)}"
     _embedded[key] = app
-    return of_kind(Artifact(kind="memory", location=key), app)
+    runs_actors = isinstance(app, ActorApp)
+    return Artifact(kind="memory", location=key, runs="actors" if runs_actors else "streams")
 
 
 def spread(embedded: Artifact, processes: int) -> Artifact:
@@ -71,10 +72,6 @@ def spread(embedded: Artifact, processes: int) -> Artifact:
     if processes == 1:
         return embedded
     return replace(embedded, location=f"{embedded.location}{_SPREAD}{processes}")
-
-
-def of_kind(artifact: Artifact, app: object) -> Artifact:
-    return replace(artifact, runs="actors" if isinstance(app, ActorApp) else "streams")
 
 
 def embedded_here(stored: Artifact, submitted: Artifact) -> Artifact:

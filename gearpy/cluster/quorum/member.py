@@ -96,7 +96,6 @@ class ReplicaActor(BatchActor[_Message]):
         *,
         disks: DiskBook,
         rng: "Random",
-        limits: ReplicaLimits | None = None,
         versions: KnownVersions = MASTERS,
         on_status: Callable[[MemberStatus], None],
         lead: Lead,
@@ -104,7 +103,7 @@ class ReplicaActor(BatchActor[_Message]):
     ) -> None:
         self._me, self._store, self._post, self._state = me, store, post, state
         self._disks = disks
-        self._rng, self._limits = rng, limits or ReplicaLimits()
+        self._rng, self._limits = rng, ReplicaLimits()
         self._on_status, self._lead, self._on_over = on_status, lead, on_over
         self._versions = versions
         self._parts = PartsTaken(versions)

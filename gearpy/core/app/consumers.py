@@ -23,12 +23,10 @@ def consumers_of(dag: Dag, reports: Mapping[TaskId, TaskClock]) -> list[Consumer
     ]
 
 
-def stalled(
-    consumers: Iterable[ConsumerSummary], now_ms: int, *, after_ms: int = STALLED_MS
-) -> list[ConsumerSummary]:
+def stalled(consumers: Iterable[ConsumerSummary], now_ms: int) -> list[ConsumerSummary]:
     found = [
         each
         for each in consumers
-        if each.report.waiting_since_ms and now_ms - each.report.waiting_since_ms >= after_ms
+        if each.report.waiting_since_ms and now_ms - each.report.waiting_since_ms >= STALLED_MS
     ]
     return sorted(found, key=lambda each: each.report.waiting_since_ms)

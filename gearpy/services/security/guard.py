@@ -3,10 +3,9 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import Final, TypeAlias
+from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -48,8 +47,6 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-_ClockS: TypeAlias = Callable[[], float]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardSettings:
@@ -90,19 +87,11 @@ class TakenAction:
 class Guard:
     """An ASGI application around all others. Runs on: the event loop of the services."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        settings: GuardSettings,
-        logins: Logins,
-        now_s: _ClockS = time.monotonic,
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, settings: GuardSettings, logins: Logins) -> None:
         limits = settings.limits
         self._app = app
         self._settings = settings
         self._logins = logins
-        self._now_s = now_s
         self._asks = RequestRates(limits.asks_per_s, limits.asks_burst)
         self._changes = RequestRates(limits.changes_per_s, limits.changes_burst)
         self._tries = RequestRates(limits.logins_per_s, limits.logins_burst)
@@ -125,7 +114,7 @@ class Guard:
                 _note(None, TakenAction(f"{request.method} {request.path}", ""), request, refused)
             return
         is_socket = scope["type"] == "websocket"
-        body = _Body(receive, self._settings.limits, request, self._now_s)
+        body = _Body(receive, self._settings.limits, request)
         await self._app(scope, receive if is_socket else body, answering)
         action, problem = state.get("action"), state.get("refused")
         if isinstance(action, TakenAction) and isinstance(problem, ProblemRaised):
@@ -140,7 +129,7 @@ class Guard:
                 f"{host or 'no host'} is not a name of these services",
                 "use an address, or start them with --name NAME",
             )
-        now_s, client = self._now_s(), request.client
+        now_s, client = time.monotonic(), request.client
         wait_s = self._asks.wait_s(client, now_s)
         if request.is_unsafe and not wait_s:
             wait_s = self._changes.wait_s(client, now_s)
@@ -191,7 +180,7 @@ class Guard:
             found = settings.token_of(hash_of(secret.strip())) if is_bearer else None
             if found is not None:
                 return _caller_of(found, request.client)
-            if wait_s := self._tries.wait_s(request.client, self._now_s()):
+            if wait_s := self._tries.wait_s(request.client, time.monotonic()):
                 raise _too_often(wait_s)
             raise ProblemRaised(401, "this token is not known", "ask for one: gear token add NAME")
         if not settings.needs_login and not settings.tokens.tokens():
@@ -241,15 +230,12 @@ class _Answering:
 class _Body:
     """Receives the body of a request, if it is neither too large nor too slow."""
 
-    def __init__(
-        self, receive: Receive, limits: RequestLimits, request: _Seen, now_s: _ClockS
-    ) -> None:
+    def __init__(self, receive: Receive, limits: RequestLimits, request: _Seen) -> None:
         self._receive = receive
         self._limits = limits
         is_upload = _UPLOADS.fullmatch(request.path) is not None
         self._max = limits.upload_max_bytes if is_upload else limits.body_max_bytes
-        self._now_s = now_s
-        self._since_s = now_s()
+        self._since_s = time.monotonic()
         self._bytes = 0
         self._is_complete = False
 
@@ -266,7 +252,7 @@ class _Body:
         if self._bytes > self._max:
             raise ProblemRaised(413, f"a body has at most {self._max} bytes here")
         allowed_s = self._limits.stall_s + self._bytes / self._limits.body_bytes_per_s
-        if not self._is_complete and self._now_s() - self._since_s > allowed_s:
+        if not self._is_complete and time.monotonic() - self._since_s > allowed_s:
             raise _too_slow()
         return message
 

@@ -86,7 +86,6 @@ class WireProtocol(asyncio.Protocol):
     ) -> None:
         self.connection = connection
         self.paused = False
-        self._bytes_in = 0  # Since the owner last took them.
         self.closed = asyncio.get_running_loop().create_future()
         self._owner = owner
         self._limits = limits
@@ -104,10 +103,6 @@ class WireProtocol(asyncio.Protocol):
         else:
             self._tls.send(b"".join(buffers))
             self._flush_tls()
-
-    def take_bytes_in(self) -> int:
-        taken, self._bytes_in = self._bytes_in, 0
-        return taken
 
     def tick(self) -> None:
         self.connection.on_tick(monotonic_ms())
@@ -150,7 +145,6 @@ class WireProtocol(asyncio.Protocol):
                 data = b""
             else:
                 self._flush_tls()
-        self._bytes_in += len(data)
         self.connection.receive_data(data, monotonic_ms())
         self._after_input()
 

@@ -57,7 +57,6 @@ class LetterPeer(Redial):
         self.outbox = outbox
         self.watchers: dict[object, PeerLost] = {}
         self.reached = ""  # The node that welcomed us last.
-        self.reconnects = 0
         self._own = own
         self._loop = loop
         self._lock = lock
@@ -217,7 +216,6 @@ class LetterPeer(Redial):
         if not goes_on:
             self._give_up(f"{welcome.node} does not know any more which letters it has")
             return
-        self.reconnects += bool(self.reached)
         self.reached = welcome.node
         self._patience.on_welcome()
         self.opened(protocol)

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from msgspec import Struct
-
 from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, address_of, incarnation_of, node_text
 from gearpy.transport.api import PeerLost, TakeLetter, TransportLimits, split_address
@@ -24,21 +22,6 @@ _log = logging.getLogger(__name__)
 _INCARNATION_BYTES: Final = 8
 _STOPPED: Final = "this process has stopped"
 _STOPPING: Final = "it is stopping"
-
-
-class LetterStats(Struct, frozen=True, kw_only=True):
-    """Counts of letters between this node and others since it began.
-
-    ``resent``: letters sent again after a connection broke. ``repeats``: letters that came again
-    and were dropped. ``zombies``: what fenced peers still said. ``lost``: peers given up.
-    """
-
-    letters_in: int
-    resent: int
-    repeats: int
-    zombies: int
-    lost: int
-    reconnects: int
 
 
 class LetterPeers:
@@ -67,7 +50,6 @@ class LetterPeers:
         )
         self._links: dict[str, LetterPeer] = {}
         self._sessions = 0
-        self._lost = self._resent = self._reconnects = 0  # The last two of links that have ended.
         self._stopped = False
         #: Told, on the loop thread, that another node counts this process as lost: it was
         #: frozen or cut off for too long, and whatever it does is in vain. It should end.
@@ -78,19 +60,6 @@ class LetterPeers:
     @property
     def node(self) -> str:
         return self._node
-
-    @property
-    def stats(self) -> LetterStats:
-        with self._lock:
-            links = list(self._links.values())
-            return LetterStats(
-                letters_in=self.server.letters_in,
-                resent=self._resent + sum(link.outbox.resent for link in links),
-                repeats=self._intake.repeats,
-                zombies=self._intake.zombies,
-                lost=self._lost,
-                reconnects=self._reconnects + sum(link.reconnects for link in links),
-            )
 
     def principal_of(self, node: str) -> Principal | None:
         return self.server.principal_of(node)
@@ -204,8 +173,7 @@ class LetterPeers:
             if self._links.get(link.node) is not link:
                 return
             link.ended = True
-            self._remove(link)
-            self._lost += 1
+            del self._links[link.node]
             if incarnation_of(link.node):
                 self._intake.fence(link.node, reason)
             watchers = list(link.watchers.values())
@@ -233,9 +201,4 @@ class LetterPeers:
         with self._lock:
             if self._links.get(link.node) is link and not link.is_needed:
                 link.ended = True
-                self._remove(link)
-
-    def _remove(self, link: LetterPeer) -> None:
-        del self._links[link.node]
-        self._resent += link.outbox.resent
-        self._reconnects += link.reconnects
+                del self._links[link.node]

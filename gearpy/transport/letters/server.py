@@ -39,7 +39,6 @@ class LetterServer:
         limits: TransportLimits,
     ) -> None:
         self.deliver: TakeLetter | None = None
-        self.letters_in = 0
         self._intake = intake
         self._lock = lock
         self._limits = limits
@@ -96,7 +95,6 @@ class LetterServer:
                     self._refuse(protocol, text, given_up=bool(reason))
                     return 0
                 if verdict is LetterVerdict.HAND_ON:
-                    self.letters_in += 1
                     sender = greeting.sender
                     assert self.deliver is not None, "nobody was welcome before"
                     try:

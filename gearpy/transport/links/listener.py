@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
-from gearpy.transport.api import Counters, TransportLimits
+from gearpy.transport.api import TransportLimits
 from gearpy.transport.connection.protocol import WireProtocol, server_protocol
 from gearpy.transport.letters.answers import ClientServer
 from gearpy.transport.letters.server import LetterServer
@@ -32,14 +32,12 @@ class Listener:
         shown: Shown,
         *,
         limits: TransportLimits,
-        counters: Counters,
         on_frames: Callable[[list[Frame]], None],
     ) -> None:
         self.clients: ClientServer | None = None
         self.letters: LetterServer | None = None
         self._credentials = credentials_of(shown)
         self._limits = limits
-        self._counters = counters
         self._on_link_frames = on_frames
         self._server: asyncio.Server | None = None
         self._protocols: set[WireProtocol] = set()
@@ -105,13 +103,8 @@ class Listener:
             protocol.abort()
         elif len(self._unproved) > self._limits.unauthenticated_max:
             oldest = next(iter(self._unproved))
-            self._drop_unproved(oldest)
+            del self._unproved[oldest]
             oldest.abort()
-
-    def _drop_unproved(self, protocol: WireProtocol) -> None:
-        if protocol in self._unproved:
-            del self._unproved[protocol]
-            self._counters.add(refused=1)
 
     def on_authenticated(self, protocol: WireProtocol) -> None:
         connection = protocol.connection
@@ -125,7 +118,6 @@ class Listener:
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
         if protocol.connection.purpose is Purpose.LINK:
-            self._counters.add(frames_in=len(frames), bytes_in=protocol.take_bytes_in())
             self._on_link_frames(frames)
         elif protocol.connection.purpose is Purpose.PEER:
             if self.letters is None:
@@ -144,6 +136,6 @@ class Listener:
         self._seen.pop(protocol, None)
         if self.letters is not None:
             self.letters.on_closed(protocol)
-        self._drop_unproved(protocol)
+        self._unproved.pop(protocol, None)
         if isinstance(error, ProtocolError):
             _log.warning("connection closed: %s", error)

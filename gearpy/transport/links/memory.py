@@ -61,7 +61,6 @@ class MemoryTransport(RoutedTransport):
     def _send_to(self, address: str, messages: list[LinkMessage]) -> None:
         peer = self._hub.find(address)
         if peer is None:
-            self._counters.add(dropped_lost=len(messages))
             if address not in self._lost:
                 self._lost.add(address)
                 _log.info("link to %s lost: nothing runs there", address)
@@ -69,13 +68,11 @@ class MemoryTransport(RoutedTransport):
                     self._on_link_lost(address, "nothing runs there")
             return
         self._lost.discard(address)
-        self._counters.add(frames_out=len(messages))
         peer.receive(messages)
 
     def receive(self, messages: list[LinkMessage]) -> None:
-        self._counters.add(frames_in=len(messages))
         here, elsewhere = self.split(messages)
         for handler, batch in here:
             handler(batch)
         for batch in elsewhere.values():
-            self._counters.add(dropped_unknown=self.log_unknown(batch))
+            self.log_unknown(batch)

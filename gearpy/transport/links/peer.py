@@ -8,7 +8,7 @@ from collections import deque
 from gearpy.clocks import monotonic_ms
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
 from gearpy.messages.versions import PROTOCOL
-from gearpy.transport.api import Counters, LinkLost, TransportLimits
+from gearpy.transport.api import LinkLost, TransportLimits
 from gearpy.transport.connection.protocol import WireProtocol
 from gearpy.transport.connection.redial import Redial, is_refusal
 from gearpy.transport.loop.loop import LoopThread
@@ -42,13 +42,11 @@ class LinkPeer(Redial):
         *,
         loop: LoopThread,
         limits: TransportLimits,
-        counters: Counters,
         on_lost: LinkLost,
     ) -> None:
         super().__init__(address, shown, limits, Purpose.LINK)
         self._address = address
         self._loop = loop
-        self._counters = counters
         self._on_lost = on_lost
         # It guards `_queue`, `_queued_bytes` and `_awake`: whether the loop thread looks at the
         # queue by itself.
@@ -56,7 +54,6 @@ class LinkPeer(Redial):
         self._queue: deque[tuple[_Buffers, int]] = deque()
         self._queued_bytes = 0
         self._awake = False
-        self._was_connected = False
         self.version = PROTOCOL.oldest  #: It is agreed on once there is a connection.
         self._unreceived = self._new_unreceived()  # The bytes of this connection.
         self._rng = random.Random()
@@ -75,9 +72,7 @@ class LinkPeer(Redial):
                 self._queue.append((frame, size))
                 self._queued_bytes += size
                 self._awake = True
-        if full:
-            self._counters.add(dropped_lost=1)
-        elif wake:
+        if wake:
             self._loop.call_soon(self._wake)
 
     async def close(self) -> None:
@@ -95,20 +90,18 @@ class LinkPeer(Redial):
     def next_buffers(self) -> _Buffers:
         """Take frames for one write; fall asleep if there is none."""
         buffers: _Buffers = []
-        frames = size = 0
+        size = 0
         with self._lock:
             while self._queue and size < self._limits.write_buffer_bytes:
                 frame, frame_bytes = self._queue.popleft()
                 buffers += frame
-                frames += 1
                 size += frame_bytes
             self._queued_bytes -= size
-            self._awake = bool(frames)
-        if frames:
+            self._awake = bool(buffers)
+        if buffers:
             self._unreceived.on_written(size, monotonic_ms())
             if self._ticker is None:
                 self.start_ticking()
-            self._counters.add(frames_out=frames, bytes_out=size)
         return buffers
 
     def _wake(self) -> None:
@@ -121,12 +114,9 @@ class LinkPeer(Redial):
 
     def _drop_queue(self) -> None:
         with self._lock:
-            dropped = len(self._queue)
             self._queue.clear()
             self._queued_bytes = 0
             self._awake = False
-        if dropped:
-            self._counters.add(dropped_lost=dropped)
 
     # -- what has arrived ------------------------------------------------------------------
 
@@ -146,9 +136,6 @@ class LinkPeer(Redial):
         return True
 
     def on_authenticated(self, protocol: WireProtocol) -> None:
-        if self._was_connected:
-            self._counters.add(reconnects=1)
-        self._was_connected = True
         self.version = protocol.connection.version
         self._unreceived = self._new_unreceived()
         self._patience.on_progress()

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from gearpy.errors import CannotTravel
 from gearpy.ids import TaskId
 from gearpy.messages.data import LinkMessage
-from gearpy.transport.api import Counters, LinkHandler, TransportStats
+from gearpy.transport.api import LinkHandler
 
 #: A handler and the messages for it.
 Delivery: TypeAlias = tuple[LinkHandler, list[LinkMessage]]
@@ -64,14 +64,12 @@ class Routes:
                 elsewhere.setdefault(addresses.get(target), []).append(message)
         return list(here.values()), elsewhere
 
-    def log_unknown(self, messages: Sequence[LinkMessage]) -> int:
-        """Log, once for each target, that messages were dropped; return how many."""
+    def log_unknown(self, messages: Sequence[LinkMessage]) -> None:
         for message in messages:
             target = message.target
             if target not in self._logged and len(self._logged) < _LOGGED_MAX:
                 self._logged.add(target)
                 _log.warning("messages for task %s dropped: it does not run here", target)
-        return len(messages)
 
 
 class RoutedTransport(Routes, ABC):
@@ -79,16 +77,11 @@ class RoutedTransport(Routes, ABC):
 
     def __init__(self) -> None:
         super().__init__()
-        self._counters = Counters()
 
     @property
     @abstractmethod
     def address(self) -> str:
         """The address where peers reach this transport."""
-
-    @property
-    def stats(self) -> TransportStats:
-        return self._counters.snapshot()
 
     def send(self, messages: Sequence[LinkMessage]) -> None:
         """Hand messages to handlers, on this thread, or to the peers of their targets.
@@ -103,7 +96,7 @@ class RoutedTransport(Routes, ABC):
         others = iter(elsewhere.items())
         for address, batch in others:
             if address is None or address == self.address:
-                self._counters.add(dropped_unknown=self.log_unknown(batch))
+                self.log_unknown(batch)
                 continue
             try:
                 self._send_to(address, batch)

@@ -19,7 +19,7 @@ from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Shown, credentials_of, is_loopback
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.link_codec import LinkCodec
-from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
+from gearpy.wire.values.records import DEFAULT_REGISTRY
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,6 @@ class TcpTransport(RoutedTransport):
         port: int = 0,
         listen_host: str = "",
         limits: TransportLimits = TransportLimits(),  # noqa: B008 - frozen
-        registry: RecordRegistry = DEFAULT_REGISTRY,
         loop: LoopThread | None = None,
         on_link_lost: LinkLost | None = None,
     ) -> None:
@@ -61,14 +60,13 @@ class TcpTransport(RoutedTransport):
         self._host, self._port = host, port
         self._listen_host = listen_host or host
         self._limits = limits
-        self._codec = LinkCodec(registry, limits.frames)
+        self._codec = LinkCodec(DEFAULT_REGISTRY, limits.frames)
         self._owns_loop = loop is None
         self._loop = loop or LoopThread()
         self._on_link_lost = on_link_lost or (lambda *_: None)
         self._listener = Listener(
             self._credentials,
             limits=limits,
-            counters=self._counters,
             on_frames=self._on_frames,
         )
         self._lock = threading.Lock()  # It guards `_peers`, `_running` and `_stopped`.
@@ -145,7 +143,6 @@ class TcpTransport(RoutedTransport):
     def _send_to(self, address: str, messages: list[LinkMessage]) -> None:
         peer = self._peers.get(address) or self._new_peer(address)
         if peer is None:
-            self._counters.add(dropped_lost=len(messages))
             return
         for at, message in enumerate(messages):
             try:
@@ -163,7 +160,6 @@ class TcpTransport(RoutedTransport):
                     self._credentials,
                     loop=self._loop,
                     limits=self._limits,
-                    counters=self._counters,
                     on_lost=self._on_link_lost,
                 )
             return self._peers.get(address)
@@ -178,7 +174,7 @@ class TcpTransport(RoutedTransport):
             except Exception:  # noqa: BLE001 - one handler must not end what others use
                 _log.exception("a handler refused %d messages", len(batch))
         for unknown in elsewhere.values():
-            self._counters.add(dropped_unknown=self.log_unknown(unknown))
+            self.log_unknown(unknown)
 
     async def _close(self, peers: list[LinkPeer]) -> None:
         await asyncio.gather(*(peer.close() for peer in peers), self._listener.close())

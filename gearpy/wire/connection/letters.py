@@ -41,7 +41,6 @@ class Outbox:
         self, session: int, *, letters_max: int, bytes_max: int, letter_bytes_max: int
     ) -> None:
         self.session = session
-        self.resent = 0  # Letters that were returned by `unsent` before.
         self._letters_max, self._bytes_max = letters_max, bytes_max
         self._letter_bytes_max = letter_bytes_max
         self._kept: deque[Letter] = deque()
@@ -113,7 +112,6 @@ class Outbox:
             letters.append(letter)
             size += _size_of(letter)
             self._next += 1
-            self.resent += letter.number <= self._given
             self._given = max(self._given, letter.number)
         return letters
 
@@ -139,7 +137,7 @@ class Intake:
     """The letters that other peers have sent to this one, and the peers that are refused.
 
     A conversation is what one sender writes to this node under one name; its newest session
-    counts. `zombies` counts what fenced peers still said, `repeats` letters that came again.
+    counts.
 
     Invariant: the letters of a session are handed on in order, each once; a conversation that was
     forgotten for the limit is never resumed.
@@ -147,8 +145,6 @@ class Intake:
 
     def __init__(self, node: str, *, senders_max: int, fenced_max: int) -> None:
         self.node = node
-        self.zombies = 0
-        self.repeats = 0
         self._senders_max, self._fenced_max = senders_max, fenced_max
         # The keys are sender and its name for this node: session and last letter, least recently
         # used first.
@@ -180,13 +176,11 @@ class Intake:
     def on_letter(self, greeting: Greeting, number: int) -> LetterVerdict:
         """Judge the next letter of a connection that began with ``greeting``."""
         if greeting.sender in self._fenced:
-            self.zombies += 1
             return LetterVerdict.REFUSED
         session, taken = self._taken.get(_key(greeting), (0, 0))
         if session != greeting.session:
             return LetterVerdict.REFUSED
         if number <= taken:
-            self.repeats += 1
             return LetterVerdict.REPEATED
         if number != taken + 1:
             raise ProtocolError(f"letter {number} of {greeting.sender} came after {taken}")
@@ -194,15 +188,12 @@ class Intake:
         return LetterVerdict.HAND_ON
 
     def on_ping(self, greeting: Greeting) -> bool:
-        is_zombie = greeting.sender in self._fenced
-        self.zombies += is_zombie
-        return not is_zombie
+        return greeting.sender not in self._fenced
 
     def _refusal(self, greeting: Greeting) -> str | None:
         """Say why a sender is not listened to, if so."""
         sender, wanted = greeting.sender, incarnation_of(greeting.receiver)
         if sender in self._fenced:
-            self.zombies += 1
             return f"fenced: {self._fenced[sender]}"
         if not incarnation_of(sender):
             return f"sender {sender!r} has no incarnation"

@@ -215,7 +215,7 @@ def register_serializer(
     registry.adopt(SerializerForm(cls, name or name_of_class(cls), encode, decode))
 
 
-def use_serializer(entry: str, registry: RecordRegistry = DEFAULT_REGISTRY) -> None:
+def use_serializer(entry: str) -> None:
     """Register the serializer of a configuration entry, ``module:Class=module:Serializer``.
 
     An instance of the second class, made without arguments, has ``encode`` and ``decode`` as
@@ -228,7 +228,7 @@ def use_serializer(entry: str, registry: RecordRegistry = DEFAULT_REGISTRY) -> N
     try:
         cls, kind = class_named(name).cls, class_named(serializer_name).cls
         made: Any = kind()
-        register_serializer(cls, made.encode, made.decode, registry=registry)
+        register_serializer(cls, made.encode, made.decode)
     except (ProtocolError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"serializers: {entry!r}: {error}: give a class and another one that has encode(value) "

@@ -39,8 +39,6 @@ def test_whatever_breaks_letters_arrive_once_and_in_order(
         cut.result(PATIENCE_S)
         assert other.take(200) == expected
 
-    assert one.nodes.stats.reconnects > 5
-    assert one.nodes.stats.resent > 0
     assert other.letters.empty()
 
 
@@ -87,7 +85,6 @@ def test_a_link_nobody_needs_is_forgotten_when_it_breaks(make: Make, network: Ne
 
     one.tell(node, b"b")
     assert other.take() == [b"b"]
-    assert one.nodes.stats.lost == 0
 
 
 def test_a_process_whose_listener_is_gone_is_lost_at_once(make: Make, network: Network) -> None:

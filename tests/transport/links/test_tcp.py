@@ -14,7 +14,6 @@ from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.auth import HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Role
 from gearpy.wire.connection.machine import Connection
-from tests.eventually import eventually
 from tests.transport.build import KEYS, SECRET, Inbox, Losses, data, request
 
 TARGET, OTHER = TaskId(1, 0), TaskId(2, 0)
@@ -45,7 +44,7 @@ def welcomed(stack: ExitStack, listener: socket.socket) -> socket.socket:
 
 
 def test_a_peer_that_does_not_read_blocks_neither_sender_nor_other_peers(stack: ExitStack) -> None:
-    """Clients are isolated; above the limit of its queue the slow one loses messages, counted."""
+    """Clients are isolated; above the limit of its queue the slow one loses messages."""
     limits = TransportLimits(queue_bytes_max=4 << 20, close_timeout_ms=50)
     sender, good, inbox = TcpTransport(SECRET, limits=limits), TcpTransport(SECRET), Inbox()
     good.register(OTHER, inbox)
@@ -53,14 +52,18 @@ def test_a_peer_that_does_not_read_blocks_neither_sender_nor_other_peers(stack: 
     address, listener = mute_peer(stack)
     sender.locate({TARGET: address, OTHER: started(stack, good).address})
     sender.send([request(0, TARGET)])
-    welcomed(stack, listener)
+    accepted = welcomed(stack, listener)
     batch = [b"x" * 1000] * 1000
 
     for seq in range(40):
         sender.send([data(seq, TARGET, batch), request(seq, OTHER)])
 
     assert inbox.take_seqs(40) == list(range(40))
-    assert sender.stats.dropped_lost > 0
+    sender.stop()
+    received = 0
+    while data_in := accepted.recv(1 << 20):
+        received += len(data_in)
+    assert received < 20 * 1000 * 1000
 
 
 def test_what_waits_while_a_link_is_busy_goes_out_together(stack: ExitStack) -> None:
@@ -73,13 +76,10 @@ def test_what_waits_while_a_link_is_busy_goes_out_together(stack: ExitStack) -> 
     sender.send([data(seq, TARGET, [b"x" * 500]) for seq in range(2000)])
 
     assert inbox.take_seqs(2000) == list(range(2000))
-    received = receiver.stats.bytes_in - HELLO_BYTES - PROOF_BYTES
-    eventually(lambda: sender.stats.bytes_out == received, "all that arrived was counted")
 
 
 @pytest.mark.smoke
 def test_a_broken_connection_is_reported_and_made_again(stack: ExitStack) -> None:
-    """The next message connects; the reconnection is counted."""
     losses = Losses()
     sender = started(stack, TcpTransport(SECRET, on_link_lost=losses))
     address, listener = mute_peer(stack)
@@ -90,8 +90,6 @@ def test_a_broken_connection_is_reported_and_made_again(stack: ExitStack) -> Non
     assert losses.take()[0] == address
     sender.send([request(1, TARGET)])
     welcomed(stack, listener)
-
-    eventually(lambda: sender.stats.reconnects == 1, "the reconnection is counted")
 
 
 def test_a_peer_with_another_secret_is_given_up_at_once(stack: ExitStack) -> None:
@@ -104,8 +102,6 @@ def test_a_peer_with_another_secret_is_given_up_at_once(stack: ExitStack) -> Non
     sender.send([request(1, TARGET)])
 
     assert "another cluster secret" in losses.take()[1]
-    assert sender.stats.dropped_lost == 1
-    eventually(lambda: stranger.stats.refused == 1, "the refusal is counted")
 
 
 def test_a_peer_that_answers_on_the_same_connection_is_cut_off(stack: ExitStack) -> None:
