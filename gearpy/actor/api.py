@@ -15,7 +15,7 @@ import pykka
 from pykka._envelope import Envelope
 
 from gearpy.actor.dispatcher import Dispatcher, DispatcherChoice
-from gearpy.actor.mailbox import MAILBOX_MAX, Mailbox, PathCounter, Reply
+from gearpy.actor.mailbox import MAILBOX_MAX, Mailbox, Reply
 from gearpy.actor.refs import Exited, ExitReason, Failed, Killed, Ref, Stopped
 from gearpy.actor.timers import ActorTimer, Cancellable, Timers
 from gearpy.actor.unknown import UnknownMessages
@@ -178,8 +178,6 @@ class ActorSystem(ABC):
 
     Attributes:
         stop_timeout_ms: how long a parent waits for its children to stop before it kills them.
-        dead_letters: counts messages told to actors that had stopped, or that waited when they
-            stopped.
     """
 
     #: Whether all actors are being stopped; none is told any more of the end of another.
@@ -190,8 +188,6 @@ class ActorSystem(ABC):
     def __init__(self, *, rng: Random, stop_timeout_ms: int) -> None:
         self.rng = rng
         self.stop_timeout_ms = stop_timeout_ms
-        self.dead_letters = PathCounter()
-        self.refused = PathCounter()
         self.unknown = UnknownMessages()
 
     @abstractmethod

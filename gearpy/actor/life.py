@@ -113,13 +113,7 @@ class ActorLife(Generic[M]):
         self.parent = parent
         self.system = system
         self.dispatcher = dispatcher
-        self.mailbox = Mailbox(
-            path,
-            mailbox_max,
-            partial(dispatcher.schedule, self),
-            dead_letters=system.dead_letters,
-            refused=system.refused,
-        )
+        self.mailbox = Mailbox(path, mailbox_max, partial(dispatcher.schedule, self))
         self.ref: LocalRef[M] = LocalRef(self)
         self.children = _Children()
         self._factory = factory

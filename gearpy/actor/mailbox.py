@@ -19,33 +19,6 @@ _log = logging.getLogger("gearpy.actor")
 
 #: User messages that wait in a mailbox before `Ref.tell` raises `MailboxFull`.
 MAILBOX_MAX: Final = 100_000
-#: Paths counted apart by a `PathCounter`; a limit, as names may come from outside.
-_PATHS_MAX: Final = 10_000
-#: Stands for all paths beyond the limit.
-OTHER_PATHS: Final = ActorPath("", "*")
-
-
-class PathCounter:
-    """Counts something for each actor path. Runs on: any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts: dict[ActorPath, int] = {}
-        self.total = 0
-
-    def add(self, path: ActorPath) -> None:
-        with self._lock:
-            known = path in self._counts or len(self._counts) < _PATHS_MAX
-            key = path if known else OTHER_PATHS
-            self._counts[key] = self._counts.get(key, 0) + 1
-            self.total += 1
-
-    def of(self, path: ActorPath) -> int:
-        return self._counts.get(path, 0)
-
-    def by_path(self) -> dict[ActorPath, int]:
-        with self._lock:
-            return dict(self._counts)
 
 
 class Reply(pykka.ThreadingFuture[Any]):
@@ -94,35 +67,23 @@ class Mailbox:
 
     __slots__ = (
         "_closed",
-        "_dead_letters",
         "_drained",
         "_ended",
         "_lock",
         "_max",
         "_on_turn",
         "_path",
-        "_refused",
         "_wake",
         "system",
         "user",
     )
 
-    def __init__(
-        self,
-        path: ActorPath,
-        user_max: int,
-        wake: Callable[[], object],
-        *,
-        dead_letters: PathCounter,
-        refused: PathCounter,
-    ) -> None:
+    def __init__(self, path: ActorPath, user_max: int, wake: Callable[[], object]) -> None:
         self.system: deque[Callable[[], object]] = deque()
         self.user: deque[Envelope[Any]] = deque()
         self._path = path
         self._max = user_max
         self._wake = wake
-        self._dead_letters = dead_letters
-        self._refused = refused
         self._lock = threading.Lock()
         self._on_turn = False
         self._closed = False  # No new user messages.
@@ -150,7 +111,6 @@ class Mailbox:
         elif self._closed:
             self.discard([envelope])
         else:
-            self._refused.add(self._path)
             raise MailboxFull(f"mailbox of actor {self._path} is full: {self._max} messages wait")
 
     def put_unbounded(self, envelope: Envelope[Any], /) -> None:
@@ -224,7 +184,7 @@ class Mailbox:
         self.discard(rest)
 
     def discard(self, envelopes: Iterable[Envelope[Any]]) -> None:
-        """Tell askers that the actor has stopped, and count the rest as dead letters."""
+        """Tell askers that the actor has stopped; the rest are dead letters."""
         for envelope in envelopes:
             reply = envelope.reply_to
             if is_stop(envelope):
@@ -234,7 +194,6 @@ class Mailbox:
                 text = f"actor {self._path} stopped before it answered"
                 reply.set_exception((pykka.ActorDeadError, pykka.ActorDeadError(text), None))
             else:
-                self._dead_letters.add(self._path)
                 what = type(envelope.message).__name__
                 _log.debug("dead letter: %s to actor %s", what, self._path)
 

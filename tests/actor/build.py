@@ -1,12 +1,15 @@
 """Actors and waits that the tests of this package share."""
 
+import logging
 import threading
+from collections import Counter
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from gearpy.actor.api import Actor, Exited, Ref
 from gearpy.core.base.restart import RestartPolicy
+from gearpy.ids import ActorPath
 from tests.eventually import DEADLINE_S
 
 WAIT_S = float(DEADLINE_S)  #: How long a test waits for what must happen.
@@ -32,6 +35,18 @@ class Obedient(Actor[Order]):
 
     def on_stop(self) -> None:
         self.log.put("stop")
+
+
+class DeadLetters(logging.Handler):
+    """Counts the messages to actors that have stopped, as the log has them, by path."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of = Counter[ActorPath]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.msg.startswith("dead letter") and isinstance(record.args, tuple):
+            self.of[cast("ActorPath", record.args[1])] += 1
 
 
 class Gate:

@@ -8,7 +8,18 @@ import pytest
 from gearpy.actor.api import Exited, Failed, Stopped
 from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.errors import ActorStopped, ConfigError
-from tests.actor.build import WAIT_S, Log, Obedient, drained, exits_of, fail, restarts, say, taken
+from tests.actor.build import (
+    WAIT_S,
+    DeadLetters,
+    Log,
+    Obedient,
+    drained,
+    exits_of,
+    fail,
+    restarts,
+    say,
+    taken,
+)
 from tests.actor.conftest import How
 
 
@@ -135,7 +146,9 @@ def test_watches_and_timers_end_with_the_incarnation(
     assert taken(log, 4) == ["start", "stop", "start", "own"]
 
 
-def test_no_timer_fires_after_stop(system: ThreadedActorSystem, how: How, log: Log) -> None:
+def test_no_timer_fires_after_stop(
+    system: ThreadedActorSystem, how: How, log: Log, dead_letters: DeadLetters
+) -> None:
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
     exits, late = exits_of(ref), threading.Event()
 
@@ -152,7 +165,7 @@ def test_no_timer_fires_after_stop(system: ThreadedActorSystem, how: How, log: L
     system.timers.call_later(10, done.set)
     assert done.wait(WAIT_S)
     assert [line for line in drained(log) if line != "tick"] == ["start", "stop"]
-    assert system.dead_letters.total == 0
+    assert not dead_letters.of
 
 
 def test_ticks_of_a_busy_actor_do_not_pile_up(
@@ -198,7 +211,9 @@ def test_message_to_self_goes_to_the_back_even_of_a_full_mailbox(
     assert taken(log, 3) == ["start", "other", "piece"]
 
 
-def test_message_to_a_stopping_self_is_a_dead_letter(system: ThreadedActorSystem, how: How) -> None:
+def test_message_to_a_stopping_self_is_a_dead_letter(
+    system: ThreadedActorSystem, how: How, dead_letters: DeadLetters
+) -> None:
     ref = system.spawn(Obedient, "a", dispatcher=how)
 
     def work(me: Obedient) -> None:
@@ -207,7 +222,7 @@ def test_message_to_a_stopping_self_is_a_dead_letter(system: ThreadedActorSystem
 
     ref.ask(work, WAIT_S)
 
-    assert system.dead_letters.of(ref.path) == 1
+    assert dead_letters.of == {ref.path: 1}
 
 
 def test_context_tells_who_and_when(system: ThreadedActorSystem) -> None:

@@ -9,6 +9,7 @@ from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.errors import ActorStopped
 from tests.actor.build import (
     WAIT_S,
+    DeadLetters,
     Gate,
     Log,
     Obedient,
@@ -38,7 +39,7 @@ def test_system_messages_overtake_user_messages(
 
 
 def test_stop_drops_what_waits_into_the_dead_letters(
-    system: ThreadedActorSystem, how: How, log: Log
+    system: ThreadedActorSystem, how: How, log: Log, dead_letters: DeadLetters
 ) -> None:
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
     gate, exits = Gate(ref), exits_of(ref)
@@ -50,12 +51,12 @@ def test_stop_drops_what_waits_into_the_dead_letters(
 
     assert exits.get(timeout=WAIT_S) == Exited(ref, Stopped())
     assert drained(log) == ["start", "stop"]
-    assert system.dead_letters.by_path() == {ref.path: 2}
+    assert dead_letters.of == {ref.path: 2}
     assert not ref.is_alive
 
 
 def test_graceful_stop_handles_what_waits_and_takes_no_more(
-    system: ThreadedActorSystem, how: How, log: Log
+    system: ThreadedActorSystem, how: How, log: Log, dead_letters: DeadLetters
 ) -> None:
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
     gate, exits = Gate(ref), exits_of(ref)
@@ -70,7 +71,7 @@ def test_graceful_stop_handles_what_waits_and_takes_no_more(
 
     assert exits.get(timeout=WAIT_S) == Exited(ref, Stopped())
     assert drained(log) == ["start", "waits", "stop"]
-    assert system.dead_letters.total == 1
+    assert dead_letters.of == {ref.path: 1}
 
 
 def test_graceful_stop_survives_a_restart(system: ThreadedActorSystem, how: How, log: Log) -> None:
@@ -105,7 +106,9 @@ def test_failing_on_stop_changes_nothing(system: ThreadedActorSystem, how: How) 
     assert calls == [1]
 
 
-def test_ref_and_mailbox_survive_a_restart(system: ThreadedActorSystem, how: How, log: Log) -> None:
+def test_ref_and_mailbox_survive_a_restart(
+    system: ThreadedActorSystem, how: How, log: Log, dead_letters: DeadLetters
+) -> None:
     """A new object goes on with the next message; the failed one is not repeated."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=restarts())
     first = ref.ask(lambda me: me, WAIT_S)
@@ -118,7 +121,7 @@ def test_ref_and_mailbox_survive_a_restart(system: ThreadedActorSystem, how: How
     assert drained(log) == ["start", "stop", "start", "after"]
     assert system.resolve("a") is ref
     assert ref.is_alive
-    assert system.dead_letters.total == 0
+    assert not dead_letters.of
 
 
 def test_stop_during_back_off_ends_at_once(system: ThreadedActorSystem, how: How, log: Log) -> None:

@@ -11,6 +11,7 @@ from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.errors import ActorStopped, AskTimeout, ConfigError, MailboxFull
 from tests.actor.build import (
     WAIT_S,
+    DeadLetters,
     Gate,
     Log,
     Obedient,
@@ -190,7 +191,7 @@ def test_asking_on_the_only_thread_of_a_dispatcher_raises_at_once(
     two.close()
 
 
-def test_full_mailbox_refuses_and_counts(system: ThreadedActorSystem, how: How, log: Log) -> None:
+def test_full_mailbox_refuses(system: ThreadedActorSystem, how: How, log: Log) -> None:
     """The sender hears of it; what waits is untouched, and a stop still comes through."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, mailbox_max=2)
     gate = Gate(ref)
@@ -204,11 +205,10 @@ def test_full_mailbox_refuses_and_counts(system: ThreadedActorSystem, how: How, 
     gate.open()
 
     assert taken(log, 3) == ["start", "1", "2"]
-    assert system.refused.of(ref.path) == 2
 
 
-def test_tells_to_a_stopped_actor_are_counted_dead_letters(
-    system: ThreadedActorSystem, how: How
+def test_tells_to_a_stopped_actor_are_dead_letters(
+    system: ThreadedActorSystem, how: How, dead_letters: DeadLetters
 ) -> None:
     ref = system.spawn(Obedient, "a", dispatcher=how)
     exits = exits_of(ref)
@@ -218,5 +218,4 @@ def test_tells_to_a_stopped_actor_are_counted_dead_letters(
     for _ in range(3):
         exited.ref.tell(say("nobody"))
 
-    assert system.dead_letters.total == 3
-    assert system.dead_letters.by_path() == {ref.path: 3}
+    assert dead_letters.of == {ref.path: 3}

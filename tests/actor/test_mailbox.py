@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from pykka._envelope import Envelope
 from pykka.messages import _ActorStop
 
-from gearpy.actor.mailbox import OTHER_PATHS, Mailbox, PathCounter, Reply
+from gearpy.actor.mailbox import Mailbox, Reply
 from gearpy.errors import MailboxFull
 from gearpy.ids import ActorPath
+from tests.actor.build import DeadLetters
 
 PATH = ActorPath("", "a")
 
@@ -21,11 +22,7 @@ PATH = ActorPath("", "a")
 class Owner:
     def __init__(self, user_max: int = 10, *, is_on_turn: bool = True) -> None:
         self.woken = 0
-        self.dead_letters = PathCounter()
-        self.refused = PathCounter()
-        self.mailbox = Mailbox(
-            PATH, user_max, self._wake, dead_letters=self.dead_letters, refused=self.refused
-        )
+        self.mailbox = Mailbox(PATH, user_max, self._wake)
         if is_on_turn:
             self.mailbox.put_system(nothing)
             self.mailbox.system.clear()
@@ -75,11 +72,10 @@ def test_full_mailbox_refuses_but_takes_system_messages_own_and_a_stop() -> None
     assert owner.mailbox.put_system(nothing)
     assert owner.waiting[:2] == [1, 3]
     assert len(owner.waiting) == 3
-    assert owner.refused.of(PATH) == 1
 
 
-def test_closed_mailbox_discards_what_waited_and_what_comes() -> None:
-    """Nothing disappears: it is counted, and askers hear of it."""
+def test_closed_mailbox_discards_what_waited_and_what_comes(dead_letters: DeadLetters) -> None:
+    """Nothing disappears: it is in the log, and askers hear of it."""
     owner, asked, late, stop = Owner(), Reply(), Reply(), Reply()
     owner.put(1)
     owner.mailbox.put(Envelope("?", asked))
@@ -92,7 +88,7 @@ def test_closed_mailbox_discards_what_waited_and_what_comes() -> None:
     owner.mailbox.put(Envelope(_ActorStop(), stop))
 
     assert owner.waiting == []
-    assert owner.dead_letters.of(PATH) == 4
+    assert dead_letters.of == {PATH: 4}
     for reply in (asked, late):
         with pytest.raises(pykka.ActorDeadError, match="actor /a stopped"):
             reply.get(timeout=0)
@@ -100,7 +96,7 @@ def test_closed_mailbox_discards_what_waited_and_what_comes() -> None:
     assert owner.mailbox.put_system(nothing)
 
 
-def test_last_message_closes_but_leaves_those_before_it() -> None:
+def test_last_message_closes_but_leaves_those_before_it(dead_letters: DeadLetters) -> None:
     owner = Owner()
     owner.put(1)
     owner.mailbox.put_last()
@@ -109,7 +105,7 @@ def test_last_message_closes_but_leaves_those_before_it() -> None:
 
     assert owner.waiting[:2] == [0, 1]
     assert len(owner.waiting) == 3
-    assert owner.dead_letters.total == 1
+    assert dead_letters.of == {PATH: 1}
 
 
 def test_ended_mailbox_wakes_its_owner_and_gives_it_a_last_turn() -> None:
@@ -145,7 +141,7 @@ def test_first_outcome_of_a_reply_counts() -> None:
     assert reply.get() == 1
 
 
-def test_many_threads_lose_nothing_when_the_mailbox_closes() -> None:
+def test_many_threads_lose_nothing_when_the_mailbox_closes(dead_letters: DeadLetters) -> None:
     """Each message is taken, or counted as a dead letter; exactly one of them."""
     owner = Owner(10**6)
     taken: list[int] = []
@@ -170,7 +166,7 @@ def test_many_threads_lose_nothing_when_the_mailbox_closes() -> None:
         thread.join()
 
     assert len(set(taken)) == len(taken)
-    assert len(taken) + owner.dead_letters.total == 60_000
+    assert len(taken) + dead_letters.of[PATH] == 60_000
 
 
 @given(st.lists(st.sampled_from(["put", "signal", "turn", "waiting turn"]), max_size=60))
@@ -195,14 +191,3 @@ def test_at_most_one_turn_and_none_missing(steps: list[str]) -> None:
         if on_turn == 0:
             assert not owner.mailbox.system
             assert not (takes_user and owner.mailbox.user)
-
-
-def test_paths_are_limited_but_all_are_counted() -> None:
-    counter = PathCounter()
-
-    for number in range(10_010):
-        counter.add(ActorPath("", str(number)))
-
-    assert counter.total == 10_010
-    assert counter.of(OTHER_PATHS) == 10
-    assert len(counter.by_path()) == 10_001

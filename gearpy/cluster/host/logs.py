@@ -66,15 +66,14 @@ def application_log(app_id: AppId, executor_id: ExecutorId, launch: int) -> str:
 class LogFile:
     """A file that lines are added to; at a size it is set aside and a new one begun.
 
-    What cannot be written (full disk, folder gone) is counted in ``lost_bytes``: a daemon does
-    not end because of its log.
+    What cannot be written (full disk, folder gone) is lost: a daemon does not end because of its
+    log.
 
     Runs on: any thread.
     """
 
     def __init__(self, path: Path, *, bytes_max: int, files: int) -> None:
         self.path = path
-        self.lost_bytes = 0
         self._bytes_max = bytes_max
         self._files = files
         self._lock = threading.Lock()
@@ -103,16 +102,12 @@ class LogFile:
                 if end > self._bytes_max:
                     end = lines.rfind(b"\n", 0, self._bytes_max) + 1 or self._bytes_max
                 piece, lines = lines[:end], lines[end:]
-                try:
+                with suppress(OSError):
                     handle = self._opened()
                     if self._size and self._size + len(piece) > self._bytes_max:
                         self._set_aside()
                         handle = self._opened()
-                    written = os.write(handle, piece)
-                    self._size += written
-                    self.lost_bytes += len(piece) - written
-                except OSError:
-                    self.lost_bytes += len(piece)
+                    self._size += os.write(handle, piece)
 
     def _set_aside(self) -> None:
         self._close()

@@ -37,8 +37,7 @@ class Post:
     works between processes, and no role ever shares an object with another. With ``peers``,
     paths may lead to other processes, and letters from those are delivered, if ``allow`` allows.
 
-    Letters that cannot be delivered are counted and logged, never raised: ``undelivered`` if
-    there was no actor, no room or no such node, ``refused`` by ``allow``, ``malformed``.
+    Letters that cannot be delivered are logged, never raised.
 
     Runs on: any thread; `ask` blocks.
     """
@@ -51,12 +50,11 @@ class Post:
         allow: Allow | None = None,
         answer_timeout_s: float = _ANSWER_TIMEOUT_S,
     ) -> None:
-        self.undelivered = self.refused = self.malformed = 0
         self._system = system
         self._peers = peers
         self._allow = allow
         self._answer_timeout_s = answer_timeout_s
-        self._lock = threading.Lock()  # It guards the counters and `_refs`.
+        self._lock = threading.Lock()  # It guards `_refs`.
         self._refs: WeakValueDictionary[ActorPath, RemoteRef[Any]] = WeakValueDictionary()
         if peers is not None:
             self._questions = _Questions(peers)
@@ -68,7 +66,7 @@ class Post:
         return "" if self._peers is None else self._peers.node
 
     def tell(self, path: ActorPath, message: Any) -> bool:
-        """Send a message; if there is no such actor or node it is counted and logged, and False.
+        """Send a message; if there is no such actor or node it is logged, and False.
 
         To another process, True means that it will be there unless that process is lost.
         """
@@ -77,7 +75,7 @@ class Post:
             return self._tell_here(path, decode_control(encode_control(message)))
         is_sent = peers.send(path.node, to=path.name, body=encode_control(message))
         if not is_sent:
-            self._count_undelivered(path, message)
+            _log_undelivered(path, message)
         return is_sent
 
     def find(self, path: ActorPath) -> Ref[Any] | None:
@@ -120,7 +118,7 @@ class Post:
     def _tell_here(self, path: ActorPath, message: object) -> bool:
         ref = self.find(path)
         if ref is None:
-            self._count_undelivered(path, message)
+            _log_undelivered(path, message)
             return False
         ref.tell(message)
         return True
@@ -131,11 +129,6 @@ class Post:
             raise ActorStopped(f"no actor {path}")
         return ref.ask(message, timeout_s)
 
-    def _count_undelivered(self, path: ActorPath, message: object) -> None:
-        with self._lock:
-            self.undelivered += 1
-        _log.debug("no actor %s for %s", path, type(message).__name__)
-
     # -- letters from other processes; on the transport's thread ---------------------------
 
     def _deliver(self, sender: str, letter: Letter) -> None:
@@ -143,15 +136,8 @@ class Post:
             self._questions.on_answer(letter)
             return
         try:
-            try:
-                message = decode_control(letter.body)
-            except ProtocolError:
-                with self._lock:
-                    self.malformed += 1
-                raise
+            message = decode_control(letter.body)
             if self._allow is not None and not self._allow(sender, letter.to, message):
-                with self._lock:
-                    self.refused += 1
                 what = type(message).__name__
                 raise GearpyError(f"{sender} may not send {what} to {letter.to}")  # noqa: TRY301
             if letter.ask:
@@ -162,8 +148,6 @@ class Post:
             else:
                 self._tell_here(ActorPath("", letter.to), message)
         except MailboxFull as error:
-            with self._lock:
-                self.undelivered += 1
             _log.warning("a letter of %s was not delivered: %s", sender, error)
         except ProtocolError as error:  # Such as a message of a newer version.
             path, now_ms = ActorPath("", letter.to), self._system.now_ms()
@@ -179,6 +163,10 @@ class Post:
         peers = self._peers
         assert peers is not None, "letters come from peers"
         return lambda body: peers.send(sender, to="", body=body, answers=letter.ask)
+
+
+def _log_undelivered(path: ActorPath, message: object) -> None:
+    _log.debug("no actor %s for %s", path, type(message).__name__)
 
 
 class RemoteRef(Ref[M_contra]):
