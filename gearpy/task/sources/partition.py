@@ -287,8 +287,9 @@ class SourcePartition:
             return self._judged(batch, before_ms, self._known_ms)
 
         # Others that are there at once join it. The first record waits meanwhile, so that ends
-        # soon.
+        # soon. Of a large table only so much joins it as it takes: the rest need not be copied.
         first, clock_ms = batch, self._clock_ms
+        most = min(max_records, enough) if type(batch.values) is Table else max_records
         reader, batches, other = self.reader, [first], None
         after_ms, now_ms = self._known_ms, clock_ms()
         until_ms = now_ms + (1 if size is None else size.read_on_ms)
@@ -297,7 +298,7 @@ class SourcePartition:
             is_known = reader.out_of_order_ms is not None or reader.is_by_arrival
             if not is_known and after_ms != before_ms:
                 break
-            batch = self._next(max_records - count)
+            batch = self._next(most - count)
             if batch is None:
                 self._empty_ms = now_ms
                 break
