@@ -4,14 +4,14 @@ For parts that take whole batches: they gain nothing from a store that is asked 
 time. At the end of an epoch they hand over what has changed; after a restart they get all back.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, compress, islice
 from operator import is_not
 from types import NoneType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID
 
 import msgpack
@@ -29,6 +29,11 @@ from gearpy.state.stores.sizes import Members, estimated_bytes
 from gearpy.state.stores.store import Section
 from gearpy.wire.values.payload import decode_value
 
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    from gearpy.state.stores.tables import TableChunk
+
 #: Names of such state begin with it, so that it is found in a section without decoding it.
 ROOT: Final = "#bulk"
 _MARK: Final = f"bp\0{ROOT}\0".encode()
@@ -38,6 +43,8 @@ _ATOMS: Final = frozenset(
 )
 _ATOMS_AND_TUPLES: Final = _ATOMS | {tuple}
 _IN_TUPLES: Final = _ATOMS_AND_TUPLES | {bytes}
+#: Rows of a table that are encoded at a time.
+_TABLE_ROWS: Final = 1 << 14
 #: Deeper tuples are encoded at once, as what can change is.
 _TUPLES_DEPTH_MAX: Final = 4
 
@@ -91,7 +98,8 @@ class Changed:
     is_last: bool = True
     count: int | None = None
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self, *, is_keyed: bool) -> Iterator[Chunk]:
+        del is_keyed  # Their encoder knows it.
         keys = islice(self.keys, self.count)
         if self.values is None:
             while gone := list(islice(keys, CHUNK)):
@@ -119,6 +127,51 @@ class Changed:
             drain(self.keys)
 
 
+class TableForm(Protocol):
+    """How rows of a table of Arrow are pairs of a key and a value."""
+
+    @property
+    def key(self) -> Sequence[str]:
+        """The columns of the key."""
+        ...
+
+    def packed(self, table: Any) -> "pa.BinaryArray":
+        """Return the values of rows as they are stored."""
+        ...
+
+    def pairs(self, table: Any) -> tuple[list[Any], list[Any]]:
+        """Return the keys and the values of rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTable:
+    """Rows of a table of Arrow, which are changed pairs, or whose keys have no value any more."""
+
+    table: bytes
+    form: TableForm
+    rows: "pa.RecordBatch"
+    is_gone: bool
+
+    def chunks(self, *, is_keyed: bool) -> Iterator["Chunk | TableChunk"]:
+        from gearpy.state.stores.tables import chunk_of  # noqa: PLC0415 - there is a table
+
+        for at in range(0, self.rows.num_rows, _TABLE_ROWS):
+            rows = self.rows.slice(at, _TABLE_ROWS)
+            keys = [rows.column(name) for name in self.form.key]
+            values = None if self.is_gone else self.form.packed(rows)
+            chunk = chunk_of(self.table, keys, values, is_keyed=is_keyed)
+            if chunk is not None:
+                yield chunk
+                continue
+            for place in range(0, rows.num_rows, CHUNK):
+                some, found = self.form.pairs(rows.slice(place, CHUNK))
+                yield Chunk(self.table, some, None if self.is_gone else found)
+
+    def release(self) -> None:
+        """Do nothing: no object of Python waits for the collector."""
+
+
 class BulkState:
     """Pairs of keys and values in namespaces. Keeps changes only, until they are handed over.
 
@@ -137,7 +190,7 @@ class BulkState:
         self._tag = tag.encode()
         self._operator = operator
         self._is_keyed = is_keyed
-        self.changes: list[Changed] = []
+        self.changes: list[Changed | ChangedTable] = []
         self._held: Callable[[], Iterable[Members]] = tuple
 
     def holds(
@@ -252,6 +305,18 @@ class BulkState:
     ) -> None:
         self.changes.append(Changed(self._tag + part_of(namespace), keys, None, [], count=count))
 
+    def put_table(self, form: TableForm, rows: "pa.RecordBatch", namespace: Any = None) -> None:
+        """Set the values of the keys that rows of a table have; each key is there once."""
+        self._add_table(form, rows, namespace, is_gone=False)
+
+    def delete_table(self, form: TableForm, rows: "pa.RecordBatch", namespace: Any = None) -> None:
+        self._add_table(form, rows, namespace, is_gone=True)
+
+    def _add_table(
+        self, form: TableForm, rows: "pa.RecordBatch", namespace: Any, *, is_gone: bool
+    ) -> None:
+        self.changes.append(ChangedTable(self._tag + part_of(namespace), form, rows, is_gone))
+
     def go_on_with(self, copying: Iterator[object], amount: int) -> None:
         """Do the work that makes changes whole; where it is much, in steps."""
         if in_steps(copying, amount) is not None:
@@ -267,15 +332,18 @@ class BulkState:
 class BulkDelta:
     """Changed pairs; see `StateDelta`. They are compared and encoded here."""
 
-    def __init__(self, changes: list[Changed], operator: str, *, is_keyed: bool) -> None:
+    def __init__(
+        self, changes: list[Changed | ChangedTable], operator: str, *, is_keyed: bool
+    ) -> None:
         self._changes = changes
         self._operator = operator
         self._is_keyed = is_keyed
 
     def sections(self) -> Iterator[Section]:
-        chunks = chain.from_iterable(each.chunks() for each in self._changes)
+        is_keyed = self._is_keyed
+        chunks = chain.from_iterable(each.chunks(is_keyed=is_keyed) for each in self._changes)
         try:
-            yield from sections_of_chunks(chunks, is_keyed=self._is_keyed)
+            yield from sections_of_chunks(chunks, is_keyed=is_keyed)
         except ConfigError as error:
             raise _blamed(self._operator, error) from error
 

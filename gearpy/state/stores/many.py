@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
 from struct import Struct
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 import msgspec
@@ -19,6 +19,9 @@ from gearpy.core.base.stable_hash import KEY_GROUPS, key_group
 from gearpy.state.encoding.coders import MSGPACK, atom_packer, atoms_packer, pack_atom
 from gearpy.state.encoding.keys import TASK_GROUP, encode_key, group_of
 from gearpy.state.stores.store import Section, Stored
+
+if TYPE_CHECKING:
+    from gearpy.state.stores.tables import TableChunk
 
 #: Keys that are worked on in one step: it costs little for each, and is over in a ms.
 CHUNK: Final = 2048
@@ -81,7 +84,9 @@ class CellChunk(NamedTuple):
     values: Sequence[bytes | None]
 
 
-def sections_of_chunks(chunks: Iterable[Chunk], *, is_keyed: bool) -> Iterator[Section]:
+def sections_of_chunks(
+    chunks: Iterable["Chunk | TableChunk"], *, is_keyed: bool
+) -> Iterator[Section]:
     """Yield changed cells group by group; the last change of a cell counts.
 
     Args:
@@ -90,16 +95,25 @@ def sections_of_chunks(chunks: Iterable[Chunk], *, is_keyed: bool) -> Iterator[S
     """
     return sections_of_cell_chunks(
         CellChunk(
-            groups_of_keys(keys) if is_keyed else None, cells_of(table, keys), _packed(keys, values)
+            groups_of_keys(chunk.keys) if is_keyed else None,
+            cells_of(chunk.table, chunk.keys),
+            _packed(chunk.keys, chunk.values),
         )
-        for table, keys, values in chunks
+        if isinstance(chunk, Chunk)
+        else chunk
+        for chunk in chunks
     )
 
 
-def sections_of_cell_chunks(chunks: Iterable[CellChunk]) -> Iterator[Section]:
+def sections_of_cell_chunks(chunks: Iterable["CellChunk | TableChunk"]) -> Iterator[Section]:
     """Yield cells group by group; the last change of a cell counts."""
     groups, count, size = _Groups(), 0, 0
-    for groups_of_them, cells, packed in chunks:
+    for chunk in chunks:
+        if not isinstance(chunk, CellChunk):
+            yield from groups.encoded()  # Those before it.
+            yield from groups.with_table(chunk)
+            continue
+        groups_of_them, cells, packed = chunk
         groups.add(groups_of_them, zip(cells, packed, strict=True))
         count += len(cells)
         size += sum(map(len, filter(None, packed)))
@@ -200,12 +214,29 @@ class _Groups:
     def encoded(self) -> Iterator[Section]:
         """Encode added cells; yield sections that are large enough."""
         for group in sorted(self._flat):
-            body = self._bodies[group]
-            self._size += body.add(self._flat.pop(group))
-            if body.size >= _SECTION_BYTES:
-                yield self._section(group)
+            flat = self._flat.pop(group)
+            data = _ENCODER.encode(flat)
+            # All but the header is the same in a list and in a map.
+            header = next(size for most, size in _HEADERS if len(flat) <= most)
+            yield from self._put(group, len(flat) // 2, memoryview(data)[header:])
         if self._size >= _WAITING_BYTES:
             yield from self.sections()
+
+    def with_table(self, chunk: "TableChunk") -> Iterator[Section]:
+        """Add cells that are encoded; yield sections that are large enough."""
+        for group, count, data in chunk.by_group():
+            yield from self._put(group, count, data)
+        if self._size >= _WAITING_BYTES:
+            yield from self.sections()
+
+    def _put(self, group: int, count: int, data: memoryview) -> Iterator[Section]:
+        body = self._bodies[group]
+        body.pieces.append(data)
+        body.count += count
+        body.size += len(data)
+        self._size += len(data)
+        if body.size >= _SECTION_BYTES:
+            yield self._section(group)
 
     def sections(self) -> Iterator[Section]:
         for group in sorted(self._bodies):
@@ -223,13 +254,3 @@ class _Body:
     def __init__(self) -> None:
         self.size = self.count = 0
         self.pieces: list[memoryview] = []
-
-    def add(self, flat: list[Any]) -> int:
-        """Add keys and values, in turns; return the bytes that they take."""
-        data = _ENCODER.encode(flat)
-        # All but the header is the same in a list and in a map.
-        header = next(size for most, size in _HEADERS if len(flat) <= most)
-        self.pieces.append(memoryview(data)[header:])
-        self.count += len(flat) // 2
-        self.size += len(data)
-        return len(data)

@@ -29,13 +29,15 @@ from gearpy.task.aggregates.columns import (
     codes_of,
     session_numbers,
 )
-from gearpy.task.aggregates.merge_tables import TOLD_ROWS, TablesStage
+from gearpy.task.aggregates.merge_tables import TablesStage
 from gearpy.task.api.interfaces import TaskContext
 
 #: The number of a session among all, in the order in which they were begun; whether state has some
 #: of it; and whether some of it has come since the last epoch.
 _ORDER: Final = "#order"
 _TOLD: Final = "#told"
+#: So many sessions are handed to state in one step.
+_TOLD_ROWS: Final = 1 << 12
 _FRESH: Final = "#fresh"
 #: What has come is merged when it has so many rows, and more than a part of what is open.
 _MERGED_FROM: Final = 1 << 16
@@ -229,11 +231,11 @@ class MergeSessionsStage(TablesStage):
         """Make keys of a table, and all sessions of each, in pieces. It stays as it is."""
         goes_on = np.zeros(len(codes), np.bool_)
         goes_on[1:] = codes[1:] == codes[:-1]
-        for at in range(0, len(table), TOLD_ROWS):
-            part = table.slice(at, TOLD_ROWS)
+        for at in range(0, len(table), _TOLD_ROWS):
+            part = table.slice(at, _TOLD_ROWS)
             names = (FIRST, LAST, _ORDER, RECORDS)
             spans = zip(*(part.column(name).to_pylist() for name in names), strict=True)
-            ends, same = self._ends(part).tolist(), goes_on[at : at + TOLD_ROWS].tolist()
+            ends, same = self._ends(part).tolist(), goes_on[at : at + _TOLD_ROWS].tolist()
             pairs = zip(*self._merge.pairs(part), strict=True)
             for is_same, (key, value), end, (first, last, order, count) in zip(
                 same, pairs, ends, spans, strict=True

@@ -24,7 +24,9 @@ from gearpy.core.window.windows import OverlappingWindows, SessionWindows
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, microsecond_type
+from gearpy.state.encoding.coders import pack_atom
 from gearpy.state.kinds.bulk import BulkState
+from gearpy.state.stores.tables import packed, packed_tuples
 from gearpy.task.aggregates.columns import (
     OWN,
     RECORDS,
@@ -48,8 +50,6 @@ from gearpy.task.time.pieces import TimePieces, repeated
 _MERGED_FROM: Final = 1 << 20
 #: So many rows of pieces are merged into windows at once, or one window's.
 _CLOSED_ROWS: Final = 1 << 17
-#: So many keys are handed to state in one step.
-TOLD_ROWS: Final = 1 << 12
 #: Start and end of windows, and how many results each has.
 Windows: TypeAlias = Sequence[tuple[int, int, int]]
 
@@ -292,9 +292,7 @@ class MergeTablesStage(TablesStage):
                 continue
             piece.stored, changed = self._merge.changed(piece.stored, piece.fresh)
             piece.fresh, piece.size, piece.merged = [], 0, 0
-            keys, values = list[Any](), list[Any]()
-            self._state().put_all(keys, values, start)
-            self._state().go_on_with(self._told(changed, keys, values), changed.num_rows)
+            self._state().put_table(self._merge, changed, start)
         self._gate.tell()
         return [{at: piece.oldest_ms for at, piece in self._open.items()}, self._watermark_ms]
 
@@ -333,22 +331,9 @@ class MergeTablesStage(TablesStage):
         for piece in self._open.values():
             piece.fresh, piece.stored = piece.tables, None
 
-    def _told(
-        self, table: pa.RecordBatch, keys: list[Any], values: list[Any] | None
-    ) -> Iterator[None]:
-        """Make keys and values of a table, in pieces. It stays as it is, whatever comes."""
-        for at in range(0, table.num_rows, TOLD_ROWS):
-            some, kept = self._merge.pairs(table.slice(at, TOLD_ROWS))
-            keys += some
-            if values is not None:
-                values += kept
-            yield
-
     def _forget(self, start: int, piece: _Piece) -> None:
         if piece.stored is not None:
-            keys = list[Any]()
-            self._state().delete(keys, start)
-            self._state().go_on_with(self._told(piece.stored, keys, None), piece.stored.num_rows)
+            self._state().delete_table(self._merge, piece.stored, start)
 
 
 def _like(table: pa.RecordBatch, arrays: list[pa.Array]) -> pa.RecordBatch:
@@ -359,7 +344,7 @@ class TableMerge:
     """Merges rows of partials that have the same key, and makes of them what is wanted."""
 
     def __init__(self, groups: ColumnGroups) -> None:
-        self._key = tuple(groups.key)
+        self.key = tuple(groups.key)
         self._aggregates = listed(groups.aggregates)
         self._reader = Reader(groups)
         self._is_count = [each.kind for each in self._aggregates] == ["count"]
@@ -421,7 +406,7 @@ class TableMerge:
         return arrays, places, others
 
     def _keys(self, table: pa.RecordBatch) -> list[pa.Array]:
-        return [table.column(name) for name in self._key]
+        return [table.column(name) for name in self.key]
 
     @staticmethod
     def _columns(table: pa.RecordBatch, at: int) -> list[pa.Array]:
@@ -434,9 +419,25 @@ class TableMerge:
         """Return keys, and accumulators as folds over rows keep them."""
         return self._reader.pairs(table)
 
+    def packed(self, table: pa.RecordBatch) -> pa.BinaryArray:
+        """Return the accumulators as they are stored."""
+        found, partials = list[pa.BinaryArray](), iter(enumerate(self._partials))
+        for aggregate in self._aggregates:
+            if aggregate.kind == "count":
+                found.append(packed(table.column(RECORDS)))
+                continue
+            at, partial = next(partials)
+            columns = self._columns(table, at)
+            stored = partial.stored(columns)
+            data = None if stored is None else packed(stored)
+            if data is None:
+                data = pa.array(map(pack_atom, partial.accumulators(columns)), pa.binary())
+            found.append(data)
+        return found[0] if self._is_count else packed_tuples(found)
+
     def table(self, found: Sequence[Any], kept: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-        keys = [[each] for each in found] if len(self._key) == 1 else found
-        cells = [[key[at] for key in keys] for at in range(len(self._key))]
+        keys = [[each] for each in found] if len(self.key) == 1 else found
+        cells = [[key[at] for key in keys] for at in range(len(self.key))]
         values = [[each] if self._is_count else each for each in kept]
         records, columns, at = [0] * len(values), list[pa.Array](), 0
         for place, aggregate in enumerate(self._aggregates):
@@ -450,7 +451,7 @@ class TableMerge:
         arrays = [
             *(
                 pa.array(each, schema.field(name).type)
-                for name, each in zip(self._key, cells, strict=True)
+                for name, each in zip(self.key, cells, strict=True)
             ),
             pa.array(records, pa.int64()),
             *columns,
@@ -465,7 +466,7 @@ class TableMerge:
         texts: Sequence[pa.Array],
     ) -> pa.RecordBatch:
         """Return the results as a table, with the bounds of their windows, also as texts."""
-        found = [*bounds, *(table.column(name) for name in self._key)]
+        found = [*bounds, *(table.column(name) for name in self.key)]
         partials = iter(enumerate(self._partials))
         for aggregate in self._aggregates:
             if aggregate.kind == "count":

@@ -130,6 +130,10 @@ class Merging(Partial, Protocol):
         """Return the columns of some accumulators, which state has kept."""
         ...
 
+    def stored(self, columns: list[pa.Array]) -> pa.Array | None:
+        """Return the accumulators as a column, with tuples as structs; None if Python has to."""
+        ...
+
     def results(self, columns: list[pa.Array]) -> pa.Array | None:
         """Return the results as a column; None if Python has to make them of accumulators."""
         ...
@@ -267,6 +271,10 @@ class _Sum:
             return _Whole.columns(accumulators, kinds[0])
         return [pa.array(accumulators, kinds[0]), pa.nulls(len(accumulators), kinds[1])]
 
+    def stored(self, columns: list[pa.Array]) -> pa.Array | None:
+        low, high = columns
+        return _Whole.results(low, high) if _is_whole(low.type) else low
+
     def results(self, columns: list[pa.Array]) -> pa.Array | None:
         low, high = columns
         if _is_whole(low.type):
@@ -298,6 +306,10 @@ class _Mean(_Sum):
         pairs = [(None, 0) if each is None else each for each in accumulators]
         totals = super().columns([total for total, _ in pairs], kinds[1:])
         return [pa.array([count for _, count in pairs], kinds[0]), *totals]
+
+    def stored(self, columns: list[pa.Array]) -> pa.Array | None:
+        count, total = columns[0], super().stored(columns[1:])
+        return None if total is None else _tuples(total, count, missing=pc.equal(count, 0))
 
     def results(self, columns: list[pa.Array]) -> pa.Array | None:
         count, low, high = columns
@@ -331,6 +343,9 @@ class _OneColumn:
 
     def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
         return [pa.array(accumulators, kinds[0])]
+
+    def stored(self, columns: list[pa.Array]) -> pa.Array | None:
+        return columns[0]
 
     def results(self, columns: list[pa.Array]) -> pa.Array | None:
         return columns[0]
@@ -383,8 +398,10 @@ class _Edge:
         return self.inputs(column, rows), lambda found: finish(found, column, rows)
 
     def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
-        pairs = [(None, None) if each is None else each for each in accumulators]
-        return [pa.array(each, kind) for each, kind in zip(_unzipped(pairs, 2), kinds, strict=True)]
+        return _unzipped([each or (None, None) for each in accumulators], kinds)
+
+    def stored(self, columns: list[pa.Array]) -> pa.Array | None:
+        return _tuples(*columns, missing=columns[0].is_null())
 
     def results(self, columns: list[pa.Array]) -> pa.Array | None:
         return columns[1]
@@ -449,6 +466,9 @@ class _Distinct:
     def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
         # Without a value a group would be lost among others.
         return [pa.array([[*each] or [None] for each in accumulators], kinds[0])]
+
+    def stored(self, columns: list[pa.Array]) -> pa.Array | None:
+        return None
 
     def results(self, columns: list[pa.Array]) -> pa.Array | None:
         (lists,) = columns
@@ -585,10 +605,12 @@ class _Best:
         return self.inputs(both, rows), lambda found: finish(found, both, rows)
 
     def columns(self, accumulators: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
-        rows = [
-            (None, None, None) if each is None else (each[0], *each[1]) for each in accumulators
-        ]
-        return [pa.array(each, kind) for each, kind in zip(_unzipped(rows, 3), kinds, strict=True)]
+        rows = [(None, None, None) if not each else (each[0], *each[1]) for each in accumulators]
+        return _unzipped(rows, kinds)
+
+    def stored(self, columns: list[pa.Array]) -> pa.Array | None:
+        times, by, of = columns
+        return _tuples(times, _tuples(by, of), missing=times.is_null())
 
     def results(self, columns: list[pa.Array]) -> pa.Array | None:
         return columns[2]
@@ -696,8 +718,12 @@ class _Decayed:
         return [None if row[0] is None else row for row in rows]
 
 
-def _unzipped(rows: list[Any], columns: int) -> list[list[Any]]:
-    return [[row[at] for row in rows] for at in range(columns)]
+def _tuples(*parts: pa.Array, missing: pa.Array | None = None) -> pa.Array:
+    return pa.StructArray.from_arrays(parts, [*map(str, range(len(parts)))], mask=missing)
+
+
+def _unzipped(rows: list[Any], kinds: list[pa.DataType]) -> list[pa.Array]:
+    return [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
 
 
 def _values_by_group(places: pa.Array, column: pa.Array) -> tuple[pa.Array, pa.Array]:

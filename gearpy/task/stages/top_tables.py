@@ -401,6 +401,9 @@ class _Largest:
         found = self.schema.table(records).to_struct_array()
         return [pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), found).cast(kinds[0])]
 
+    def stored(self, columns: list[pa.Array]) -> pa.Array | None:
+        return None
+
     def results(self, columns: list[pa.Array]) -> pa.Array | None:
         return columns[0]
 

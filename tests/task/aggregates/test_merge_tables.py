@@ -72,7 +72,7 @@ def test_merged_tables_give_what_rows_give(
     """Property: the same results in the same order, also where tables are merged on the way."""
     windows, key, chosen, steps = program
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"_MERGED_FROM": 3, "TOLD_ROWS": 2, "_CLOSED_ROWS": 4}.items():
+        for name, value in {"_MERGED_FROM": 3, "_CLOSED_ROWS": 4}.items():
             patch.setattr(merge_tables, name, value)
         both = BothPaths(windows, key, {f"a{at}": each for at, each in enumerate(chosen)})
         watermark_ms = MIN_MS

@@ -1,0 +1,170 @@
+"""Rows of tables of Arrow as cells and their values, at once: the bytes that each would have alone.
+
+Keys of whole numbers and text, and values of numbers, text and tuples of them are made by Arrow
+and NumPy, for a twentieth of what Python takes. For others there is `gearpy.state.stores.many`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.core.base.stable_hash import KEY_GROUPS
+from gearpy.core.flow.column_hash import fold_columns, hash_column
+from gearpy.state.encoding.keys import TASK_GROUP
+
+_INT64_MAX: Final = (1 << 63) - 1
+_BYTE_MAX: Final = (1 << 8) - 1
+_NIL: Final = b"\xc0"
+#: Whole numbers from none on: the largest of msgpack's types that begins so, and its digits.
+_UNSIGNED: Final = (
+    (_BYTE_MAX, 0xCC, "u1"),
+    ((1 << 16) - 1, 0xCD, ">u2"),
+    ((1 << 32) - 1, 0xCE, ">u4"),
+)
+_SHORT_MAX: Final = 15  # So many values a list can have whose header is one byte.
+_TUPLE: Final = 1  # The type of extension that `gearpy.wire.values` has for it.
+
+
+class TableChunk(NamedTuple):
+    """Cells of rows, the groups that they belong to, and their values; None: all were deleted.
+
+    Without ``groups`` they belong to the task.
+    """
+
+    groups: Any
+    cells: pa.BinaryArray
+    values: pa.BinaryArray | None
+
+    def by_group(self) -> Iterator[tuple[int, int, memoryview]]:
+        """Yield groups with the number of their cells, and those as they are in a map."""
+        pairs = [_headed(self.cells), self.cells]
+        if self.values is None:
+            pairs.append(pa.scalar(_NIL))
+        else:
+            pairs += [_headed(self.values), self.values]
+        groups = self.groups
+        if groups is None:
+            groups = np.full(len(self.cells), TASK_GROUP, np.uint16)
+        order = pa.array(np.argsort(groups, kind="stable"))
+        joined = pc.binary_join_element_wise(*pairs, b"").take(order)
+        counts = np.bincount(groups)
+        found = np.flatnonzero(counts)
+        _, offsets, data = joined.buffers()
+        ends = np.cumsum(counts[found])
+        starts = ends - counts[found]
+        at = np.frombuffer(offsets, np.int32)[joined.offset :]
+        everything = memoryview(data)
+        for group, start, end in zip(found.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            yield group, end - start, everything[at[start] : at[end]]
+
+
+def chunk_of(
+    table: bytes, keys: Sequence[pa.Array], values: pa.BinaryArray | None, *, is_keyed: bool
+) -> TableChunk | None:
+    """Return the cells of a table with their values; None if some key needs Python.
+
+    Args:
+        table: the first bytes of all cells.
+        keys: columns of the keys, one or several.
+        is_keyed: cells belong to the groups of their keys; else to the task.
+    """
+    parts = [_key_of(each) for each in keys]
+    if not parts or None in parts:
+        return None
+    if len(parts) == 1:
+        cells = pc.binary_join_element_wise(pa.scalar(table), parts[0], b"")
+    else:
+        sized = [piece for part in parts for piece in (_sized(part), part)]
+        cells = pc.binary_join_element_wise(pa.scalar(table + b"t"), *sized, b"")
+    groups = None
+    if is_keyed:
+        hashes = [hash_column(each) for each in keys]
+        whole = hashes[0] if len(hashes) == 1 else fold_columns(hashes)
+        groups = (whole.to_numpy() % KEY_GROUPS).astype(np.uint16)
+    return TableChunk(groups, cells, values)
+
+
+def packed(column: pa.Array) -> pa.BinaryArray | None:
+    """Return each value as msgpack; structs become tuples. None if some type needs Python."""
+    kind, at = column.type, pa.types
+    if at.is_struct(kind):
+        fields = [packed(column.field(place)) for place in range(kind.num_fields)]
+        data = None if None in fields else packed_tuples(fields)
+    elif at.is_integer(kind):
+        data = _numbers(column.fill_null(0))
+    elif at.is_float64(kind):
+        data = _tagged(0xCB, ">f8", column.fill_null(0.0).to_numpy())
+    elif at.is_boolean(kind):
+        data = pc.if_else(column, pa.scalar(b"\xc3"), pa.scalar(b"\xc2"))
+    elif at.is_string(kind):
+        text = column.fill_null("").cast(pa.binary())
+        data = pc.binary_join_element_wise(_headed(text, 0xD9, 0xDB), text, b"")
+    elif at.is_null(kind):
+        return pa.repeat(pa.scalar(_NIL), len(column))
+    else:
+        return None
+    if data is None or not column.null_count:
+        return data
+    return pc.if_else(column.is_valid(), data, pa.scalar(_NIL))
+
+
+def packed_tuples(parts: Sequence[pa.BinaryArray]) -> pa.BinaryArray:
+    """Return tuples as msgpack, given the values of each place."""
+    size = len(parts)
+    header = bytes((0x90 + size,)) if size <= _SHORT_MAX else b"\xdc" + size.to_bytes(2)
+    inside = pc.binary_join_element_wise(pa.scalar(header), *parts, b"")
+    head = _headed(inside, 0xC7, 0xC9)
+    return pc.binary_join_element_wise(head, pa.scalar(bytes((_TUPLE,))), inside, b"")
+
+
+def _key_of(column: pa.Array) -> pa.BinaryArray | None:
+    """Return each value as `gearpy.state.encoding.keys` has it."""
+    if column.null_count:
+        return None
+    if pa.types.is_string(column.type):
+        return pc.binary_join_element_wise(pa.scalar(b"s"), column.cast(pa.binary()), b"")
+    if not pa.types.is_integer(column.type):
+        return None
+    if (pc.max(column).as_py() or 0) > _INT64_MAX:
+        return None
+    # Of its highest bit the other one, so that negative ones come first.
+    return _tagged(ord("i"), ">u8", column.cast(pa.int64()).to_numpy().view(np.uint64) ^ (1 << 63))
+
+
+def _numbers(column: pa.Array) -> pa.BinaryArray:
+    low, high = (each or 0 for each in pc.min_max(column).as_py().values())
+    numbers = column.to_numpy()
+    if low >= 0:
+        for most, tag, digits in _UNSIGNED:
+            if high <= most:
+                return _tagged(tag, digits, numbers)
+        return _tagged(0xCF, ">u8", numbers)
+    return _tagged(0xD3, ">i8", numbers)
+
+
+def _headed(values: pa.BinaryArray, short: int = 0xC4, long: int = 0xC6) -> pa.BinaryArray:
+    """Return the headers of values in msgpack, for those up to 255 bytes or for any."""
+    sizes = pc.binary_length(values).to_numpy()
+    if sizes.max(initial=0) <= _BYTE_MAX:
+        return _tagged(short, "u1", sizes)
+    return _tagged(long, ">u4", sizes)
+
+
+def _sized(values: pa.BinaryArray) -> pa.BinaryArray:
+    return _fixed(pc.binary_length(values).to_numpy().astype(">u4"))
+
+
+def _tagged(tag: int, digits: str, numbers: Any) -> pa.BinaryArray:
+    rows = np.empty(len(numbers), [("tag", "u1"), ("number", digits)])
+    rows["tag"], rows["number"] = tag, numbers
+    return _fixed(rows)
+
+
+def _fixed(rows: Any) -> pa.BinaryArray:
+    kind = pa.binary(rows.dtype.itemsize)
+    return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)]).cast(pa.binary())
