@@ -37,13 +37,18 @@ _TRUTHS: Final = {"true": True, "false": False}
 
 
 class CastTarget(Struct, frozen=True):
-    """The type of a cast, as it was given and as Arrow has it."""
+    """The type of a cast, as it was given and as Arrow has it.
+
+    Attributes:
+        strict: a value that does not fit is refused, and not None.
+    """
 
     given: str
     kind: Any
+    strict: bool = True
 
     def __str__(self) -> str:
-        return self.given
+        return self.given if self.strict else f"{self.given} or none"
 
     def value(self, value: Any) -> Any:
         """Return one value as this type.
@@ -51,6 +56,28 @@ class CastTarget(Struct, frozen=True):
         Raises:
             ValueError: it does not fit.
         """
+        if self.strict:
+            return self._fitting(value)
+        try:
+            return self._fitting(value)
+        except (ValueError, ArithmeticError):
+            return None
+
+    def rule(self, kind: pa.DataType) -> Ruled:
+        to, kernel = self._strict_rule(kind)
+        if self.strict:
+            return to, kernel
+        by_cell = mapped(self.value, to)
+
+        def apply(datum: Datum) -> Datum:
+            try:
+                return kernel(datum)
+            except (pa.ArrowException, ValueError, ArithmeticError):
+                return by_cell(datum)
+
+        return to, apply
+
+    def _fitting(self, value: Any) -> Any:
         found, kind = _python_of(self.kind)(value), self.kind
         if at.is_primitive(kind) or at.is_decimal(kind):
             try:
@@ -62,7 +89,7 @@ class CastTarget(Struct, frozen=True):
             found = found if at.is_temporal(kind) else kept
         return found
 
-    def rule(self, kind: pa.DataType) -> Ruled:
+    def _strict_rule(self, kind: pa.DataType) -> Ruled:
         to = self.kind
         if kind == to:
             return to, lambda datum: datum
@@ -116,7 +143,7 @@ def _texts_of(times: Datum, by_cell: Kernel) -> Datum:
     return pc.if_else(times.is_valid(), texts, pa.scalar(None, pa.string()))
 
 
-def target_of(to: Any) -> CastTarget:
+def target_of(to: Any, *, strict: bool = True) -> CastTarget:
     """Return the type that is meant by a Python class, a name, or a type of Arrow.
 
     Raises:
@@ -130,7 +157,7 @@ def target_of(to: Any) -> CastTarget:
         raise ConfigError(f"cast({given}): {text}") from None
     if at.is_nested(kind):
         raise ConfigError(f"cast({given}): there is no cast to {kind}")
-    return CastTarget(given, kind)
+    return CastTarget(given, kind, strict)
 
 
 def _is_castable(kind: pa.DataType, to: pa.DataType) -> bool:

@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from reprlib import repr as short_repr
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
 from gearpy.core.base.fields import Computed
 from gearpy.errors import ConfigError
@@ -26,6 +26,8 @@ _PLAIN: Final = (
     *(str, bytes, bool, int, float, Decimal, datetime, date, time, timedelta, type(None)),
 )
 _INT64_END: Final = 1 << 63
+_JSON_STEP: Final = re.compile(r"([\w-]+)|\[(-?\d+)\]")
+_JSON_PATH: Final = re.compile(r"\$?\.?(?:(?:[\w-]+|\[-?\d+\])\.?)+")
 
 
 class Expr(Computed):
@@ -241,23 +243,29 @@ class Expr(Computed):
         """Return a field of a struct, or the value of a key of a map."""
         return self[name]
 
-    def cast(self, to: Any) -> Expr:
+    def cast(self, to: Any, *, strict: bool = True) -> Expr:
         """Return the value as another type; one that does not fit is refused, never changed.
 
         Args:
             to: int, float, str, bool, datetime, date, or a type of Arrow, also by name: "int32".
+            strict: False makes None of a value that does not fit.
         """
         from gearpy.expressions.casts import target_of  # noqa: PLC0415 - loads Arrow
 
-        return _call("cast", self, to=target_of(to))
+        return _call("cast", self, to=target_of(to, strict=strict))
 
     def abs(self) -> Expr:
         """Return the number without its sign."""
         return _call("abs", self)
 
-    def round(self, digits: int = 0) -> Expr:
-        """Round to so many digits behind the point; a half goes to the even one, as in Python."""
-        return _call("round", self, digits=digits)
+    def round(self, digits: int = 0, *, half: Literal["even", "away"] = "even") -> Expr:
+        """Round to so many digits behind the point.
+
+        Args:
+            digits: how many; below 0 to tens, hundreds and so on.
+            half: whether a half goes to the even number, as in Python, or away from 0, as in SQL.
+        """
+        return _call("round" if half == "even" else "round_away", self, digits=digits)
 
     def floor(self) -> Expr:
         """Return the largest whole number that is not above; a float stays one."""
@@ -275,9 +283,33 @@ class Expr(Computed):
         """Return e to the power of the number."""
         return _call("exp", self)
 
-    def log(self) -> Expr:
-        """Return the natural logarithm; of 0 it is -inf, below NaN."""
-        return _call("log", self)
+    def log(self, base: Literal[2, 10] | None = None) -> Expr:
+        """Return the logarithm, the natural one without a base; of 0 it is -inf, below NaN."""
+        return _call("log" if base is None else f"log{base}", self)
+
+    def sin(self) -> Expr:
+        """Return the sine of an angle in radians."""
+        return _call("sin", self)
+
+    def cos(self) -> Expr:
+        """Return the cosine of an angle in radians."""
+        return _call("cos", self)
+
+    def tan(self) -> Expr:
+        """Return the tangent of an angle in radians."""
+        return _call("tan", self)
+
+    def asin(self) -> Expr:
+        """Return the angle in radians whose sine it is; NaN if there is none."""
+        return _call("asin", self)
+
+    def acos(self) -> Expr:
+        """Return the angle in radians whose cosine it is; NaN if there is none."""
+        return _call("acos", self)
+
+    def atan(self) -> Expr:
+        """Return the angle in radians whose tangent it is."""
+        return _call("atan", self)
 
     def hash(self) -> Expr:
         """Return a number of 64 bits that depends on the value only, in all processes."""
@@ -400,6 +432,68 @@ class TextMethods:
             raise ConfigError("split(''): give the text between the parts, such as ','")
         return _call("split", self._expr, by=by)
 
+    def replace_matches(self, pattern: str, by: str, *, count: int = 0) -> Expr:
+        r"""Replace what a regular expression of Python finds.
+
+        Args:
+            pattern: the regular expression.
+            by: what takes its place; "\\1" is the first group.
+            count: how many at most, from the start; 0 for all.
+
+        Raises:
+            ConfigError: the pattern is none, or has no such group.
+        """
+        _check_pattern("replace_matches", pattern)
+        try:
+            re.sub(f"{pattern}|", by, "")
+        except (re.error, IndexError) as error:
+            raise ConfigError(f"replace_matches({pattern!r}, {by!r}): {error}") from None
+        return _call("replace_matches", self._expr, pattern=pattern, by=by, count=count)
+
+    def find(self, part: Operand) -> Expr:
+        """Return the place of the first character of another text in it, from 0; else -1."""
+        return _call("find", self._expr, part)
+
+    def pad_start(self, width: int, fill: str = " ") -> Expr:
+        """Return the text with others before it, so that it has so many characters at least."""
+        return self._padded(width, fill, at_start=True)
+
+    def pad_end(self, width: int, fill: str = " ") -> Expr:
+        """Return the text with others behind it, so that it has so many characters at least."""
+        return self._padded(width, fill, at_start=False)
+
+    def _padded(self, width: int, fill: str, *, at_start: bool) -> Expr:
+        if not fill:
+            raise ConfigError("pad: give the text to fill with, such as '0'")
+        return _call("pad", self._expr, width=width, fill=fill, at_start=at_start)
+
+    def reverse(self) -> Expr:
+        """Return its characters from the last one to the first."""
+        return _call("reverse", self._expr)
+
+    def repeat(self, times: int) -> Expr:
+        """Return the text so many times, one behind the other."""
+        return _call("repeat", self._expr, times=times)
+
+    def digest(self, algorithm: Literal["md5", "sha1", "sha256"]) -> Expr:
+        """Return the digest of its bytes in UTF-8, as hexadecimal digits."""
+        return _call("digest", self._expr, algorithm=algorithm)
+
+    def json(self, path: str, *, as_json: bool = False) -> Expr:
+        """Return a value in JSON as text; None where there is none, or it is null.
+
+        Args:
+            path: to the value, such as "user.name" or "$.items[0].id".
+            as_json: a text has its quotes.
+
+        Raises:
+            ConfigError: the path is none.
+        """
+        if not _JSON_PATH.fullmatch(path):
+            raise ConfigError(f"json({path!r}): give a path such as '$.items[0].id'")
+        keys = [int(at) if at else name for name, at in _JSON_STEP.findall(path)]
+        return _call("json", self._expr, path=tuple(keys), as_json=as_json)
+
     def to_datetime(self, format: str | None = None, *, zone: str | None = None) -> Expr:  # noqa: A002 - as in Polars
         """Return the time that it says.
 
@@ -441,8 +535,44 @@ class ListMethods:
         return _call("list_contains", self._expr, value)
 
     def join(self, by: str) -> Expr:
-        """Return its texts as one, with another text between them."""
+        """Return its texts or numbers as one text, with another one between them."""
         return _call("list_join", self._expr, by=by)
+
+    def sum(self) -> Expr:
+        """Add up its numbers, but for those that are missing; None without any."""
+        return _call("list_sum", self._expr)
+
+    def mean(self) -> Expr:
+        """Return the mean of its numbers, but for those that are missing; None without any."""
+        return _call("list_mean", self._expr)
+
+    def min(self) -> Expr:
+        """Return the least item that is not missing; None without any."""
+        return _call("list_min", self._expr)
+
+    def max(self) -> Expr:
+        """Return the greatest item that is not missing; None without any."""
+        return _call("list_max", self._expr)
+
+    def sort(self, *, descending: bool = False) -> Expr:
+        """Return its items in order, those that are missing behind the others."""
+        return _call("list_sort", self._expr, descending=descending)
+
+    def unique(self) -> Expr:
+        """Return its different items that are not missing, each where it comes first."""
+        return _call("list_unique", self._expr)
+
+    def reverse(self) -> Expr:
+        """Return its items from the last one to the first."""
+        return _call("list_reverse", self._expr)
+
+    def slice(self, start: int, stop: int | None = None) -> Expr:
+        """Return the items from a place up to another one, counted as Python does."""
+        return _call("list_slice", self._expr, start=start, stop=stop)
+
+    def find(self, value: Operand) -> Expr:
+        """Return the place of the first item that is equal to a value, from 0; else -1."""
+        return _call("list_find", self._expr, value)
 
 
 class TimeMethods:
@@ -469,6 +599,14 @@ class TimeMethods:
     def day(self, *, zone: str | None = None) -> Expr:
         """Return the day of the month, from 1 to 31."""
         return self._part("day", zone)
+
+    def week(self, *, zone: str | None = None) -> Expr:
+        """Return the week of the year, from 1 to 53, as ISO 8601 counts them."""
+        return self._part("week", zone)
+
+    def iso_year(self, *, zone: str | None = None) -> Expr:
+        """Return the year that the week belongs to, as ISO 8601 counts them."""
+        return self._part("iso_year", zone)
 
     def weekday(self, *, zone: str | None = None) -> Expr:
         """Return the day of the week, from 1 for Monday to 7."""
@@ -513,6 +651,10 @@ class TimeMethods:
 
         step_us(every)
         return _call("truncate", self._expr, every=every, zone=_zone(zone))
+
+    def add_months(self, months: int) -> Expr:
+        """Return the time so many months later, on the last day of a month that is too short."""
+        return _call("add_months", self._expr, months=months)
 
     def strftime(self, format: str, *, zone: str | None = None) -> Expr:  # noqa: A002 - as in Python
         """Return the text that `datetime.strftime` makes of it."""

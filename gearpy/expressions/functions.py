@@ -3,6 +3,7 @@
 None of them is given None, but those of `TAKES_NULL`; the rest is None where an argument is.
 """
 
+import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -10,6 +11,8 @@ from datetime import datetime, timedelta
 from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any, Final, NoReturn
+
+import msgspec
 
 from gearpy.core.base.stable_hash import stable_hash
 from gearpy.expressions.time_functions import TIME_FUNCTIONS, in_utc
@@ -23,6 +26,8 @@ _EXACTLY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "*": _EXACT.multiply,
 }
 _NUMBERS: Final = (int, float, Decimal)
+#: Functions of a number that give a float, as `math` and Arrow have them.
+MEASURES: Final = ("sin", "cos", "tan", "asin", "acos", "atan")
 #: The characters that `str.strip` takes away.
 WHITE_SPACE: Final = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005"
@@ -138,6 +143,35 @@ def _abs(value: Any) -> Any:
     return _int64(f"abs({value})", abs(value)) if type(value) is int else abs(_number("abs", value))
 
 
+def _measure(function: Callable[[float], float]) -> Callable[[Any], float]:
+    """Return a function of a number that is NaN where it has no value."""
+
+    def measured(value: Any) -> float:
+        try:
+            return function(float(_number(function.__name__, value)))
+        except ValueError:
+            return math.nan
+
+    return measured
+
+
+def _round_away(value: Any, *, digits: int) -> Any:
+    """Round as SQL does: a half goes away from 0; of a float that is the nearest to a fraction."""
+    if type(value) is Decimal:
+        return value.quantize(Decimal(1).scaleb(-digits), "ROUND_HALF_UP")
+    if type(value) is int:
+        by = 10 ** max(0, -digits)
+        return _int64(
+            f"round({value}, {digits})",
+            (abs(value) + by // 2) // by * by * (1 if value > 0 else -1),
+        )
+    number = float(_number("round", value)) * 10.0**digits
+    if not math.isfinite(number):
+        return value
+    whole_part = math.floor(abs(number))
+    return math.copysign(whole_part + (2 * (abs(number) - whole_part) >= 1), number) / 10.0**digits
+
+
 def _round(value: Any, *, digits: int) -> Any:
     if type(value) is int:
         return _int64(f"round({value}, {digits})", round(value, digits))
@@ -176,9 +210,13 @@ def _exp(value: Any) -> float:
 
 
 def _log(value: Any) -> float:
+    return _logarithm(value, math.log)
+
+
+def _logarithm(value: Any, function: Callable[[float], float]) -> float:
     number = float(_number("log", value))
     if number > 0 or math.isnan(number):
-        return math.log(number)
+        return function(number)
     return math.nan if number else -math.inf
 
 
@@ -273,6 +311,40 @@ def _split(value: Any, *, by: str) -> list[str]:
     return _text("split", value).split(by)
 
 
+def _replace_matches(value: Any, *, pattern: str, by: str, count: int) -> str:
+    return re.sub(pattern, by, _text("replace_matches", value), count=count)
+
+
+def _pad(value: Any, *, width: int, fill: str, at_start: bool) -> str:
+    text = _text("pad", value)
+    more = max(0, width - len(text))
+    filling = (fill * more)[:more]
+    return filling + text if at_start else text + filling
+
+
+def _digest(value: Any, *, algorithm: str) -> str:
+    return hashlib.new(
+        algorithm, _text("digest", value).encode(), usedforsecurity=False
+    ).hexdigest()
+
+
+def _json(value: Any, *, path: tuple[int | str, ...], as_json: bool) -> str | None:
+    try:
+        found = msgspec.json.decode(_text("json", value))
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{value!r:.100} is no JSON: {error}") from None
+    for key in path:
+        if isinstance(found, dict):
+            found = found.get(key)
+        elif isinstance(found, list) and isinstance(key, int):
+            found = found[key] if -len(found) <= key < len(found) else None
+        else:
+            return None
+    if isinstance(found, str) and not as_json:
+        return found
+    return None if found is None else msgspec.json.encode(found).decode()
+
+
 def _list_contains(values: Any, value: Any) -> bool:
     if not isinstance(values, list | tuple):
         raise TypeError(f"contains takes a list, not {values!r:.100}")
@@ -282,7 +354,54 @@ def _list_contains(values: Any, value: Any) -> bool:
 def _list_join(values: Any, *, by: str) -> str | None:
     if not isinstance(values, list | tuple):
         raise TypeError(f"join takes a list, not {values!r:.100}")
-    return None if None in values else by.join(_text("join", each) for each in values)
+    return None if None in values else by.join(map(_shown, values))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str | int | float):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    raise TypeError(f"join takes a list of texts or numbers, not {value!r:.100}")
+
+
+def _of_items(function: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
+    """Return a function of the items of a list that are there; None if none is."""
+
+    def found(values: Any) -> Any:
+        present = [each for each in _items(values) if each is not None]
+        return function(present) if present else None
+
+    return found
+
+
+def _items(values: Any) -> list[Any]:
+    if not isinstance(values, list | tuple):
+        raise TypeError(f"a list is needed, not {values!r:.100}")
+    return [*values]
+
+
+def _checked(total: Any) -> Any:
+    return _int64("sum of a list", total) if type(total) is int else total
+
+
+def _mean(values: list[Any]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _list_sort(values: Any, *, descending: bool) -> list[Any]:
+    present = [each for each in _items(values) if each is not None]
+    return sorted(present, reverse=descending) + [None] * (len(values) - len(present))
+
+
+def _list_unique(values: Any) -> list[Any]:
+    return [*dict.fromkeys(each for each in _items(values) if each is not None)]
+
+
+def _list_slice(values: Any, *, start: int, stop: int | None) -> list[Any]:
+    return _items(values)[start:stop]
+
+
+def _list_find(values: Any, value: Any) -> int:
+    return _items(values).index(value) if value in _items(values) else -1
 
 
 def _contains(value: Any, part: Any) -> bool:
@@ -368,6 +487,10 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "//": _floor_divided,
     "%": _remainder,
     "**": _power,
+    **{name: _measure(getattr(math, name)) for name in MEASURES},
+    "log2": lambda value: _logarithm(value, math.log2),
+    "log10": lambda value: _logarithm(value, math.log10),
+    "round_away": _round_away,
     "negate": _negate,
     "abs": _abs,
     "round": _round,
@@ -399,6 +522,22 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "split": _split,
     "list_contains": _list_contains,
     "list_join": _list_join,
+    "list_sum": _of_items(lambda values: _checked(sum(values))),
+    "list_min": _of_items(min),
+    "list_max": _of_items(max),
+    "list_mean": _of_items(_mean),
+    "list_sort": _list_sort,
+    "list_unique": _list_unique,
+    "list_reverse": lambda values: _items(values)[::-1],
+    "list_slice": _list_slice,
+    "list_find": _list_find,
+    "reverse": lambda value: _text("reverse", value)[::-1],
+    "repeat": lambda value, *, times: _text("repeat", value) * times,
+    "find": lambda value, part: _text("find", value).find(_text("find", part)),
+    "pad": _pad,
+    "replace_matches": _replace_matches,
+    "digest": _digest,
+    "json": _json,
     **TIME_FUNCTIONS,
 }
 #: Those that are given None, too.

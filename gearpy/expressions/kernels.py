@@ -35,7 +35,7 @@ from gearpy.expressions.arrow_types import (
     refuse,
     where,
 )
-from gearpy.expressions.functions import FUNCTIONS, TAKES_NULL, WHITE_SPACE, whole
+from gearpy.expressions.functions import FUNCTIONS, MEASURES, TAKES_NULL, WHITE_SPACE, whole
 from gearpy.expressions.patterns import are_plain, arrow_pattern
 from gearpy.expressions.time_kernels import TIME_RULES, are_in_years
 
@@ -196,7 +196,7 @@ def _of_number(
         result = gives or kind
         if given is None or at.is_decimal(kind) or (at.is_uint64(kind) and gives is None):
             result = INT if kind == pa.uint64() and name == "negate" else result
-            if at.is_decimal(kind) and name in {"round", "floor", "ceil"}:
+            if at.is_decimal(kind) and name in {"round", "round_away", "floor", "ceil"}:
                 result = pa.decimal256(min(76, kind.precision + 1), kind.scale)
             function = FUNCTIONS[name]
             return result, mapped(lambda value: function(value, **options), result)
@@ -208,6 +208,19 @@ def _of_number(
 def _round(kind: pa.DataType, *, digits: int) -> Ruled:
     kernel = None if digits else lambda datum: pc.round(datum, round_mode="half_to_even")
     return _of_number("round", None, kernel)(kind, digits=digits)
+
+
+def _round_away(kind: pa.DataType, *, digits: int) -> Ruled:
+    by = pa.scalar(10.0**digits)
+
+    def kernel(datum: Datum) -> Datum:
+        numbers = _to(FLOAT, datum)
+        found = pc.multiply(numbers, by)
+        rounded = pc.divide(pc.round(found, round_mode="half_towards_infinity"), by)
+        return pc.if_else(pc.is_finite(found), rounded, numbers)
+
+    ints = _same if digits >= 0 else None
+    return _of_number("round_away", ints, kernel)(kind, digits=digits)
 
 
 def _same(datum: Datum) -> Datum:
@@ -457,8 +470,9 @@ def _list_contains(kind: pa.DataType, of: pa.DataType) -> Ruled:
 
 
 def _list_join(kind: pa.DataType, *, by: str) -> Ruled:
-    if not (_is_list(kind) and at.is_string(plain_type(kind.value_type))):
-        raise refuse("join", [kind], "a list of texts")
+    of = plain_type(kind.value_type) if _is_list(kind) else kind
+    if not _is_list(kind) or not (at.is_string(of) or at.is_boolean(of) or of in (INT, FLOAT)):
+        raise refuse("join", [kind], "a list of texts or numbers")
     by_cell = mapped(lambda cells: FUNCTIONS["list_join"](cells, by=by), TEXT)
     if not (at.is_list(kind) and at.is_string(kind.value_type)):
         return TEXT, by_cell
@@ -466,6 +480,24 @@ def _list_join(kind: pa.DataType, *, by: str) -> Ruled:
         TEXT,
         lambda lists: by_cell(lists) if isinstance(lists, pa.Scalar) else pc.binary_join(lists, by),
     )
+
+
+def _of_list(name: str, gives: Callable[[pa.DataType], pa.DataType], takes: str = "a list") -> Rule:
+    """Return the rule of a function of a list, which is that of rows."""
+
+    def rule(kind: pa.DataType, *_: pa.DataType, **options: Any) -> Ruled:
+        of = plain_type(kind.value_type) if _is_list(kind) else None
+        if of is None or (takes != "a list" and not _is_number(of)):
+            raise refuse(name, [kind], takes)
+        function = FUNCTIONS[name]
+        result = gives(of)
+        return result, mapped(lambda *values: function(*values, **options), result)
+
+    return rule
+
+
+def _itself(kind: pa.DataType) -> pa.DataType:
+    return kind
 
 
 def _concat_kernel() -> Kernel:
@@ -517,6 +549,8 @@ class UnknownField(LookupError):
         self.there = list(there)
 
 
+_LISTS_OF_LISTS: Final = ("list_sort", "list_unique", "list_reverse", "list_slice")
+_TEXTS_OF_TEXTS: Final = ("repeat", "pad", "replace_matches", "digest", "json")
 _PYTHON: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -554,6 +588,10 @@ RULES: Final[Mapping[str, Rule]] = {
     "sqrt": _of_number("sqrt", pc.sqrt, pc.sqrt, FLOAT),
     "exp": _of_number("exp", pc.exp, pc.exp, FLOAT),
     "log": _of_number("log", pc.ln, pc.ln, FLOAT),
+    **{name: _of_number(name, getattr(pc, name), getattr(pc, name), FLOAT) for name in MEASURES},
+    "log2": _of_number("log2", None, None, FLOAT),
+    "log10": _of_number("log10", None, None, FLOAT),
+    "round_away": _round_away,
     "greatest": _extreme("greatest", pc.max_element_wise),
     "least": _extreme("least", pc.min_element_wise),
     "cast": _cast,
@@ -577,6 +615,15 @@ RULES: Final[Mapping[str, Rule]] = {
     "split": _of_texts("split", pa.list_(TEXT), _split_kernel),
     "list_contains": _list_contains,
     "list_join": _list_join,
+    "list_sum": _of_list("list_sum", _itself, "a list of numbers"),
+    "list_min": _of_list("list_min", _itself),
+    "list_max": _of_list("list_max", _itself),
+    "list_mean": _of_list("list_mean", lambda _: FLOAT, "a list of numbers"),
+    "list_find": _of_list("list_find", lambda _: INT),
+    **{name: _of_list(name, pa.list_) for name in _LISTS_OF_LISTS},
+    "reverse": _of_texts("reverse", TEXT, lambda: pc.utf8_reverse),
+    "find": _of_texts("find", INT),
+    **{name: _of_texts(name, TEXT) for name in _TEXTS_OF_TEXTS},
     **TIME_RULES,
 }
 assert RULES.keys() == FUNCTIONS.keys(), RULES.keys() ^ FUNCTIONS.keys()

@@ -1,5 +1,6 @@
 """Functions of times for one row. Times are UTC; `zone` says whose calendar and clock is meant."""
 
+from calendar import monthrange
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -13,10 +14,10 @@ from gearpy.errors import ConfigError
 CALENDAR: Final = ("day", "week", "month", "quarter", "year")
 UNITS_US: Final[Mapping[str, int]] = {"s": 1_000_000, "ms": 1000, "us": 1}
 PARTS: Final = (
-    *("year", "quarter", "month", "day", "weekday", "day_of_year"),
+    *("year", "quarter", "month", "day", "weekday", "day_of_year", "iso_year", "week"),
     *("hour", "minute", "second", "microsecond"),
 )
-OF_CLOCK: Final = frozenset(PARTS[6:])
+OF_CLOCK: Final = frozenset(PARTS[8:])
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - only subtracted from other naive times
 _US: Final = timedelta(microseconds=1)
@@ -69,6 +70,8 @@ def _part(name: str) -> Callable[..., int]:
                 return int(local.isoweekday())
             case "quarter":
                 return int((local.month + 2) // 3)
+            case "iso_year" | "week":
+                return int(local.isocalendar()[name == "week"])
             case "day_of_year":
                 return int(local.timetuple().tm_yday)
         if name in OF_CLOCK and not isinstance(local, datetime):
@@ -131,6 +134,16 @@ def _truncate(value: Any, *, every: str, zone: str | None = None) -> Any:
     return cut if value.tzinfo is not None else cut.replace(tzinfo=None)
 
 
+def _add_months(value: Any, *, months: int) -> Any:
+    """Return the time so many months later, on the last day of a month that is too short."""
+    if not isinstance(value, date):
+        raise TypeError(f"add_months takes a time, not {value!r:.100}")
+    years, month = divmod(value.year * 12 + value.month - 1 + months, 12)
+    return value.replace(
+        year=years, month=month + 1, day=min(value.day, monthrange(years, month + 1)[1])
+    )
+
+
 def _instant(local: datetime, of: datetime, zone: str) -> datetime:
     """Return when clocks of a zone show a time; the second time of it, if this is still before."""
     info = zone_info(zone)
@@ -167,6 +180,7 @@ TIME_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "strftime": _strftime,
     "to_zone": _to_zone,
     "truncate": _truncate,
+    "add_months": _add_months,
     "epoch": _epoch,
     "from_epoch": _from_epoch,
     "to_datetime": _parse,

@@ -42,6 +42,8 @@ _KERNELS: Final[Mapping[str, Callable[[Datum], Datum]]] = {
     "day": pc.day,
     "weekday": lambda local: pc.day_of_week(local, count_from_zero=False, week_start=1),
     "day_of_year": pc.day_of_year,
+    "iso_year": pc.iso_year,
+    "week": pc.iso_week,
     "hour": pc.hour,
     "minute": pc.minute,
     "second": pc.second,
@@ -153,6 +155,11 @@ def _truncate(kind: pa.DataType, *, every: str, zone: str | None = None) -> Rule
     return kind, cut
 
 
+def _add_months(kind: pa.DataType, **options: Any) -> Ruled:
+    _check_time("add_months", kind)
+    return _by_rows("add_months", kind, options)
+
+
 def _epoch(kind: pa.DataType, *, unit: str) -> Ruled:
     _check_time("epoch", kind, dates=False)
     by = pa.scalar(UNITS_US[unit], INT)
@@ -205,6 +212,7 @@ TIME_RULES: Final[Mapping[str, Rule]] = {
     "strftime": _strftime,
     "to_zone": _part("to_zone", _NAIVE),
     "truncate": _truncate,
+    "add_months": _add_months,
     "epoch": _epoch,
     "from_epoch": _from_epoch,
     "to_datetime": _to_datetime,

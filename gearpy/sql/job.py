@@ -15,9 +15,16 @@ from gearpy.dsl.application import StreamApp
 from gearpy.errors import ConfigError
 from gearpy.sql.names.types import arrow_type
 from gearpy.sql.parse.statements import parse_statements
-from gearpy.sql.parse.syntax import CreateConnector, CreateView, Explain, Insert, Query
+from gearpy.sql.parse.syntax import (
+    CreateConnector,
+    CreateView,
+    Describe,
+    Explain,
+    Insert,
+    Query,
+)
 from gearpy.sql.parse.tokens import SqlText, did_you_mean
-from gearpy.sql.plan.queries import plan_query
+from gearpy.sql.plan.queries import described, plan_query
 from gearpy.sql.plan.relations import Relation
 from gearpy.sql.plan.tables import Named, Tables
 from gearpy.task.api.interfaces import Sink, Source
@@ -72,6 +79,8 @@ class Job:
                     named[self._new(name, statement.at)] = plan_query(query, self._tables)
                 case Insert():
                     self._insert(statement)
+                case Describe(query=query):
+                    self.answers.append((described(query, self._tables), False))
                 case Explain(query=query):
                     self.answers.append((plan_query(query, self._tables), True))
                 case Query():

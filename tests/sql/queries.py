@@ -16,7 +16,7 @@ class Made(NamedTuple):
 
 
 class Maker:
-    """Makes queries over ``t(id, k, v, f, b, ts)`` and ``u(k, w, name)``."""
+    """Makes queries over ``t(id, k, v, f, b, l, j, ts)`` and ``u(k, w, name)``."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -28,6 +28,7 @@ class Maker:
             *(self._total, self._windowed, self._hopped, self._joined, self._joined),
             *(self._distinct, self._union, self._ordered, self._ranked, self._nested),
             *(self._over, self._over, self._in_query, self._compared),
+            *(self._unnested, self._first),
         ]
         made = self._random.choice(kinds)()
         return Made(made, made) if isinstance(made, str) else made
@@ -62,6 +63,17 @@ class Maker:
             f"cast(epoch_ms(ts) % {self._random.randrange(3, 9)} as bigint)",
             "dayofweek(ts)",
             f"if({self.condition(depth - 1)}, {a}, {b})",
+            f"round({a}, {self._one('-1', '0', '1')})",
+            f"list_{self._one('sum', 'min', 'max')}(l)",
+            f"list_position(l, {self._random.randrange(4)})",
+            "l[1] + coalesce(list_reverse(l)[1], 0)",
+            f"strpos({self.text(depth - 1)}, 'e')",
+            f"date_diff('{self._one('minute', 'hour', 'day', 'week', 'month')}', ts, '2026-03-02')",
+            "(cast(ts + interval '40' day as date) - date '2026-01-30')",
+            "week(ts) + isodow(ts) + millisecond(ts)",
+            f"try_cast({self.text(depth - 1)} as bigint)",
+            "try_cast(j->>'$.a' as bigint)",
+            f"nullif({a}, {b})",
         )
 
     def fraction(self, depth: int = 1) -> str:
@@ -76,6 +88,11 @@ class Maker:
             f"cast({a} as double)",
             "coalesce(f, 0.25)",
             "power(f, 2)",
+            f"round(f * {a}, {self._random.randrange(3)})",
+            "sin(f) + cos(f) * atan(f)",
+            "degrees(log10(f + 1))",
+            "list_avg(l)",
+            "cast(f * 3 as bigint) / 2",
         )
 
     def text(self, depth: int = 1) -> str:
@@ -100,6 +117,18 @@ class Maker:
             f"rtrim('  ' || {a} || '  ')",
             "strftime(ts, '%H:%M:%S')",
             f"cast({self.number(0)} as varchar)",
+            f"regexp_replace({a}, '([ae])', '<\\1\\0>', '{self._one('', 'g', 'gi')}')",
+            f"concat_ws('+', {a}, v, k)",
+            f"{self._one('lpad', 'rpad')}({a}, {self._random.randrange(6)}, 'xy')",
+            f"reverse({a}) || repeat(k, 2)",
+            f"trim({self._one('leading', 'trailing', 'both')} 't' from {a})",
+            f"array_to_string({self._one('l', 'list_sort(l)', 'list_slice(l, 2, -1)')}, '+')",
+            f"string_split({a}, 'e')[1]",
+            "j->>'$.b.c'",
+            "json_extract_string(j, '$.l[1]')",
+            f"left(md5({a}), 4)",
+            "monthname(ts + interval '2 months') || dayname(ts)",
+            f"substring({a}, -2)",
         )
 
     def condition(self, depth: int = 2) -> str:
@@ -127,6 +156,15 @@ class Maker:
             "date_trunc('minute', ts) = timestamp '2026-01-01 00:00:00'",
             "ts - interval '30 seconds' > '2026-01-01'",
             "ts between '2026-01-01 00:00:05' and '2026-01-01 00:00:40'",
+            "(id % 5, id % 3) in ((1, 1), (3, 0), (2, 1))",
+            f"(id % 3, id // 20) {self._one('=', '<>')} ({self._random.randrange(3)}, 1)",
+            f"{a} = any([1, 2, 3])",
+            f"{a} <> all([1, 4])",
+            "list_contains(l, 2)",
+            f"{self.text(depth - 1)} like '%!%%' escape '!'",
+            f"{a} isnull",
+            "ts at time zone 'Europe/Berlin' >= '2026-01-01 01:00:20'",
+            "time_bucket(interval '20 seconds', ts) = timestamp '2026-01-01 00:00:00'",
         )
 
     def aggregate(self) -> str:
@@ -155,6 +193,12 @@ class Maker:
                 "count(f)",
                 "arg_max(id, v * 100 + id)",
                 "arg_min(ts, id * 7 % 40)",
+                "string_agg(k, '-' order by k)",
+                "string_agg(distinct v, ',' order by v desc)",
+                "sum(distinct v)",
+                "avg(distinct v)",
+                "first(id order by id)",
+                "last(id order by id desc)",
             )
             + where
         )
@@ -303,6 +347,10 @@ class Maker:
             f"{self._one('rank', 'dense_rank')}() over ({by}order by {order})",
             f"{self._one('percent_rank', 'cume_dist')}() over ({by}order by {order})",
             f"{place} over ({by}order by {order}, id)",
+            f"ntile({near}) over ({by}order by {order}, id)",
+            f"nth_value(v, {near}) over ({by}order by {order}, id {rows})",
+            f"last_value(v ignore nulls) over ({by}order by {order}, id {rows})",
+            f"string_agg(k, '+') over ({by}order by id)",
             f"{aggregate} over ({by}order by {order}, id {rows})",
             f"{self._one('sum(v)', 'count(*)', 'max(k)', 'avg(f)')} over ({by}order by {order})",
             f"{self._one('sum(v)', 'count(*)', 'max(k)', 'avg(f)')} over ({by})",
@@ -322,6 +370,7 @@ class Maker:
             f"k in (select k from u{kept})",
             f"v in (select w from u where u.k = t.k{also})",
             f"v not in (select w from u where u.k = t.k{also})",
+            f"v = any(select w from u{kept})",
             f"exists (select 1 from u{kept})",
             f"k in ('tea', (select max(k) from u{kept}), lower(k))",
             f"exists (select w from u where u.k = t.k{also})",
@@ -332,6 +381,8 @@ class Maker:
         )
         if self._random.random() < 0.5:
             return f"select id, k from t where {value} {self._one('and', 'or')} {self.condition(1)}"
+        if self._random.random() < 0.2:
+            return f"select id from t where (k, v) in (select k, w from u{kept})"
         if self._random.random() < 0.5:
             return f"select id, {value} as c, (select min(w) from u{kept}) as m from t"
         return (
@@ -356,3 +407,16 @@ class Maker:
             f"with q as ({inner}), r as (select k, count(*) as n from q group by k) "
             "select n, count(*) as m from r group by n",
         )
+
+    def _unnested(self) -> str:
+        return self._one(
+            f"select id, x + 1 as y from t, unnest(l) as q(x){self._where()}",
+            "select id, unnest(l) as x from t",
+            "select x, count(*) as n from t left join unnest(l) as q(x) on true group by x",
+            "select t.id, x, w from t join u on t.k = u.k, unnest(l) as q(x) where x > 1",
+        )
+
+    def _first(self) -> Made:
+        text = f"select distinct on ({self._one('k', 'v % 3', 'b, k')}) id, {self.value()} as c "
+        text += f"from t{self._where()} order by {self._one('v, ', 'f desc, ', '')}id"
+        return Made(text, text, is_ordered=True)

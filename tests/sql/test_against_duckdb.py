@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 import duckdb
@@ -15,6 +16,8 @@ from gearpy.testing import Simulation
 from tests.sql.queries import Maker
 
 _BATCH: Final = 50
+_INTS: Final = pa.list_(pa.int64())
+_JSON: Final = ("{}", '{"a": 3, "b": {"c": "x"}}', '{"a": "7", "l": [1, "q"]}', '{"b": {"c": 1.5}}')
 _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -34,6 +37,8 @@ def tables(seed: int) -> tuple[pa.Table, pa.Table]:
             "v": column(lambda: rng.randrange(-3, 10), pa.int64()),
             "f": column(lambda: rng.randrange(40) / 8, pa.float64()),
             "b": column(lambda: rng.random() < 0.5, pa.bool_()),
+            "l": column(lambda: [rng.randrange(4) for _ in range(rng.randrange(4))], _INTS),
+            "j": column(lambda: rng.choice(_JSON), pa.string()),
             "ts": pa.array(times, pa.timestamp("us", "UTC")),
         }
     )
@@ -55,6 +60,8 @@ def _plain(value: Any) -> Any:
             return value
         case int() | float() if math.isfinite(value):
             return float(f"{value:.9g}") + 0.0
+        case Decimal():
+            return float(value)
         case datetime():
             return value.astimezone(UTC)
     return value

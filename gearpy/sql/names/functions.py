@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from operator import or_
+from operator import methodcaller, or_
 from typing import Any, Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, coalesce, concat, greatest, least, lit, when
-from gearpy.sql.parse.syntax import Expression, FunctionCall, Literal
+from gearpy.sql.parse.syntax import Expression, FunctionCall, Literal, TimeSpan
 from gearpy.sql.parse.tokens import SqlText, did_you_mean
 
 
@@ -105,7 +107,7 @@ def _quotient(left: Expr, right: Expr) -> Expr:
 
 
 def _round(value: Argument, digits: Argument | None = None) -> Expr:
-    return value.expr.round(0 if digits is None else digits.plain(int, "2"))
+    return value.expr.round(0 if digits is None else digits.plain(int, "2"), half="away")
 
 
 def _like(value: Argument, pattern: Argument) -> Expr:
@@ -118,9 +120,10 @@ def _ilike(value: Argument, pattern: Argument) -> Expr:
 
 def _substring(value: Argument, start: Argument, length: Argument | None = None) -> Expr:
     first = start.plain(int, "1, the place of the first character")
-    if first < 1:
-        raise ConfigError(f"substring begins at the place 1, not {first}")
-    return value.expr.str.slice(first - 1, None if length is None else length.plain(int, "3"))
+    if not first:
+        raise ConfigError("substring begins at the place 1, or -1 from the end, and not at 0")
+    start_at = first - 1 if first > 0 else first
+    return value.expr.str.slice(start_at, None if length is None else length.plain(int, "3"))
 
 
 def _left(value: Argument, count: Argument) -> Expr:
@@ -130,6 +133,82 @@ def _left(value: Argument, count: Argument) -> Expr:
 def _right(value: Argument, count: Argument) -> Expr:
     wanted = count.plain(int, "3")
     return value.expr.str.slice(-wanted) if wanted else value.expr.str.slice(0, 0)
+
+
+def _pad(side: str) -> Function:
+    def build(value: Argument, width: Argument, fill: Argument | None = None) -> Expr:
+        count, text = width.plain(int, "5"), value.expr.cast(str).str
+        filling = " " if fill is None else fill.plain(str, "'0'")
+        found: Expr = getattr(text, side)(count, filling)
+        return found.str.slice(0, count)
+
+    return Function(build, 2, 3)
+
+
+def _concat_ws(by: Argument, *values: Argument) -> Expr:
+    between = by.plain(str, "', '")
+    parts = [
+        when(v.is_null()).then("").otherwise(concat(between, v.cast(str)))
+        for v in (each.expr for each in values)
+    ]
+    return concat(*parts).str.slice(len(between))
+
+
+def _regexp_replace(
+    value: Argument, pattern: Argument, by: Argument, flags: Argument | None = None
+) -> Expr:
+    said = "" if flags is None else flags.plain(str, "'g'")
+    found = "(?i)" * ("i" in said) + pattern.plain(str, "'[0-9]+'")
+    count = 0 if "g" in said else 1
+    instead = by.plain(str, "'#'").replace("\\0", "\\g<0>")  # All of what was found.
+    return value.expr.str.replace_matches(found, instead, count=count)
+
+
+def _json(*, as_json: bool) -> Function:
+    return Function(lambda value, path: value.expr.str.json(_path_of(path), as_json=as_json), 2, 2)
+
+
+def _path_of(path: Argument) -> str:
+    if isinstance(path.node, Literal) and type(path.node.value) is int:
+        return f"[{path.node.value}]"
+    said: str = path.plain(str, "'$.user.name'")
+    return said
+
+
+def _list_sort(value: Argument, direction: Argument | None = None) -> Expr:
+    said = "asc" if direction is None else direction.plain(str, "'desc'").lower()
+    return value.expr.list.sort(descending=said == "desc")
+
+
+def _list_slice(value: Argument, start: Argument, stop: Argument) -> Expr:
+    first, last = start.plain(int, "1"), stop.plain(int, "-1, the last one")
+    end = last if last >= 0 else last + 1 or None
+    return value.expr.list.slice(max(first - 1, 0) if first >= 0 else first, end)
+
+
+def _date_diff(unit: Argument, first: Argument, second: Argument) -> Expr:
+    """Count how many times a unit begins between two times, as SQL has it."""
+    name = unit.plain(str, "'day'").lower().removesuffix("s")
+    sides = [each.expr.cast(pa.timestamp("us", "UTC")) for each in (first, second)]
+    if name in _MONTHS_OF:
+        begins = [each.dt.year() * 12 + (each.dt.month() - 1) for each in sides]
+        return (begins[1] // _MONTHS_OF[name]) - (begins[0] // _MONTHS_OF[name])
+    if name == "week":  # Seven days, whichever is the first.
+        return _quotient(_date_diff(replace(unit, node=Literal(0, "day")), first, second), lit(7))
+    if name not in _SECONDS_OF:
+        known = (*_SECONDS_OF, "week", *_MONTHS_OF)
+        raise ConfigError(f"there is no unit {name!r}{did_you_mean(name, known)}")
+    begins = [each.dt.epoch("s") // _SECONDS_OF[name] for each in sides]
+    return begins[1] - begins[0]
+
+
+def _time_bucket(width: Argument, value: Argument) -> Expr:
+    node = width.node
+    if not isinstance(node, TimeSpan) or node.months:
+        raise ConfigError("time_bucket takes an interval of weeks or less, then a time")
+    start_us = 946_857_600_000_000  # Monday, 2000-01-03, as DuckDB has it.
+    since = value.expr.dt.epoch("us") - start_us
+    return (since // node.microseconds * node.microseconds + start_us).dt.from_epoch("us")
 
 
 def _replace(value: Argument, old: Argument, new: Argument) -> Expr:
@@ -143,14 +222,6 @@ def _item(value: Argument, place: Argument) -> Expr:
     if number == 0:
         raise ConfigError("places in lists begin with 1")
     return value.expr[number - 1 if number > 0 else number]
-
-
-def _sign(value: Expr) -> Expr:
-    return when(value > 0).then(1).when(value < 0).then(-1).when(value == 0).then(0).otherwise(None)
-
-
-def _truncated(value: Expr) -> Expr:
-    return when(value < 0).then(value.ceil()).otherwise(value.floor())
 
 
 def _strip(method: str) -> Function:
@@ -184,6 +255,7 @@ def _regexp_matches(value: Argument, pattern: Argument) -> Expr:
 
 
 def _part_of(name: str, value: Expr) -> Expr:
+    name = name if name in _PARTS else name.removesuffix("s")
     if name not in _PARTS:
         raise ConfigError(
             f"there is no part {name!r} of a time{did_you_mean(name, _PARTS)} (there are: "
@@ -223,6 +295,10 @@ _PARTS: Final[Mapping[str, Callable[[Expr], Expr]]] = {
     "hour": lambda a: a.dt.hour(),
     "minute": lambda a: a.dt.minute(),
     "second": lambda a: a.dt.second(),
+    "millisecond": lambda a: a.dt.second() * 1000 + a.dt.microsecond() // 1000,
+    "microsecond": lambda a: a.dt.second() * 1_000_000 + a.dt.microsecond(),
+    "week": lambda a: a.dt.week(),
+    "isoyear": lambda a: a.dt.iso_year(),
     "doy": lambda a: a.dt.day_of_year(),
     "dow": lambda a: a.dt.weekday() % 7,  # From Sunday, which is 0.
     "isodow": lambda a: a.dt.weekday(),  # From Monday, which is 1.
@@ -234,6 +310,8 @@ _TRUNCATED: Final = {
     "minute": "1m",
     "second": "1s",
 }
+_MONTHS_OF: Final = {"month": 1, "quarter": 3, "year": 12}
+_SECONDS_OF: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 _EQUAL: Final = _two(lambda a, b: a == b)
 _LENGTH: Final = _one(lambda a: a.str.length())
 _REMAINDER: Final = _two(_remainder)
@@ -243,7 +321,15 @@ _SUBSTRING: Final = Function(_substring, 2, 3)
 _CEIL: Final = _one(lambda a: a.ceil())
 _MATCHES: Final = Function(_regexp_matches, 2, 2)
 _CONTAINS: Final = _two(lambda a, b: a.list.contains(b))
-_IF: Final = Function(lambda c, a, b: when(c.expr).then(a.expr).otherwise(b.expr), 3, 3)
+_FIND: Final = _two(lambda a, b: a.str.find(b) + 1)
+_DATE_DIFF: Final = Function(_date_diff, 3, 3)
+_SPLIT: Final = Function(lambda a, b: a.expr.str.split(b.plain(str, "','")), 2, 2)
+_STRING: Final = _json(as_json=False)
+
+
+def _of_list(method: str) -> Function:
+    return _one(lambda a: getattr(a.list, method)())
+
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
     # Operators.
@@ -276,12 +362,6 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "[]": Function(_item, 2, 2),
     # Choices.
     "coalesce": _COALESCE,
-    "ifnull": _COALESCE,
-    "nvl": _COALESCE,
-    "nullif": _two(lambda a, b: when(a == b).then(None).otherwise(a)),
-    "if": _IF,
-    "iff": _IF,
-    "iif": _IF,
     "greatest": _many(greatest, 2),
     "least": _many(least, 2),
     # Numbers.
@@ -290,22 +370,22 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "floor": _one(lambda a: a.floor()),
     "ceil": _CEIL,
     "ceiling": _CEIL,
-    "trunc": _one(_truncated),
-    "sign": _one(_sign),
     "mod": _REMAINDER,
     "sqrt": _one(lambda a: a.sqrt()),
     "exp": _one(lambda a: a.exp()),
     "ln": _one(lambda a: a.log()),
+    "log": _one(lambda a: a.log(10)),
+    "log10": _one(lambda a: a.log(10)),
+    "log2": _one(lambda a: a.log(2)),
+    **{name: _one(methodcaller(name)) for name in ("sin", "cos", "tan", "asin", "acos", "atan")},
     "power": _POWER,
     "pow": _POWER,
     "hash": _one(lambda a: a.hash()),
     # Texts.
-    "lower": _one(lambda a: a.str.lower()),
-    "upper": _one(lambda a: a.str.upper()),
-    "length": _LENGTH,
-    "len": _LENGTH,
-    "char_length": _LENGTH,
-    "trim": _strip("strip"),
+    **dict.fromkeys(("lower", "lcase"), _one(lambda a: a.str.lower())),
+    **dict.fromkeys(("upper", "ucase"), _one(lambda a: a.str.upper())),
+    **dict.fromkeys(("length", "len", "char_length", "character_length", "strlen"), _LENGTH),
+    **dict.fromkeys(("trim", "btrim"), _strip("strip")),
     "ltrim": _strip("strip_start"),
     "rtrim": _strip("strip_end"),
     "replace": Function(_replace, 3, 3),
@@ -314,27 +394,53 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "left": Function(_left, 2, 2),
     "right": Function(_right, 2, 2),
     "contains": _two(lambda a, b: a.str.contains(b)),
-    "starts_with": _two(lambda a, b: a.str.starts_with(b)),
-    "ends_with": _two(lambda a, b: a.str.ends_with(b)),
+    **dict.fromkeys(("starts_with", "prefix"), _two(lambda a, b: a.str.starts_with(b))),
+    **dict.fromkeys(("ends_with", "suffix"), _two(lambda a, b: a.str.ends_with(b))),
+    **dict.fromkeys(("position", "strpos", "instr"), _FIND),
+    "lpad": _pad("pad_start"),
+    "rpad": _pad("pad_end"),
+    "reverse": _one(lambda a: a.str.reverse()),
+    "repeat": Function(lambda a, n: a.expr.str.repeat(n.plain(int, "3")), 2, 2),
+    "md5": _one(lambda a: a.str.digest("md5")),
+    "sha256": _one(lambda a: a.str.digest("sha256")),
     "concat": _many(lambda *all_: concat(*(coalesce(each.cast(str), "") for each in all_))),
+    "concat_ws": Function(_concat_ws, 2, _MANY),
+    **dict.fromkeys(("string_split", "str_split", "split", "string_to_array"), _SPLIT),
+    "regexp_replace": Function(_regexp_replace, 3, 4),
+    "json_extract": _json(as_json=True),
+    **dict.fromkeys(("json_extract_string", "json_value"), _STRING),
     "split_part": Function(_split_part, 3, 3),
     "regexp_extract": Function(_regexp_extract, 2, 3),
     "regexp_matches": _MATCHES,
     "regexp_like": _MATCHES,
     # Times.
     "date_part": Function(_date_part, 2, 2),
-    "date_trunc": Function(_date_trunc, 2, 2),
-    **{name: _one(part) for name, part in _PARTS.items() if name not in ("doy", "dow", "isodow")},
+    **dict.fromkeys(("date_trunc", "datetrunc"), Function(_date_trunc, 2, 2)),
+    **dict.fromkeys(("date_diff", "datediff"), _DATE_DIFF),
+    "time_bucket": Function(_time_bucket, 2, 2),
+    "timezone": Function(lambda z, a: a.expr.dt.to_zone(z.plain(str, "'Europe/Berlin'")), 2, 2),
+    **{name: _one(part) for name, part in _PARTS.items() if name not in ("doy", "dow")},
     "dayofweek": _one(_PARTS["dow"]),
     "weekday": _one(_PARTS["dow"]),
     "dayofyear": _one(_PARTS["doy"]),
+    "dayofmonth": _one(_PARTS["day"]),
+    "weekofyear": _one(_PARTS["week"]),
+    "epoch_us": _one(lambda a: a.dt.epoch("us")),
     "epoch_ms": _one(lambda a: a.dt.epoch("ms")),
     "to_timestamp": _one(lambda a: a.dt.from_epoch("s")),
     "strftime": Function(_strftime, 2, 2),
     "strptime": Function(_strptime, 2, 2),
     # Lists.
-    "list_contains": _CONTAINS,
-    "array_contains": _CONTAINS,
+    **dict.fromkeys(("list_contains", "list_has", "array_contains", "array_has"), _CONTAINS),
+    "list_find": _two(lambda a, b: a.list.find(b)),
+    "list_sum": _of_list("sum"),
+    "list_avg": _of_list("mean"),
+    "list_min": _of_list("min"),
+    "list_max": _of_list("max"),
+    **dict.fromkeys(("list_distinct", "array_distinct"), _of_list("unique")),
+    **dict.fromkeys(("list_reverse", "array_reverse"), _of_list("reverse")),
+    **dict.fromkeys(("list_sort", "array_sort"), Function(_list_sort, 1, 2)),
+    **dict.fromkeys(("list_slice", "array_slice"), Function(_list_slice, 3, 3)),
     "array_to_string": Function(lambda a, b: a.expr.list.join(b.plain(str, "','")), 2, 2),
     "cardinality": _one(lambda a: a.list.length()),
     "array_length": _one(lambda a: a.list.length()),

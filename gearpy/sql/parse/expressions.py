@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
+from gearpy.sql.parse.macros import IN_MACROS, MACROS
 from gearpy.sql.parse.syntax import (
     Case,
     Cast,
@@ -21,6 +24,8 @@ from gearpy.sql.parse.syntax import (
     RowFrame,
     Star,
     TimeSpan,
+    Written,
+    rewritten,
 )
 from gearpy.sql.parse.tokens import SqlText, Token
 
@@ -36,10 +41,25 @@ _RESERVED_WORDS: Final = """
     having ilike in inner intersect is join left like limit natural not null offset on or order
     outer qualify right select then union using when where with
 """
-#: Aggregates that join texts.
-STRING_AGGREGATES: Final = frozenset({"string_agg", "group_concat", "listagg"})
+_TRIMS: Final = {"leading": "ltrim", "trailing": "rtrim", "both": "trim"}
+_OF_JSON: Final = {"->": "json_extract", "->>": "json_extract_string"}
+_LISTS: Final = ("list", "array_agg")
+_OF_DIFFERENT: Final = {"sum": "list_sum", "avg": "list_avg", "mean": "list_avg"}
+#: Aggregates of one value, and whether it is the first one.
+_EDGES: Final = {"first": True, "first_value": True, "any_value": True} | dict.fromkeys(
+    ("last", "last_value"), False
+)
 RESERVED: Final = frozenset(_RESERVED_WORDS.split())
-_COMPARISONS: Final = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+_COMPARISONS: Final = {
+    "=": "=",
+    "==": "=",
+    "<>": "<>",
+    "!=": "<>",
+    "<": "<",
+    ">": ">",
+    "<=": "<=",
+    ">=": ">=",
+}
 _UNIT_NAMES: Final = {
     "microsecond": 1,
     "millisecond ms": 1000,
@@ -49,6 +69,7 @@ _UNIT_NAMES: Final = {
     "day d": 86_400_000_000,
     "week w": 604_800_000_000,
 }
+_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
 _UNITS: Final = {name: us for names, us in _UNIT_NAMES.items() for name in names.split()}
 
 
@@ -153,7 +174,11 @@ class ExpressionParser(Tokens):
             at = self.next.at
             if self.next.kind == "symbol" and self.next.text in _COMPARISONS:
                 name = _COMPARISONS[self.take().text]
-                left = FunctionCall(at, name, (left, self._joined()))
+                left = self._comparison(at, name, left)
+            elif self.accept("isnull"):
+                left = FunctionCall(at, "is null", (left,))
+            elif self.accept("notnull"):
+                left = FunctionCall(at, "not", (FunctionCall(at, "is null", (left,)),))
             elif self.accept("is"):
                 left = self._is(at, left)
             elif self.at("not") and self.after().text in ("in", "between", "like", "ilike"):
@@ -166,7 +191,7 @@ class ExpressionParser(Tokens):
 
     def _is(self, at: int, left: Expression) -> Expression:
         is_not = self.accept("not")
-        if self.accept("null"):
+        if self.accept("null") or self.accept("unknown"):
             found = FunctionCall(at, "is null", (left,))
         elif self.accept("distinct"):
             self.expect("from", "behind IS DISTINCT")
@@ -186,13 +211,67 @@ class ExpressionParser(Tokens):
                 is_query = self.at("select") or self.at("with")
                 items = (self._query(),) if is_query else self.listed(self.expression)
                 self.expect(")", "behind the values of IN")
-                return FunctionCall(at, "in", (left, *items))
+                return self._in(at, left, items)
             case "between":
                 low = self._joined()
                 self.expect("and", "between the bounds of BETWEEN")
                 return FunctionCall(at, "between", (left, low, self._joined()))
             case _:
-                return FunctionCall(at, word, (left, self._joined()))
+                pattern = self._joined()
+                if self.accept("escape"):
+                    pattern = self._escaped(pattern, self.take())
+                return FunctionCall(at, word, (left, pattern))
+
+    def _escaped(self, pattern: Expression, by: Token) -> Literal:
+        """Return a pattern whose special characters are escaped by a backslash, as here."""
+        if not isinstance(pattern, Literal) or by.kind != "text" or len(by.text) != 1:
+            raise self.text.error(by.at, "ESCAPE takes one character, behind a plain pattern")
+        plain = str(pattern.value)
+        plain = plain if by.text == "\\" else plain.replace("\\", "\\\\")
+        found = re.sub(f"{re.escape(by.text)}(.)", lambda each: f"\\{each[1]}", plain)
+        return Literal(pattern.at, found)
+
+    def _comparison(self, at: int, name: str, left: Expression) -> Expression:
+        if self.next.text in ("any", "some", "all") and self.after().text == "(":
+            return self._any_or_all(at, name, left)
+        right = self._joined()
+        if not _is_row(left) and not _is_row(right):
+            return FunctionCall(at, name, (left, right))
+        if name not in ("=", "<>"):
+            raise self.text.error(at, "rows in parentheses are equal or not: compare their values")
+        found = self._equal_rows(at, left, right)
+        return found if name == "=" else FunctionCall(at, "not", (found,))
+
+    def _any_or_all(self, at: int, name: str, left: Expression) -> Expression:
+        is_all = self.take().text == "all"
+        self.take()
+        if self.accept("array", "[") or self.accept("["):
+            items: tuple[Expression, ...] = self.listed(self.expression)
+            self.expect("]", "behind the values of a list")
+            found = self._in(at, left, items)
+        elif self.at("select") or self.at("with"):
+            found = self._in(at, left, (self._query(),))
+        else:
+            found = FunctionCall(at, "list_contains", (self.expression(), left))
+        self.expect(")", "behind ANY or ALL")
+        if (name, is_all) not in (("=", False), ("<>", True)):
+            raise self.text.error(
+                at, "this is = ANY or <> ALL; else compare with (SELECT min(...)) or max"
+            )
+        return FunctionCall(at, "not", (found,)) if is_all else found
+
+    def _in(self, at: int, left: Expression, items: tuple[Expression, ...]) -> Expression:
+        if not _is_row(left) or isinstance(items[0], QueryValue):
+            return FunctionCall(at, "in", (left, *items))
+        rows = (self._equal_rows(at, left, each) for each in items)
+        return reduce(lambda a, b: FunctionCall(at, "or", (a, b)), rows)
+
+    def _equal_rows(self, at: int, left: Expression, right: Expression) -> Expression:
+        sides = [each.arguments if isinstance(each, FunctionCall) else () for each in (left, right)]
+        if not (_is_row(left) and _is_row(right) and len(sides[0]) == len(sides[1])):
+            raise self.text.error(at, "both sides are rows of as many values in parentheses")
+        pairs = (FunctionCall(at, "=", pair) for pair in zip(*sides, strict=True))
+        return reduce(lambda a, b: FunctionCall(at, "and", (a, b)), pairs)
 
     def _joined(self) -> Expression:
         return self._chain(("||",), self._sum)
@@ -227,6 +306,11 @@ class ExpressionParser(Tokens):
             elif self.accept("["):
                 value = FunctionCall(at, "[]", (value, self.expression()))
                 self.expect("]", "behind a place in a list")
+            elif self.next.text in _OF_JSON and self.next.kind == "symbol":
+                name = _OF_JSON[self.take().text]
+                value = FunctionCall(at, name, (value, self._primary()))
+            elif self.accept("at", "time", "zone"):
+                value = FunctionCall(at, "timezone", (self._primary(), value))
             else:
                 return value
 
@@ -244,6 +328,8 @@ class ExpressionParser(Tokens):
                 self.take()
                 is_query = self.at("select") or self.at("with")
                 value = self._query() if is_query else self.expression()
+                if self.accept(","):
+                    value = FunctionCall(token.at, "row", (value, *self.listed(self.expression)))
                 self.expect(")", "behind what stands in parentheses")
                 return value
             case "symbol" if token.text == "*":
@@ -296,6 +382,8 @@ class ExpressionParser(Tokens):
 
     def _named(self) -> Expression:
         at = self.next.at
+        if self.at("current_date") or self.at("current_timestamp"):
+            return FunctionCall(at, self.take().text, ())
         parts = [self.name("a column")]
         while self.accept("."):
             if self.accept("*"):
@@ -341,54 +429,106 @@ class ExpressionParser(Tokens):
     def _call(self, token: Token) -> Expression:
         self.take()
         is_distinct = self.accept("distinct")
-        arguments: tuple[Expression, ...] = ()
-        if not self.at(")"):
-            # The IN of POSITION is none of a condition.
-            first = self._joined() if token.text == "position" else self.expression()
-            if token.text == "position" and self.accept("in"):
-                arguments = (self.expression(), first)
-            elif token.text == "substring" and self.accept("from"):
-                arguments = (first, self.expression())
-                arguments += (self.expression(),) if self.accept("for") else ()
-            else:
-                arguments = (first, *(self.listed(self.expression) if self.accept(",") else ()))
-        if self.at("order"):
-            self.fail(
-                "an ORDER BY inside of an aggregate is no step of a stream: values come in the "
-                "order of event time"
-            )
+        name, arguments = (token.text, ()) if self.at(")") else self._arguments(token.text)
+        order = self.orders()
+        name += self._nulls()
         self.expect(")", f"behind the arguments of {token.text}")
-        if token.text == "percentile_cont" and self.accept("within", "group", "("):
-            arguments = (self.orders()[0].by, *arguments)
+        if self.accept("within", "group", "("):
+            order = self.orders()
             self.expect(")", "behind the order of WITHIN GROUP")
+            if name == "percentile_cont" and order:
+                arguments, order = (order[0].by, *arguments), ()
+        name += self._nulls()
         where = None
-        if self.at("filter") and self.after().text == "(":
-            self.take()
-            self.take()
+        if self.accept("filter", "("):
             self.expect("where", "in a FILTER")
             where = self.expression()
             self.expect(")", "behind a FILTER")
         over = self.over() if self.accept("over") else None
-        if token.text in STRING_AGGREGATES and over is None and arguments:
-            return self._joined_texts(token, arguments, where, is_distinct=is_distinct)
-        return FunctionCall(token.at, token.text, arguments, is_distinct, where, over)
+        call = FunctionCall(token.at, name, arguments, is_distinct, where, over)
+        found = self._in_order(call, order) if name in MACROS else self._ordered(call, order)
+        return found if found is call else Written(token.at, token.text, found)
 
-    def _joined_texts(
-        self,
-        token: Token,
-        arguments: tuple[Expression, ...],
-        where: Expression | None,
-        *,
-        is_distinct: bool,
-    ) -> Expression:
-        """Return the texts of a group in one, or null of none."""
-        at, (value, *between) = token.at, arguments
-        listed = FunctionCall(at, "list", (Cast(at, value, "text"),), is_distinct, where)
-        joined = FunctionCall(at, "array_to_string", (listed, *(between or [Literal(at, ",")])))
-        is_any = FunctionCall(
-            at, ">", (FunctionCall(at, "count", (value,), False, where), Literal(at, 0))
-        )
-        return Case(at, ((is_any, joined),), None)
+    def _nulls(self) -> str:
+        self.accept("respect", "nulls")
+        return " ignore nulls" if self.accept("ignore", "nulls") else ""
+
+    def _arguments(self, name: str) -> tuple[str, tuple[Expression, ...]]:
+        """Take arguments, also with words between them; return what is called with them."""
+        if name == "trim":
+            if self.next.text in _TRIMS and self.after().text not in (")", ",", "."):
+                name = _TRIMS[self.take().text]
+            if self.accept("from"):
+                return name, (self.expression(),)
+        # The IN of POSITION is none of a condition.
+        first = self._joined() if name == "position" else self.expression()
+        if name == "position" and self.accept("in"):
+            return name, (self.expression(), first)
+        if name in _TRIMS.values() and self.accept("from"):
+            return name, (self.expression(), first)
+        if name == "substring" and self.accept("from"):
+            start = self.expression()
+            return name, (first, start, *((self.expression(),) if self.accept("for") else ()))
+        return name, (first, *(self.listed(self.expression) if self.accept(",") else ()))
+
+    def _in_order(self, call: FunctionCall, order: tuple[Order, ...]) -> Expression:
+        """Return what stands for a macro, whose aggregates are called as it is."""
+        macro = MACROS[call.name]
+        count, known = len(call.arguments), len(macro.parameters)
+        if not known - len(macro.defaults) <= count <= known:
+            takes = ", ".join(macro.parameters)
+            raise self.text.error(call.at, f"{call.name} takes {takes or 'nothing'}, not {count}")
+        defaults = (self._parsed(each, call.at) for each in macro.defaults[known - count :])
+        given = dict(zip(macro.parameters, (*call.arguments, *defaults), strict=False))
+        are_alike = True
+
+        def changed(part: Expression) -> Expression | None:
+            nonlocal are_alike
+            if isinstance(part, Name):
+                return given[str(part)]
+            if isinstance(part, FunctionCall) and part.name in IN_MACROS:
+                are_alike = False
+                arguments = tuple(rewritten(each, changed) for each in part.arguments)
+                part = replace(call, name=part.name, arguments=arguments)
+                return self._ordered(part, order) if part.name == "list" else part
+            return None
+
+        found = rewritten(self._parsed(macro.body, call.at), changed)
+        if are_alike and (call.is_distinct or call.where is not None or call.over is not None):
+            raise self.text.error(
+                call.at, f"{call.name} is no aggregate: DISTINCT, FILTER and OVER are for those"
+            )
+        return found
+
+    def _parsed(self, body: str, at: int) -> Expression:
+        parser = type(self)(SqlText(body))
+        parser._tokens = [replace(each, at=at) for each in parser._tokens]
+        return parser.expression()
+
+    def _ordered(self, call: FunctionCall, order: tuple[Order, ...]) -> Expression:
+        """Return an aggregate whose values come in an order, or once, as functions of a list."""
+        found: Expression = call
+        if call.name in _LISTS and call.arguments:
+            if call.is_distinct:
+                found = FunctionCall(call.at, "list_distinct", (replace(call, is_distinct=False),))
+            if order and [each.by for each in order] == [call.arguments[0]]:
+                downwards = Literal(call.at, "desc" if order[0].is_descending else "asc")
+                return FunctionCall(call.at, "list_sort", (found, downwards))
+        if call.is_distinct and call.name in _OF_DIFFERENT:
+            listed = self._ordered(replace(call, name="list"), ())
+            return FunctionCall(call.at, _OF_DIFFERENT[call.name], (listed,))
+        if len(order) == 1 and call.name in _EDGES:
+            # The first one in an order is that of the least of it.
+            is_least = _EDGES[call.name] != order[0].is_descending
+            name = "arg_min" if is_least else "arg_max"
+            return replace(call, name=name, arguments=(*call.arguments, order[0].by))
+        if order:
+            raise self.text.error(
+                order[0].by.at,
+                "values come in the order of event time: lists and texts are sorted by their own "
+                "value, as in string_agg(x, ',' ORDER BY x), and first and last take one ORDER BY",
+            )
+        return found
 
     def over(self) -> Over:
         """Take the rows of OVER in their parentheses, or the name of a window."""
@@ -417,7 +557,7 @@ class ExpressionParser(Tokens):
             return None
         if self.accept("current", "row"):
             return 0
-        amount = self.interval() if self.at("interval") else self._number()
+        amount = self.length() if self.at("interval") else self._number()
         sign = 1 if self.accept("following") else -1
         if sign < 0:
             self.expect("preceding", "or FOLLOWING behind the bound of a frame")
@@ -478,26 +618,44 @@ class ExpressionParser(Tokens):
         if len(words) == 1:
             digits = words[0].rstrip("abcdefghijklmnopqrstuvwxyz")
             words = [digits, words[0][len(digits) :]]
-        total = 0.0
-        for amount, unit in zip(words[::2], words[1::2], strict=False):
+        total, months = 0.0, 0
+        for amount, word in zip(words[::2], words[1::2], strict=False):
+            unit = _unit(word.lower())
             try:
-                total += float(amount) * _UNITS[_unit(unit.lower())]
+                if unit in _MONTHS:
+                    months += int(amount) * _MONTHS[unit]
+                else:
+                    total += float(amount) * _UNITS[unit]
             except (ValueError, KeyError):
                 words = []
         if not words or len(words) % 2:
             raise self.text.error(
                 at,
                 "this interval is not understood: write a number and a unit from microseconds to "
-                "weeks, such as INTERVAL '10' SECONDS (months and years differ in length)",
+                "years, such as INTERVAL '10' SECONDS",
             )
-        return TimeSpan(at, round(total))
+        return TimeSpan(at, round(total), months)
+
+    def length(self) -> TimeSpan:
+        """Take an interval whose length is known."""
+        found = self.interval()
+        if found.months:
+            raise self.text.error(
+                found.at,
+                "months and years differ in length: they are added to a time or date, and else an "
+                "interval is of weeks or less",
+            )
+        return found
 
     def _moment(self, word: Token, text: Token) -> Literal:
         return as_time(Literal(text.at, text.text), self.text, is_date=word.text == "date")
 
 
-def as_time(literal: Literal, text: SqlText, *, is_date: bool) -> Literal:
+def as_time(literal: Literal, text: SqlText, *, is_date: bool, is_local: bool = False) -> Literal:
     """Return a text or date as the date or time that it says; a time without a zone is of UTC.
+
+    Args:
+        is_local: it stays without a zone.
 
     Raises:
         ConfigError: it says none.
@@ -511,12 +669,17 @@ def as_time(literal: Literal, text: SqlText, *, is_date: bool) -> Literal:
     except ValueError:
         what = "date, such as '2026-01-31'" if is_date else "time, such as '2026-01-31 09:30:00'"
         raise text.error(literal.at, f"{said!r} is no {what}") from None
-    return Literal(literal.at, of if of.tzinfo else of.replace(tzinfo=UTC))
+    return Literal(literal.at, of if of.tzinfo or is_local else of.replace(tzinfo=UTC))
 
 
 def _unit(word: str) -> str:
     """Return the unit that a word names; empty if it is none."""
-    return next((each for each in (word, word.removesuffix("s")) if each in _UNITS), "")
+    known = {**_UNITS, **_MONTHS}
+    return next((each for each in (word, word.removesuffix("s")) if each in known), "")
+
+
+def _is_row(node: Expression) -> bool:
+    return isinstance(node, FunctionCall) and node.name == "row"
 
 
 def as_duration(interval: TimeSpan) -> timedelta:

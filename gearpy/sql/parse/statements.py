@@ -8,15 +8,14 @@ from typing import Any, Final, cast
 
 from gearpy.sql.parse.expressions import (
     RESERVED,
-    STRING_AGGREGATES,
     ExpressionParser,
     plain_value,
 )
 from gearpy.sql.parse.syntax import (
     Body,
-    Case,
     CreateConnector,
     CreateView,
+    Describe,
     Explain,
     Expression,
     FunctionCall,
@@ -34,6 +33,7 @@ from gearpy.sql.parse.syntax import (
     TableName,
     TimeSpan,
     Union,
+    Unnest,
     Values,
     WindowTable,
     rewritten,
@@ -46,10 +46,7 @@ PROCTIME: Final = "proctime()"
 _READERS: Final = frozenset(
     f"read_{kind}" for kind in ("csv", "csv_auto", "parquet", "json", "json_auto", "ndjson")
 )
-_UNNEST: Final = (
-    "UNNEST makes rows of the items of a list, which has no word here: write it in Python, as in "
-    "stream.flat_map(lambda row: row['tags']), and ask the stream"
-)
+_QUERIES: Final = ("select", "with", "values", "(", "pivot", "unpivot")
 #: How many intervals windows of a kind take at least, and at most.
 _WINDOWS: Final = {"tumble": (1, 1), "hop": (2, 2), "session": (1, 1)}
 
@@ -97,12 +94,20 @@ class Parser(ExpressionParser):
             return Insert(at, self.name("the name of a sink"), self.query())
         if self.accept("explain"):
             return Explain(at, self.query())
-        if any(map(self.at, ("select", "with", "values", "(", "pivot", "unpivot"))):
+        if self.accept("show", "tables"):
+            return Describe(at, None)
+        if self.accept("describe") or self.accept("desc"):
+            if any(map(self.at, _QUERIES)):
+                return Describe(at, self.query())
+            every = (Item(Star(at), ""),)
+            select = Select(at, every, self._table(), None, (), None, None, False)
+            return Describe(at, Query(at, (), select, (), None, 0, ""))
+        if any(map(self.at, _QUERIES)):
             return self.query()
-        words = ("select", "with", "create", "insert", "explain")
+        words = ("select", "with", "create", "insert", "explain", "describe", "show tables")
         raise self.error(
-            f"a statement begins with SELECT, WITH, CREATE, INSERT or EXPLAIN, not {self.shown()}"
-            + did_you_mean(self.next.text, words)
+            f"a statement begins with SELECT, WITH, CREATE, INSERT, EXPLAIN or DESCRIBE, not "
+            f"{self.shown()}" + did_you_mean(self.next.text, words)
         )
 
     def query(self) -> Query:
@@ -170,6 +175,10 @@ class Parser(ExpressionParser):
             )
         self.expect("select", "at the beginning of a query")
         is_distinct = self.accept("distinct") or (self.accept("all") and False)
+        distinct_on: tuple[Expression, ...] = ()
+        if is_distinct and self.accept("on", "("):
+            distinct_on, is_distinct = self.listed(self.expression), False
+            self.expect(")", "behind what DISTINCT ON names")
         items = self.listed(self._item)
         table: Table = Values(at, ((Literal(at, 0),),))  # Without a table there is one row.
         if self.accept("from"):
@@ -198,7 +207,7 @@ class Parser(ExpressionParser):
         qualify = self.expression() if self.accept("qualify") else None
         items = tuple(Item(self._with(windows, each.value), each.alias) for each in items)
         qualify = None if qualify is None else self._with(windows, qualify)
-        return Select(at, items, table, where, group, having, qualify, is_distinct)
+        return Select(at, items, table, where, group, having, qualify, is_distinct, distinct_on)
 
     def _window(self) -> tuple[str, Over]:
         name = self.name("a name for a window").lower()
@@ -236,10 +245,7 @@ class Parser(ExpressionParser):
         return row
 
     def _item(self) -> Item:
-        name, value = self.next.text, self.expression()
-        alias = self._alias("a name for a column")
-        is_made = isinstance(value, Case) and name in STRING_AGGREGATES
-        return Item(value, alias or (name if is_made else ""))
+        return Item(self.expression(), self._alias("a name for a column"))
 
     def _alias(self, what: str) -> str:
         if self.accept("as"):
@@ -258,8 +264,6 @@ class Parser(ExpressionParser):
         left = self._table()
         while True:
             at = self.next.at
-            if self.at(",", "unnest") or self.at("cross", "join", "unnest"):
-                self.fail(_UNNEST)
             if self.accept(",") or self.accept("cross", "join"):
                 left = JoinTable(at, left, self._table(), "cross", None, (), False)
                 continue
@@ -279,6 +283,11 @@ class Parser(ExpressionParser):
                     self.fail(f"expected JOIN, not {self.shown()}")
                 return left
             right = self._table()
+            if isinstance(right, Unnest) and kind in ("inner", "left"):
+                if self.accept("on"):
+                    self.expect("true", "behind UNNEST")
+                left = JoinTable(at, left, right, kind, None, (), False)
+                continue
             on, using = None, cast("tuple[str, ...]", ())
             if self.accept("using"):
                 self.expect("(", "behind USING")
@@ -302,6 +311,14 @@ class Parser(ExpressionParser):
                 *(found.at, found.kind, found.table, found.time, found.time_at, found.sizes),
                 self._alias("a name for the table") or found.alias,
             )
+        if self.accept("unnest", "("):
+            value = self.expression()
+            self.expect(")", "behind a list")
+            alias, name = self._alias("a name for the items"), ""
+            if alias and self.accept("("):
+                name = self.name("a name for the items")
+                self.expect(")", "behind the name of the items")
+            return Unnest(token.at, value, alias, name or alias or "unnest")
         if token.text in _WINDOWS and self.after().text == "(":
             return self._window_table()
         if token.text in _READERS and self.after().text == "(" and self.after(2).kind == "text":
@@ -352,7 +369,7 @@ class Parser(ExpressionParser):
             time = self._time()
         sizes: list[TimeSpan] = []
         while self.accept(","):
-            sizes.append(self.interval())
+            sizes.append(self.length())
         self.expect(")", f"behind the arguments of {kind}")
         least, most = _WINDOWS[kind]
         if not least <= len(sizes) <= most:

@@ -26,9 +26,10 @@ class Literal(Node):
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan(Node):
-    """A length of time."""
+    """A length of time; months are of no length that is known, but of a calendar."""
 
     microseconds: int
+    months: int = 0
 
     @property
     def ms(self) -> int:
@@ -99,6 +100,14 @@ class Case(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Written(Node):
+    """A call, and the expression of other functions that stands for it."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Cast(Node):
     """A value as another type."""
 
@@ -114,7 +123,9 @@ class QueryValue(Node):
     query: Query
 
 
-Expression: TypeAlias = Literal | TimeSpan | Name | Star | FunctionCall | Case | Cast | QueryValue
+Expression: TypeAlias = (
+    Literal | TimeSpan | Name | Star | FunctionCall | Case | Cast | Written | QueryValue
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +201,16 @@ class JoinTable(Node):
     is_asof: bool
 
 
-Table: TypeAlias = TableName | SubQuery | Values | WindowTable | JoinTable
+@dataclass(frozen=True, slots=True)
+class Unnest(Node):
+    """The items of a list in each row of the tables before it, as a column; see `JoinTable`."""
+
+    value: Expression
+    alias: str
+    name: str
+
+
+Table: TypeAlias = TableName | SubQuery | Values | WindowTable | Unnest | JoinTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +224,7 @@ class Select(Node):
     having: Expression | None
     qualify: Expression | None
     is_distinct: bool
+    distinct_on: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +293,14 @@ class Explain(Node):
     query: Query
 
 
-Statement: TypeAlias = CreateConnector | CreateView | Insert | Explain | Query
+@dataclass(frozen=True, slots=True)
+class Describe(Node):
+    """The columns of a query and their types; the names of all tables without one."""
+
+    query: Query | None
+
+
+Statement: TypeAlias = CreateConnector | CreateView | Insert | Explain | Describe | Query
 
 
 def parts_of(node: Expression) -> Iterator[Expression]:

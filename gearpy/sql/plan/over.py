@@ -52,6 +52,16 @@ ROW_NUMBER: Final = "row_number"
 _SHARES: Final = ("percent_rank", "cume_dist")
 _RANKS: Final = (ROW_NUMBER, "rank", "dense_rank", *_SHARES)
 _SHIFTS: Final = ("lag", "lead")
+#: Functions that take a number which is the same for all rows.
+_NUMBERED: Final = ("ntile", "nth_value")
+#: Functions of which no result is known as long as rows come.
+_OF_ALL: Final = ("lead", *_NUMBERED, *_SHARES)
+#: How many arguments a function takes, at least and at most; else it is one.
+_ARGUMENTS: Final = {
+    **dict.fromkeys(_RANKS, (0, 0)),
+    **dict.fromkeys(_SHIFTS, (1, 3)),
+    "nth_value": (2, 2),
+}
 _ENDS: Final = ("first_value", "last_value", "first", "last")
 #: The place that the last row has, by how it is compared with a number.
 LAST: Final = {"<=": 0, "<": -1, "=": 0}
@@ -90,7 +100,7 @@ def plan_over(
 
 def _check(call: FunctionCall, scope: Scope) -> None:
     """Refuse a function that is none over rows, and what it is not given."""
-    text, known = scope.text, (*_RANKS, *_SHIFTS, *_ENDS, *AGGREGATES)
+    text, known = scope.text, (*_RANKS, *_SHIFTS, *_NUMBERED, *_ENDS, *AGGREGATES)
     assert call.over is not None
     inner = overs_in([*call.arguments, call.where, *call.over.partition])
     if inner:
@@ -103,11 +113,11 @@ def _check(call: FunctionCall, scope: Scope) -> None:
     is_aggregate = call.name in AGGREGATES and call.name not in _ENDS
     if (call.is_distinct or call.where is not None) and not is_aggregate:
         raise text.error(call.at, f"{call.name} is no aggregate: DISTINCT and FILTER are for those")
-    if call.name in (*_RANKS[1:], *_SHIFTS) and not call.over.order:
+    if call.name in (*_RANKS[1:], *_SHIFTS, "ntile") and not call.over.order:
         raise text.error(call.at, f"{call.name}() needs an order: OVER (... ORDER BY price DESC)")
-    least, most = (0, 0) if call.name in _RANKS else (1, 3) if call.name in _SHIFTS else (1, 1)
+    least, most = _ARGUMENTS.get(call.name, (1, 1))
     if not is_aggregate and not least <= len(call.arguments) <= most:
-        takes = {0: "no argument", 1: "one argument", 3: "1 to 3 arguments"}[most]
+        takes = ("no argument", "one argument", "two arguments", "1 to 3 arguments")[most]
         raise text.error(call.at, f"{call.name} takes {takes}, not {len(call.arguments)}")
     frame = call.over.frame
     if frame.unit == "range" and {frame.start, frame.end} - {None, 0} and len(call.over.order) != 1:
@@ -166,7 +176,7 @@ class _OverPlan:
         """
         call, frame, error = self._call, self.over.frame, self._scope.text.error
         is_ahead = frame.end != 0 or (isinstance(frame.start, int) and frame.start > 0)
-        if call.name in ("lead", *_SHARES) or (is_ahead and call.name not in (*_RANKS, *_SHIFTS)):
+        if call.name in _OF_ALL or (is_ahead and call.name not in (*_RANKS, *_SHIFTS)):
             raise error(
                 call.at,
                 f"{call.name} needs rows that are still to come, as this input has no end: take "
@@ -187,7 +197,7 @@ class _OverPlan:
         if call.name == ROW_NUMBER:
             return False, None
         if call.name == "lag":
-            return False, self._shift(call) + 1
+            return False, self._number(call, 1) + 1
         start = frame.start
         if isinstance(start, TimeSpan):  # Rows of both ends are in the frame.
             return True, 1 - start.ms
@@ -255,8 +265,11 @@ class _OverPlan:
         aggregate: Aggregate | None = None
         if call.name in AGGREGATES and call.name not in _ENDS:
             aggregate = aggregate_of(call, scope, self._field, among_others=False)
+        elif call.name == "ntile":
+            offset = self._number(call, 0)
         elif call.arguments:
-            of, offset = self._field(call.arguments[0], "value"), self._shift(call)
+            of = self._field(call.arguments[0], "value")
+            offset = self._number(call, 1)
             if len(call.arguments) > 2:  # noqa: PLR2004 - the value, how far, and what else
                 default = free_name("else", [*self._fields, *self._given])
                 kind, other = (scope.type_of(call.arguments[place]) for place in (0, 2))
@@ -303,10 +316,13 @@ class _OverPlan:
             return bound.ms if pa.types.is_integer(kind) else bound.microseconds
         return bound
 
-    def _shift(self, call: FunctionCall) -> int:
-        given = plain_value(call.arguments[1], self._scope.text) if len(call.arguments) > 1 else 1
-        if type(given) is not int or given < 0:
-            raise self._scope.text.error(call.at, f"{call.name} looks a number of rows away: 1")
+    def _number(self, call: FunctionCall, place: int) -> int:
+        """Return a number that is the same for all rows, by the place of the argument."""
+        if place >= len(call.arguments):
+            return 1
+        given = plain_value(call.arguments[place], self._scope.text)
+        if type(given) is not int or given < (call.name in _NUMBERED):
+            raise self._scope.text.error(call.at, f"{call.name} takes a number of rows, such as 2")
         return given
 
     def _field(self, node: Expression, hint: str) -> str:

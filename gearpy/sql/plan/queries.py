@@ -34,24 +34,29 @@ from gearpy.sql.parse.syntax import (
     Literal,
     Name,
     Order,
+    Over,
     Query,
     QueryValue,
+    RowFrame,
     Select,
     Star,
     SubQuery,
     Table,
     TableName,
     Union,
+    Unnest,
     Values,
     WindowTable,
+    Written,
+    calls_in,
     overs_in,
     parts_of,
     rewritten,
 )
 from gearpy.sql.plan.groups import END, START, TIMES, GroupPlan, aggregates_in
 from gearpy.sql.plan.joins import plan_join
-from gearpy.sql.plan.over import plan_over, with_bound
-from gearpy.sql.plan.records import Listed, Rank
+from gearpy.sql.plan.over import ROW_NUMBER, plan_over, with_bound
+from gearpy.sql.plan.records import Listed, Rank, Unnested
 from gearpy.sql.plan.relations import Column, Relation, common_type, free_name, made, selected
 from gearpy.sql.plan.subqueries import names_in, with_queries
 from gearpy.sql.plan.tables import Tables
@@ -85,6 +90,20 @@ def plan_query(query: Query, tables: Tables, *, is_table: bool = False) -> Relat
     return relation
 
 
+def described(query: Query | None, tables: Tables) -> Relation:
+    """Return the names of columns of a query and their types; of none those of all tables."""
+    cells: list[tuple[str, ...]]
+    if query is None:
+        cells = [(name,) for name in tables.named if name[0] != "'"]
+        names: tuple[str, ...] = ("name",)
+    else:
+        relation = plan_query(query, tables)
+        cells = [(each.name, str(each.type)) for each in relation.columns]
+        names = ("column_name", "column_type")
+    columns = zip(*cells, strict=True) if cells else [[] for _ in names]
+    return _of_table(pa.table([pa.array(each, pa.string()) for each in columns], names), tables)
+
+
 def _body(body: Body, tables: Tables) -> Relation:
     match body:
         case Select():
@@ -108,8 +127,30 @@ def plan_table(table: Table, tables: Tables) -> Relation:
             return _of_values(table, tables)
         case WindowTable():
             return _windowed(table, tables)
+        case Unnest():
+            raise tables.text.error(
+                table.at, "UNNEST takes a list of the tables before it: FROM t, UNNEST(t.tags) AS x"
+            )
+        case JoinTable(left=left, right=Unnest() as right, kind=kind):
+            return _unnested(plan_table(left, tables), right, tables, keeps=kind == "left")
         case JoinTable():
             return plan_join(table, tables, plan_table)
+
+
+def _unnested(relation: Relation, table: Unnest, tables: Tables, *, keeps: bool) -> Relation:
+    """Return rows with the items of a list, which is one of their columns or computed of them."""
+    scope = Scope(tables.text, relation, functions=tables.functions)
+    kind = scope.type_of(table.value)
+    if not hasattr(kind, "value_type") or pa.types.is_dictionary(kind):
+        raise tables.text.error(table.value.at, f"UNNEST takes a list, and this is {kind}")
+    fields = {each.name: col(each.name) for each in relation.schema}
+    of, into = free_name("list", fields), free_name(table.name, fields)
+    item = Column(table.name, into, kind.value_type, table.alias)
+    rows = selected(relation.stream, {**fields, of: scope.value(table.value)})
+    schema = pa.schema([*relation.schema, (into, item.type)])
+    function = Unnested(tuple(fields), of, into, keeps)
+    stream = made(rows, "flat_map", function, schema, "unnest")
+    return replace(relation, stream=stream, columns=(*relation.columns, item))
 
 
 def _named(table: TableName, tables: Tables, time: str = "") -> Relation:
@@ -139,7 +180,11 @@ def _of_values(values: Values, tables: Tables) -> Relation:
     except pa.ArrowException as error:
         raise tables.text.error(values.at, f"values of a column are of one type: {error}") from None
     columns = [each.cast(TIMES) if pa.types.is_timestamp(each.type) else each for each in columns]
-    table = pa.table(columns, names=[f"col{place}" for place in range(len(columns))])
+    names = [f"col{place}" for place in range(len(columns))]
+    return _of_table(pa.table(columns, names), tables)
+
+
+def _of_table(table: pa.Table, tables: Tables) -> Relation:
     stream = tables.program.add(ReadOperator(name="values", source=rows(table)))
     return Relation(stream, tuple(Column(each.name, each.name, each.type) for each in table.schema))
 
@@ -191,7 +236,7 @@ def _windows(table: WindowTable, tables: Tables) -> Windows:
 def _select(
     select: Select, tables: Tables, order: Sequence[Order] = (), *, is_table: bool = False
 ) -> Relation:
-    select = _crossed(with_bound(select))
+    select = _with_items(_crossed(with_bound(_with_first(select, order))))
     relation = plan_table(select.table, replace(tables, emit=""))  # It is said of these rows.
     scope = Scope(tables.text, relation, functions=tables.functions)
     items = [each for item in select.items for each in _expanded(item, relation, tables)]
@@ -237,6 +282,31 @@ def _select(
     return _distinct(found, tables, select) if select.is_distinct else found
 
 
+def _with_items(select: Select) -> Select:
+    """Return a select with UNNEST among what is selected as a table beside the others."""
+    lists = calls_in([each.value for each in select.items], ("unnest",))
+    if not lists or len(lists[0].arguments) != 1:
+        return select
+    name = Name(lists[0].at, ("#unnest", "unnest"))
+    items = tuple(
+        replace(item, value=rewritten(item.value, lambda part: name if part == lists[0] else None))
+        for item in select.items
+    )
+    of = Unnest(lists[0].at, lists[0].arguments[0], *name.parts)
+    table = JoinTable(select.at, select.table, of, "cross", None, (), False)
+    return replace(select, items=items, table=table)
+
+
+def _with_first(select: Select, order: Sequence[Order]) -> Select:
+    """Return a select with DISTINCT ON as what it is: the first row of each of some values."""
+    if not select.distinct_on:
+        return select
+    over = Over(select.distinct_on, tuple(order), RowFrame("range", None, 0))
+    place = FunctionCall(select.at, ROW_NUMBER, (), over=over)
+    first = FunctionCall(select.at, "=", (place, Literal(select.at, 1)))
+    return replace(select, qualify=conjunction([*conjuncts(select.qualify), first]))
+
+
 def _crossed(select: Select) -> Select:
     """Return a select whose tables with commas between them are joined by what WHERE says."""
     conditions = conjuncts(select.where)
@@ -246,7 +316,7 @@ def _crossed(select: Select) -> Select:
             return table
         own = {name.lower() for name in names_in(table)}
         table = replace(table, left=joined(table.left, takes_all=False))
-        if table.kind != "cross":
+        if table.kind != "cross" or isinstance(table.right, Unnest):
             return table
         on = [
             each
@@ -415,7 +485,9 @@ def _projected(items: Sequence[Item], scope: Scope, windows: Windows | None = No
 
 def _name_of(node: Expression) -> str:
     match node:
-        case FunctionCall(name=name) if name.replace("_", "").isalnum() and name not in RESERVED:
+        case Written(name=name) | FunctionCall(name=name) if (
+            name.replace("_", "").isalnum() and name not in RESERVED
+        ):
             return name
         case Name(parts=parts):
             return parts[-1]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby
+from operator import ne
 from typing import Any, Final, TypeAlias
 
 from gearpy.core.base.copies import own
@@ -129,7 +130,7 @@ def _pieces(value: Any, is_descending: bool, nulls_first: bool) -> tuple[Any, An
         case bool() | int() | float():
             return 0, (0, value if is_descending else -value)
         case datetime():
-            plain: Any = (value - _EPOCH) // timedelta(microseconds=1)
+            plain: Any = _microseconds(value)
         case date():
             plain = value.toordinal()
         case time():
@@ -143,10 +144,17 @@ def _pieces(value: Any, is_descending: bool, nulls_first: bool) -> tuple[Any, An
     return 0, _reversed(plain) if isinstance(plain, str | bytes) else -plain
 
 
+def _microseconds(time: datetime) -> int:
+    """Return the microseconds since 1970; of a time without a zone as its clock shows them."""
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(
+        microseconds=1
+    )
+
+
 def _number(value: Any, is_descending: bool) -> Any:  # noqa: FBT001 - of a field
     """Return what differs by how far two values are apart, and grows; None of null."""
     if isinstance(value, datetime):
-        value = (value - _EPOCH) // timedelta(microseconds=1)
+        value = _microseconds(value)
     elif isinstance(value, date):
         value = value.toordinal() * 86_400_000_000
     return None if value is None else -value if is_descending else value
@@ -178,6 +186,15 @@ FIRST: Final = "#first"
 COUNT: Final = "#count"
 
 
+#: Functions of where the rows of the same order as each begin and end.
+_PLACES: Final[Mapping[str, Callable[[list[int], list[int]], Iterable[Any]]]] = {
+    "rank": lambda starts, _: (start + 1 for start in starts),
+    "dense_rank": lambda starts, _: accumulate(map(int, map(ne, starts, [-1, *starts]))),
+    "percent_rank": lambda starts, _: (start / max(1, len(starts) - 1) for start in starts),
+    "cume_dist": lambda _, ends: (end / len(ends) for end in ends),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverColumn:
     """A function over the rows around each row.
@@ -185,7 +202,8 @@ class OverColumn:
     Attributes:
         field: for its results.
         of: field of the value that it takes of a row; empty for none.
-        offset: of "lag" and "lead", how far behind the row that is taken comes.
+        offset: of "lag" and "lead", how far behind the row that is taken comes; of "ntile" into how
+            many parts rows are cut; of "nth_value" the place of the row.
         default: field of the value where there is no such row; empty for null.
         aggregate: that it is; None: it takes the place or a single one of the rows.
         rank: orders the rows.
@@ -206,33 +224,34 @@ class OverColumn:
     end: int | None
 
     def results(self, rows: list[Row]) -> list[Any]:
-        if self.name == "row_number":
-            return [*range(1, len(rows) + 1)]
-        starts, ends = self._peers(rows)
+        count = len(rows)
         match self.name:
-            case "rank":
-                return [start + 1 for start in starts]
-            case "percent_rank":
-                return [start / max(1, len(rows) - 1) for start in starts]
-            case "cume_dist":
-                return [end / len(rows) for end in ends]
-            case "dense_rank":
-                numbers = {start: number for number, start in enumerate(dict.fromkeys(starts), 1)}
-                return [numbers[start] for start in starts]
+            case "row_number":
+                return [*range(1, count + 1)]
+            case "ntile":  # The first parts have one more, where they are not alike.
+                size, longer = divmod(count, self.offset)
+                sizes = [size + (part < longer) for part in range(self.offset)]
+                return [part for part, size in enumerate(sizes, 1) for _ in range(size)]
             case "lag" | "lead":
-                others = [place + self.offset for place in range(len(rows))]
+                others = [(row, place + self.offset) for place, row in enumerate(rows)]
                 return [
                     rows[other][self.of]
-                    if 0 <= other < len(rows)
+                    if 0 <= other < count
                     else row[self.default]
                     if self.default
                     else None
-                    for row, other in zip(rows, others, strict=True)
+                    for row, other in others
                 ]
+        starts, ends = self._peers(rows)
+        if self.name in _PLACES:
+            return [*_PLACES[self.name](starts, ends)]
         frames = self._frames(rows, starts, ends)
         if self.aggregate is not None:
             return [*self._aggregated(rows, frames, self.aggregate)]
         values = [row[self.of] for row in rows]
+        if self.name == "nth_value":
+            places = [(low + self.offset - 1, high) for low, high in frames]
+            return [values[at] if at < high else None for at, high in places]
         is_first = self.name.startswith("first")
         return [
             None if low >= high else values[low if is_first else high - 1] for low, high in frames
@@ -385,6 +404,27 @@ class Marking:
 
     def __call__(self, record: Row, row: Any) -> Row:
         return {name: record[name] for name in self.fields} | {self.mark: row is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Unnested:
+    """Gives a row for each item of a list, beside the fields of the record.
+
+    Attributes:
+        of: the field with the list.
+        into: that of its items.
+        keeps: there is a row of nothing where the list is empty or missing.
+    """
+
+    fields: tuple[str, ...]
+    of: str
+    into: str
+    keeps: bool
+
+    def __call__(self, row: Row) -> Iterator[Row]:
+        others = {name: row[name] for name in self.fields}
+        for item in row[self.of] or ([None] if self.keeps else ()):
+            yield others | {self.into: item}
 
 
 @dataclass(frozen=True, slots=True)

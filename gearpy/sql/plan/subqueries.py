@@ -92,13 +92,22 @@ class _ValuePlan:
         #: What is equal in a row around the query and in one of its own.
         self._around: list[Expression] = []
 
+    @property
+    def _compared(self) -> tuple[Expression, ...]:
+        """The values that IN looks for: one, or those of a row."""
+        if self._kind != "in":
+            return ()
+        assert isinstance(self._use, FunctionCall)
+        of = self._use.arguments[0]
+        return of.arguments if isinstance(of, FunctionCall) and of.name == "row" else (of,)
+
     def planned(self, *, knows_null: bool) -> Scope:
         scope, use = self._scope, self._use
         if not scope.relation.is_bounded or scope.relation.windows is not None:
             return self._beside_table(knows_null=knows_null)
         rows = self._rows()
         if isinstance(use, FunctionCall) and self._kind == "in":
-            self._around.append(use.arguments[0])
+            self._around += self._compared
         scope, found, kind = self._joined(rows)
         there = col(found)
         if self._kind == "value":
@@ -118,7 +127,7 @@ class _ValuePlan:
         if (
             not isinstance(use, FunctionCall)
             or not isinstance(select, Select)
-            or (self._kind == "in" and (knows_null or len(select.items) != 1))
+            or (self._kind == "in" and (knows_null or len(select.items) != len(self._compared)))
             or not isinstance(table, TableName)
             or not isinstance(source, Source)
             or not source.bounded
@@ -138,8 +147,8 @@ class _ValuePlan:
         if not keys and self._kind != "in":
             raise scope.text.error(use.at, "EXISTS looks at the row around it: WHERE u.id = t.id")
         if self._kind == "in":
-            keys += (select.items[0].value,)
-            self._around.append(use.arguments[0])
+            keys += tuple(each.value for each in select.items)
+            self._around += self._compared
         columns = tuple(Column(each.name, each.name, each.type) for each in source.schema.arrow)
         of_table = Relation(scope.relation.stream, columns).named(table.alias or table.name)
         rows = Scope(scope.text, of_table, functions=scope.functions)
@@ -199,8 +208,11 @@ class _ValuePlan:
         if rows.changes or not rows.is_bounded:
             raise text.error(self._use.at, "the rows of this query have no end: join by time")
         values = len(rows.columns) - len(keys)
-        if self._kind != "exists" and values != 1:
-            raise text.error(self._use.at, f"this query gives {values} columns, and not one value")
+        wanted = len(self._compared) or 1
+        if self._kind != "exists" and values != wanted:
+            raise text.error(
+                self._use.at, f"this query gives {values} columns, and {wanted} are compared"
+            )
         # The value comes last, as it does in what is around.
         places = [*range(values, len(rows.columns)), *range(values)]
         if self._kind == "exists" and not keys:
@@ -312,6 +324,8 @@ class _ValuePlan:
             return QueryValue(at, replace(self._query, body=select, order=()))
 
         none = Literal(at, 0)
+        if len(self._compared) > 1:
+            raise scope.text.error(at, "IN of a row stands alone in WHERE, without NOT")
         is_null = [FunctionCall(at, "is null", (each,)) for each in (use.arguments[0], item)]
         nulls = FunctionCall(at, ">", (counted(is_null[1]), none))
         tree = Case(

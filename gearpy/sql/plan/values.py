@@ -26,6 +26,7 @@ from gearpy.sql.parse.syntax import (
     QueryValue,
     Star,
     TimeSpan,
+    Written,
     parts_of,
 )
 from gearpy.sql.parse.tokens import SqlText, did_you_mean
@@ -39,14 +40,13 @@ _COMPARING: Final = frozenset(
 )
 #: What to write in place of functions of other databases.
 _ADVICE: Final = {
-    "unnest": "make rows of lists in Python, as in stream.flat_map(lambda row: row['tags'])",
+    "unnest": "it stands in SELECT, or in FROM: FROM t, UNNEST(t.tags) AS tag",
     **dict.fromkeys(
         ("now", "today", "current_timestamp", "current_date"),
         "an answer does not depend on when it is asked: write the time, or pass it in",
     ),
-    "datediff": "write (epoch(b) - epoch(a)) // 86400",
-    "date_diff": "write (epoch(b) - epoch(a)) // 86400",
-    "time_bucket": "write date_trunc('hour', at), or windows: FROM tumble(t, at, INTERVAL ...)",
+    **dict.fromkeys(("date_format", "to_char"), "write strftime(at, '%Y-%m-%d')"),
+    "unix_timestamp": "write epoch(at), or epoch_ms(at)",
 }
 #: A name in the text of an error, where a column is neither grouped nor aggregated.
 _NOT_GROUPED: Final = "is neither grouped nor aggregated: add it to GROUP BY, or take any_value({})"
@@ -134,7 +134,11 @@ class Scope:
         match node:
             case Literal(value=value):
                 return lit(value)
-            case TimeSpan():
+            case TimeSpan(months=months):
+                if months:
+                    raise self.text.error(
+                        node.at, "months and years differ in length: add them to a time or date"
+                    )
                 return lit(as_duration(node))
             case Name():
                 return self._named(node)
@@ -142,6 +146,8 @@ class Scope:
                 raise self.text.error(node.at, "* stands for columns, not for a value")
             case Case():
                 return self._case(node)
+            case Written(value=value):
+                return self._value(value)
             case Cast():
                 kind = arrow_type(node.type, node.at, self.text)
                 return self._cast(node, kind)
@@ -176,16 +182,13 @@ class Scope:
         return found
 
     def _cast(self, node: Cast, kind: pa.DataType) -> Expr:
-        if node.is_try:
-            raise self.text.error(
-                node.at,
-                "try_cast would hide values that do not fit: read the column as text and test it, "
-                "such as CASE WHEN regexp_matches(x, '^[0-9]+$') THEN cast(x AS int) END",
-            )
         value = self._value(node.value)
-        if pa.types.is_decimal(kind) and pa.types.is_floating(self.type_of(node.value)):
-            value = value.round(kind.scale)
-        return value.cast(kind)
+        if pa.types.is_floating(self.type_of(node.value)):
+            if pa.types.is_decimal(kind):
+                value = value.round(kind.scale, half="away")
+            elif pa.types.is_integer(kind):  # The nearest one, and the even one of two.
+                value = value.round()
+        return value.cast(kind, strict=not node.is_try)
 
     def _call(self, node: FunctionCall) -> Expr:
         if node.over is not None:
@@ -212,20 +215,36 @@ class Scope:
             taken = [_of_remainder(each) if _ZERO in taken else each for each in taken]
         if node.name in _COMPARING:
             taken = self._compared(replace(node, arguments=tuple(taken)))
-        elif node.name in ("+", "-") and pa.types.is_date(self.type_of(taken[0])):
-            day, more = taken
-            time = Cast(day.at, day, "timestamp")
-            if isinstance(more, Literal) and type(more.value) is int:
-                days = TimeSpan(more.at, more.value * 86_400_000_000)
-                found = FunctionCall(node.at, node.name, (time, days))
-                return self._value(Cast(node.at, found, "date"))
-            if pa.types.is_duration(self.type_of(more)):
-                taken = time, more
+        elif node.name in ("+", "-") and (moved := self._moved(node)) is not None:
+            return moved
         arguments = [self._argument(each) for each in taken]
         try:
             return function.build(*arguments)
         except ConfigError as error:
             raise self.text.error(node.at, str(error)) from None
+
+    def _moved(self, node: FunctionCall) -> Expr | None:
+        """Return a time or date with a length of time added; None if this is something else."""
+        first, more = node.arguments
+        kind, by = (
+            pa.duration("us") if isinstance(each, TimeSpan) else self.type_of(each)
+            for each in node.arguments
+        )
+        if pa.types.is_date(kind):
+            time = Cast(first.at, first, "timestamp")
+            if isinstance(more, Literal) and type(more.value) is int:
+                days = TimeSpan(more.at, more.value * 86_400_000_000)
+                found = FunctionCall(node.at, node.name, (time, days))
+                return self._value(Cast(node.at, found, "date"))
+            if pa.types.is_duration(by):
+                return self._value(replace(node, arguments=(time, more)))
+            if pa.types.is_date(by) and node.name == "-":
+                unit = Literal(node.at, "day")
+                return self._value(FunctionCall(node.at, "date_diff", (unit, more, first)))
+        if not isinstance(more, TimeSpan) or not more.months:
+            return None
+        moved = self._value(replace(node, arguments=(first, replace(more, months=0))))
+        return moved.dt.add_months(more.months if node.name == "+" else -more.months)
 
     def _compared(self, node: FunctionCall) -> Sequence[Expression]:
         """Return the operands of a comparison, with dates and texts beside times as times."""
@@ -233,8 +252,9 @@ class Scope:
         times = next((each for each in kinds if pa.types.is_temporal(each)), None)
         if times is None or pa.types.is_duration(times) or pa.types.is_time(times):
             return node.arguments
+        is_date = pa.types.is_date(times)
         return [
-            as_time(each, self.text, is_date=pa.types.is_date(times))
+            as_time(each, self.text, is_date=is_date, is_local=not is_date and times.tz is None)
             if isinstance(each, Literal) and isinstance(each.value, str | date)
             else each
             for each in node.arguments
