@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
 from gearpy.core.base.fields import Computed
 from gearpy.errors import ConfigError
+from gearpy.expressions.methods import ListMethods, TextMethods, TimeMethods
 from gearpy.expressions.nodes import CallNode, ColumnNode, LiteralNode, Node, text_of
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ _PLAIN: Final = (
     *(str, bytes, bool, int, float, Decimal, datetime, date, time, timedelta, type(None)),
 )
 _INT64_END: Final = 1 << 63
-_JSON_STEP: Final = re.compile(r"([\w-]+)|\[(-?\d+)\]")
-_JSON_PATH: Final = re.compile(r"\$?\.?(?:(?:[\w-]+|\[-?\d+\])\.?)+")
 
 
 class Expr(Computed):
@@ -151,82 +149,82 @@ class Expr(Computed):
     # -- operators -----------------------------------------------------------------------------
 
     def __add__(self, other: Operand) -> Expr:
-        return _call("+", self, other)
+        return call("+", self, other)
 
     def __radd__(self, other: Operand) -> Expr:
-        return _call("+", other, self)
+        return call("+", other, self)
 
     def __sub__(self, other: Operand) -> Expr:
-        return _call("-", self, other)
+        return call("-", self, other)
 
     def __rsub__(self, other: Operand) -> Expr:
-        return _call("-", other, self)
+        return call("-", other, self)
 
     def __mul__(self, other: Operand) -> Expr:
-        return _call("*", self, other)
+        return call("*", self, other)
 
     def __rmul__(self, other: Operand) -> Expr:
-        return _call("*", other, self)
+        return call("*", other, self)
 
     def __truediv__(self, other: Operand) -> Expr:
-        return _call("/", self, other)
+        return call("/", self, other)
 
     def __rtruediv__(self, other: Operand) -> Expr:
-        return _call("/", other, self)
+        return call("/", other, self)
 
     def __floordiv__(self, other: Operand) -> Expr:
-        return _call("//", self, other)
+        return call("//", self, other)
 
     def __rfloordiv__(self, other: Operand) -> Expr:
-        return _call("//", other, self)
+        return call("//", other, self)
 
     def __mod__(self, other: Operand) -> Expr:
-        return _call("%", self, other)
+        return call("%", self, other)
 
     def __rmod__(self, other: Operand) -> Expr:
-        return _call("%", other, self)
+        return call("%", other, self)
 
     def __pow__(self, other: Operand) -> Expr:
-        return _call("**", self, other)
+        return call("**", self, other)
 
     def __rpow__(self, other: Operand) -> Expr:
-        return _call("**", other, self)
+        return call("**", other, self)
 
     def __eq__(self, other: Operand) -> Expr:  # type: ignore[override]
-        return _call("==", self, other) if _is_operand(other) else NotImplemented
+        return call("==", self, other) if _is_operand(other) else NotImplemented
 
     def __ne__(self, other: Operand) -> Expr:  # type: ignore[override]
-        return _call("!=", self, other) if _is_operand(other) else NotImplemented
+        return call("!=", self, other) if _is_operand(other) else NotImplemented
 
     def __lt__(self, other: Operand) -> Expr:
-        return _call("<", self, other)
+        return call("<", self, other)
 
     def __le__(self, other: Operand) -> Expr:
-        return _call("<=", self, other)
+        return call("<=", self, other)
 
     def __gt__(self, other: Operand) -> Expr:
-        return _call(">", self, other)
+        return call(">", self, other)
 
     def __ge__(self, other: Operand) -> Expr:
-        return _call(">=", self, other)
+        return call(">=", self, other)
 
     def __and__(self, other: Operand) -> Expr:
-        return _call("&", self, other)
+        return call("&", self, other)
 
     def __rand__(self, other: Operand) -> Expr:
-        return _call("&", other, self)
+        return call("&", other, self)
 
     def __or__(self, other: Operand) -> Expr:
-        return _call("|", self, other)
+        return call("|", self, other)
 
     def __ror__(self, other: Operand) -> Expr:
-        return _call("|", other, self)
+        return call("|", other, self)
 
     def __invert__(self) -> Expr:
-        return _call("~", self)
+        return call("~", self)
 
     def __neg__(self) -> Expr:
-        return _call("negate", self)
+        return call("negate", self)
 
     def __abs__(self) -> Expr:
         return self.abs()
@@ -235,7 +233,7 @@ class Expr(Computed):
         """Return an item of a list by its place, from the end if negative; or a field by name."""
         if type(key) not in {int, str}:
             raise ConfigError(f"{self}[{key!r}]: give the place in a list, or the name of a field")
-        return _call("field", self, key=key)
+        return call("field", self, key=key)
 
     # -- methods -------------------------------------------------------------------------------
 
@@ -252,11 +250,11 @@ class Expr(Computed):
         """
         from gearpy.expressions.casts import target_of  # noqa: PLC0415 - loads Arrow
 
-        return _call("cast", self, to=target_of(to, strict=strict))
+        return call("cast", self, to=target_of(to, strict=strict))
 
     def abs(self) -> Expr:
         """Return the number without its sign."""
-        return _call("abs", self)
+        return call("abs", self)
 
     def round(self, digits: int = 0, *, half: Literal["even", "away"] = "even") -> Expr:
         """Round to so many digits behind the point.
@@ -265,59 +263,59 @@ class Expr(Computed):
             digits: how many; below 0 to tens, hundreds and so on.
             half: whether a half goes to the even number, as in Python, or away from 0, as in SQL.
         """
-        return _call("round" if half == "even" else "round_away", self, digits=digits)
+        return call("round" if half == "even" else "round_away", self, digits=digits)
 
     def floor(self) -> Expr:
         """Return the largest whole number that is not above; a float stays one."""
-        return _call("floor", self)
+        return call("floor", self)
 
     def ceil(self) -> Expr:
         """Return the smallest whole number that is not below; a float stays one."""
-        return _call("ceil", self)
+        return call("ceil", self)
 
     def sqrt(self) -> Expr:
         """Return the square root; of a number below 0 it is NaN."""
-        return _call("sqrt", self)
+        return call("sqrt", self)
 
     def exp(self) -> Expr:
         """Return e to the power of the number."""
-        return _call("exp", self)
+        return call("exp", self)
 
     def log(self, base: Literal[2, 10] | None = None) -> Expr:
         """Return the logarithm, the natural one without a base; of 0 it is -inf, below NaN."""
-        return _call("log" if base is None else f"log{base}", self)
+        return call("log" if base is None else f"log{base}", self)
 
     def sin(self) -> Expr:
         """Return the sine of an angle in radians."""
-        return _call("sin", self)
+        return call("sin", self)
 
     def cos(self) -> Expr:
         """Return the cosine of an angle in radians."""
-        return _call("cos", self)
+        return call("cos", self)
 
     def tan(self) -> Expr:
         """Return the tangent of an angle in radians."""
-        return _call("tan", self)
+        return call("tan", self)
 
     def asin(self) -> Expr:
         """Return the angle in radians whose sine it is; NaN if there is none."""
-        return _call("asin", self)
+        return call("asin", self)
 
     def acos(self) -> Expr:
         """Return the angle in radians whose cosine it is; NaN if there is none."""
-        return _call("acos", self)
+        return call("acos", self)
 
     def atan(self) -> Expr:
         """Return the angle in radians whose tangent it is."""
-        return _call("atan", self)
+        return call("atan", self)
 
     def hash(self) -> Expr:
         """Return a number of 64 bits that depends on the value only, in all processes."""
-        return _call("hash", self)
+        return call("hash", self)
 
     def is_null(self) -> Expr:
         """Tell whether the value is missing."""
-        return _call("is_null", self)
+        return call("is_null", self)
 
     def is_not_null(self) -> Expr:
         """Tell whether there is a value."""
@@ -325,7 +323,7 @@ class Expr(Computed):
 
     def fill_null(self, value: Operand) -> Expr:
         """Return the value, or another where it is missing."""
-        return _call("coalesce", self, value)
+        return call("coalesce", self, value)
 
     def is_in(self, values: Iterable[Any]) -> Expr:
         """Tell whether the value is one of some plain values, none of which is None.
@@ -340,7 +338,7 @@ class Expr(Computed):
             if value is None or value != value:  # noqa: PLR0124 - NaN
                 raise ConfigError(f"is_in([..., {value}]): it equals nothing; use .is_null()")
             literal_of(value)
-        return _call("is_in", self, values=listed)
+        return call("is_in", self, values=listed)
 
     def between(self, low: Operand, high: Operand) -> Expr:
         """Tell whether the value is neither below ``low`` nor above ``high``."""
@@ -349,331 +347,19 @@ class Expr(Computed):
     # -- methods by theme ----------------------------------------------------------------------
 
     @property
-    def str(self) -> TextMethods:
+    def str(self) -> TextMethods[Expr]:
         """Functions of texts, such as ``.str.lower()``."""
-        return TextMethods(self)
+        return TextMethods(self, call)
 
     @property
-    def dt(self) -> TimeMethods:
+    def dt(self) -> TimeMethods[Expr]:
         """Functions of times, such as ``.dt.year()``."""
-        return TimeMethods(self)
+        return TimeMethods(self, call)
 
     @property
-    def list(self) -> ListMethods:
+    def list(self) -> ListMethods[Expr]:
         """Functions of lists, such as ``.list.length()``."""
-        return ListMethods(self)
-
-
-class TextMethods:
-    """Functions of an expression that is a text: ``gp.col("name").str.lower()``."""
-
-    def __init__(self, expr: Expr) -> None:
-        self._expr = expr
-
-    def lower(self) -> Expr:
-        """Return the text in lower case."""
-        return _call("lower", self._expr)
-
-    def upper(self) -> Expr:
-        """Return the text in upper case."""
-        return _call("upper", self._expr)
-
-    def strip(self, chars: str | None = None) -> Expr:
-        """Return the text without white space, or some characters, at its ends."""
-        return _call("strip", self._expr, chars=chars)
-
-    def strip_start(self, chars: str | None = None) -> Expr:
-        """Return the text without white space, or some characters, at its start."""
-        return _call("strip_start", self._expr, chars=chars)
-
-    def strip_end(self, chars: str | None = None) -> Expr:
-        """Return the text without white space, or some characters, at its end."""
-        return _call("strip_end", self._expr, chars=chars)
-
-    def contains(self, part: Operand) -> Expr:
-        """Tell whether another text is in it."""
-        return _call("contains", self._expr, part)
-
-    def starts_with(self, part: Operand) -> Expr:
-        """Tell whether it begins with another text."""
-        return _call("starts_with", self._expr, part)
-
-    def ends_with(self, part: Operand) -> Expr:
-        """Tell whether it ends with another text."""
-        return _call("ends_with", self._expr, part)
-
-    def like(self, pattern: str) -> Expr:
-        """Tell whether it is as a pattern of SQL: ``%`` is any text, ``_`` any character."""
-        return _call("like", self._expr, pattern=pattern)
-
-    def matches(self, pattern: str) -> Expr:
-        """Tell whether a regular expression of Python is found in it.
-
-        Raises:
-            ConfigError: the pattern is none.
-        """
-        _check_pattern("matches", pattern)
-        return _call("matches", self._expr, pattern=pattern)
-
-    def extract(self, pattern: str, group: int = 1) -> Expr:
-        """Return a group of a regular expression of Python where it is found; else None.
-
-        Raises:
-            ConfigError: the pattern is none, or has no such group.
-        """
-        groups = _check_pattern("extract", pattern)
-        if type(group) is not int or not 0 <= group <= groups:
-            raise ConfigError(f"extract({pattern!r}): there is no group {group!r}, but {groups}")
-        return _call("extract", self._expr, pattern=pattern, group=group)
-
-    def split(self, by: str) -> Expr:
-        """Return the parts of the text between each two places of another one, as a list."""
-        if not by:
-            raise ConfigError("split(''): give the text between the parts, such as ','")
-        return _call("split", self._expr, by=by)
-
-    def replace_matches(self, pattern: str, by: str, *, count: int = 0) -> Expr:
-        r"""Replace what a regular expression of Python finds.
-
-        Args:
-            pattern: the regular expression.
-            by: what takes its place; "\\1" is the first group.
-            count: how many at most, from the start; 0 for all.
-
-        Raises:
-            ConfigError: the pattern is none, or has no such group.
-        """
-        _check_pattern("replace_matches", pattern)
-        try:
-            re.sub(f"{pattern}|", by, "")
-        except (re.error, IndexError) as error:
-            raise ConfigError(f"replace_matches({pattern!r}, {by!r}): {error}") from None
-        return _call("replace_matches", self._expr, pattern=pattern, by=by, count=count)
-
-    def find(self, part: Operand) -> Expr:
-        """Return the place of the first character of another text in it, from 0; else -1."""
-        return _call("find", self._expr, part)
-
-    def pad_start(self, width: int, fill: str = " ") -> Expr:
-        """Return the text with others before it, so that it has so many characters at least."""
-        return self._padded(width, fill, at_start=True)
-
-    def pad_end(self, width: int, fill: str = " ") -> Expr:
-        """Return the text with others behind it, so that it has so many characters at least."""
-        return self._padded(width, fill, at_start=False)
-
-    def _padded(self, width: int, fill: str, *, at_start: bool) -> Expr:
-        if not fill:
-            raise ConfigError("pad: give the text to fill with, such as '0'")
-        return _call("pad", self._expr, width=width, fill=fill, at_start=at_start)
-
-    def reverse(self) -> Expr:
-        """Return its characters from the last one to the first."""
-        return _call("reverse", self._expr)
-
-    def repeat(self, times: int) -> Expr:
-        """Return the text so many times, one behind the other."""
-        return _call("repeat", self._expr, times=times)
-
-    def digest(self, algorithm: Literal["md5", "sha1", "sha256"]) -> Expr:
-        """Return the digest of its bytes in UTF-8, as hexadecimal digits."""
-        return _call("digest", self._expr, algorithm=algorithm)
-
-    def json(self, path: str, *, as_json: bool = False) -> Expr:
-        """Return a value in JSON as text; None where there is none, or it is null.
-
-        Args:
-            path: to the value, such as "user.name" or "$.items[0].id".
-            as_json: a text has its quotes.
-
-        Raises:
-            ConfigError: the path is none.
-        """
-        if not _JSON_PATH.fullmatch(path):
-            raise ConfigError(f"json({path!r}): give a path such as '$.items[0].id'")
-        keys = [int(at) if at else name for name, at in _JSON_STEP.findall(path)]
-        return _call("json", self._expr, path=tuple(keys), as_json=as_json)
-
-    def to_datetime(self, format: str | None = None, *, zone: str | None = None) -> Expr:  # noqa: A002 - as in Polars
-        """Return the time that it says.
-
-        Args:
-            format: as of `datetime.strptime`; None for the ISO form.
-            zone: of times that do not say theirs; None for UTC.
-        """
-        return _call("to_datetime", self._expr, format=format, zone=_zone(zone))
-
-    def replace(self, old: str, new: str) -> Expr:
-        """Replace each place where a text is found by another."""
-        return _call("replace", self._expr, old=old, new=new)
-
-    def length(self) -> Expr:
-        """Count the characters."""
-        return _call("length", self._expr)
-
-    def slice(self, start: int, length: int | None = None) -> Expr:
-        """Return a part of the text; a negative start counts from its end."""
-        return _call("slice", self._expr, start=start, length=length)
-
-
-class ListMethods:
-    """Functions of an expression that is a list: ``gp.col("tags").list.length()``."""
-
-    def __init__(self, expr: Expr) -> None:
-        self._expr = expr
-
-    def length(self) -> Expr:
-        """Count the items."""
-        return _call("length", self._expr)
-
-    def get(self, place: int) -> Expr:
-        """Return an item, from the end if negative; None where the list is shorter."""
-        return self._expr[place]
-
-    def contains(self, value: Operand) -> Expr:
-        """Tell whether a value is one of its items."""
-        return _call("list_contains", self._expr, value)
-
-    def join(self, by: str) -> Expr:
-        """Return its texts or numbers as one text, with another one between them."""
-        return _call("list_join", self._expr, by=by)
-
-    def sum(self) -> Expr:
-        """Add up its numbers, but for those that are missing; None without any."""
-        return _call("list_sum", self._expr)
-
-    def mean(self) -> Expr:
-        """Return the mean of its numbers, but for those that are missing; None without any."""
-        return _call("list_mean", self._expr)
-
-    def min(self) -> Expr:
-        """Return the least item that is not missing; None without any."""
-        return _call("list_min", self._expr)
-
-    def max(self) -> Expr:
-        """Return the greatest item that is not missing; None without any."""
-        return _call("list_max", self._expr)
-
-    def sort(self, *, descending: bool = False) -> Expr:
-        """Return its items in order, those that are missing behind the others."""
-        return _call("list_sort", self._expr, descending=descending)
-
-    def unique(self) -> Expr:
-        """Return its different items that are not missing, each where it comes first."""
-        return _call("list_unique", self._expr)
-
-    def reverse(self) -> Expr:
-        """Return its items from the last one to the first."""
-        return _call("list_reverse", self._expr)
-
-    def slice(self, start: int, stop: int | None = None) -> Expr:
-        """Return the items from a place up to another one, counted as Python does."""
-        return _call("list_slice", self._expr, start=start, stop=stop)
-
-    def find(self, value: Operand) -> Expr:
-        """Return the place of the first item that is equal to a value, from 0; else -1."""
-        return _call("list_find", self._expr, value)
-
-
-class TimeMethods:
-    """Functions of an expression that is a time or a date: ``gp.col("at").dt.hour()``.
-
-    Times are of UTC. With ``zone``, such as "Europe/Berlin", its calendar and clock are meant.
-    """
-
-    def __init__(self, expr: Expr) -> None:
-        self._expr = expr
-
-    def year(self, *, zone: str | None = None) -> Expr:
-        """Return the year."""
-        return self._part("year", zone)
-
-    def quarter(self, *, zone: str | None = None) -> Expr:
-        """Return the quarter of the year, from 1 to 4."""
-        return self._part("quarter", zone)
-
-    def month(self, *, zone: str | None = None) -> Expr:
-        """Return the month, from 1 to 12."""
-        return self._part("month", zone)
-
-    def day(self, *, zone: str | None = None) -> Expr:
-        """Return the day of the month, from 1 to 31."""
-        return self._part("day", zone)
-
-    def week(self, *, zone: str | None = None) -> Expr:
-        """Return the week of the year, from 1 to 53, as ISO 8601 counts them."""
-        return self._part("week", zone)
-
-    def iso_year(self, *, zone: str | None = None) -> Expr:
-        """Return the year that the week belongs to, as ISO 8601 counts them."""
-        return self._part("iso_year", zone)
-
-    def weekday(self, *, zone: str | None = None) -> Expr:
-        """Return the day of the week, from 1 for Monday to 7."""
-        return self._part("weekday", zone)
-
-    def day_of_year(self, *, zone: str | None = None) -> Expr:
-        """Return the day of the year, from 1 to 366."""
-        return self._part("day_of_year", zone)
-
-    def hour(self, *, zone: str | None = None) -> Expr:
-        """Return the hour, from 0 to 23."""
-        return self._part("hour", zone)
-
-    def minute(self, *, zone: str | None = None) -> Expr:
-        """Return the minute, from 0 to 59."""
-        return self._part("minute", zone)
-
-    def second(self, *, zone: str | None = None) -> Expr:
-        """Return the second, from 0 to 59."""
-        return self._part("second", zone)
-
-    def microsecond(self, *, zone: str | None = None) -> Expr:
-        """Return the microseconds of the second, from 0 to 999,999."""
-        return self._part("microsecond", zone)
-
-    def date(self, *, zone: str | None = None) -> Expr:
-        """Return the date."""
-        return self._part("date", zone)
-
-    def truncate(self, every: str, *, zone: str | None = None) -> Expr:
-        """Return the start of the piece of time that it is in.
-
-        Args:
-            every: "day", "week" (from Monday), "month", "quarter", "year", or a duration of less
-                than a day, such as "15m"; pieces of one begin at midnight of 1970-01-01.
-            zone: whose days, or midnight.
-
-        Raises:
-            ConfigError: it is none of these.
-        """
-        from gearpy.expressions.time_functions import step_us  # noqa: PLC0415 - to check it
-
-        step_us(every)
-        return _call("truncate", self._expr, every=every, zone=_zone(zone))
-
-    def add_months(self, months: int) -> Expr:
-        """Return the time so many months later, on the last day of a month that is too short."""
-        return _call("add_months", self._expr, months=months)
-
-    def strftime(self, format: str, *, zone: str | None = None) -> Expr:  # noqa: A002 - as in Python
-        """Return the text that `datetime.strftime` makes of it."""
-        return _call("strftime", self._expr, format=format, zone=_zone(zone))
-
-    def to_zone(self, zone: str) -> Expr:
-        """Return the local time in a zone, as a time without a zone."""
-        return _call("to_zone", self._expr, zone=_zone(zone))
-
-    def epoch(self, unit: str = "ms") -> Expr:
-        """Return the time since 1970 as a whole number of "s", "ms" or "us", rounded down."""
-        return _call("epoch", self._expr, unit=_unit("epoch", unit))
-
-    def from_epoch(self, unit: str = "ms") -> Expr:
-        """Return the time that a whole number of "s", "ms" or "us" since 1970 is."""
-        return _call("from_epoch", self._expr, unit=_unit("from_epoch", unit))
-
-    def _part(self, name: str, zone: str | None) -> Expr:
-        return _call(name, self._expr, zone=_zone(zone))
+        return ListMethods(self, call)
 
 
 class When:
@@ -772,7 +458,7 @@ def coalesce(*values: Operand) -> Expr:
     """
     if not values:
         raise ConfigError("coalesce(): give at least one expression or value")
-    return _call("coalesce", *values)
+    return call("coalesce", *values)
 
 
 def concat(*texts: Operand) -> Expr:
@@ -783,7 +469,7 @@ def concat(*texts: Operand) -> Expr:
         >>> gp.concat(gp.col("first"), " ", gp.col("last"))({"first": "Ada", "last": "Lovelace"})
         'Ada Lovelace'
     """
-    return _call("concat", *texts)
+    return call("concat", *texts)
 
 
 def greatest(*values: Operand) -> Expr:
@@ -794,12 +480,12 @@ def greatest(*values: Operand) -> Expr:
         >>> gp.greatest(gp.col("a"), gp.col("b"), 3)({"a": 7, "b": None})
         7
     """
-    return _call("greatest", *values)
+    return call("greatest", *values)
 
 
 def least(*values: Operand) -> Expr:
     """Return the least of some values, without those that are missing; see `greatest`."""
-    return _call("least", *values)
+    return call("least", *values)
 
 
 def _is_operand(value: Any) -> bool:
@@ -846,26 +532,6 @@ def expression_of(value: Any) -> Expr:
     return col(value) if isinstance(value, str) else lit(value)
 
 
-def _check_pattern(kind: str, pattern: str) -> int:
-    """Return how many groups a regular expression has."""
-    try:
-        return re.compile(pattern).groups
-    except (re.error, TypeError) as error:
-        raise ConfigError(f"{kind}({pattern!r}) is no regular expression: {error}") from None
-
-
-def _zone(zone: str | None) -> str | None:
-    from gearpy.expressions.time_functions import zone_info  # noqa: PLC0415 - to check it
-
-    return zone if zone is None else zone_info(zone).key
-
-
-def _unit(kind: str, unit: str) -> str:
-    if unit not in {"s", "ms", "us"}:
-        raise ConfigError(f'{kind}({unit!r}): give "s", "ms" or "us"')
-    return unit
-
-
-def _call(function: str, *args: Operand, **options: Any) -> Expr:
+def call(function: str, *args: Operand, **options: Any) -> Expr:
     checked = tuple((name, _checked_text(value)) for name, value in options.items())
     return Expr(CallNode(function, tuple(map(node_of, args)), checked))

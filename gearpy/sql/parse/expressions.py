@@ -17,6 +17,7 @@ from gearpy.sql.parse.syntax import (
     FunctionCall,
     Item,
     Literal,
+    MacroCall,
     Name,
     Order,
     Over,
@@ -24,7 +25,6 @@ from gearpy.sql.parse.syntax import (
     RowFrame,
     Star,
     TimeSpan,
-    Written,
     rewritten,
 )
 from gearpy.sql.parse.tokens import SqlText, Token
@@ -447,7 +447,7 @@ class ExpressionParser(Tokens):
         over = self.over() if self.accept("over") else None
         call = FunctionCall(token.at, name, arguments, is_distinct, where, over)
         found = self._in_order(call, order) if name in MACROS else self._ordered(call, order)
-        return found if found is call else Written(token.at, token.text, found)
+        return found if found is call else MacroCall(token.at, token.text, found)
 
     def _nulls(self) -> str:
         self.accept("respect", "nulls")

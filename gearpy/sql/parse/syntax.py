@@ -100,7 +100,7 @@ class Case(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Node):
+class MacroCall(Node):
     """A call, and the expression of other functions that stands for it."""
 
     name: str
@@ -124,7 +124,7 @@ class QueryValue(Node):
 
 
 Expression: TypeAlias = (
-    Literal | TimeSpan | Name | Star | FunctionCall | Case | Cast | Written | QueryValue
+    Literal | TimeSpan | Name | Star | FunctionCall | Case | Cast | MacroCall | QueryValue
 )
 
 

@@ -32,6 +32,7 @@ from gearpy.sql.parse.syntax import (
     Item,
     JoinTable,
     Literal,
+    MacroCall,
     Name,
     Order,
     Over,
@@ -47,7 +48,6 @@ from gearpy.sql.parse.syntax import (
     Unnest,
     Values,
     WindowTable,
-    Written,
     calls_in,
     overs_in,
     parts_of,
@@ -485,7 +485,7 @@ def _projected(items: Sequence[Item], scope: Scope, windows: Windows | None = No
 
 def _name_of(node: Expression) -> str:
     match node:
-        case Written(name=name) | FunctionCall(name=name) if (
+        case MacroCall(name=name) | FunctionCall(name=name) if (
             name.replace("_", "").isalnum() and name not in RESERVED
         ):
             return name

@@ -22,11 +22,11 @@ from gearpy.sql.parse.syntax import (
     Expression,
     FunctionCall,
     Literal,
+    MacroCall,
     Name,
     QueryValue,
     Star,
     TimeSpan,
-    Written,
     parts_of,
 )
 from gearpy.sql.parse.tokens import SqlText, did_you_mean
@@ -146,7 +146,7 @@ class Scope:
                 raise self.text.error(node.at, "* stands for columns, not for a value")
             case Case():
                 return self._case(node)
-            case Written(value=value):
+            case MacroCall(value=value):
                 return self._value(value)
             case Cast():
                 kind = arrow_type(node.type, node.at, self.text)
