@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from random import Random
 from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 import pykka
@@ -19,7 +18,6 @@ from gearpy.actor.mailbox import MAILBOX_MAX, Mailbox, Reply
 from gearpy.actor.refs import Exited, ExitReason, Failed, Killed, Ref, Stopped
 from gearpy.actor.timers import ActorTimer, Cancellable, Timers
 from gearpy.actor.unknown import UnknownMessages
-from gearpy.core.base.restart import RestartPolicy
 from gearpy.errors import ActorStopped, ConfigError, GearpyError
 from gearpy.ids import ActorPath
 
@@ -55,14 +53,10 @@ class Actor(pykka.Actor, Generic[M]):
 
     Calls come one after the other, each perhaps on another thread. ``context`` is set between
     ``__init__`` and `on_start`. Whatever any of these methods raises is a failure: the actor
-    is restarted or stopped as its `RestartPolicy` says, and no other actor suffers.
+    is stopped, and no other actor suffers.
 
     It is a pykka actor too, once it starts: pykka's registry finds it by its class, and pykka's
     `ActorRef` tells, asks and stops it. `ActorSystem.spawn` stands for pykka's `start`.
-
-    Restart: a new object is made by the factory given to `spawn`; the mailbox, the `Ref`, the
-    path and pykka's `ActorRef` stay, while children are stopped and timers and watches end. The
-    message that failed is not repeated.
     """
 
     context: "ActorContext[M]"
@@ -93,19 +87,13 @@ class Actor(pykka.Actor, Generic[M]):
 
     @classmethod
     def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Refuse: an actor without a system has nobody to supervise it."""
-        raise ConfigError(f"{cls.__name__} starts by ActorSystem.spawn, which supervises it")
+        """Refuse: an actor without a system has nobody who tells of its end."""
+        raise ConfigError(f"{cls.__name__} starts by ActorSystem.spawn")
 
-    def join(
-        self, context: "ActorContext[M]", last: pykka.ActorRef[Any] | None
-    ) -> pykka.ActorRef[Any]:
-        """Become a pykka actor, at the address of the last incarnation; systems call this."""
+    def join(self, context: "ActorContext[M]") -> pykka.ActorRef[Any]:
+        """Become a pykka actor; systems call this."""
         self.context = context
         super().__init__()
-        if last is not None:
-            self.actor_urn, self.actor_stopped = last.actor_urn, last.actor_stopped
-            self._actor_ref = last
-            pykka.ActorRef.__init__(last, self)
         return self._actor_ref
 
     def on_receive(self, message: M) -> object:
@@ -185,8 +173,7 @@ class ActorSystem(ABC):
     #: Whether pykka's registry, one for the process, lists the actors.
     is_registered: ClassVar[bool] = False
 
-    def __init__(self, *, rng: Random, stop_timeout_ms: int) -> None:
-        self.rng = rng
+    def __init__(self, *, stop_timeout_ms: int) -> None:
         self.stop_timeout_ms = stop_timeout_ms
         self.unknown = UnknownMessages()
 
@@ -197,16 +184,14 @@ class ActorSystem(ABC):
         name: str,
         *,
         dispatcher: DispatcherChoice = "pinned",
-        supervision: RestartPolicy | None = None,
         mailbox_max: int = MAILBOX_MAX,
         parent: Ref[Any] | None = None,
     ) -> Ref[N]:
         """Start an actor.
 
-        ``factory`` runs in the new actor's first turn, and again for each restart; what it
-        raises is a failure of the actor, not of the caller. Without ``supervision`` the first
-        failure stops the actor. ``parent`` is an actor of this system that spawns in its turn,
-        by `ActorContext.spawn`.
+        ``factory`` runs in the new actor's first turn; what it raises is a failure of the actor,
+        not of the caller. ``parent`` is an actor of this system that spawns in its turn, by
+        `ActorContext.spawn`.
         """
 
     @abstractmethod
@@ -261,9 +246,9 @@ class _Watch:
 
 
 class ActorContext(Generic[M]):
-    """The abilities of an actor; belongs to one incarnation and to the actor's own turns.
+    """The abilities of an actor; for the actor's own turns.
 
-    Spawning, watching and scheduling raise `ActorStopped` once the incarnation has ended.
+    Spawning, watching and scheduling raise `ActorStopped` once the actor stops.
     """
 
     def __init__(
@@ -292,7 +277,6 @@ class ActorContext(Generic[M]):
         name: str,
         *,
         dispatcher: DispatcherChoice = "pinned",
-        supervision: RestartPolicy | None = None,
         mailbox_max: int = MAILBOX_MAX,
     ) -> Ref[N]:
         """Start a child; see `ActorSystem.spawn`. Its exit is told to `Actor.on_exited`."""
@@ -301,7 +285,6 @@ class ActorContext(Generic[M]):
             factory,
             name,
             dispatcher=dispatcher,
-            supervision=supervision,
             mailbox_max=mailbox_max,
             parent=self.self_ref,
         )
@@ -344,11 +327,11 @@ class ActorContext(Generic[M]):
     # -- timers ----------------------------------------------------------------------------
 
     def schedule_once(self, delay_ms: int, message: M) -> Cancellable:
-        """Receive ``message`` once, ahead of waiting messages. Ends with the incarnation."""
+        """Receive ``message`` once, ahead of waiting messages. Ends with the actor."""
         return self._add_timer(delay_ms, message, once=True)
 
     def schedule(self, interval_ms: int, message: M) -> Cancellable:
-        """Receive ``message`` each interval, first after one. Ends with the incarnation.
+        """Receive ``message`` each interval, first after one. Ends with the actor.
 
         A tick is skipped while the one before it still waits to be received.
         """
@@ -386,4 +369,4 @@ class ActorContext(Generic[M]):
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise ActorStopped(f"actor {self.self_ref.path} has stopped, or was restarted")
+            raise ActorStopped(f"actor {self.self_ref.path} has stopped")

@@ -1,4 +1,4 @@
-"""The life of an actor over its restarts: the state machine, and the `Ref` that others hold.
+"""The life of an actor: the state machine, and the `Ref` that others hold.
 
 One turn at a time runs, on a thread of the actor's dispatcher. All time comes from the system,
 so actors also live in a single thread, on virtual time.
@@ -17,11 +17,10 @@ from pykka._envelope import Envelope
 
 from gearpy.actor.api import Actor, ActorContext, ActorSystem, BatchActor, CommittingActor, NotTaken
 from gearpy.actor.dispatcher import Dispatcher
+from gearpy.actor.exits import Exit, as_answer, failure_of, tell_watcher
 from gearpy.actor.mailbox import Mailbox, Reply, is_stop
-from gearpy.actor.refs import Exited, ExitReason, Failed, Killed, Ref, Stopped
-from gearpy.actor.supervisor import Exit, Supervisor, as_answer, failure_of, tell_watcher
+from gearpy.actor.refs import Exited, ExitReason, Killed, Ref, Stopped
 from gearpy.actor.timers import Cancellable
-from gearpy.core.base.restart import RestartAfter, RestartPolicy
 from gearpy.errors import ActorStopped, AskTimeout, ConfigError
 from gearpy.ids import ActorPath
 
@@ -34,10 +33,9 @@ _log = logging.getLogger("gearpy.actor")
 class _Phase(Enum):
     """The phase of an actor's life."""
 
+    WAITING = "waiting"  # For the start.
     RUNNING = "running"  # User messages are handled.
-    FAILING = "failing"  # Children stop, then a pause or the end follows.
-    WAITING = "waiting"  # For the start, or for the pause before a restart to end.
-    STOPPING = "stopping"  # Children stop, then the end follows.
+    ENDING = "ending"  # Children stop, then the end follows.
 
 
 _RUNNING: Final = _Phase.RUNNING
@@ -90,10 +88,10 @@ class _Children:
 
 
 class ActorLife(Generic[M]):
-    """Mailbox, path, children, watchers and restart history of one actor.
+    """Mailbox, path, children and watchers of one actor.
 
     Runs on: its turns, one at a time; `kill`, `request_stop` and what has to do with watchers
-    also on any thread. Restart: stays; the `Actor` and its context are replaced.
+    also on any thread.
 
     Invariant: exactly one exit reason, set once; each watcher gets it exactly once.
     """
@@ -106,7 +104,6 @@ class ActorLife(Generic[M]):
         system: ActorSystem,
         dispatcher: Dispatcher,
         *,
-        supervision: RestartPolicy,
         mailbox_max: int,
     ) -> None:
         self.path = path
@@ -117,7 +114,6 @@ class ActorLife(Generic[M]):
         self.ref: LocalRef[M] = LocalRef(self)
         self.children = _Children()
         self._factory = factory
-        self._supervisor = Supervisor(path, supervision, system.rng)
         self._phase = _Phase.WAITING
         self._actor: Actor[M] | None = None
         self._pykka_ref: pykka.ActorRef[Any] | None = None
@@ -127,9 +123,8 @@ class ActorLife(Generic[M]):
         self._asked: Envelope[Any] | None = None  # The question that is being answered.
         self._commit: Callable[[], None] | None = None
         self._held: list[tuple[Envelope[Any], Any]] = []  # Questions, answers: for after it.
-        self._next: RestartAfter | ExitReason = Stopped()  # It follows FAILING, STOPPING.
-        self._pause: Cancellable | None = None  # Ends FAILING, WAITING or STOPPING.
-        self._pause_number = 0
+        self._reason: ExitReason = Stopped()  # It follows ENDING.
+        self._patience: Cancellable | None = None  # With children that are to stop.
         self.exit = Exit()
 
     def start(self) -> None:
@@ -148,7 +143,7 @@ class ActorLife(Generic[M]):
         finally:
             running.life = outer
         if self.exit.is_set:
-            self._close_incarnation()  # Again: a killed actor may have gone on in this turn.
+            self._close()  # Again: a killed actor may have gone on in this turn.
             self._drop_held()
             self._actor = None  # Its state may be large, and refs hold the life.
             return False
@@ -173,7 +168,7 @@ class ActorLife(Generic[M]):
     def _guard(self, call: Callable[..., object], *arguments: Any) -> bool:
         try:
             call(*arguments)
-        except BaseException as error:  # noqa: BLE001 - user code; the supervisor decides
+        except BaseException as error:  # noqa: BLE001 - user code; the actor ends
             self._fail(error)
             return False
         return True
@@ -196,9 +191,8 @@ class ActorLife(Generic[M]):
             inbox=self.mailbox,
             is_child=lambda ref: isinstance(ref, LocalRef) and ref.life in self.children,
         )
-        is_first = self._pykka_ref is None
-        ref = self._pykka_ref = actor.join(context, self._pykka_ref)
-        if is_first and self.system.is_registered:
+        ref = self._pykka_ref = actor.join(context)
+        if self.system.is_registered:
             pykka.ActorRegistry.register(ref)
         self._actor = actor
         self._handle = self._handle_batch if isinstance(actor, BatchActor) else self._handle_one
@@ -244,7 +238,7 @@ class ActorLife(Generic[M]):
             self._asked = envelope
             try:
                 value = self._receive(envelope.message)
-            except BaseException as error:  # noqa: BLE001 - user code; the supervisor decides
+            except BaseException as error:  # noqa: BLE001 - user code; the actor ends
                 self._asked = None  # The asker gets the exception, not the exit.
                 self._fail(error)
                 answer = as_answer(error, self.path)
@@ -263,7 +257,7 @@ class ActorLife(Generic[M]):
             return
         try:
             self._commit()
-        except BaseException as error:  # noqa: BLE001 - user code; the supervisor decides
+        except BaseException as error:  # noqa: BLE001 - user code; the actor ends
             held, self._held = self._held, []  # The askers get the exception.
             self._fail(error)
             answer = as_answer(error, self.path)
@@ -294,14 +288,10 @@ class ActorLife(Generic[M]):
         if self.exit.is_set:
             return  # Killed meanwhile; nobody is interested any more.
         self._drop_held()
-        failed = failure_of(error)
-        decision = self._supervisor.on_failure(failed, self.system.now_ms())
-        self._phase = _Phase.FAILING
-        if isinstance(decision, RestartAfter):
-            self._next = decision
-        else:
-            self._next = failed
-            self.mailbox.close()
+        failed = self._reason = failure_of(error)
+        _log.error("actor %s failed, stops: %s\n%s", self.path, failed, failed.traceback)
+        self._phase = _Phase.ENDING
+        self.mailbox.close()
         if self._is_started and self._actor is not None:
             hook = partial(self._actor.on_failure, type(error), error, error.__traceback__)
             self._contain("on_failure", hook)
@@ -309,34 +299,29 @@ class ActorLife(Generic[M]):
 
     def _begin_stop(self) -> None:
         self._settle()
-        if self._phase is _Phase.STOPPING or isinstance(self._next, Failed):
+        if self._phase is _Phase.ENDING:
             return
-        self._next = Stopped()
         self.mailbox.close()
         if self._phase is _Phase.WAITING:
-            self._end(self._next)
-        elif self._phase is _RUNNING:
-            self._phase = _Phase.STOPPING
+            self._end(self._reason)
+        else:
+            self._phase = _Phase.ENDING
             self._stop_children()
 
     def _stop_children(self) -> None:
-        self._close_incarnation()
+        self._close()
         if self.children:
             self.children.stop_all()
-            self._pause_for(self.system.stop_timeout_ms)
+            give_up = partial(self.mailbox.put_system, self._on_children_late)
+            self._patience = self.system.timers.call_later(self.system.stop_timeout_ms, give_up)
         else:
             self._on_children_gone()
 
     def _on_children_gone(self) -> None:
-        self._cancel_pause()
         if self._is_started and self._actor is not None:
             self._is_started = False
             self._contain("on_stop", self._actor.on_stop)
-        if isinstance(self._next, RestartAfter):
-            self._phase = _Phase.WAITING
-            self._pause_for(self._next.delay_ms)
-        else:
-            self._end(self._next)
+        self._end(self._reason)
 
     def _contain(self, what: str, hook: Callable[[], object]) -> None:
         try:
@@ -344,26 +329,8 @@ class ActorLife(Generic[M]):
         except BaseException:  # noqa: BLE001 - user code, and the actor ends anyway
             _log.exception("actor %s: %s failed, ignored", self.path, what)
 
-    def _pause_for(self, delay_ms: int) -> None:
-        self._cancel_pause()
-        end = partial(self.mailbox.put_system, partial(self._on_pause_over, self._pause_number))
-        if delay_ms > 0:
-            self._pause = self.system.timers.call_later(delay_ms, end)
-        else:
-            end()
-
-    def _cancel_pause(self) -> None:
-        self._pause_number += 1  # One that is over, but was not noticed, counts no more.
-        if self._pause is not None:
-            self._pause.cancel()
-            self._pause = None
-
-    def _on_pause_over(self, number: int) -> None:
-        if number != self._pause_number:
-            return
-        if self._phase is _Phase.WAITING:
-            self._start_actor()
-        else:
+    def _on_children_late(self) -> None:
+        if not self.exit.is_set:
             _log.warning("actor %s: children did not stop in time, killed", self.path)
             self.children.kill_all(close=False)
             self._on_children_gone()
@@ -373,8 +340,9 @@ class ActorLife(Generic[M]):
         watchers = self.exit.set(exited)
         if watchers is None:
             return
-        self._cancel_pause()
-        self._close_incarnation()
+        if self._patience is not None:
+            self._patience.cancel()
+        self._close()
         self.children.kill_all(close=True)
         asked = self._asked
         if asked is not None:
@@ -388,7 +356,7 @@ class ActorLife(Generic[M]):
         for notify in watchers:
             tell_watcher(notify, exited)
 
-    def _close_incarnation(self) -> None:
+    def _close(self) -> None:
         if self._actor is not None:
             self._actor.context.close()
         ref = self._pykka_ref
@@ -417,7 +385,7 @@ running = _Running()
 
 
 class LocalRef(Ref[M_contra]):
-    """The one `Ref` of an actor of this process. Runs on: any thread. Restart: stays valid."""
+    """The one `Ref` of an actor of this process. Runs on: any thread."""
 
     __slots__ = ("_put", "life")
 

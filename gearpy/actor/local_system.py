@@ -3,13 +3,11 @@
 import threading
 from abc import abstractmethod
 from collections.abc import Callable
-from random import Random
 from typing import Any, TypeVar
 
 from gearpy.actor.api import MAILBOX_MAX, Actor, ActorSystem, DispatcherChoice, Ref
 from gearpy.actor.dispatcher import Dispatcher
 from gearpy.actor.life import ActorLife, LocalRef
-from gearpy.core.base.restart import NO_RESTART, RestartPolicy
 from gearpy.errors import ActorStopped, ConfigError
 from gearpy.ids import ActorPath
 
@@ -22,8 +20,8 @@ class LocalActorSystem(ActorSystem):
     A subclass adds `dispatcher_of`, timers, both clocks, `wait` and `shutdown`.
     """
 
-    def __init__(self, *, node: str, rng: Random, stop_timeout_ms: int) -> None:
-        super().__init__(rng=rng, stop_timeout_ms=stop_timeout_ms)
+    def __init__(self, *, node: str, stop_timeout_ms: int) -> None:
+        super().__init__(stop_timeout_ms=stop_timeout_ms)
         self.node = node
         self.is_shutting_down = False
         self._changed = threading.Condition()
@@ -39,7 +37,6 @@ class LocalActorSystem(ActorSystem):
         name: str,
         *,
         dispatcher: DispatcherChoice = "pinned",
-        supervision: RestartPolicy | None = None,
         mailbox_max: int = MAILBOX_MAX,
         parent: Ref[Any] | None = None,
     ) -> Ref[N]:
@@ -49,7 +46,6 @@ class LocalActorSystem(ActorSystem):
             None if parent is None else _life_of(parent),
             self,
             self.dispatcher_of(name, dispatcher),
-            supervision=supervision or NO_RESTART,
             mailbox_max=mailbox_max,
         )
 

@@ -16,7 +16,7 @@ class Stopped(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """User code raised ``cause`` and the restart budget was spent."""
+    """User code raised ``cause``."""
 
     cause: BaseException
     traceback: str
@@ -36,7 +36,7 @@ ExitReason: TypeAlias = Stopped | Failed | Killed
 
 
 class Exited(Struct, frozen=True):
-    """The actor behind ``ref`` is gone for good; restarts are not exits."""
+    """The actor behind ``ref`` is gone for good."""
 
     ref: "Ref[Any]"
     reason: ExitReason
@@ -45,7 +45,7 @@ class Exited(Struct, frozen=True):
 class Ref(ABC, Generic[M_contra]):
     """The address of an actor: others hold this, not the actor itself.
 
-    Stays valid over restarts. Refs are equal when their paths are. A system makes one `Ref`
+    Refs are equal when their paths are. A system makes one `Ref`
     object for each actor, so ``is`` tells an actor from a later one of the same name.
 
     Runs on: any thread.
@@ -72,7 +72,7 @@ class Ref(ABC, Generic[M_contra]):
     @property
     @abstractmethod
     def is_alive(self) -> bool:
-        """Whether the actor takes messages; also true while it waits for a restart."""
+        """Whether the actor takes messages."""
 
     @abstractmethod
     def add_watcher(self, key: object, notify: Callable[[Exited], None]) -> None:

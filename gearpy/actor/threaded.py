@@ -1,7 +1,6 @@
 """The actor system on threads, whose actors are listed in pykka's registry."""
 
 import logging
-from random import Random
 from typing import Final, Self
 
 from gearpy.actor.api import DispatcherChoice
@@ -30,7 +29,7 @@ class ThreadedActorSystem(LocalActorSystem):
     is_registered = True
 
     def __init__(self, *, node: str = "", stop_timeout_ms: int = STOP_TIMEOUT_MS) -> None:
-        super().__init__(node=node, rng=Random(), stop_timeout_ms=stop_timeout_ms)
+        super().__init__(node=node, stop_timeout_ms=stop_timeout_ms)
         self._timers = TimerThread()
         self._shared = SharedDispatcher(default_threads())
 

@@ -37,10 +37,10 @@ class Timers(Protocol):
 
 
 class ActorTimer:
-    """A timer of one incarnation of an actor. It fires by a system message, one at a time.
+    """A timer of an actor. It fires by a system message, one at a time.
 
     Whether it still counts is decided in the actor's turn, so that nothing arrives after
-    `cancel` or after the end of the incarnation.
+    `cancel` or after the end of the actor.
     """
 
     __slots__ = ("_handle", "_inbox", "_is_active", "_is_queued", "_once", "_others", "_receive")

@@ -8,7 +8,6 @@ from queue import SimpleQueue
 from typing import Any, TypeAlias, cast
 
 from gearpy.actor.api import Actor, Exited, Ref
-from gearpy.core.base.restart import RestartPolicy
 from gearpy.ids import ActorPath
 from tests.eventually import DEADLINE_S
 
@@ -70,13 +69,6 @@ def fail(_: Obedient) -> None:
 
 def say(text: str) -> Order:
     return lambda me: me.log.put(text)
-
-
-def restarts(max_restarts: int = 3, *, backoff_ms: int = 0) -> RestartPolicy:
-    """Return a policy that restarts at once, or after the same pause each time."""
-    return RestartPolicy(
-        max_restarts=max_restarts, backoff_ms=backoff_ms, factor=1, jitter=0, backoff_max_ms=60_000
-    )
 
 
 def exits_of(*refs: Ref[Any]) -> SimpleQueue[Exited]:

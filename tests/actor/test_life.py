@@ -1,10 +1,13 @@
-"""The life of one actor: order of messages, both ways to stop, restarts, batches."""
+"""The life of one actor: order of messages, both ways to stop, batches."""
 
 import threading
 
+import pykka
 import pytest
+from pykka._envelope import Envelope
 
 from gearpy.actor.api import BatchActor, CommittingActor, Exited, Failed, Killed, Ref, Stopped
+from gearpy.actor.mailbox import Reply
 from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.errors import ActorStopped
 from tests.actor.build import (
@@ -15,8 +18,6 @@ from tests.actor.build import (
     Obedient,
     drained,
     exits_of,
-    fail,
-    restarts,
     say,
     taken,
 )
@@ -74,19 +75,6 @@ def test_graceful_stop_handles_what_waits_and_takes_no_more(
     assert dead_letters.of == {ref.path: 1}
 
 
-def test_graceful_stop_survives_a_restart(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=restarts())
-    gate, exits = Gate(ref), exits_of(ref)
-    ref.tell(fail)
-    ref.tell(say("waits"))
-
-    system.stop_gracefully(ref)
-    gate.open()
-
-    assert exits.get(timeout=WAIT_S) == Exited(ref, Stopped())
-    assert drained(log) == ["start", "stop", "start", "waits", "stop"]
-
-
 def test_failing_on_stop_changes_nothing(system: ThreadedActorSystem, how: How) -> None:
     """It is called once and what it raises is contained, even `SystemExit`."""
     calls: list[int] = []
@@ -106,40 +94,9 @@ def test_failing_on_stop_changes_nothing(system: ThreadedActorSystem, how: How) 
     assert calls == [1]
 
 
-def test_ref_and_mailbox_survive_a_restart(
-    system: ThreadedActorSystem, how: How, log: Log, dead_letters: DeadLetters
-) -> None:
-    """A new object goes on with the next message; the failed one is not repeated."""
-    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=restarts())
-    first = ref.ask(lambda me: me, WAIT_S)
-    gate = Gate(ref)
-    ref.tell(fail)
-    ref.tell(say("after"))
-    gate.open()
-
-    assert ref.ask(lambda me: me, WAIT_S) is not first
-    assert drained(log) == ["start", "stop", "start", "after"]
-    assert system.resolve("a") is ref
-    assert ref.is_alive
-    assert not dead_letters.of
-
-
-def test_stop_during_back_off_ends_at_once(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    policy = restarts(backoff_ms=60_000)
-    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=policy)
-    exits = exits_of(ref)
-    ref.tell(fail)
-    assert taken(log, 2) == ["start", "stop"]
-
-    system.stop(ref)
-
-    assert exits.get(timeout=WAIT_S) == Exited(ref, Stopped())
-    assert drained(log) == []
-
-
 def test_killed_actor_is_gone_for_all_others(system: ThreadedActorSystem, log: Log) -> None:
     """Its code may go on, but it sends no exit twice, calls no `on_stop`, answers nobody."""
-    ref = system.spawn(lambda: Obedient(log), "a", supervision=restarts())
+    ref = system.spawn(lambda: Obedient(log), "a")
     gate, exits = Gate(ref), exits_of(ref)
 
     ref.life.kill()  # type: ignore[attr-defined]
@@ -186,22 +143,22 @@ def test_batch_actor_gets_all_that_waits_in_one_call(
     assert taken(log, 3) == [["a", "b"], ["asked"], ["c"]]
 
 
-def test_failing_batch_is_not_repeated_but_the_question_behind_it_is_answered(
+def test_failing_batch_ends_it_and_the_question_behind_it_is_not_answered(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
     gate = threading.Event()
-    ref = system.spawn(lambda: Batched(log, gate), "a", dispatcher=how, supervision=restarts())
+    ref = system.spawn(lambda: Batched(log, gate), "a", dispatcher=how)
     ref.tell("first")
     assert taken(log, 1) == [["first"]]
     ref.tell("fail")
-    asker = threading.Thread(target=ref.ask, args=("asked", WAIT_S))
-    asker.start()
-    while len(ref.life.mailbox.user) < 2:  # type: ignore[attr-defined]  # Until it has asked.
-        asker.join(0.001)
+    asked, exits = Reply(), exits_of(ref)
+    ref.life.mailbox.put(Envelope("asked", asked))  # type: ignore[attr-defined]
     gate.set()
-    asker.join()
 
-    assert taken(log, 2) == [["fail"], ["asked"]]
+    assert isinstance(exits.get(timeout=WAIT_S).reason, Failed)
+    assert drained(log) == [["fail"]]
+    with pytest.raises(pykka.ActorDeadError):
+        asked.get(timeout=WAIT_S)
 
 
 class Committing(CommittingActor[str]):

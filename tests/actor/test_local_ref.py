@@ -19,7 +19,6 @@ from tests.actor.build import (
     drained,
     exits_of,
     fail,
-    restarts,
     say,
     taken,
 )
@@ -35,17 +34,15 @@ def test_refs_are_equal_by_path(system: ThreadedActorSystem) -> None:
     assert repr(a) == "Ref(/a)"
 
 
-def test_ask_raises_what_receive_raised_and_the_supervisor_hears(
+def test_ask_raises_what_receive_raised_and_the_actor_ends(
     system: ThreadedActorSystem, how: How, log: Log
 ) -> None:
-    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how, supervision=restarts(1))
+    ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
 
     with pytest.raises(ValueError, match="as ordered"):
         ref.ask(fail, WAIT_S)
-    assert taken(log, 3) == ["start", "stop", "start"]
-    with pytest.raises(ValueError, match="as ordered"):
-        ref.ask(fail, WAIT_S)
 
+    assert taken(log, 2) == ["start", "stop"]
     assert not ref.is_alive
 
 

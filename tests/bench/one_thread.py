@@ -64,7 +64,7 @@ class _Turns:
 
 class _System(LocalActorSystem):
     def __init__(self, world: World) -> None:
-        super().__init__(node="one-thread", rng=world.rng, stop_timeout_ms=1000)
+        super().__init__(node="one-thread", stop_timeout_ms=1000)
         self.world = world
         self.turns: dict[bool, _Turns] = {False: _Turns(), True: _Turns()}
 

@@ -25,7 +25,7 @@ class WorldActorSystem(LocalActorSystem):
     """
 
     def __init__(self, world: World, node: str) -> None:
-        super().__init__(node=node, rng=world.rng, stop_timeout_ms=_STOP_TIMEOUT_MS)
+        super().__init__(node=node, stop_timeout_ms=_STOP_TIMEOUT_MS)
         self.world = world
         self.is_killed = False
         self.is_paused = False

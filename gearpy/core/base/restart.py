@@ -47,10 +47,6 @@ class RestartPolicy(Struct, frozen=True, kw_only=True):
             raise ConfigError(*(f"restart policy: {each}" for each in mistakes))
 
 
-#: Actors without a policy have it: the first failure is the last.
-NO_RESTART: Final = RestartPolicy(max_restarts=0)
-
-
 class RestartAfter(Struct, frozen=True):
     """Start again, ``delay_ms`` from now."""
 

@@ -4,6 +4,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from itertools import permutations
+from random import Random
 from threading import Event
 from typing import Any, BinaryIO
 
@@ -171,7 +172,7 @@ def an_executor(
         turn_ms=5,
         clock_ms=monotonic_ms,
         wall_ms=wall_ms,
-        rng=system.rng,
+        rng=Random(),
     )
     settings = ExecutorSettings(
         app_id=AppId(1),

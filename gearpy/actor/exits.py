@@ -1,13 +1,11 @@
-"""Supervision of one actor: what follows a failure, and who is told of its end."""
+"""The end of one actor: by a failure or otherwise, and who is told of it."""
 
 import logging
 import threading
 import traceback
 from collections.abc import Callable
-from random import Random
 
 from gearpy.actor.refs import Exited, Failed
-from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
 from gearpy.errors import ActorStopped
 from gearpy.ids import ActorPath
 
@@ -28,35 +26,6 @@ def as_answer(error: BaseException, path: ActorPath) -> Exception:
     stopped = ActorStopped(f"actor {path} raised {error!r} before it answered")
     stopped.__cause__ = error
     return stopped
-
-
-class Supervisor:
-    """Decides over the failures of one actor, by its policy, and logs each of them.
-
-    Restart: kept, as it holds the restart history.
-    """
-
-    def __init__(self, path: ActorPath, policy: RestartPolicy, rng: Random) -> None:
-        self._path = path
-        self._policy = policy
-        self._budget = RestartBudget(policy)
-        self._rng = rng
-
-    def on_failure(self, failed: Failed, now_ms: int) -> RestartDecision:
-        decision = self._budget.on_failure(now_ms, self._rng)
-        story = f"{failed}\n{failed.traceback}"
-        if isinstance(decision, RestartAfter):
-            delay_ms = decision.delay_ms
-            _log.warning("actor %s failed, restarts in %d ms: %s", self._path, delay_ms, story)
-        else:
-            _log.error(
-                "actor %s failed after %d restarts in %d ms, stops: %s",
-                self._path,
-                max(self._policy.max_restarts, 0),
-                self._policy.window_ms,
-                story,
-            )
-        return decision
 
 
 class Exit:

@@ -16,21 +16,14 @@ from tests.actor.build import (
     drained,
     exits_of,
     fail,
-    restarts,
-    say,
     taken,
 )
 from tests.actor.conftest import How
 
 
-def a_child(
-    parent: Ref[Order], log: Log, *, how: How, name: str = "child", max_restarts: int = 0
-) -> Ref[Order]:
+def a_child(parent: Ref[Order], log: Log, *, how: How) -> Ref[Order]:
     child: Ref[Order] = parent.ask(
-        lambda me: me.context.spawn(
-            lambda: Obedient(log), name, dispatcher=how, supervision=restarts(max_restarts)
-        ),
-        WAIT_S,
+        lambda me: me.context.spawn(lambda: Obedient(log), "child", dispatcher=how), WAIT_S
     )
     return child
 
@@ -42,10 +35,8 @@ def raising(error: BaseException) -> Callable[[Obedient], None]:
     return order
 
 
-def test_first_failure_stops_without_a_policy(
-    system: ThreadedActorSystem, how: How, log: Log
-) -> None:
-    """The default. Watchers get cause and traceback; what waits is dead letters."""
+def test_a_failure_stops(system: ThreadedActorSystem, how: How, log: Log) -> None:
+    """Watchers get cause and traceback; what waits is dead letters."""
     ref = system.spawn(lambda: Obedient(log), "a", dispatcher=how)
     exits = exits_of(ref)
 
@@ -58,13 +49,10 @@ def test_first_failure_stops_without_a_policy(
     assert drained(log) == ["start", "stop"]
 
 
-def test_spent_budget_escalates_to_the_parent(
-    system: ThreadedActorSystem, how: How, log: Log
-) -> None:
-    """Restarts are the child's own affair; the end is told to the parent, once."""
+def test_a_failure_is_told_to_the_parent(system: ThreadedActorSystem, how: How, log: Log) -> None:
     parent_log: Log = Log()
     parent = system.spawn(lambda: Obedient(parent_log), "parent", dispatcher=how)
-    child = a_child(parent, log, how=how, max_restarts=2)
+    child = a_child(parent, log, how=how)
 
     for _ in range(3):
         child.tell(fail)
@@ -73,7 +61,7 @@ def test_spent_budget_escalates_to_the_parent(
     assert start == "start"
     assert exited.ref == child
     assert isinstance(exited.reason, Failed)
-    assert drained(log) == ["start", "stop"] * 3
+    assert drained(log) == ["start", "stop"]
     assert parent.ask(lambda _: 1, WAIT_S) == 1
     assert drained(parent_log) == []
 
@@ -98,10 +86,8 @@ def test_no_exception_stops_a_neighbour(
 
 
 @pytest.mark.parametrize("where", ["factory", "on_start"])
-def test_failing_start_goes_to_the_supervisor(
-    system: ThreadedActorSystem, how: How, log: Log, where: str
-) -> None:
-    """It is tried again within the budget; the caller of `spawn` and `on_stop` hear nothing."""
+def test_failing_start_ends_it(system: ThreadedActorSystem, how: How, log: Log, where: str) -> None:
+    """The caller of `spawn` and `on_stop` hear nothing."""
 
     class Broken(Obedient):
         def __init__(self) -> None:
@@ -116,26 +102,11 @@ def test_failing_start_goes_to_the_supervisor(
                 log.put(step)
                 raise SystemExit(step)
 
-    ref = system.spawn(Broken, "a", dispatcher=how, supervision=restarts(2, backoff_ms=1))
+    ref = system.spawn(Broken, "a", dispatcher=how)
     exits = exits_of(ref)
 
     assert isinstance(exits.get(timeout=WAIT_S).reason, Failed)
-    assert drained(log) == [where] * 3
-
-
-def test_start_that_succeeds_at_last_handles_what_waited(
-    system: ThreadedActorSystem, how: How, log: Log
-) -> None:
-    failures = [ValueError("not yet"), ValueError("not yet")]
-
-    def factory() -> Obedient:
-        if failures:
-            raise failures.pop()
-        return Obedient(log)
-
-    ref = system.spawn(factory, "a", dispatcher=how, supervision=restarts(5, backoff_ms=1))
-
-    assert ref.ask(lambda _: "up", WAIT_S) == "up"
+    assert drained(log) == [where]
 
 
 def test_children_stop_before_their_parent(system: ThreadedActorSystem, how: How, log: Log) -> None:
@@ -161,28 +132,6 @@ def test_children_stop_before_their_parent(system: ThreadedActorSystem, how: How
 
     assert taken(log, 3) == ["bottom", "middle", "top"]
     assert [exits.get(timeout=WAIT_S).reason for _ in range(3)] == [Stopped()] * 3
-
-
-def test_restart_begins_without_the_children_of_the_last_incarnation(
-    system: ThreadedActorSystem, how: How, log: Log
-) -> None:
-    """They stop first, so that the new one can spawn the same names; no exit is told for them."""
-    parent_log: Log = Log()
-
-    class Parent(Obedient):
-        def on_start(self) -> None:
-            super().on_start()
-            self.context.spawn(lambda: Obedient(log), "child", dispatcher=how)
-
-    parent = system.spawn(
-        lambda: Parent(parent_log), "parent", dispatcher=how, supervision=restarts()
-    )
-    parent.ask(lambda _: 1, WAIT_S)
-    parent.tell(fail)
-
-    assert parent.ask(lambda _: 1, WAIT_S) == 1
-    assert taken(log, 3) == ["start", "stop", "start"]
-    assert drained(parent_log) == ["start", "stop", "start"]
 
 
 def test_child_that_does_not_stop_in_time_is_killed(log: Log) -> None:
@@ -217,34 +166,19 @@ def test_stopping_parent_cannot_spawn(system: ThreadedActorSystem, how: How, log
 
 
 def test_failing_hook_is_a_failure_too(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    """`on_exited` that raises restarts the actor like `receive`."""
+    """`on_exited` that raises ends the actor like `receive`."""
 
     class Touchy(Obedient):
         def on_exited(self, exited: Exited) -> None:
             super().on_exited(exited)
             raise ValueError(exited.ref.path)
 
-    parent = system.spawn(lambda: Touchy(log), "a", dispatcher=how, supervision=restarts())
+    parent = system.spawn(lambda: Touchy(log), "a", dispatcher=how)
     child = a_child(parent, Log(), how=how)
 
     system.stop(child)
 
-    assert taken(log, 4) == ["start", Exited(child, Stopped()), "stop", "start"]
-
-
-def test_stop_while_children_stop_for_a_restart_wins(system: ThreadedActorSystem, log: Log) -> None:
-    parent = system.spawn(lambda: Obedient(log), "parent", supervision=restarts())
-    child = a_child(parent, Log(), how="pinned")
-    exits, gate = exits_of(parent), Gate(child)
-    with pytest.raises(ValueError, match="as ordered"):
-        parent.ask(fail, WAIT_S)
-    parent.tell(say("waits"))
-
-    system.stop(parent)
-    gate.open()
-
-    assert exits.get(timeout=WAIT_S).reason == Stopped()
-    assert drained(log) == ["start", "stop"]
+    assert taken(log, 3) == ["start", Exited(child, Stopped()), "stop"]
 
 
 def test_watcher_that_raises_does_not_hide_the_exit(system: ThreadedActorSystem) -> None:
