@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.columns.row_schema import RowSchema
-from gearpy.core.base.fields import key_getter
+from gearpy.core.base.fields import FieldGetter, FieldsGetter, key_getter
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.core.window.trigger import phases_of
 from gearpy.core.window.windows import (
@@ -51,6 +51,7 @@ from gearpy.expressions.expr import Expr, col
 from gearpy.expressions.nodes import ColumnNode, Node
 from gearpy.spark.query.plan import GroupStep
 from gearpy.task.aggregates.fold import Fold, PerBatchStage, RunningFold
+from gearpy.task.aggregates.rolling import RollingSpan, RollingStage
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
 from gearpy.task.aggregates.rows import OF_ORDER, RunningAggregate, fold_of, fold_of_one
 from gearpy.task.aggregates.windows import window_stage
@@ -458,17 +459,27 @@ class AggregateOperator(Grouping):
         schema, key = self.run_schema, self.key
         if schema is None or key is None:
             return self._stages(context, sides, self.fold, RunningAggregate)
-        from gearpy.task.aggregates.running_tables import RunningTables  # noqa: PLC0415 - Arrow
-
         written = self.origin
         assert isinstance(written, AggregateOperator), "it is in its place"
-        aggregates = written.by_names.aggregates
-        (first, *_), is_single = aggregates.values(), self.is_single
-        fold = fold_of_one(first) if is_single else fold_of(aggregates)
-        getter, results = key_getter(*key.columns), written.results
-        given = context, self.name, getter, fold, aggregates
-        stage = RunningTables(*given, schema=schema, results=results)
+        getter = key_getter(*key.columns)
+        stage = self._run(context, getter, written.by_names.aggregates, schema, written.results)
         return [in_order(context, stage, getter, schema, waits=self.waits)]
+
+    def _run(
+        self,
+        context: TaskContext,
+        key: FieldGetter | FieldsGetter,
+        aggregates: Mapping[str, Aggregate],
+        schema: RowSchema,
+        results: Any,
+    ) -> Stage:
+        """Make the stage that gives a result after each row of columns."""
+        from gearpy.task.aggregates.running_tables import RunningTables  # noqa: PLC0415 - Arrow
+
+        (first, *_) = aggregates.values()
+        fold = fold_of_one(first) if self.is_single else fold_of(aggregates)
+        given = context, self.name, key, fold, aggregates
+        return RunningTables(*given, schema=schema, results=results)
 
     def twin(self, place: TwinPlace) -> GroupStep | Refusal:
         tied = [str(each) for each in self.aggregates.values() if each.kind in _TIED]
@@ -484,6 +495,52 @@ class AggregateOperator(Grouping):
                 "which have the same time"
             )
         return self._twin(aggregates=self.aggregates, is_single=self.is_single)
+
+
+@operator
+class RollingOperator(AggregateOperator):
+    """The last records of a key after each one, or some aggregates of them."""
+
+    kind: str = "rolling"
+    windows: Windows | None = None
+    span: RollingSpan
+
+    @property
+    def keeps(self) -> str:
+        return f"the last records{by_text(self.key)}"
+
+    @cached_property
+    def _why_no_runs(self) -> str | None:
+        if not self.aggregates:
+            return "a list of records is no column: give aggregates"
+        for each in self.aggregates.values():
+            if each.kind == "distinct":
+                return f"{each} of the last records is not found in columns"
+        return super()._why_no_runs
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        if self.run_schema is not None:
+            return super().make_stages(context, sides)
+        assert self.key is not None, "it is by key"
+        fold, key = self.fold if self.aggregates else None, self.key.function
+        stage = RollingStage(context, self.name, key, self.span, fold)
+        return [ordered_stage(context, stage, key, waits=self.waits)]
+
+    def _run(
+        self,
+        context: TaskContext,
+        key: FieldGetter | FieldsGetter,
+        aggregates: Mapping[str, Aggregate],
+        schema: RowSchema,
+        results: Any,
+    ) -> Stage:
+        from gearpy.task.aggregates.rolling_tables import RollingTables  # noqa: PLC0415 - Arrow
+
+        given = context, self.name, key, self.span, fold_of(aggregates)
+        return RollingTables(*given, aggregates=aggregates, schema=schema, results=results)
+
+    def twin(self, place: TwinPlace) -> GroupStep | Refusal:
+        return Refusal("which records are the last depends on the order in which they come")
 
 
 class _Part(GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten):

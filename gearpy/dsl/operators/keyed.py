@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,7 @@ from gearpy.dsl.operators.operator import (
     operator,
 )
 from gearpy.dsl.operators.signature import by_text
-from gearpy.task.aggregates.over import OverStage
-from gearpy.task.aggregates.rolling import RollingSpan, RollingStage
+from gearpy.task.aggregates.rolling import OverStage, RollingSpan, RollingStage
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.event_gate import OrderedStage, PeersGate, ordered_stage
@@ -164,31 +163,6 @@ class PairwiseOperator(StateOperator):
         key = key_getter(*self.key.columns)
         stage = PairTablesStage(context, self.name, key, self.schema)
         return [in_order(context, stage, key, self.schema, waits=self.waits)]
-
-
-@operator
-class RollingOperator(_Keyed, GivesNewRecords):
-    """The last records of a key after each one, or some aggregates of them."""
-
-    kind: str = "rolling"
-    span: RollingSpan
-    aggregates: Mapping[str, Aggregate]
-
-    no_twin = "which records are the last depends on the order in which they come"
-
-    @property
-    def keeps(self) -> str:
-        return f"the last records{by_text(self.key)}"
-
-    def named_fields(self) -> Iterator[tuple[Operator, Sequence[str]]]:
-        yield from super().named_fields()
-        of = dict.fromkeys(name for each in self.aggregates.values() for name in each.fields)
-        yield self.inputs[0], [name for name in of if isinstance(name, str)]
-
-    def _stage(self, context: TaskContext) -> Stage:
-        assert self.key is not None
-        fold = fold_of(self.aggregates) if self.aggregates else None
-        return RollingStage(context, self.name, self.key.function, self.span, fold)
 
 
 @operator

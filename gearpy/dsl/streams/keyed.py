@@ -10,10 +10,10 @@ from gearpy.core.base.times import Duration
 from gearpy.core.window import aggregates as agg
 from gearpy.core.window.accumulators import check_aggregates
 from gearpy.core.window.windows import session
+from gearpy.dsl.operators.groups import RollingOperator
 from gearpy.dsl.operators.keyed import (
     DistinctOperator,
     PairwiseOperator,
-    RollingOperator,
     StateOperator,
 )
 from gearpy.dsl.operators.keys import Key

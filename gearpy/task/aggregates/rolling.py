@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
-from itertools import repeat
+from itertools import groupby, repeat
 from types import NoneType
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -23,7 +23,7 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_state
 
 #: Parts of records that are folded once, for all windows that have all of them.
-_PART: Final = 16
+PART: Final = 16
 #: Types of the names and values of rows that are encoded when they are stored, and not before.
 _NAMES: Final = frozenset({str})
 _STORED: Final = frozenset({NoneType, bool, int, float, str, bytes, Decimal, date})
@@ -88,7 +88,7 @@ class RollingWindow(Struct):
 
     def begin_again(self) -> None:
         """Forget the records. The next one begins a part, as the first one of a key does."""
-        self.first = -(-(self.first + len(self.rows)) // _PART) * _PART
+        self.first = -(-(self.first + len(self.rows)) // PART) * PART
         self.anchor = -1
         for each in (self.times, self.rows, self.parts, self.unwritten):
             each.clear()
@@ -112,17 +112,17 @@ class RollingFold:
         """Return the result of all records but the first, which have gone."""
         rows, start = window.rows, window.first + gone
         end = window.first + len(rows)
-        low, high = -(-start // _PART), end // _PART  # Whole parts.
+        low, high = -(-start // PART), end // PART  # Whole parts.
         merge, value = self._fold.merge, None
         if merge is None or low > high:
             value = self._folded(rows[gone:])
         else:
-            if start < low * _PART:
+            if start < low * PART:
                 value = self._head(window, start, low)
             if low < high:
                 middle = self._middle(window, low, high)
                 value = middle if value is None else merge(value, middle)
-            if high * _PART < end:
+            if high * PART < end:
                 tail = self._tail(window, high)
                 value = tail if value is None else merge(value, tail)
         return value if self._fold.result is None else own(self._fold.result(value))
@@ -133,7 +133,7 @@ class RollingFold:
         if part != low or start not in values:
             merge, joined, values = self._fold.merge, None, {}
             assert merge is not None
-            for at in range(low * _PART - 1, start - 1, -1):
+            for at in range(low * PART - 1, start - 1, -1):
                 one = self._folded([window.rows[at - window.first]])
                 values[at] = joined = one if joined is None else merge(one, self._copy(joined))
             window.head = (low, values)
@@ -168,13 +168,13 @@ class RollingFold:
 
     def _part(self, window: RollingWindow, at: int) -> Any:
         if at not in window.parts:
-            begin = at * _PART - window.first
-            window.parts[at] = self._folded(window.rows[begin : begin + _PART])
+            begin = at * PART - window.first
+            window.parts[at] = self._folded(window.rows[begin : begin + PART])
         return window.parts[at]
 
     def _tail(self, window: RollingWindow, part: int) -> Any:
         """Return a copy of what the records of a part come to that is not whole."""
-        begin = part * _PART - window.first
+        begin = part * PART - window.first
         known, count, value = window.tail
         if known == part and count == len(window.rows) - begin - 1:
             record, time = window.rows[-1]
@@ -312,14 +312,24 @@ class RollingStage(Stage):
         return window
 
     def _write(self, key: Any, window: RollingWindow) -> None:
-        """Put the newest records into keyed state, and take the runs out that have gone."""
+        """Put the newest records into keyed state."""
         self._unwritten.pop(key, None)
-        first, runs, unwritten = window.first, window.runs, window.unwritten
-        if not unwritten:
-            return
-        self._state.enter(encode_key(key), window.times[-1])
-        came = first + len(window.rows) - len(unwritten) // _FIELDS
-        start = max(first, came)
+        if window.unwritten:
+            end, newest_ms = window.first + len(window.rows), window.times[-1]
+            self._put(key, window.runs, window.unwritten, range(window.first, end), newest_ms)
+            window.unwritten.clear()
+
+    def _put(
+        self, key: Any, runs: list[int], unwritten: list[Any], numbers: range, newest_ms: int
+    ) -> None:
+        """Put records into keyed state that it has not, and take the runs out that have gone.
+
+        Args:
+            numbers: those of all records of the window.
+        """
+        self._state.enter(encode_key(key), newest_ms)
+        came = numbers.stop - len(unwritten) // _FIELDS
+        first, start = numbers.start, max(numbers.start, came)
         while runs and [*runs[1:2], start][0] <= first:
             self._runs.remove(runs.pop(0))
         run = (
@@ -328,7 +338,47 @@ class RollingStage(Stage):
         )
         self._runs.put(start, tuple(run))
         runs.append(start)
-        unwritten.clear()
+
+
+class OverStage(Stage):
+    """Makes rows of the results after each record.
+
+    Args:
+        inner: gives a result after each record; records of one time come in one batch, but for
+            late ones.
+        row: makes a row of a result.
+        peers: changes the rows of one time, of which each sees the others; None: it does not.
+    """
+
+    def __init__(
+        self,
+        inner: Stage,
+        row: Callable[[Any], Any],
+        peers: Callable[[list[Any]], list[Any]] | None,
+    ) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._row = row
+        self._peers = peers
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        for results in self._inner.process(batch):
+            rows, times = list(map(self._row, results.values)), results.timestamps
+            if self._peers is not None and len(set(times)) < len(times):
+                start, peers = 0, self._peers
+                for _, same in groupby(times):
+                    end = start + sum(1 for _ in same)
+                    if end > start + 1:
+                        rows[start:end] = peers(rows[start:end])
+                    start = end
+            yield results.giving(rows, times)
+
+    def snapshot(self) -> Any:
+        return self._inner.snapshot()
+
+    def restore(self, state: Any) -> None:
+        self._inner.place = self.place
+        self._inner.restore(state)
 
 
 def _is_plain(record: Any) -> bool:

@@ -4,7 +4,7 @@ The rows of each key are put behind one another, behind what the key has so far;
 sum, or an extreme, of all from there on. What is kept is as over rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -65,6 +65,45 @@ def runs_in_columns(aggregate: Aggregate, schema: pa.Schema) -> bool:
     return any(is_kind(kind) for is_kind in _RANKED)
 
 
+def found_after(
+    runs: "Runs", aggregates: Sequence[Aggregate], table: pa.RecordBatch, kept: Sequence[Any]
+) -> tuple[list[pa.Array], list[list[Any]]] | None:
+    """Return the results of each row, and what each key has then; None if only Python can tell.
+
+    Args:
+        kept: what each key has so far, an accumulator of each aggregate; None for none.
+    """
+    names = dict.fromkeys(name for each in aggregates for name in each.fields)
+    columns = {name: plain(table.column(name)) for name in names}
+    values, after = list[pa.Array](), list[list[Any]]()
+    for at, aggregate in enumerate(aggregates):
+        column = None if aggregate.kind == "count" else values_of(aggregate, columns)
+        found = _RUNNING[aggregate.kind](runs, column, [each and each[at] for each in kept])
+        if found is None:
+            return None
+        values.append(found[0])
+        after.append(found[1])
+    return values, after
+
+
+def with_keys(
+    table: pa.RecordBatch, names: Sequence[str], values: Sequence[pa.Array], schema: pa.Schema
+) -> pa.RecordBatch:
+    """Return a table of results: the columns of the key, and values."""
+    fields = zip([*map(table.column, names), *values], schema.types, strict=True)
+    return pa.RecordBatch.from_arrays([each.cast(kind) for each, kind in fields], schema=schema)
+
+
+def as_tables(batches: Iterator[Batch], schema: RunningSchema, name: str) -> Iterator[Batch]:
+    """Yield batches of results as tables."""
+    for each in batches:
+        try:
+            results = schema.table(each.values)
+        except (pa.ArrowException, *USER_ERRORS) as error:
+            raise operator_error(name, error) from error
+        yield each.giving(Table(results), Times.of(each.timestamps))
+
+
 class RunningTables(RunningAggregate):
     """A `RunningAggregate` of tables, whose results are a table.
 
@@ -109,12 +148,7 @@ class RunningTables(RunningAggregate):
             yield batch.giving(Table(results), times)
             return
         rows = batch.giving(self._columns.rows(table.batch), list(times))
-        for each in super().process(rows):
-            try:
-                results = self._results.table(each.values)
-            except (pa.ArrowException, *USER_ERRORS) as error:
-                raise operator_error(self.name, error) from error
-            yield each.giving(Table(results), Times.of(each.timestamps))
+        yield from as_tables(super().process(rows), self._results, self.name)
 
     def _found(
         self, table: Table, times: Times, keys: list[Any], codes: _Array
@@ -122,21 +156,14 @@ class RunningTables(RunningAggregate):
         """Return the results of a table, and keep what follows; None, and keep nothing."""
         state = self._current
         kept = [state.get(key) for key in keys]
-        runs = _Runs(codes, len(keys), times.array.to_numpy())
-        names = dict.fromkeys(name for each in self._aggregates for name in each.fields)
-        columns = {name: plain(table.batch.column(name)) for name in names}
-        values, after = list[pa.Array](), list[list[Any]]()
-        for at, aggregate in enumerate(self._aggregates):
-            before = kept if self._is_count else [each and each[at] for each in kept]
-            column = None if aggregate.kind == "count" else values_of(aggregate, columns)
-            found = _RUNNING[aggregate.kind](runs, column, before)
-            if found is None:
-                return None
-            values.append(found[0])
-            after.append(found[1])
-        of_keys = [table.batch.column(name) for name in self._names.names]
-        fields = zip([*of_keys, *values], self._results.arrow.types, strict=True)
-        cast = [each.cast(kind) for each, kind in fields]
+        if self._is_count:
+            kept = [each and (each,) for each in kept]
+        runs = Runs(codes, len(keys), times.array.to_numpy())
+        found = found_after(runs, self._aggregates, table.batch, kept)
+        if found is None:
+            return None
+        values, after = found
+        results = with_keys(table.batch, self._names.names, values, self._results.arrow)
         values_of_keys = after[0] if self._is_count else zip(*after, strict=True)
         for each, value in runs.different:
             each.add(value)
@@ -144,10 +171,10 @@ class RunningTables(RunningAggregate):
             state[key] = value
         if self._changes is not None:
             self._changes.note(keys, len(table))
-        return pa.RecordBatch.from_arrays(cast, schema=self._results.arrow)
+        return results
 
 
-class _Runs:
+class Runs:
     """The rows of a table key by key, behind a place for what each key has so far."""
 
     def __init__(self, codes: _Array, keys: int, times: _Array) -> None:
@@ -171,15 +198,15 @@ class _Runs:
         return found
 
     @cached_property
-    def _from(self) -> pa.Array:
+    def _from(self) -> _Array:
         found = np.empty(len(self.run), np.int64)
         found[self.begins] = np.arange(len(self.begins))
         found[self.row_at] = np.arange(len(self.begins), len(self.run))
-        return pa.array(found)
+        return found
 
     def column(self, before: list[Any], rows: pa.Array) -> pa.Array:
         """Return the same as a column."""
-        return pa.concat_arrays([pa.array(before, rows.type), rows]).take(self._from)
+        return pa.concat_arrays([pa.array(before, rows.type), rows]).take(pa.array(self._from))
 
     def times(self, before: list[int]) -> _Array:
         return self.of(before, self._times)
@@ -224,20 +251,20 @@ class _Runs:
         return found.take(pa.array(self.row_at)), found.take(pa.array(self.ends))
 
 
-def _count(runs: _Runs, _: Any, before: list[Any]) -> _Found:
+def _count(runs: Runs, _: Any, before: list[Any]) -> _Found:
     known = np.array([each or 0 for each in before], np.int64)
     counts = runs.sums(runs.of(known, np.ones(len(runs.row_at), np.int64)))
     return pa.array(counts[runs.row_at]), counts[runs.ends].tolist()
 
 
-def _count_if(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+def _count_if(runs: Runs, column: pa.Array, before: list[Any]) -> _Found:
     is_true = truth(column).fill_null(False).cast(pa.int64()).to_numpy()
     counts = runs.sums(runs.of([each or 0 for each in before], is_true))
     return pa.array(counts[runs.row_at]), counts[runs.ends].tolist()
 
 
-def _truth(*, is_all: bool) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
-    def found(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+def _truth(*, is_all: bool) -> Callable[[Runs, pa.Array, list[Any]], _Found]:
+    def found(runs: Runs, column: pa.Array, before: list[Any]) -> _Found:
         decides = pc.not_equal(truth(column).fill_null(is_all), is_all)
         known = [each is (not is_all) for each in before]
         numbers = runs.of(known, decides.cast(pa.int64()).to_numpy())
@@ -247,7 +274,7 @@ def _truth(*, is_all: bool) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
     return found
 
 
-def _distinct(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+def _distinct(runs: Runs, column: pa.Array, before: list[Any]) -> _Found:
     if pa.types.is_null(column.type):
         column = column.cast(pa.bool_())
     sets = [set() if each is None else each for each in before]
@@ -270,7 +297,7 @@ def _distinct(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
 
 
 def _totals(
-    runs: _Runs, column: pa.Array, totals: list[Any], counts: list[int]
+    runs: Runs, column: pa.Array, totals: list[Any], counts: list[int]
 ) -> tuple[_Array, _Array] | None:
     """Return sums and how many values they have; None if Python is to add them up."""
     is_there = column.is_valid().cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -286,7 +313,7 @@ def _totals(
     return runs.sums(runs.of(known, numbers)), many
 
 
-def _sum(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+def _sum(runs: Runs, column: pa.Array, before: list[Any]) -> _Found:
     found = _totals(runs, column, before, [each is not None for each in before])
     if found is None:
         return None
@@ -296,7 +323,7 @@ def _sum(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
     return results, [total if count else None for total, count in kept]
 
 
-def _mean(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+def _mean(runs: Runs, column: pa.Array, before: list[Any]) -> _Found:
     totals, counts = zip(*(each or (None, 0) for each in before), strict=True)
     found = _totals(runs, column, list(totals), list(counts))
     if found is None or (found[0].dtype == np.int64 and np.abs(found[0]).max() > _FLOAT_MAX):
@@ -308,8 +335,8 @@ def _mean(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
     return pa.array(means, mask=is_none), [each if each[1] else None for each in kept]
 
 
-def _extreme(order: str) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
-    def found(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+def _extreme(order: str) -> Callable[[Runs, pa.Array, list[Any]], _Found]:
+    def found(runs: Runs, column: pa.Array, before: list[Any]) -> _Found:
         values = runs.column(before, column)
         places = pc.array_sort_indices(values, order=order).to_numpy()  # Those of nothing last.
         best = places[runs.least(_ranks_of(places))]
@@ -320,8 +347,8 @@ def _extreme(order: str) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
     return found
 
 
-def _edge(*, is_first: bool) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
-    def found(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+def _edge(*, is_first: bool) -> Callable[[Runs, pa.Array, list[Any]], _Found]:
+    def found(runs: Runs, column: pa.Array, before: list[Any]) -> _Found:
         times_before, known = zip(*(each or (0, None) for each in before), strict=True)
         values, times = runs.column(list(known), column), runs.times(list(times_before))
         places = np.argsort(times, kind="stable")
@@ -333,8 +360,8 @@ def _edge(*, is_first: bool) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
     return found
 
 
-def _best(order: str) -> Callable[[_Runs, pa.Array, list[Any]], _Found]:
-    def found(runs: _Runs, column: pa.Array, before: list[Any]) -> _Found:
+def _best(order: str) -> Callable[[Runs, pa.Array, list[Any]], _Found]:
+    def found(runs: Runs, column: pa.Array, before: list[Any]) -> _Found:
         times_before, pairs = zip(*(each or (0, (None, None)) for each in before), strict=True)
         known = zip(*pairs, strict=True)
         by, of = (
@@ -359,7 +386,7 @@ def _ranks_of(places: _Array) -> _Array:
     return ranks
 
 
-_RUNNING: Final[dict[str, Callable[[_Runs, Any, list[Any]], _Found]]] = {
+_RUNNING: Final[dict[str, Callable[[Runs, Any, list[Any]], _Found]]] = {
     "count": _count,
     "count_if": _count_if,
     "sum": _sum,

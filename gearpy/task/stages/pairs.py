@@ -20,6 +20,7 @@ from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_state
 from gearpy.task.joins.join_schema import JoinSchema
+from gearpy.task.joins.runs import joined_rows
 
 _Array: TypeAlias = NDArray[Any]
 _NAMES: Final = ("previous", "current")
@@ -107,7 +108,7 @@ class PairTablesStage(Stage):
         if not len(table):
             return
         known = 0 if self._last is None else len(self._last)
-        rows = table.batch if self._last is None else _joined(self._last, table.batch)
+        rows = table.batch if self._last is None else joined_rows([self._last, table.batch])
         previous, ends = _previous(codes, self._last_at, known)
         has_one = np.flatnonzero(previous >= 0)
         if len(has_one):
@@ -170,7 +171,7 @@ class PairTablesStage(Stage):
         self._is_changed = np.append(self._is_changed, np.zeros(len(at), bool))
         if records:
             rows = self._schema.table(records)
-            self._last = rows if self._last is None else _joined(self._last, rows)
+            self._last = rows if self._last is None else joined_rows([self._last, rows])
 
 
 def _previous(codes: _Array, last_at: _Array, known: int) -> tuple[_Array, _Array]:
@@ -184,9 +185,3 @@ def _previous(codes: _Array, last_at: _Array, known: int) -> tuple[_Array, _Arra
     firsts = order[is_first]
     before[firsts] = last_at[codes[firsts]]
     return before, order[np.append(is_first[1:], [True])]
-
-
-def _joined(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
-    tables = [pa.Table.from_batches([each]) for each in (one, other)]
-    (rows,) = pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()
-    return rows

@@ -1,0 +1,457 @@
+"""The last rows of each key of tables: what they come to after each row, for a table at once.
+
+As over rows, sixteen rows are folded once, and such parts are divided where most powers of two
+divide their numbers. So a row costs a few steps however long a window is, and sums of floats are
+those of rows to the last digit. What is kept is as over rows.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from gearpy.columns.results import RunningSchema
+from gearpy.columns.row_schema import RowSchema, as_table
+from gearpy.core.base.fields import FieldGetter, FieldsGetter
+from gearpy.core.base.one_key import one_keys
+from gearpy.core.flow.table_partition import distinct_keys
+from gearpy.core.window.accumulators import Aggregate
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
+from gearpy.state.encoding.coders import MSGPACK
+from gearpy.task.aggregates.fold import Fold
+from gearpy.task.aggregates.rolling import PART, RollingSpan, RollingStage
+from gearpy.task.aggregates.running_tables import Runs, as_tables, found_after, with_keys
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.joins.runs import joined_rows
+
+_Array: TypeAlias = NDArray[Any]
+#: Keys whose records are at hand; those of others are read again.
+_KEYS_MAX: Final = 1 << 16
+#: So many records at most are written when an epoch ends, which should take some ms.
+_UNWRITTEN_MAX: Final = 1 << 14
+#: Rows are looked at one by one where windows have so many times more, until they have so many. A
+#: table costs as much as if windows had so many records more.
+_KEPT_MAX: Final = 64
+_KEPT_BACK: Final = 8
+_OF_TABLE: Final = 1 << 12
+#: Columns behind those of a record: when it is in the window, and its event time.
+_AT: Final = "#at"
+_TIME: Final = "#time"
+_GREATEST: Final = np.iinfo(np.int64).max
+#: Of a key: the table that has its records, and where they are in it.
+_CHUNK, _START, _STOP = range(3)
+
+
+class RollingTables(RollingStage):
+    """A `RollingStage` of tables, whose results are a table.
+
+    The records of a key stand one behind the other in a table that it shares with the other keys
+    of the batch in which its last one came.
+
+    Args:
+        aggregates: those of the fold, by names of columns.
+        schema: of the tables in which records come.
+        results: the schema of the results.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        name: str,
+        key: FieldGetter | FieldsGetter,
+        span: RollingSpan,
+        fold: Fold,
+        *,
+        aggregates: Mapping[str, Aggregate],
+        schema: RowSchema,
+        results: pa.Schema,
+    ) -> None:
+        super().__init__(context, name, key, span, fold)
+        self._names = key
+        self._aggregates = list(aggregates.values())
+        self._schema = schema
+        self._columns = RowSchema(schema.arrow)
+        self._results = RunningSchema(results, tuple)
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        self._code_of: dict[Any, int] = {}
+        self._runs_of: list[list[int]] = []  # By code, as `RollingWindow.runs`.
+        self._places: _Array = np.zeros((0, 3), np.int64)  # By code.
+        self._first: _Array = np.zeros(0, np.int64)  # By code, as `RollingWindow.first`.
+        self._written: _Array = np.zeros(0, np.int64)  # The number behind the last one written.
+        self._chunks: dict[int, pa.RecordBatch] = {}
+        self._chunk = 0
+
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        table, times = as_table(batch.values, self._columns), Times.of(batch.timestamps)
+        if not len(table):
+            return
+        found = distinct_keys(table, self._names)
+        assert found is not None, "the types of the key can be keys"
+        keys, of_rows = one_keys(found[0]), found[1].to_numpy(zero_copy_only=False)
+        results = None
+        if self._goes_by_tables(keys, len(table), times[0]):
+            codes = np.array([self._code_of[key] for key in keys])[of_rows]
+            try:
+                with np.errstate(all="ignore"):  # Python says nothing of infinite sums either.
+                    results = self._found(table.batch, times, codes)
+            except (pa.ArrowException, *USER_ERRORS) as error:
+                raise operator_error(self.name, error) from error
+        if results is not None:
+            yield batch.giving(Table(results), times)
+            return
+        if self._code_of:
+            self._write_all()
+            self._begin_again()
+        rows = batch.giving(self._schema.rows(table.batch), list(times))
+        yield from as_tables(super().process(rows), self._results, self.name)
+
+    def snapshot(self) -> None:
+        self._write_all()
+        super().snapshot()
+
+    # -- keys ------------------------------------------------------------------------------------
+
+    def _goes_by_tables(self, keys: list[Any], rows: int, time_ms: int) -> bool:
+        """Have the records of some keys at hand in tables, unless so few rows have come.
+
+        All records of their windows are looked at for them, where rows look at a few.
+        """
+        at_hand, code_of = self._at_hand, self._code_of
+        if at_hand:
+            kept = sum(len(each.rows) for each in map(at_hand.get, keys) if each is not None)
+            if kept + _OF_TABLE > _KEPT_BACK * rows:
+                return False
+            super().snapshot()
+            at_hand.clear()
+        if len(code_of) + len(keys) > _KEYS_MAX:
+            self._write_all()
+            self._begin_again()
+            code_of = self._code_of
+        if new := [key for key in keys if key not in code_of]:
+            try:
+                self._read_keys(new, time_ms)
+            except USER_ERRORS:  # One can be no key. Rows tell which record has it.
+                return False
+        codes = [code_of[key] for key in keys]
+        kept = int((self._places[codes, _STOP] - self._places[codes, _START]).sum())
+        return kept + _OF_TABLE <= _KEPT_MAX * rows
+
+    def _read_keys(self, keys: list[Any], time_ms: int) -> None:
+        """Take the records of keys from their state."""
+        keys = list(dict.fromkeys(keys))  # Zeros of either sign are one key.
+        windows = [self._read(key, time_ms) for key in keys]
+        rows = [each for window in windows for each in window.rows]
+        if rows:
+            table = self._schema.table([row for row, _ in rows])
+            at_ms = [each for window in windows for each in window.times]
+            self._add_chunk(_with_times(table, np.array(at_ms), np.array([ms for _, ms in rows])))
+        counts = np.array([len(window.rows) for window in windows], np.int64)
+        ends, first = np.cumsum(counts), np.array([each.first for each in windows], np.int64)
+        chunks = np.full(len(counts), self._chunk)
+        places = np.column_stack([chunks, ends - counts, ends])
+        for key in keys:
+            self._code_of[key] = len(self._code_of)
+        self._runs_of += [window.runs for window in windows]
+        self._places = np.concatenate([self._places, places])
+        self._first = np.append(self._first, first)
+        self._written = np.append(self._written, first + counts)
+
+    # -- records that are kept -------------------------------------------------------------------
+
+    def _add_chunk(self, rows: pa.RecordBatch) -> None:
+        self._chunk += 1
+        self._chunks[self._chunk] = rows
+
+    def _kept(self, places: _Array) -> tuple[list[pa.RecordBatch], _Array]:
+        """Return records at some places, and with each of which place it is."""
+        tables, of_rows = list[pa.RecordBatch](), [np.zeros(0, np.int64)]
+        counts = places[:, _STOP] - places[:, _START]
+        for chunk in np.unique(places[counts > 0, _CHUNK]).tolist():
+            mine = np.flatnonzero((places[:, _CHUNK] == chunk) & (counts > 0))
+            of_rows.append(np.repeat(mine, counts[mine]))
+            before = np.cumsum(counts[mine]) - counts[mine]
+            at = np.repeat(places[mine, _START] - before, counts[mine])
+            tables.append(self._chunks[chunk].take(pa.array(at + np.arange(len(at)))))
+        return tables, np.concatenate(of_rows)
+
+    def _keep(self, rows: pa.RecordBatch, codes: _Array, counts: _Array, first: _Array) -> None:
+        """Keep records, so many of each of some keys, in place of what these have."""
+        self._add_chunk(rows)
+        ends = np.cumsum(counts)
+        self._places[codes] = np.column_stack(
+            [np.full(len(codes), self._chunk), ends - counts, ends]
+        )
+        self._first[codes] = first
+        used = np.unique(self._places[:, _CHUNK])
+        self._chunks = {chunk: self._chunks[chunk] for chunk in used.tolist()}
+        alive = int((self._places[:, _STOP] - self._places[:, _START]).sum())
+        if sum(map(len, self._chunks.values())) > 2 * alive + _KEYS_MAX:
+            tables, of = self._kept(self._places)
+            order, self._chunks = np.argsort(of, kind="stable"), {}
+            counts = np.bincount(of, minlength=len(self._places))
+            whole = joined_rows(tables).take(pa.array(order))
+            self._keep(whole, np.arange(len(counts)), counts, self._first)
+
+    def _write_all(self) -> None:
+        """Put the records into keyed state that it has not."""
+        stops = self._places[:, _STOP]
+        ends = self._first + stops - self._places[:, _START]
+        due = np.flatnonzero(ends > self._written)
+        places = self._places[due]
+        places[:, _START] = np.maximum(
+            places[:, _START], places[:, _STOP] - ends[due] + self._written[due]
+        )
+        tables, of = self._kept(places)
+        if not tables:
+            return
+        table = joined_rows(tables).take(pa.array(np.argsort(of, kind="stable")))
+        at, time = (table.column(name).to_pylist() for name in (_AT, _TIME))
+        rows = self._schema.rows(table.select(self._schema.arrow.names))
+        kept = [row if MSGPACK.keeps(row) else MSGPACK.encode(row) for row in rows]
+        fields: list[Any] = [field for each in zip(kept, at, time, strict=True) for field in each]
+        keys, start = [*self._code_of], 0
+        for code, count in zip(due.tolist(), np.bincount(of, minlength=len(due)), strict=True):
+            unwritten = fields[3 * start : 3 * (start + count)]
+            numbers = range(int(self._first[code]), int(ends[code]))
+            self._put(keys[code], self._runs_of[code], unwritten, numbers, at[start + count - 1])
+            start += count
+        self._written[due] = ends[due]
+
+    # -- what comes ------------------------------------------------------------------------------
+
+    def _found(self, table: pa.RecordBatch, times: Times, codes: _Array) -> pa.RecordBatch | None:
+        """Return the results of a table, and keep it; None, and keep nothing."""
+        used, of_new = np.unique(codes, return_inverse=True)
+        tables, of_kept = self._kept(self._places[used])
+        own = times.array.to_numpy()
+        rows = joined_rows([*tables, _with_times(table, own, own)])
+        windows = _Windows(
+            np.concatenate([of_kept, of_new]),
+            (rows.column(_AT).to_numpy(), rows.column(_TIME).to_numpy()),
+            self._first[used],
+            new=len(table),
+            span=self._span,
+            event_ms=self._state.event_ms,
+        )
+        found = found_after(windows, self._aggregates, rows, [None])
+        if found is None:
+            return None
+        values = [each.slice(len(of_kept)) for each in found[0]]
+        results = with_keys(table, self._names.names, values, self._results.arrow)
+        rows = rows.set_column(len(table.schema), _AT, pa.array(windows.at_ms))
+        kept = np.concatenate([np.arange(a, b) for a, b in windows.last.tolist()])
+        rows = rows.take(pa.array(windows.order[kept]))
+        first = windows.numbers[windows.last[:, 0]]
+        self._keep(rows, used, windows.last[:, 1] - windows.last[:, 0], first)
+        lengths = self._places[:, _STOP] - self._places[:, _START]
+        if (self._first + lengths - np.maximum(self._written, self._first)).sum() > _UNWRITTEN_MAX:
+            self._write_all()
+        return results
+
+
+def _with_times(table: pa.RecordBatch, at_ms: _Array, times: _Array) -> pa.RecordBatch:
+    columns = [*table.columns, pa.array(at_ms, pa.int64()), pa.array(times, pa.int64())]
+    return pa.RecordBatch.from_arrays(columns, names=[*table.schema.names, _AT, _TIME])
+
+
+class _Bucket(NamedTuple):
+    """Windows of some keys, whose rows are in places as their numbers divide.
+
+    Attributes:
+        rows: those of the keys.
+        places: of the rows.
+        size: how many places there are.
+        asked: rows whose windows are asked for; so with all arrays here.
+        start: the place of the first row of a window.
+        end: the one behind the last.
+        low: the first part of it that is whole.
+        high: the one behind the last.
+        power: which power of two divides the number at which whole parts are divided.
+    """
+
+    rows: _Array
+    places: _Array
+    size: int
+    asked: _Array
+    start: _Array
+    end: _Array
+    low: _Array
+    high: _Array
+    power: _Array
+
+
+class _Windows(Runs):
+    """The rows of a table key by key, behind those that are kept, and the window of each new one.
+
+    Attributes:
+        order: of the rows, key by key.
+        at_ms: when each is in the window, as the rows came.
+        numbers: of the rows in that order, among those of their keys.
+        last: of each key, the first row of the last window, and the one behind the last row.
+    """
+
+    def __init__(
+        self,
+        codes: _Array,
+        times: tuple[_Array, _Array],
+        first: _Array,
+        *,
+        new: int,
+        span: RollingSpan,
+        event_ms: int,
+    ) -> None:
+        self._times = times[1]
+        small = codes.astype(np.uint16) if len(first) <= 1 << 16 else codes  # By a radix sort.
+        self.order = order = np.argsort(small, kind="stable")
+        self.row_at = np.empty(len(codes), np.int64)
+        self.row_at[order] = np.arange(len(codes))
+        self.ends = np.zeros(1, np.int64)  # No key has anything before.
+        run = codes[order]
+        counts = np.bincount(codes, minlength=len(first))
+        begins = np.cumsum(counts) - counts
+        is_new = order >= len(codes) - new
+        at_ms = _never_falling(run, times[0][order])
+        is_first = np.append([True], run[1:] != run[:-1])
+        is_break = np.zeros(len(run), bool)
+        if span.time_ms and event_ms > MIN_MS + span.time_ms:
+            over_ms = event_ms - span.time_ms
+            is_break[1:] = is_new[1:] & ~is_first[1:] & (at_ms[:-1] <= over_ms)
+            at_ms = np.where(at_ms <= over_ms, times[0][order], at_ms)
+        self.at_ms = at_ms[self.row_at]
+        self.numbers = first[run] + np.arange(len(run)) - begins[run]
+        stops = begins + counts
+        for at in np.flatnonzero(is_break).tolist():
+            self.numbers[at : stops[run[at]]] += -self.numbers[at] % PART
+        starts = np.maximum.accumulate(np.where(is_break | is_first, np.arange(len(run)), 0))
+        if span.records:
+            starts = np.maximum(starts, np.arange(len(run)) - span.records + 1)
+        else:
+            starts = _since(np.cumsum(is_break | is_first), at_ms, span.time_ms)
+        self.last = np.column_stack([starts[stops - 1], stops])
+        self._starts = starts
+        self._asked = np.flatnonzero(is_new)
+        self._buckets = list(self._in_buckets(run, begins, stops))
+
+    def _in_buckets(self, run: _Array, begins: _Array, stops: _Array) -> Iterator[_Bucket]:
+        """Yield the windows of keys, those of which are about as long, together."""
+        asked, numbers = self._asked, self.numbers
+        starts, ends = numbers[self._starts[asked]], numbers[asked] + 1
+        low, high = -(-starts // PART), ends // PART
+        most = np.zeros(len(begins), np.int64)
+        np.maximum.at(most, run[asked], high - low)
+        levels = np.frexp(most)[1]  # Their windows have fewer whole parts than two to this.
+        for level in np.unique(levels).tolist():
+            width = PART << level
+            mine = np.flatnonzero(levels == level)
+            origin = numbers[begins[mine]] // width * width
+            sizes = -(-(numbers[stops[mine] - 1] + 1 - origin) // width) * width
+            shift = np.zeros(len(begins), np.int64)  # From numbers to places.
+            shift[mine] = np.cumsum(sizes) - sizes - origin
+            rows = np.flatnonzero(levels[run] == level)
+            which = np.flatnonzero(levels[run[asked]] == level)
+            moved = shift[run[asked[which]]]
+            odd = (np.maximum(low[which], 1) - 1) ^ high[which]
+            power = np.frexp(odd)[1] - 1
+            power = np.where((low[which] == 0) | (power > level), level, power)
+            yield _Bucket(
+                rows,
+                numbers[rows] + shift[run[rows]],
+                int(sizes.sum()),
+                asked[which],
+                starts[which] + moved,
+                ends[which] + moved,
+                low[which] + moved // PART,
+                high[which] + moved // PART,
+                power,
+            )
+
+    def of(self, before: Any, rows: Any) -> _Array:
+        found: _Array = rows[self.order]
+        return found
+
+    def column(self, before: list[Any], rows: pa.Array) -> pa.Array:
+        return rows.take(pa.array(self.order))
+
+    def sums(self, numbers: _Array) -> _Array:
+        """Return the sums of whole numbers of each window that is asked for."""
+        sums, found = np.append(0, np.cumsum(numbers)), np.zeros_like(numbers)
+        found[self._asked] = sums[self._asked + 1] - sums[self._starts[self._asked]]
+        return found
+
+    def float_sums(self, numbers: _Array) -> _Array:
+        return self._folded(numbers, np.add, -0.0)  # To add this changes nothing.
+
+    def least(self, ranks: _Array) -> _Array:
+        return self._folded(ranks, np.minimum, _GREATEST)
+
+    def _folded(self, values: _Array, join: np.ufunc, nothing: Any) -> _Array:
+        """Return what each window that is asked for comes to, as `RollingFold` has it."""
+        found = np.zeros_like(values)
+        for each in self._buckets:
+            rows = np.full(each.size, nothing, values.dtype)
+            rows[each.places] = values[each.rows]
+            behind, ahead = _both_ways(rows, PART, join)
+            parts = behind[PART - 1 :: PART]
+            middle = np.full(len(each.asked), nothing, values.dtype)
+            is_long = each.low < each.high
+            for power in np.unique(each.power[is_long]).tolist():
+                which = np.flatnonzero(is_long & (each.power == power))
+                low, high = each.low[which], each.high[which]
+                anchor = high >> power << power
+                after, before = _both_ways(parts, 1 << power, join)
+                middle[which] = join(
+                    np.where(low < anchor, before[low], nothing),
+                    np.where(anchor < high, after[high - 1], nothing),
+                )
+            start, end = each.start, each.end
+            head = np.where(start % PART > 0, ahead[start], nothing)
+            tail = np.where(end % PART > 0, behind[end - 1], nothing)
+            found[each.asked] = join(join(head, middle), tail)
+            inside = np.flatnonzero(each.low > each.high)  # In one part.
+            if len(inside):
+                joined, at, end = rows[start[inside]], start[inside] + 1, end[inside]
+                while (goes_on := at < end).any():
+                    value = rows[np.minimum(at, each.size - 1)]
+                    joined = np.where(goes_on, join(joined, value), joined)
+                    at += 1
+                found[each.asked[inside]] = joined
+        return found
+
+
+def _both_ways(values: _Array, width: int, join: np.ufunc) -> tuple[_Array, _Array]:
+    """Return what values come to from the begin of each piece on, and up to its end."""
+    pieces = values.reshape(-1, width)
+    forth = join.accumulate(pieces, axis=1)
+    back = join.accumulate(pieces[:, ::-1], axis=1)[:, ::-1]
+    return forth.ravel(), back.ravel()
+
+
+def _never_falling(run: _Array, times: _Array) -> _Array:
+    """Return for each row of a key the newest time so far."""
+    falls = (times[1:] < times[:-1]) & (run[1:] == run[:-1])
+    if not falls.any():
+        return times
+    different, ranks = np.unique(times, return_inverse=True)
+    above = run * len(different)  # Each key is above those before it.
+    found: _Array = different[np.maximum.accumulate(ranks + above) - above]
+    return found
+
+
+def _since(of: _Array, times: _Array, span_ms: int) -> _Array:
+    """Return for each row the first one of its own that is less than this older."""
+    different, ranks = np.unique(times, return_inverse=True)
+    from_ms = np.maximum(times, MIN_MS + span_ms) - span_ms
+    above = of * (len(different) + 1)
+    found: _Array = np.searchsorted(
+        ranks + above, np.searchsorted(different, from_ms, "right") + above
+    )
+    return found
