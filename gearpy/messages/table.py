@@ -5,7 +5,7 @@ and an order like one. Nothing is ever appended to them. Code that may meet eith
 ``type(values) is Table``. Arrow is loaded by the code that makes the first table.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 
@@ -201,6 +201,15 @@ def newest_of(timestamps: list[int], default: int) -> int:
     if type(timestamps) is OrderedTimes:
         return timestamps[-1] if timestamps else default
     return int(max(timestamps, default=default))
+
+
+def joined_rows(parts: "Sequence[pa.RecordBatch]") -> "pa.RecordBatch":
+    """Return the rows of some tables as one, which has the wider type of each column."""
+    import pyarrow as pa  # noqa: PLC0415 - there are tables, so Arrow is there
+
+    tables = [pa.Table.from_batches([each]) for each in parts]
+    (rows,) = pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()
+    return rows
 
 
 def rows_of(batch: "pa.RecordBatch") -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.base.fields import FieldGetter, FieldsGetter, key_getter
 from gearpy.core.window.accumulators import Aggregate
-from gearpy.core.window.trigger import phases_of
+from gearpy.core.window.trigger import Pending, counts_records, phases_of, records_wanted
 from gearpy.core.window.windows import (
     CountWindows,
     DisjointWindows,
@@ -49,6 +49,7 @@ from gearpy.dsl.operators.signature import aggregates_text, by_text, key_text, w
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, col
 from gearpy.expressions.nodes import ColumnNode, Node
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.spark.query.plan import GroupStep
 from gearpy.task.aggregates.fold import Fold, PerBatchStage, RunningFold
 from gearpy.task.aggregates.rolling import RollingSpan, RollingStage
@@ -316,6 +317,10 @@ class AggregateOperator(Grouping):
                 mistakes.append("sessions need a schema")
             elif not mergeable(names.aggregates, arrow):
                 mistakes.append("an aggregate of sessions has no way to be merged in columns")
+        if not mistakes and counts_records(phases_of(windows.trigger)[0]):
+            can_merge = arrow is not None and mergeable(names.aggregates, arrow)
+            if not can_merge or _fires_alone(windows):
+                mistakes.append("its trigger counts records one by one, which rows do sooner")
         return "; ".join(mistakes) or None
 
     @property
@@ -756,6 +761,14 @@ def _result_type(aggregate: Aggregate, types: Mapping[str, Any]) -> Any:  # noqa
         case "sum" if pa.types.is_decimal(of):
             return pa.decimal128(38, of.scale)
     return None
+
+
+def _fires_alone(windows: Windows) -> bool:
+    """Tell whether windows that count records look at each one alone, also in columns."""
+    if not isinstance(windows, DisjointWindows) or windows.clock != "event":
+        return True
+    nothing = Pending(0, MAX_MS, MAX_MS, MIN_MS, MIN_MS)
+    return records_wanted(phases_of(windows.trigger)[0], nothing) == 1
 
 
 def _reason_of(windows: Windows) -> str:

@@ -22,14 +22,13 @@ from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.core.window.accumulators import Aggregate
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
-from gearpy.messages.table import Table, Times
+from gearpy.messages.table import Table, Times, joined_rows
 from gearpy.state.encoding.coders import MSGPACK
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.aggregates.rolling import PART, RollingSpan, RollingStage
 from gearpy.task.aggregates.running_tables import Runs, as_tables, found_after, with_keys
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.joins.runs import joined_rows
 
 _Array: TypeAlias = NDArray[Any]
 #: Keys whose records are at hand; those of others are read again.

@@ -19,7 +19,7 @@ from gearpy.core.window.event_order import Held
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
-from gearpy.messages.table import Table, Times
+from gearpy.messages.table import Table, Times, joined_rows
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.event_gate import EventGate, Waits, content_of, first_key_of
 
@@ -299,9 +299,8 @@ def _in_order(held: HeldRows) -> HeldRows:
 def _joined(parts: Sequence[HeldRows]) -> HeldRows:
     if len(parts) == 1:
         return parts[0]
-    tables = [pa.Table.from_batches([each.rows]) for each in parts]
-    rows = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    rows = joined_rows([each.rows for each in parts])
     times, places = (
         pa.concat_arrays([getattr(each, name) for each in parts]) for name in ("times", "places")
     )
-    return HeldRows(rows.to_batches()[0], times, places, parts[0].rank, parts[0].turn)
+    return HeldRows(rows, times, places, parts[0].rank, parts[0].turn)

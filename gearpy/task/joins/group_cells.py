@@ -13,10 +13,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.base.stable_hash import KEY_GROUPS
 from gearpy.core.window.windows import DisjointWindows, OverlappingWindows
+from gearpy.messages.table import joined_rows
 from gearpy.state.encoding.coders import MSGPACK
 from gearpy.state.stores.many import groups_of_keys
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
-from gearpy.task.joins.runs import Numbers, joined_rows
+from gearpy.task.joins.runs import Numbers
 from gearpy.task.joins.side_tables import SideSchema
 from gearpy.task.time.pieces import TimePieces
 

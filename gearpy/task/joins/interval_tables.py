@@ -15,7 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.core.join.sides import LEFT, SIDES
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
-from gearpy.messages.table import Table, Times
+from gearpy.messages.table import Table, Times, joined_rows
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.joins.group_cells import cells_of_groups, rows_of_cells
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
@@ -25,7 +25,6 @@ from gearpy.task.joins.runs import (
     Numbers,
     SortedRun,
     add_run,
-    joined_rows,
     less,
     more,
     paired,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gearpy.core.base.fields import key_getter
 from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.table import Table
+from gearpy.messages.table import Table, joined_rows
 from gearpy.state.stores.many import groups_of_keys
 from gearpy.task.joins.join_schema import key_numbers
 
@@ -186,12 +186,6 @@ def paired(low: Numbers, counts: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
         mine = np.repeat(np.arange(start, stop), count)
         first = np.repeat(low[start:stop] - (np.cumsum(count) - count), count)
         yield mine, first + np.arange(len(mine))
-
-
-def joined_rows(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-    tables = [pa.Table.from_batches([each]) for each in parts]
-    (rows,) = pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()
-    return rows
 
 
 def less(times: Numbers, by_ms: int) -> Numbers:

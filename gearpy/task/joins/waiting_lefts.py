@@ -12,8 +12,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.join.sides import LEFT, RIGHT
 from gearpy.ids import MAX_MS
+from gearpy.messages.table import joined_rows
 from gearpy.task.joins.join_schema import side_column
-from gearpy.task.joins.runs import Array, Numbers, SortedRun, joined_rows, more
+from gearpy.task.joins.runs import Array, Numbers, SortedRun, more
 from gearpy.task.joins.side_tables import SideSchema
 
 _FIELDS: Final = 5  # Of a record that was told, as `AsOfJoin` has it.

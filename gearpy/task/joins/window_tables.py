@@ -19,12 +19,12 @@ from gearpy.core.join.window import OpenPieces
 from gearpy.core.window.windows import DisjointWindows, OverlappingWindows
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
-from gearpy.messages.table import Table, Times
+from gearpy.messages.table import Table, Times, joined_rows
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.table_gate import HeldRows
 from gearpy.task.joins.group_cells import PIECE, cells_of_groups, kept_tables
 from gearpy.task.joins.join_schema import SIDE_NAMES, JoinSchema
-from gearpy.task.joins.runs import Numbers, joined_rows, paired
+from gearpy.task.joins.runs import Numbers, paired
 from gearpy.task.joins.sides_stage import GatedSidesStage
 from gearpy.task.joins.streams import JoinSpec
 from gearpy.task.time.pieces import TimePieces

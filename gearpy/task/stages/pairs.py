@@ -14,13 +14,12 @@ from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
 from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.messages.data import Batch
-from gearpy.messages.table import Table, Times
+from gearpy.messages.table import Table, Times, joined_rows
 from gearpy.state.encoding.keys import encode_key, encode_keys
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage, step_state
 from gearpy.task.joins.join_schema import JoinSchema
-from gearpy.task.joins.runs import joined_rows
 
 _Array: TypeAlias = NDArray[Any]
 _NAMES: Final = ("previous", "current")

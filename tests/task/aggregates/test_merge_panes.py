@@ -83,11 +83,12 @@ def test_panes_of_columns_are_those_of_rows(
 
 
 CORRECTED = gp.after_watermark(early=gp.every(count=5), late=gp.every(count=2))
+LATE = gp.after_watermark(early=gp.every(event="2s"), late=gp.every(count=2))
 PROGRAMS: list[tuple[Any, tuple[str, ...], bool]] = [
     (gp.tumbling("10s").allowed_lateness("20s").accumulating(), ("shop",), False),
     (gp.tumbling("10s").triggering(CORRECTED).retracting(), (), True),
     (gp.sliding("10s", every="4s").allowed_lateness("20s").retracting(), ("shop", "till"), False),
-    (gp.session("3s").triggering(CORRECTED).retracting().allowed_lateness("1m"), ("till",), False),
+    (gp.session("3s").triggering(LATE).retracting().allowed_lateness("1m"), ("till",), False),
     (gp.global_window().triggering(gp.every(count=7)).accumulating(), ("shop",), True),
     (gp.tumbling("10s", zone="Europe/Berlin").triggering(gp.every(event="2s")), ("till",), False),
 ]
