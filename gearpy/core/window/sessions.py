@@ -400,13 +400,6 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         return min(end_ms + self._rules.lateness_ms, MAX_MS)
 
 
-def session_of(
-    start_ms: int, end_ms: int, order: int, value: Any, *, newest_ms: int, count: int
-) -> _Session:
-    """Return a session as it is kept that has never fired, given its number and its records."""
-    return start_ms, end_ms, end_ms, order, value, count, 0, start_ms, 0, newest_ms, None
-
-
 def each_session(sessions: _Session) -> list[_Session]:
     """Return the sessions of a key, of each start, end, the time of its turn, and its pane."""
     if len(sessions) == _WIDTH:

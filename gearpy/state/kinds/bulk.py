@@ -135,12 +135,12 @@ class TableForm(Protocol):
         """The columns of the key."""
         ...
 
-    def packed(self, table: Any) -> "pa.BinaryArray":
-        """Return the values of rows as they are stored."""
+    def keys(self, table: Any) -> list[Any]:
+        """Return the keys of rows."""
         ...
 
-    def pairs(self, table: Any) -> tuple[list[Any], list[Any]]:
-        """Return the keys and the values of rows."""
+    def packed(self, table: Any) -> "pa.BinaryArray":
+        """Return the values of rows as they are stored."""
         ...
 
 
@@ -164,9 +164,11 @@ class ChangedTable:
             if chunk is not None:
                 yield chunk
                 continue
-            for place in range(0, rows.num_rows, CHUNK):
-                some, found = self.form.pairs(rows.slice(place, CHUNK))
-                yield Chunk(self.table, some, None if self.is_gone else found)
+            found = self.form.keys(rows)
+            data = None if values is None else values.to_pylist()
+            for start in range(0, len(found), CHUNK):
+                some = slice(start, start + CHUNK)
+                yield Chunk(self.table, found[some], None if data is None else data[some])
 
     def release(self) -> None:
         """Do nothing: no object of Python waits for the collector."""

@@ -115,9 +115,17 @@ def packed(column: pa.Array) -> pa.BinaryArray | None:
 
 def packed_tuples(parts: Sequence[pa.BinaryArray]) -> pa.BinaryArray:
     """Return tuples as msgpack, given the values of each place."""
-    size = len(parts)
-    header = bytes((0x90 + size,)) if size <= _SHORT_MAX else b"\xdc" + size.to_bytes(2)
-    inside = pc.binary_join_element_wise(pa.scalar(header), *parts, b"")
+    inside = pc.binary_join_element_wise(*parts, b"")
+    return as_tuples(inside, np.full(len(inside), len(parts)))
+
+
+def as_tuples(inside: pa.BinaryArray, sizes: Any) -> pa.BinaryArray:
+    """Return tuples as msgpack, given the values of each behind one another, and their number."""
+    if sizes.max(initial=0) <= _SHORT_MAX:
+        header = _fixed((sizes + 0x90).astype("u1"))
+    else:
+        header = _tagged(0xDD, ">u4", sizes)
+    inside = pc.binary_join_element_wise(header, inside, b"")
     head = _headed(inside, 0xC7, 0xC9)
     return pc.binary_join_element_wise(head, pa.scalar(bytes((_TUPLE,))), inside, b"")
 

@@ -4,7 +4,8 @@ A part is a row: the key, the oldest and newest event time, and partials of its 
 key whose times are nearer than the gap are one session. State stores what it stores of rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any, Final
 
@@ -15,12 +16,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.core.window.panes import FRESH, NEWEST_MS, ORDER, VALUE
-from gearpy.core.window.sessions import each_session, session_of
+from gearpy.core.window.sessions import each_session
 from gearpy.core.window.windows import SessionWindows
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Times
+from gearpy.state.encoding.coders import pack_atom
 from gearpy.state.kinds.bulk import BulkState
+from gearpy.state.stores.tables import as_tuples, packed
 from gearpy.task.aggregates.columns import (
     FIRST,
     LAST,
@@ -29,15 +32,14 @@ from gearpy.task.aggregates.columns import (
     codes_of,
     session_numbers,
 )
-from gearpy.task.aggregates.merge_tables import TablesStage
+from gearpy.task.aggregates.merge_tables import TableMerge, TablesStage
 from gearpy.task.api.interfaces import TaskContext
 
 #: The number of a session among all, in the order in which they were begun; whether state has some
 #: of it; and whether some of it has come since the last epoch.
 _ORDER: Final = "#order"
 _TOLD: Final = "#told"
-#: So many sessions are handed to state in one step.
-_TOLD_ROWS: Final = 1 << 12
+_KEPT: Final = "#kept"  # The column of what is stored.
 _FRESH: Final = "#fresh"
 #: What has come is merged when it has so many rows, and more than a part of what is open.
 _MERGED_FROM: Final = 1 << 16
@@ -45,6 +47,23 @@ _FRESH_SHARE: Final = 4
 _MARKS: Final = (pa.field(_ORDER, pa.int64()), *(pa.field(e, pa.int8()) for e in (_TOLD, _FRESH)))
 #: How a part of a session goes into it.
 _JOINED: Final = ((FIRST, "min"), (LAST, "max"), (_ORDER, "min"), (_TOLD, "max"), (_FRESH, "max"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A table with a row for each key, which has what is stored of it."""
+
+    merge: TableMerge
+
+    @property
+    def key(self) -> Sequence[str]:
+        return self.merge.key
+
+    def keys(self, table: pa.RecordBatch) -> list[Any]:
+        return self.merge.keys(table)
+
+    def packed(self, table: pa.RecordBatch) -> pa.BinaryArray:
+        return table.column(_KEPT)
 
 
 class MergeSessionsStage(TablesStage):
@@ -215,38 +234,29 @@ class MergeSessionsStage(TablesStage):
         changed = changed[np.lexsort((first[changed], codes[changed]))]
         lost = came + np.flatnonzero(~is_there[codes[came:]])
         lost = lost[np.unique(codes[lost], return_index=True)[1]]
-        keys, values = list[Any](), list[Any]()
-        self._state().delete(self._merge.pairs(both.take(pa.array(lost)))[0])
-        self._state().put_all(keys, values)
-        steps = self._told(both.take(pa.array(changed)), codes[changed], keys, values)
-        self._state().go_on_with(steps, len(changed))
+        form = _Kept(self._merge)
+        self._state().delete_table(form, both.take(pa.array(lost)))
+        self._state().put_table(form, self._by_key(both.take(pa.array(changed)), codes[changed]))
         marks = [pa.array(np.full(came, each, np.int8)) for each in (1, 0)]
         columns = [*table.columns[: -len(marks)], *marks]
         self._open = pa.RecordBatch.from_arrays(columns, schema=self._all)
         return [self._watermark_ms]
 
-    def _told(
-        self, table: pa.RecordBatch, codes: Any, keys: list[Any], values: list[Any]
-    ) -> Iterator[None]:
-        """Make keys of a table, and all sessions of each, in pieces. It stays as it is."""
-        goes_on = np.zeros(len(codes), np.bool_)
-        goes_on[1:] = codes[1:] == codes[:-1]
-        for at in range(0, len(table), _TOLD_ROWS):
-            part = table.slice(at, _TOLD_ROWS)
-            names = (FIRST, LAST, _ORDER, RECORDS)
-            spans = zip(*(part.column(name).to_pylist() for name in names), strict=True)
-            ends, same = self._ends(part).tolist(), goes_on[at : at + _TOLD_ROWS].tolist()
-            pairs = zip(*self._merge.pairs(part), strict=True)
-            for is_same, (key, value), end, (first, last, order, count) in zip(
-                same, pairs, ends, spans, strict=True
-            ):
-                session = session_of(first, end, order, value, newest_ms=last, count=count)
-                if is_same:
-                    values[-1] += session
-                else:
-                    keys.append(key)
-                    values.append(session)
-            yield
+    def _by_key(self, table: pa.RecordBatch, codes: Any) -> pa.RecordBatch:
+        """Return a row for each key, with its sessions as `SessionPanes` has such."""
+        first, last, order, records = (
+            packed(table.column(name)) for name in (FIRST, LAST, _ORDER, RECORDS)
+        )
+        end, zero = packed(pa.array(self._ends(table))), pa.scalar(pack_atom(0))
+        value, none = self._merge.packed(table), pa.scalar(pack_atom(None))
+        session = [first, end, end, order, value, records, zero, first, zero, last, none]
+        sessions = pc.binary_join_element_wise(*session, b"")
+        starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])[: len(codes)])
+        offsets = pa.array(np.append(starts, len(codes)), pa.int32())
+        together = pc.binary_join(pa.ListArray.from_arrays(offsets, sessions), b"")
+        kept = as_tuples(together, np.diff(offsets) * len(session))
+        keys = table.take(pa.array(starts)).select(self._key_names)
+        return pa.RecordBatch.from_arrays([*keys.columns, kept], [*self._key_names, _KEPT])
 
     def restore(self, state: list[int] | None) -> None:
         self._watermark_ms, *_ = state or (MIN_MS,)

@@ -415,6 +415,9 @@ class TableMerge:
 
     # -- from and to Python ------------------------------------------------------------------
 
+    def keys(self, table: pa.RecordBatch) -> list[Any]:
+        return self._reader.keys(table)
+
     def pairs(self, table: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
         """Return keys, and accumulators as folds over rows keep them."""
         return self._reader.pairs(table)

@@ -99,7 +99,7 @@ def test_many_values_make_a_tuple() -> None:
         [pa.array([True])],
         [pa.array([1]), pa.array([0.5])],
     ],
-    ids=str,
+    ids=["none", "a null", "a large number", "a truth", "a float"],
 )
 def test_other_keys_are_left_to_python(keys: list[pa.Array]) -> None:
     assert chunk_of(TABLE, keys, None, is_keyed=True) is None

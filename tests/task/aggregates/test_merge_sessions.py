@@ -155,7 +155,7 @@ def test_sessions_of_columns_are_those_of_rows(
         lambda c: MergeSessionsStage(c, "w", ColumnGroups(windows, key, NAMED), schema=SCHEMA),
     )
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"_MERGED_FROM": merged_from, "_TOLD_ROWS": 2}.items():
+        for name, value in {"_MERGED_FROM": merged_from}.items():
             patch.setattr(merge_sessions, name, value)
         for step in [*steps, MAX_MS]:
             found: list[list[Any]] = [[], []]
