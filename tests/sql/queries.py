@@ -412,6 +412,9 @@ class Maker:
         return self._one(
             f"select id, x + 1 as y from t, unnest(l) as q(x){self._where()}",
             "select id, unnest(l) as x from t",
+            "select id, k || v as x, x || '!' as y, from t order by y, id",
+            "select t.id, u.w from t, u where t.v < u.w",
+            "select t.id, u.name, k2 from t cross join u cross join (select k as k2 from u) as q",
             "select x, count(*) as n from t left join unnest(l) as q(x) on true group by x",
             "select t.id, x, w from t join u on t.k = u.k, unnest(l) as q(x) where x > 1",
         )

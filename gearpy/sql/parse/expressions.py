@@ -138,7 +138,7 @@ class Tokens:
     def listed(self, one: Callable[[], _T]) -> tuple[_T, ...]:
         """Take one or more, with commas between them."""
         found = [one()]
-        while self.accept(","):
+        while self.accept(",") and not self.at("from"):
             found.append(one())
         return tuple(found)
 

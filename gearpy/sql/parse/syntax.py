@@ -43,7 +43,7 @@ class Name(Node):
     parts: tuple[str, ...]
 
     def __str__(self) -> str:
-        return ".".join(self.parts)
+        return ".".join(filter(None, self.parts))
 
 
 @dataclass(frozen=True, slots=True)

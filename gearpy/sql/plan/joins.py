@@ -117,6 +117,9 @@ class RelationJoin:
     def planned(self, source: Source[Any] | None) -> Relation:
         """Return the rows; ``source`` is a table that is complete before the left side begins."""
         said = self._condition()
+        if not said.keys and all(relation.is_bounded for relation in self._sides.values()):
+            everything = Value(self._join.at, 0)
+            said.keys.append((everything, everything, self._join.at))
         if not said.keys:
             raise self._text.error(
                 self._join.at,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -160,7 +161,10 @@ def _named(table: TableName, tables: Tables, time: str = "") -> Relation:
         # What a view names is not what stands beside it in the query.
         found = plan_query(found, tables)
         tables.named[key] = found
-    return found.named(table.alias or ("" if table.is_file else table.name))
+    name = table.name
+    if table.is_file:  # That of the file, without its end.
+        name = PurePath(name).name.partition(".")[0]
+    return found.named(table.alias or name)
 
 
 def _renamed(relation: Relation, table: SubQuery, tables: Tables) -> Relation:
@@ -240,8 +244,7 @@ def _select(
     relation = plan_table(select.table, replace(tables, emit=""))  # It is said of these rows.
     scope = Scope(tables.text, relation, functions=tables.functions)
     items = [each for item in select.items for each in _expanded(item, relation, tables)]
-    aliases = {item.alias: item.value for item in items if item.alias}
-    resolved = _Resolver(scope, aliases)
+    resolved = _Resolver(scope, items)
     if select.where is not None:
         scope = _filtered(scope, resolved.inner(select.where), tables)
     items = [Item(resolved.inner(item.value), item.alias) for item in items]
@@ -385,43 +388,29 @@ def _expanded(item: Item, relation: Relation, tables: Tables) -> list[Item]:
 
 
 class _Resolver:
-    """Writes names out with their tables, so that equal expressions are equal trees."""
+    """Writes names out with their tables, so that equal expressions are equal trees.
 
-    def __init__(self, scope: Scope, aliases: dict[str, Expression]) -> None:
+    Args:
+        items: what is selected, under names of which the others may make use.
+    """
+
+    def __init__(self, scope: Scope, items: Sequence[Item]) -> None:
         self._scope = scope
-        self._aliases = {name.lower(): value for name, value in aliases.items()}
+        named = {(item.alias or _name_of(item.value)).lower(): item for item in reversed(items)}
+        self._aliases = {name: item.value for name, item in named.items()}
         self._columns = {each.name.lower() for each in scope.relation.columns}
+        self._open: set[str] = set()  # A name for what is selected does not stand for itself.
 
     def inner(self, node: Expression) -> Expression:
-        """Resolve what stands before the group, and knows of no alias."""
-
-        def changed(part: Expression) -> Expression | None:
-            if isinstance(part, Name) and len(part.parts) == 1:
-                name = part.parts[0].lower()
-                if name in self._aliases and name not in self._columns:
-                    raise self._scope.text.error(
-                        part.at,
-                        f"{part} is a name for what is selected, which is not known here: write "
-                        "the expression itself, or select from (SELECT ...)",
-                    )
-            return self._named(part)
-
-        return rewritten(node, changed)
+        """Resolve what stands before the group: a name is first that of a column."""
+        return rewritten(node, lambda part: self._named(part, self._columns | self._open))
 
     def outer(self, node: Expression) -> Expression:
-        """Resolve what may name what is selected."""
-
-        def changed(part: Expression) -> Expression | None:
-            if isinstance(part, Name) and len(part.parts) == 1:
-                alias = part.parts[0].lower()
-                if alias in self._aliases:
-                    return self.inner(self._aliases[alias])
-            return self._named(part)
-
-        return rewritten(node, changed)
+        """Resolve what stands behind it: a name is first that of what is selected."""
+        return rewritten(node, lambda part: self._named(part, self._open))
 
     def keys(self, nodes: Sequence[Expression], items: Sequence[Item]) -> list[Expression]:
-        """Resolve what is grouped by: a place or an alias stands for what is selected."""
+        """Resolve what is grouped by: a place stands for what is selected."""
         found: list[Expression] = []
         for node in nodes:
             if isinstance(node, Star):  # GROUP BY ALL
@@ -432,19 +421,19 @@ class _Resolver:
                         node.at, f"there is no column {node.value}: {len(items)} are selected"
                     )
                 found.append(items[node.value - 1].value)
-            elif (
-                isinstance(node, Name)
-                and len(node.parts) == 1
-                and node.parts[0].lower() not in self._columns
-            ):
-                found.append(self.outer(node))
             else:
                 found.append(self.inner(node))
         return list(dict.fromkeys(found))
 
-    def _named(self, part: Expression) -> Expression | None:
+    def _named(self, part: Expression, others: Container[str]) -> Expression | None:
         if not isinstance(part, Name):
             return None
+        alias = part.parts[0].lower()
+        if len(part.parts) == 1 and alias in self._aliases and alias not in others:
+            self._open.add(alias)
+            found = self.inner(self._aliases[alias])
+            self._open.remove(alias)
+            return found
         column, fields = self._scope.relation.find(part, self._scope.text)
         return Name(part.at, (column.table, column.name, *fields))
 

@@ -103,8 +103,11 @@ class Relation:
         if not found:
             raise self._unknown(first, self.columns, name.at, text, "")
         if len(found) > 1:
-            tables = " or ".join(f"{each.table}.{each.name}" for each in found)
-            raise text.error(name.at, f"{name} is in several tables: write {tables}")
+            tables = dict.fromkeys(f"{each.table}.{each.name}" for each in found)
+            advice = f"write {' or '.join(tables)}"
+            if len(tables) < len(found):
+                advice = "give each a name, as in FROM sales AS a JOIN sales AS b"
+            raise text.error(name.at, f"{name} is in several tables: {advice}")
         return found[0], fields
 
     def stars(self, star: Star, text: SqlText) -> list[Column]:

@@ -94,8 +94,9 @@ class Scope:
 
     def type_of(self, node: Expression, value: Expr | None = None) -> pa.DataType:
         """Return the type of an expression, of whose parts the smallest that has none is told."""
+        value = self._value(node) if value is None else value
         try:
-            return (self._value(node) if value is None else value).bind(self.relation.schema).type
+            return value.bind(self.relation.schema).type
         except ConfigError as error:
             for part in parts_of(node):
                 if part is not node and not isinstance(part, Star):
@@ -215,6 +216,12 @@ class Scope:
             taken = [_of_remainder(each) if _ZERO in taken else each for each in taken]
         if node.name in _COMPARING:
             taken = self._compared(replace(node, arguments=tuple(taken)))
+        elif node.name == "||":
+            kinds = [self.type_of(each) for each in taken]
+            taken = [
+                each if kind in (pa.string(), pa.null()) else Cast(each.at, each, "text")
+                for each, kind in zip(taken, kinds, strict=True)
+            ]
         elif node.name in ("+", "-") and (moved := self._moved(node)) is not None:
             return moved
         arguments = [self._argument(each) for each in taken]
