@@ -47,13 +47,15 @@ class TopOperator(AggregateOperator):
     n: int
     by: str
     ranking: Ranking | None = None
-    schema: RowSchema | None = None  #: Of the columns that it takes, in the plan that will run.
+    #: Of the columns that it takes, and the form of what it gives, in the plan that will run.
+    schema: RowSchema | None = None
+    gives: Kind = "rows"
 
     def kind_taken(self, given: Sequence[Kind]) -> Kind:
         return "rows" if self._taken_schema(given) is None else "table"
 
     def kind_given(self, taken: Kind) -> Kind:
-        return "rows"
+        return self.gives
 
     @property
     def why_rows(self) -> str:
@@ -68,18 +70,21 @@ class TopOperator(AggregateOperator):
             return 'every record has a result, but with when="changed"'
         if self.windows is not None and not self._is_aligned:
             return "its windows are sessions, fire more than once, or keep what is late"
-        if self.windows is not None and schema.may_refuse:
+        if schema.may_refuse:
             return "the class of its rows may refuse some, which are none of the largest then"
         return "a column that it compares has no order in columns"
 
     @property
     def results(self) -> Any:
         schema = self._taken_schema(["table"])
-        if schema is None or self.windows is None:
+        if schema is None:
             return None
-        from gearpy.columns.results import results_schema  # noqa: PLC0415 - Arrow
+        from gearpy.columns.results import results_schema, running_schema  # noqa: PLC0415 - Arrow
 
         keys = [schema.arrow.field(name).type for name in self.key.columns] if self.key else []
+        if self.windows is None:
+            running = running_schema(keys, self.types_told(), is_single=True)
+            return None if running is None else running.arrow
         is_local = isinstance(self.windows, LocalWindows | LocalSlidingWindows)
         return results_schema(keys, self.types_told(), is_local=is_local, is_single=True)
 
@@ -93,15 +98,18 @@ class TopOperator(AggregateOperator):
 
     @property
     def result_names(self) -> frozenset[str]:
-        results = self.results
+        results = None if self.windows is None else self.results
         return frozenset() if results is None else frozenset(results.names)
 
     def parts(self, placing: Placing) -> list[Operator]:
         schema = self._taken_schema(placing.given)
         if schema is None:
             return super().parts(placing)
+        is_table = {*placing.wanted} == {"table"} and self.results and not self.is_per_batch
+        gives: Kind = "table" if is_table else "rows"
         if self.windows is None:
-            return [self.changed(inputs=placing.inputs, origin=self.origin or self, schema=schema)]
+            origin = self.origin or self
+            return [self.changed(inputs=placing.inputs, origin=origin, schema=schema, gives=gives)]
         before = [self._best(placing)] if self._is_of_numbers(schema) else []
         merging = MergeTopOperator(
             name=self.name,
@@ -113,7 +121,7 @@ class TopOperator(AggregateOperator):
             of=self,
             origin=self,
             schema=schema,
-            gives="table" if {*placing.wanted} == {"table"} and self.results else "rows",
+            gives=gives,
         )
         return [*before, merging]
 
@@ -132,6 +140,8 @@ class TopOperator(AggregateOperator):
             return super().make_stages(context, sides)
         from gearpy.task.stages.top_tables import RunningTop  # noqa: PLC0415 - NumPy
 
+        written = self.origin
+        assert isinstance(written, TopOperator), "it is in its place"
         assert self.key is not None
         key = key_getter(*self.key.columns)
         stage = RunningTop(
@@ -143,6 +153,7 @@ class TopOperator(AggregateOperator):
             by=self.by,
             ranking=self.ranking,
             schema=self.schema,
+            results=written.results if self.gives == "table" else None,
         )
         of_batch = PerBatchStage(stage) if self.is_per_batch else stage
         return [in_order(context, of_batch, key, self.schema, waits=self.waits)]
@@ -155,7 +166,7 @@ class TopOperator(AggregateOperator):
         if windows is not None and not self._is_aligned:
             return None
         schema = keyed_schema(self.inputs[0], EVERYTHING if key is None else key, given)
-        if schema is None or (windows is not None and schema.may_refuse):
+        if schema is None or schema.may_refuse:
             return None
         from gearpy.task.stages.top_tables import can_rank  # noqa: PLC0415 - NumPy
 

@@ -3,8 +3,10 @@
 Results and what is kept are those of rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -17,22 +19,24 @@ from numpy.typing import NDArray
 from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.copies import own
 from gearpy.core.base.fields import FieldGetter, FieldsGetter, key_getter, value_getter
+from gearpy.core.base.one_key import one_keys
 from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.core.window.windows import AlignedWindows, DisjointWindows, OverlappingWindows
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
-from gearpy.messages.table import Table, Times
+from gearpy.messages.table import Table, Times, cells_of, joined_rows
 from gearpy.task.aggregates.columns import OWN, ColumnarWindows, ColumnGroups, PartialTables
 from gearpy.task.aggregates.fitting import plain, unfit
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.aggregates.merge_tables import MergeTablesStage
 from gearpy.task.aggregates.partials import Finish, Input, MergedAggregate, Rows, places_of
 from gearpy.task.aggregates.rows import RunningAggregate
+from gearpy.task.aggregates.running_tables import with_keys
 from gearpy.task.aggregates.top_n import Ranking, top_records
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.event_gate import Waits
 from gearpy.task.chain.table_gate import TableGate
-from gearpy.task.stages.tables import ColumnsStage, RowsStage
+from gearpy.task.stages.tables import ColumnsStage
 
 _Array: TypeAlias = NDArray[Any]
 #: The column of whole records beside their own.
@@ -42,6 +46,8 @@ _PIECES_MAX: Final = 100
 _KEYS_MAX: Final = 1 << 17
 #: Rows are looked at in growing parts, as each one may raise what the next ones have to exceed.
 _FIRST_PART: Final = 1024
+#: Records in no list any more are forgotten when there are so many, and twice as many as others.
+_ROWS_MIN: Final = 1 << 16
 _TOO_LARGE: Final = 1 << 63  #: The negative of the least number of 64 bits.
 
 
@@ -57,10 +63,15 @@ def can_choose(kind: "pa.DataType | None", ranking: Ranking | None) -> bool:
 class RunningTop(RunningAggregate):
     """The running aggregate of the largest records, where only a change of them has a result.
 
+    Records stay in a table. Of each key what is compared is kept, and where in the table its
+    records are; it is written as over rows when an epoch ends.
+
     Args:
+        n: how many.
         by: the column that is compared.
         ranking: what else is compared, where that is alike; None: nothing.
         schema: of the tables in which records come.
+        results: the schema of results as a table; None: they are pairs.
     """
 
     def __init__(
@@ -74,39 +85,123 @@ class RunningTop(RunningAggregate):
         by: str,
         ranking: Ranking | None,
         schema: RowSchema,
+        results: pa.Schema | None = None,
     ) -> None:
         super().__init__(context, name, key, fold)
         self._names = key
         self._n = n
         self._by = by
         self._ranking = ranking
+        self._schema = schema
         self._columns = RowSchema(schema.arrow)
-        self._rows = RowsStage(context, name, schema)
+        self._results = results
+        self._top = top_records(n, itemgetter(0))  # Of pairs of what is compared, and a place.
+        self._lists: dict[Any, Any] = {}
+        self._changed: dict[Any, None] = {}
+        self._kept = pa.RecordBatch.from_pylist([], schema.arrow)
+        self._kept_max = _ROWS_MIN
+
+    def snapshot(self) -> None:
+        pairs = [pair for key in self._changed for pair in self._lists[key][1]]
+        records = self._records(pair[1] for pair in pairs)
+        state, at = self._current, 0
+        for key in self._changed:
+            values = self._lists[key][0]
+            some = records[at : at + len(values)]
+            at += len(values)
+            state[key] = ((values, some, any(own(each) is not each for each in some)),)
+        assert self._changes is not None, "restore comes first"
+        self._changes.note(self._changed, len(self._changed))
+        self._changed = {}
+        super().snapshot()
 
     def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield one update for each record that is among the largest."""
         table, times = as_table(batch.values, self._columns), Times.of(batch.timestamps)
         found = distinct_keys(table, self._names)
         assert found is not None, "the types of the key can be keys"
-        places = found[1].to_numpy(zero_copy_only=False)
+        keys, places = one_keys(found[0]), found[1].to_numpy(zero_copy_only=False)
+        self._read(keys)
+        parts, known = [self._kept], len(self._kept)
         values, is_ranked = _values_of(table.batch.column(self._by), self._ranking)
-        left, part = np.arange(len(table)), _FIRST_PART
+        left, part, at, lists = np.arange(len(table)), _FIRST_PART, list[int](), list[Any]()
         while len(left):
-            left = left[self._may_change(found[0], places[left], values[left]) | ~is_ranked[left]]
-            some, left = pa.array(left[:part]), left[part:]
+            left = left[self._may_change(keys, places[left], values[left]) | ~is_ranked[left]]
+            some, left = left[:part], left[part:]
             part *= 2
-            self._rows.place = self.place
-            for rows in self._rows.process(batch.giving(table.take(some), times.take(some))):
-                yield from super().process(rows)
+            parts.append(table.batch.take(pa.array(some)))
+            pairs = zip(self._compared(parts[-1]), range(known, known + len(some)), strict=True)
+            known += len(some)
+            for row, of, pair in zip(some.tolist(), places[some].tolist(), pairs, strict=True):
+                before = self._lists.get(keys[of])
+                after = self._top.add(before or self._top.create(), pair)
+                if after is not before:
+                    self._lists[keys[of]] = after
+                    if pair[0] is not None:
+                        at.append(row)
+                        lists.append(after[1])
+        self._kept = joined_rows(parts)
+        self._changed |= dict.fromkeys(keys[of] for of in places[at].tolist())
+        if lists:
+            some, own = pa.array(at), [keys[of] for of in places[at].tolist()]
+            yield self._given(batch.giving(table.take(some), times.take(some)), own, lists)
+        self._forget()
+
+    def _given(self, batch: Batch, keys: list[Any], lists: list[Any]) -> Batch:
+        """Return the results of rows, whose lists of records are these."""
+        ends = np.cumsum([0, *map(len, lists)])
+        places = [place for pairs in lists for _, place in reversed(pairs)]
+        if self._results is None:
+            records = self._records(places)
+            results = [records[start:end] for start, end in pairwise(ends.tolist())]
+            return batch.giving(list(zip(keys, results, strict=True)), list(batch.timestamps))
+        assert type(batch.values) is Table
+        listed = self._kept.take(pa.array(places)).to_struct_array()
+        values = [pa.ListArray.from_arrays(pa.array(ends, pa.int32()), listed)]
+        table = with_keys(batch.values.batch, self._names.names, values, self._results)
+        return batch.giving(Table(table), batch.timestamps)
+
+    def _records(self, places: Iterable[int]) -> list[Any]:
+        return self._schema.rows(self._kept.take(pa.array(places, pa.int64())))
+
+    def _compared(self, rows: pa.RecordBatch) -> list[Any]:
+        if self._ranking is None:
+            return cells_of(rows.column(self._by))
+        return list(map(self._ranking, self._columns.rows(rows)))
+
+    def _read(self, keys: list[Any]) -> None:
+        """Take the records of keys from their state."""
+        state, lists, records = self._current, self._lists, list[Any]()
+        for key in keys:
+            if key not in lists and (of_key := state.get(key)) is not None:
+                first = len(self._kept) + len(records)
+                values, some, _ = of_key[0]
+                records += some
+                pairs = zip(values, range(first, first + len(some)), strict=True)
+                lists[key] = (values, list(pairs), False)
+        if records:
+            self._kept = joined_rows([self._kept, self._schema.table(records)])
+
+    def _forget(self) -> None:
+        """Forget the records that are in no list any more, where they are most."""
+        if len(self._kept) < self._kept_max:
+            return
+        places, lists = list[int](), dict[Any, Any]()
+        for key, (values, pairs, _) in self._lists.items():
+            first = len(places)
+            places += [place for _, place in pairs]
+            lists[key] = (values, list(zip(values, range(first, len(places)), strict=True)), False)
+        self._kept, self._lists = self._kept.take(pa.array(places, pa.int64())), lists
+        self._kept_max = _ROWS_MIN + 2 * len(places)
 
     def _may_change(self, keys: list[Any], places: _Array, values: _Array) -> _Array:
         """Tell which values exceed the least one of the largest of their key."""
         least = np.zeros(len(keys), values.dtype)
         is_full = np.zeros(len(keys), bool)
-        kept, n, ranking = self._current, self._n, self._ranking
+        kept, n, ranking = self._lists, self._n, self._ranking
         for at, key in enumerate(keys):
             of_key = kept.get(key)
-            if of_key is not None and len(numbers := of_key[0][0]) == n:
+            if of_key is not None and len(numbers := of_key[0]) == n:
                 lowest = numbers[0] if ranking is None else ranking.number_of(numbers[0])
                 # Neither missing nor NaN, nor that of the one whole number without a negative.
                 if lowest is not None and lowest == lowest and lowest != _TOO_LARGE:  # noqa: PLR0124

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gearpy as gp
-from gearpy.columns.results import results_schema
+from gearpy.columns.results import results_schema, running_schema
 from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.fields import key_getter
 from gearpy.core.window.windows import AlignedWindows, LocalWindows
@@ -20,15 +20,14 @@ from gearpy.messages.data import Batch
 from gearpy.messages.late_time import LateTime, late_time
 from gearpy.messages.table import Table, Times
 from gearpy.sql.plan.records import Rank
-from gearpy.state.stores.store import Section
 from gearpy.task.aggregates.fold import WindowFold
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of_one
 from gearpy.task.aggregates.top_n import top_records
 from gearpy.task.api.window_result import rows_in
+from gearpy.task.stages import top_tables
 from gearpy.task.stages.top_tables import BestRowsStage, RunningTop, TopTablesStage
 from tests.task.aggregates.test_columns import Life
 from tests.task.build import a_context
-from tests.task.chain.test_event_gate import snapshot_of
 
 SCHEMA = RowSchema(pa.schema([("k", pa.string()), ("v", pa.float64()), ("id", pa.int64())]))
 KEY = key_getter("k")
@@ -121,56 +120,63 @@ def test_rows_that_are_left_out_are_not_among_the_largest(
 
 
 @given(
-    steps=st.lists(ROWS | st.just("epoch"), max_size=8),
+    steps=st.lists(ROWS | st.sampled_from(["epoch", "restart"]), max_size=8),
     n=st.integers(1, 3),
     ranking=RANKINGS,
-    are_whole=st.booleans(),
+    of=st.sampled_from([SCHEMA, WHOLE, FLOATS]),
+    is_table=st.booleans(),
+    few=st.sampled_from([1, 99]),
 )
 def test_changes_of_the_largest_are_those_of_rows(
-    *, steps: list[Any], n: int, ranking: Rank | None, are_whole: bool
+    *, steps: list[Any], n: int, ranking: Rank | None, of: RowSchema, is_table: bool, few: int
 ) -> None:
     """Also behind a restart in the other form."""
     fold = fold_of_one(top_records(n, ranking or "v"), only_changed=True)
-    schema = WHOLE if are_whole else SCHEMA
+    schema = RowSchema(of.arrow) if ranking or is_table else of
+    are_whole = of is WHOLE
+    kind = pa.list_(pa.struct(list(schema.arrow)))
+    results = running_schema([pa.string()], {"value": kind}, is_single=True)
+    assert results is not None
+    given: dict[str, Any] = {"schema": schema, "results": results.arrow if is_table else None}
 
-    def stage_of(kept: list[Section], *, in_columns: bool) -> Any:
-        context = a_context()
-        assert context.keyed is not None
-        context.keyed.load(kept)
-        stage = (
-            RunningTop(context, "top", KEY, fold, n=n, by="v", ranking=ranking, schema=schema)
-            if in_columns
-            else RunningAggregate(context, "top", KEY, fold)
-        )
-        stage.restore(None)
-        return stage, context
+    def of_rows(context: Any) -> Any:
+        return RunningAggregate(context, "top", KEY, fold)
 
-    forms, kept = [True, False], [list[Section](), list[Section]()]
-    stages = [stage_of([], in_columns=form) for form in forms]
+    def of_columns(context: Any) -> Any:
+        return RunningTop(context, "top", KEY, fold, n=n, by="v", ranking=ranking, **given)
+
+    lives, makes = [Life(of_rows), Life(of_columns)], [of_rows, of_columns]
     number = 0
-    for step in steps:
-        if step == "epoch":
-            for at, (stage, context) in enumerate(stages):
-                stage.snapshot()
-                kept[at] += snapshot_of(context)
-            forms.reverse()
-            stages = [stage_of(of, in_columns=form) for of, form in zip(kept, forms, strict=True)]
-            continue
-        if are_whole:
-            step = [(k, _whole(v), *times) for k, v, *times in step]  # noqa: PLW2901 - the same
-        rows = [{"k": k, "v": v, "id": number + at} for at, (k, v, *_) in enumerate(step)]
-        number += len(rows)
-        times = [time for *_, time, _ in step]
-        found = []
-        for form, (stage, _) in zip(forms, stages, strict=True):
-            batch = Batch(as_table(rows, schema), Times.of(times)) if form else Batch(rows, times)
-            results = [
-                each
-                for out in stage.process(batch)
-                for each in zip(out.values, out.timestamps, strict=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(top_tables, "_ROWS_MIN", few)
+        patch.setattr(top_tables, "_FIRST_PART", few)
+        for step in steps:
+            if isinstance(step, str):
+                for life in lives:
+                    life.end_epoch()
+                if step == "restart":
+                    lives.reverse()
+                    for life, make in zip(lives, makes, strict=True):
+                        life.make = make
+                        life.start()
+                continue
+            rows = [
+                {"k": k, "v": _whole(v) if are_whole else v, "id": number + at}
+                for at, (k, v, *_) in enumerate(step)
             ]
-            found.append(repr(results))
-        assert found[0] == found[1]
+            number += len(rows)
+            times = [time for *_, time, _ in step]
+            table = as_table(rows, RowSchema(schema.arrow))
+            batches = Batch(schema.rows(table.batch), times), Batch(table, Times.of(times))
+            found = [
+                [
+                    each
+                    for out in life.stage.process(batch)
+                    for each in zip(rows_in(out.values), out.timestamps, strict=True)
+                ]
+                for life, batch in zip(lives, batches, strict=True)
+            ]
+            assert repr(found[0]) == repr(found[1])
 
 
 STEPS = ROWS | st.sampled_from(["epoch", "restart"]) | st.integers(0, 60)
@@ -259,15 +265,26 @@ def _whole(value: float | None) -> int | None:
 SALES = [{"shop": f"s{at % 3}", "price": at * 7 % 11, "at": at * 100} for at in range(60)]
 
 
-@pytest.mark.parametrize("make", [gp.jsonl_folder, gp.parquet_folder], ids=["jsonl", "parquet"])
-def test_sinks_have_the_same_of_columns_and_of_rows(tmp_path: Path, make: Any) -> None:
+@pytest.mark.parametrize(
+    ("make", "in_windows"),
+    [(gp.jsonl_folder, True), (gp.parquet_folder, True), (gp.jsonl_folder, False)],
+    ids=["windows in jsonl", "windows in parquet", "running in jsonl"],
+)
+def test_sinks_have_the_same_of_columns_and_of_rows(
+    tmp_path: Path, make: Any, in_windows: Any
+) -> None:
     """Property: results stay columns up to the sink, and its files are the same ones."""
     found = []
     for form in ("columns", "rows"):
         app = gp.StreamApp("best")
         read = app.read(gp.rows(SALES, schema={"shop": str, "price": int, "at": int}, time="at"))
         sales = read if form == "columns" else read.filter(lambda _: True)
-        best = sales.key_by("shop").window(gp.tumbling("1s")).top_n(2, "price")
+        by_shop = sales.key_by("shop")
+        best: gp.Stream[Any]
+        if in_windows:
+            best = by_shop.window(gp.tumbling("1s")).top_n(2, "price")
+        else:
+            best = by_shop.top_n(2, gp.col("price"), when="changed")
         best.write(make(tmp_path / form))
         assert ("rows" in {each.name for each in physical(app.plan)}) == (form == "rows")
         gp.run(app)
