@@ -89,7 +89,7 @@ def an_application(
     log = CoordinatorLog(
         store, prefix, launch=1, source="app master", wall_ms=lambda: now_ms, host="h", username="u"
     )
-    log.append(DagVersions(log.state).write(DagVersion(0, "hash", _GRAPH)))
+    log.append(DagVersions(log.state).write(DagVersion(0, "hash", _GRAPH, {})))
     files = list[SnapshotFile]()
     for epoch in epochs:
         now_ms += 10_000

@@ -478,11 +478,6 @@ class AppCheckpoints:
         if not adopted:
             raise ConfigError(f"there is no complete epoch of {point} to go on from")
         if not is_same_program(graph, version):
-            if graph.layout is None:
-                raise ConfigError(
-                    f"checkpoint {point} is of another program: its graph was "
-                    f"{'; '.join(graph.description)}; now it is {'; '.join(version.description)}"
-                )
             check_moves(graph.layout, layout_of(dag), allows_drop=resume_from.endswith(ALLOW_DROP))
             moved = migrate(
                 self._checkpoints,
@@ -508,7 +503,7 @@ class AppCheckpoints:
         ]
         if self.keep_quarantine:
             kept, here = KeptQuarantine(other).read(), KeptQuarantine(log.state)
-            now = [moved_record(each, graph.layout or {}, layout_of(dag)) for each in kept]
+            now = [moved_record(each, graph.layout, layout_of(dag)) for each in kept]
             drafts += [here.write(each.record, is_wanted=each.is_wanted) for each in now]
         log.append(drafts)
 
@@ -559,15 +554,13 @@ def dag_version(dag: Dag) -> DagVersion:
 
 
 def is_same_program(old: DagVersion, new: DagVersion) -> bool:
-    if old.structural_hash != new.structural_hash:
-        return False
-    return old.layout is None or _kept(old) == _kept(new)
+    return old.structural_hash == new.structural_hash and _kept(old) == _kept(new)
 
 
 def _kept(version: DagVersion) -> set[tuple[str, int, str]]:
     return {
         (name, place.processor, place.step.keeps)
-        for name, place in (version.layout or {}).items()
+        for name, place in version.layout.items()
         if place.step.keeps
     }
 

@@ -61,7 +61,7 @@ def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
         known = [read_savepoint(checkpoints, found.prefix, found.savepoint).graph]
     else:
         known = DagVersions(read_log(checkpoints, found.prefix).state).read()
-    if not known or known[-1].layout is None:
+    if not known:
         return []
     return check_moves(known[-1].layout, layout_of(dag), allows_drop=found.allows_drop)
 

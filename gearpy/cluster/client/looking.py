@@ -49,14 +49,7 @@ def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LA
 
 
 def alerts_about(client: ClusterClient, app_id: AppId) -> tuple[FiringAlert, ...]:
-    return tuple(each for each in _firing(client) if each.app_id == app_id)
-
-
-def _firing(client: ClusterClient) -> tuple[FiringAlert, ...]:
-    try:
-        return client.ask(GetAlerts()).alerts
-    except SubmitRefused:  # A master of an earlier version.
-        return ()
+    return tuple(each for each in client.ask(GetAlerts()).alerts if each.app_id == app_id)
 
 
 def detail_of(
@@ -144,7 +137,7 @@ class ClusterWatch:
             workers=workers,
             masters=masters,
             use=use,
-            alerts=_firing(self._client),
+            alerts=self._client.ask(GetAlerts()).alerts,
         )
 
     def _use_of(self, worker_id: WorkerId | None) -> ProcessUse:

@@ -272,11 +272,6 @@ class RunFolder:
             self.begins_on = begins_on
         elif not EpochManifests(state).regions():  # There is nothing to go on from.
             self._put(msgspec.structs.replace(self._note, prefix=new_run()))
-        elif known[-1].layout is None:
-            raise ConfigError(
-                f"{self.path} was stored before steps had ids, and this program has others: take "
-                "another name for it, or remove the folder to begin anew"
-            )
         else:
             self._adapt(basis, known[-1].layout)
 

@@ -89,7 +89,7 @@ class StoredStates:
     def _read(self) -> None:
         self._stored = StoredEpochs(self._checkpoints, self._prefix)
         versions = DagVersions(self._stored.state).read()
-        self._graphs = {each.version: [*(each.layout or {}).values()] for each in versions}
+        self._graphs = {each.version: [*each.layout.values()] for each in versions}
         self._places = next(reversed(self._graphs.values()), [])
 
     def summaries(self, epoch: int | None = None) -> list[StateSummary]:

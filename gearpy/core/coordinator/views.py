@@ -208,15 +208,12 @@ class ApplicationView(StateView):
 
 
 class DagVersion(NamedTuple):
-    """A version of the graph: `Dag.structural_hash`, and a line for each part of it.
-
-    ``layout`` has the places of steps; None if its writer gave steps no ids.
-    """
+    """A version of the graph: its hash, a line for each part of it, and the places of its steps."""
 
     version: int
     structural_hash: str
     description: tuple[str, ...]
-    layout: Layout | None = None
+    layout: Layout
 
 
 class DagVersions(StateView):
@@ -228,47 +225,49 @@ class DagVersions(StateView):
             lines = message.understood().get("description")
             if not message.key.isdecimal() or not isinstance(lines, list):
                 raise _malformed(message, "it has no version or description")
-            text, layout = tuple(map(str, lines)), None
-            if (steps := message.understood().get(_STEPS)) is not None:
-                try:
-                    places = [
-                        StepPlace(
-                            ProcessorId(int(values["processor"])),
-                            int(values["parallelism"]),
-                            int(values["place"]),
-                            StepSpec(
-                                id=str(values["id"]),
-                                name=str(values["name"]),
-                                kind=str(values["kind"]),
-                                keeps=str(values["keeps"]),
-                                is_whole=bool(values["whole"]),
-                            ),
-                        )
-                        for values in steps
-                    ]
-                except (KeyError, TypeError, ValueError) as error:
-                    raise _malformed(message, f"its steps are none: {error!r}") from error
-                layout = {place.step.id: place for place in places}
+            text = tuple(map(str, lines))
+            try:
+                places = [
+                    StepPlace(
+                        ProcessorId(int(values["processor"])),
+                        int(values["parallelism"]),
+                        int(values["place"]),
+                        StepSpec(
+                            id=str(values["id"]),
+                            name=str(values["name"]),
+                            kind=str(values["kind"]),
+                            keeps=str(values["keeps"]),
+                            is_whole=bool(values["whole"]),
+                        ),
+                    )
+                    for values in message.understood()[_STEPS]
+                ]
+            except (KeyError, TypeError, ValueError) as error:
+                raise _malformed(message, f"its steps are none: {error!r}") from error
+            layout = {place.step.id: place for place in places}
             found.append(DagVersion(int(message.key), _text(message, "hash"), text, layout))
         return sorted(found)
 
     def write(self, dag: DagVersion) -> list[CoordinatorMessage]:
         """Return the messages to append when a version begins to run; none if it is known."""
-        values: dict[str, Any] = {"hash": dag.structural_hash, "description": list(dag.description)}
-        if dag.layout is not None:
-            values[_STEPS] = [
-                {
-                    "processor": place.processor,
-                    "parallelism": place.parallelism,
-                    "place": place.place,
-                    "id": place.step.id,
-                    "name": place.step.name,
-                    "kind": place.step.kind,
-                    "keeps": place.step.keeps,
-                    "whole": place.step.is_whole,
-                }
-                for place in dag.layout.values()
-            ]
+        steps = [
+            {
+                "processor": place.processor,
+                "parallelism": place.parallelism,
+                "place": place.place,
+                "id": place.step.id,
+                "name": place.step.name,
+                "kind": place.step.kind,
+                "keeps": place.step.keeps,
+                "whole": place.step.is_whole,
+            }
+            for place in dag.layout.values()
+        ]
+        values: dict[str, Any] = {
+            "hash": dag.structural_hash,
+            "description": list(dag.description),
+            _STEPS: steps,
+        }
         known = self._state.find(DAG, str(dag.version))
         if known is not None and known.values == values:
             return []

@@ -51,7 +51,7 @@ def open_log(
 
 def fill(log: CoordinatorLog) -> None:
     """Append what an app master does until its second epoch is complete."""
-    dag = DagVersion(1, "4f2a9c", ("0 files", "1 map(price)", "0 -> 1 hash"))
+    dag = DagVersion(1, "4f2a9c", ("0 files", "1 map(price)", "0 -> 1 hash"), {})
     values = {"value": "event-time"}
     log.append([*DagVersions(log.state).write(dag), draft("set-config", "checkpoint.cut", values)])
     for epoch in (180, 181):

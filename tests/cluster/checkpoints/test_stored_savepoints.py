@@ -41,7 +41,7 @@ def named(store: FolderCheckpoints, prefix: str, name: str, epoch: int, *, app: 
         Savepoint(
             name=name,
             application=app,
-            graph=DagVersion(0, "", ()),
+            graph=DagVersion(0, "", (), {}),
             manifests=(a_manifest(epoch, stored.location),),
             stored_ms=epoch,
         ),

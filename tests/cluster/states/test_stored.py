@@ -136,7 +136,7 @@ def test_a_step_that_an_update_has_removed_is_told_so(store: MemoryCheckpoints) 
         store, PREFIX, launch=2, source="app master", wall_ms=lambda: STORED_MS, host="h"
     )
     (was,) = DagVersions(log.state).read()
-    layout = {id_: place for id_, place in (was.layout or {}).items() if id_ != "visits-1"}
+    layout = {id_: place for id_, place in was.layout.items() if id_ != "visits-1"}
     log.append(DagVersions(log.state).write(DagVersion(2, "other", (), layout)))
 
     with pytest.raises(ConfigError, match=r"'Visits' that keeps .*: version 2 has removed it; "):

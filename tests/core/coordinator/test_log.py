@@ -298,7 +298,7 @@ def test_a_value_is_text() -> None:
 def test_versions_of_the_graph_come_back_in_order() -> None:
     state = state_of()
     dags = DagVersions(state)
-    versions = [DagVersion(each, f"hash{each}", ("one", "two")) for each in (9, 10)]
+    versions = [DagVersion(each, f"hash{each}", ("one", "two"), {}) for each in (9, 10)]
     for each in reversed(versions):
         apply(state, dags.write(each))
 
