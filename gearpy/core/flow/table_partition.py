@@ -31,18 +31,39 @@ def distinct_keys(table: Table, key: FieldGetter | FieldsGetter) -> _Keys | None
 
     None where a column's values cannot be told apart at once, or there is no such column.
     """
+    found = distinct_columns(table, key)
+    return None if found is None else (keys_of_columns(found[0], key), found[1])
+
+
+def distinct_columns(
+    table: Table, key: FieldGetter | FieldsGetter
+) -> "tuple[list[pa.Array], pa.Array] | None":
+    """Do as `distinct_keys`, with the keys as columns."""
     encoded = _encoded_columns(table, key)
-    return None if encoded is None else _distinct(key, encoded)
+    return None if encoded is None else _distinct(encoded)
 
 
-def _distinct(key: FieldGetter | FieldsGetter, encoded: "list[pa.DictionaryArray]") -> _Keys:
-    first, *others = ((cells_of(each.dictionary), each.indices) for each in encoded)
-    if isinstance(key, FieldGetter):
-        return first
-    keys, places = [(key,) for key in first[0]], first[1]
+def _distinct(encoded: "list[pa.DictionaryArray]") -> "tuple[list[pa.Array], pa.Array]":
+    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - there is a table
+
+    first, *others = encoded
+    columns, places = [first.dictionary], first.indices
     for more in others:
-        keys, places = _combined(keys, places, *more)
-    return keys, places
+        width = len(more.dictionary)
+        both = pc.add(pc.multiply(places.cast("int64"), width), more.indices.cast("int64"))
+        found = pc.dictionary_encode(both)
+        before = pc.divide(found.dictionary, width)
+        last = pc.subtract(found.dictionary, pc.multiply(before, width))
+        columns = [*(each.take(before) for each in columns), more.dictionary.take(last)]
+        places = found.indices
+    return columns, places
+
+
+def keys_of_columns(columns: "list[pa.Array]", key: FieldGetter | FieldsGetter) -> list[Any]:
+    """Return the keys that a key has of rows, given its columns."""
+    if isinstance(key, FieldGetter):
+        return cells_of(columns[0])
+    return list(zip(*map(cells_of, columns), strict=True))
 
 
 def tasks_of_keys(
@@ -61,14 +82,14 @@ def tasks_of_keys(
         tasks_of: returns the tasks of keys. It is asked for few, as it may know them by heart.
     """
     import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
-    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
+    import pyarrow.compute as pc  # noqa: PLC0415 - the same
 
     encoded = _encoded_columns(table, key)
     if encoded is None:
         return None
     if prod(len(each.dictionary) for each in encoded) <= _FEW_KEYS:
-        keys, places = _distinct(key, encoded)
-        return pa.array(tasks_of(keys), pa.int32()).take(places)
+        columns, places = _distinct(encoded)
+        return pa.array(tasks_of(keys_of_columns(columns, key)), pa.int32()).take(places)
     hashes = [hash_column(each.dictionary).take(each.indices) for each in encoded]
     whole = hashes[0] if isinstance(key, FieldGetter) else fold_columns(hashes)
     width = pa.scalar(key_groups, pa.uint64())
@@ -136,15 +157,3 @@ def _encoded_columns(
         return [pc.dictionary_encode(each, null_encoding="encode") for each in plain]
     except pa.ArrowNotImplementedError:
         return None
-
-
-def _combined(
-    keys: list[tuple[Any, ...]], places: "pa.Array", values: list[Any], codes: "pa.Array"
-) -> _Keys:
-    import pyarrow.compute as pc  # noqa: PLC0415 - there is a table, so Arrow is there
-
-    width = len(values)
-    both = pc.add(pc.multiply(places.cast("int64"), width), codes.cast("int64"))
-    found = pc.dictionary_encode(both)
-    pairs = (divmod(code, width) for code in found.dictionary.to_pylist())
-    return [(*keys[key], values[value]) for key, value in pairs], found.indices

@@ -73,20 +73,27 @@ def chunk_of(
         keys: columns of the keys, one or several.
         is_keyed: cells belong to the groups of their keys; else to the task.
     """
-    parts = [_key_of(each) for each in keys]
-    if not parts or None in parts:
+    encoded = encoded_keys(keys)
+    if encoded is None:
         return None
-    if len(parts) == 1:
-        cells = pc.binary_join_element_wise(pa.scalar(table), parts[0], b"")
-    else:
-        sized = [piece for part in parts for piece in (_sized(part), part)]
-        cells = pc.binary_join_element_wise(pa.scalar(table + b"t"), *sized, b"")
+    cells = pc.binary_join_element_wise(pa.scalar(table), encoded, b"")
     groups = None
     if is_keyed:
         hashes = [hash_column(each) for each in keys]
         whole = hashes[0] if len(hashes) == 1 else fold_columns(hashes)
         groups = (whole.to_numpy() % KEY_GROUPS).astype(np.uint16)
     return TableChunk(groups, cells, values)
+
+
+def encoded_keys(columns: Sequence[pa.Array]) -> pa.BinaryArray | None:
+    """Return the keys of rows as `encode_key` does; None if some needs Python."""
+    parts = [_key_of(each) for each in columns]
+    if not parts or None in parts:
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    sized = [piece for part in parts for piece in (_sized(part), part)]
+    return pc.binary_join_element_wise(pa.scalar(b"t"), *sized, b"")
 
 
 def packed(column: pa.Array) -> pa.BinaryArray | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gearpy.columns.row_schema import RowSchema, as_table
 from gearpy.core.base.copies import ATOMS
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
-from gearpy.core.flow.table_partition import distinct_keys
+from gearpy.core.flow.table_partition import distinct_columns, keys_of_columns
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch, Origin
@@ -193,6 +193,13 @@ class PlaceStage(Stage):
         self._came = state or 0
 
 
+def _encoded(columns: "list[pa.Array]", key: FieldGetter | FieldsGetter) -> list[bytes]:
+    from gearpy.state.stores import tables  # noqa: PLC0415 - there are columns, so Arrow is there
+
+    found = tables.encoded_keys(columns)
+    return encode_keys(keys_of_columns(columns, key)) if found is None else found.to_pylist()
+
+
 class DistinctStage(Stage):
     """Passes a record on if there was none of its key before, or none near it in event time.
 
@@ -230,10 +237,10 @@ class DistinctStage(Stage):
             return
         table = as_table(batch.values, self._columns)  # Rows come out of quarantine.
         assert isinstance(self._key, FieldGetter | FieldsGetter), "tables have columns of a key"
-        found = distinct_keys(table, self._key)
+        found = distinct_columns(table, self._key)
         times = Times.of(batch.timestamps)
         try:
-            encoded = None if found is None else encode_keys(found[0])
+            encoded = None if found is None else _encoded(found[0], self._key)
         except USER_ERRORS:
             encoded = None
         if found is None or encoded is None:  # The record is to be told whose key can be none.
