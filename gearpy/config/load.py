@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
+from reprlib import repr as short_repr
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -86,6 +87,23 @@ def load(
     found.read_env(env)
     found.read_overrides(overrides)
     return found.config()
+
+
+def chosen(
+    config: Config | Overrides | None,
+    *,
+    defaults: Overrides = _NOTHING,
+    project: Path | None = None,
+) -> Config:
+    """Return a configuration as it is, or what `load` gives with some settings in front of all."""
+    if isinstance(config, Config):
+        return config
+    if config is None or isinstance(config, Mapping):
+        return load(overrides=config or _NOTHING, defaults=defaults, project=project)
+    raise ConfigError(
+        f"config is {short_repr(config)}: give settings, such as "
+        "{'checkpoint.interval-ms': 500}, or what gp.load_config() returns"
+    )
 
 
 def project_file(folder: Path | None = None) -> Path | None:

@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.config.load import as_overrides, as_texts, env_name, from_overrides, load, project_file
-from gearpy.config.schema import DEFAULTS, SETTINGS, config_of
+from gearpy.config.load import (
+    as_overrides,
+    as_texts,
+    chosen,
+    env_name,
+    from_overrides,
+    load,
+    project_file,
+)
+from gearpy.config.schema import DEFAULTS, SETTINGS, Config, config_of
 from gearpy.config.setting import Value
 from gearpy.errors import ConfigError
 
@@ -60,6 +68,17 @@ def test_what_comes_later_wins(write: Write) -> None:
     assert found.retry_window_s == 2
     assert found.backoff_base_ms == 3
     assert found.drain_timeout_s == 4
+
+
+def test_a_program_gives_settings_or_a_configuration() -> None:
+    assert chosen({"worker.slots": 3}, defaults={"worker.slots": 2}).worker.slots == 3
+    assert chosen(None, defaults={"worker.slots": 2}).worker.slots == 2
+    whole = Config()
+    assert chosen(whole, defaults={"worker.slots": 2}) is whole
+    with pytest.raises(ConfigError, match=r"worker\.slot is not a known key, did you mean"):
+        chosen({"worker.slot": 3})
+    with pytest.raises(ConfigError, match=r"config is 'gear\.toml': give settings, such as .*"):
+        chosen("gear.toml")  # type: ignore[arg-type]
 
 
 def test_the_environment_can_name_a_file(write: Write) -> None:

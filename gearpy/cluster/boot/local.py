@@ -28,7 +28,7 @@ from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
 from gearpy.cluster.worker.processes import CHILD_COMMAND, ProcessLauncher, ProcessSettings
 from gearpy.cluster.worker.program_forks import ProgramLauncher, ProgramPlaces
 from gearpy.cluster.worker.threads import ThreadLauncher
-from gearpy.config.load import load
+from gearpy.config.load import Overrides, chosen
 from gearpy.config.schema import Config
 from gearpy.core.app.hosts import PROGRAM_PROCESS
 from gearpy.errors import ConfigError, ends_at_the_caller
@@ -59,7 +59,7 @@ class LocalCluster:
     folder.
 
     Args:
-        config: the configuration of everything.
+        config: the configuration of everything, or settings of it by their keys.
         workers: how many workers.
         slots: what each of them offers; ``worker.slots`` if not given.
         listen: answer clients at the first of ``cluster.masters``.
@@ -77,7 +77,7 @@ class LocalCluster:
 
     def __init__(
         self,
-        config: Config | None = None,
+        config: Config | Overrides | None = None,
         *,
         workers: int = 1,
         slots: int | None = None,
@@ -88,7 +88,7 @@ class LocalCluster:
         durable: bool = False,
         forks: ForkServer | None = None,
     ) -> None:
-        self.config = config = config or load()
+        self.config = config = chosen(config)
         self._is_durable = durable
         self._forks = forks
         if durable:

@@ -6,20 +6,23 @@ from typing import Self
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.masters import Masters
-from gearpy.config.load import Overrides, load
+from gearpy.config.load import Overrides, chosen
 from gearpy.config.schema import Config
 from gearpy.transport.security.credentials import Credentials
 from gearpy.views.notebook import records_html
 
 
-def connect(master: str | None = None, *, config: Config | None = None) -> "RemoteCluster":
+def connect(
+    master: str | None = None, *, config: Config | Overrides | None = None
+) -> "RemoteCluster":
     """Connect to a cluster.
 
     Nothing is asked yet: a cluster that is not there shows with the first question.
 
     Args:
         master: ``host:port`` of its master; by default ``cluster.masters`` of the configuration.
-        config: the configuration, with the secret of the cluster; by default that of `load_config`.
+        config: the configuration, with the secret of the cluster, or settings of it by their keys;
+            by default that of `load_config`.
 
     Raises:
         ConfigError: the address is none, or there is no secret that can be used.
@@ -30,8 +33,9 @@ def connect(master: str | None = None, *, config: Config | None = None) -> "Remo
             run = cluster.submit_program("wordcount.py", executors=2)
             print(run.wait())
     """
-    if config is None:
-        config = load(overrides={"cluster.masters": master} if master else {})
+    if config is None and master:
+        config = {"cluster.masters": master}
+    config = chosen(config)
     return RemoteCluster([master] if master else config.cluster.masters, config)
 
 

@@ -19,7 +19,7 @@ from gearpy.cluster.embedded.launch import Processes, launched
 from gearpy.cluster.embedded.run import EMBEDDED, NEEDS_FOLDER, RESUMED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.programs.artifacts import run_by_loader, stream_here
-from gearpy.config.load import load, project_file
+from gearpy.config.load import Overrides, chosen, project_file
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, GearpyError, SubmitRefused, ends_at_the_caller
 from gearpy.ids import AppId
@@ -52,7 +52,7 @@ def start(
     *,
     executors: int = 1,
     processes: Processes = 1,
-    config: Config | None = None,
+    config: Config | Overrides | None = None,
     checkpoint: str | Path | None = None,
     until: Until = "end",
     allow_drop: bool = False,
@@ -67,7 +67,7 @@ def start(
         app: an application, or a function that makes one.
         executors: how many executors share its tasks, all in this process.
         processes: how many processes share its tasks; see `run`.
-        config: the configuration; see `run`.
+        config: the configuration, or settings of it; see `run`.
         checkpoint: a folder of its own for the run, which then can be resumed; see `run`.
         until: where it ends; see `run`.
         allow_drop: leave behind what another program has no place for; see `run`.
@@ -97,7 +97,7 @@ def start(
         _say(f"{name} was started before: that run is stopped first")
         _end([before], _REPLACED_S)
 
-    config = config or load(defaults=EMBEDDED, project=project_file())
+    config = chosen(config, defaults=EMBEDDED, project=project_file())
     stack = ExitStack()
     with ExitStack() as undo:
         undo.push(stack)

@@ -13,7 +13,7 @@ from gearpy.cluster.embedded.launch import OnProgress, Processes, launched
 from gearpy.cluster.embedded.output import NO_READER, give_up_output, is_of_no_reader
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.programs.artifacts import run_by_loader, stream_here
-from gearpy.config.load import load, project_file
+from gearpy.config.load import Overrides, chosen, load, project_file
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, OperatorError, SubmitRefused, ends_at_the_caller
 from gearpy.messages.summaries import ApplicationSummary, Until
@@ -49,7 +49,7 @@ def run(
     *,
     executors: int = 1,
     processes: Processes = 1,
-    config: Config | None = None,
+    config: Config | Overrides | None = None,
     checkpoint: str | Path | None = None,
     until: Until = "end",
     allow_drop: bool = False,
@@ -73,8 +73,9 @@ def run(
         processes: how many processes share its tasks, each a fork of this one, on Linux; "auto":
             one for each core. Steps that do not say otherwise have as many tasks. With 1 all is in
             this process.
-        config: the configuration. If not given, what `load_config` gives, with no restarts
-            after a failure unless ``application.total-retries`` is set.
+        config: the configuration, or settings of it, such as ``{"checkpoint.interval-ms": 500}``.
+            The others are what `load_config` gives, with no restarts after a failure unless
+            ``application.total-retries`` is set.
         checkpoint: a folder of its own for the run, which then goes on where it was when it is
             started again with the same folder, however it ended. A run that has finished is not
             started again: its summary is returned at once. Another program goes on from what its
@@ -101,7 +102,7 @@ def run(
                 stop,
                 executors=executors,
                 processes=processes,
-                config=config or load(defaults=EMBEDDED, project=project_file()),
+                config=chosen(config, defaults=EMBEDDED, project=project_file()),
                 checkpoint=checkpoint,
                 allow_drop=allow_drop,
                 on_progress=on_progress,
