@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final
 
 import typer
 from msgspec import to_builtins
@@ -273,8 +273,6 @@ _POLL_S: Final = 0.3
 _DRAIN_S: Final = 10.0
 _NOT_SEARCHED: Final = frozenset({"__pycache__", "node_modules", "site-packages"})
 
-_Stamps: TypeAlias = Mapping[str, tuple[int, int]]
-
 
 def watch(target: str, words: Sequence[str], *, is_named: bool, say: Callable[[str], None]) -> int:
     """Run the program until Ctrl-C or SIGTERM, again whenever a file is saved; return an exit code.
@@ -317,7 +315,8 @@ def watch(target: str, words: Sequence[str], *, is_named: bool, say: Callable[[s
             if stop.number is not None:
                 tell(stop.number)
                 return child.wait()
-            say(f"saved: {', '.join(_changed(stamps, _stamps(folder)))}")
+            changed = {path for path, _ in stamps.items() ^ _stamps(folder).items()}
+            say(f"saved: {', '.join(sorted(changed))}")
             tell(signal.SIGTERM)
             try:
                 child.wait(_DRAIN_S)
@@ -326,7 +325,7 @@ def watch(target: str, words: Sequence[str], *, is_named: bool, say: Callable[[s
                 child.wait()
 
 
-def _stamps(folder: Path) -> _Stamps:
+def _stamps(folder: Path) -> Mapping[str, tuple[int, int]]:
     """Return size and time of change of each file that makes the program, by its path."""
     return {
         os.path.relpath(found.path, folder): ((stat := found.stat()).st_size, stat.st_mtime_ns)
@@ -348,7 +347,3 @@ def _files(folder: str) -> Iterator["os.DirEntry[str]"]:
                 yield from _files(each.path)
         elif each.is_file():
             yield each
-
-
-def _changed(before: _Stamps, now: _Stamps) -> list[str]:
-    return sorted({path for path, _ in before.items() ^ now.items()})

@@ -25,7 +25,7 @@ from gearpy.connectors.files.tables import (
     Fit,
     OnBad,
     Places,
-    check_whole,
+    check_names,
     conformed,
     fitting_parts,
     plain_schema,
@@ -186,8 +186,8 @@ class ParquetFileFormat(FileFormat):
     def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> GroupTables:
         groups = _opened_groups(self.name, file)
         try:
-            _check_schema(self.name, file, groups.schema, fit)
-            check_whole(self.name, file, groups.schema.names, fit)
+            check_names(self.name, file, groups.schema.names, fit)
+            _check_types(self.name, file, groups.schema, fit)
         except BaseException:
             groups.close()
             raise
@@ -316,16 +316,11 @@ def _behind(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordB
         rows = max(0, rows - batch.num_rows)
 
 
-def _check_schema(operator: str, file: FoundFile, found: pa.Schema, fit: Fit) -> None:
+def _check_types(operator: str, file: FoundFile, found: pa.Schema, fit: Fit) -> None:
     """Refuse a file that cannot have such rows; whether all of them fit is seen later."""
     for field in fit.schema or ():
         if field.name not in found.names:
-            if field.nullable:
-                continue
-            raise ConfigError(
-                f"{operator}: {file.name} has no column {field.name!r}: it has "
-                f"{', '.join(found.names) or 'none'}"
-            )
+            continue
         kind = workable_type(found.field(field.name).type)
         try:
             if pa.types.is_integer(kind) and pa.types.is_timestamp(field.type):

@@ -55,7 +55,7 @@ from gearpy.connectors.files.tables import (
     Fit,
     OnBad,
     Places,
-    check_whole,
+    check_names,
     plain_schema,
 )
 from gearpy.connectors.locations import DamagedFile, FoundFile, open_found
@@ -168,8 +168,7 @@ class CsvFormat(FileFormat):
             names, first = self._whole_head(file, opened)
             if not self._header and self._names is None and fit.schema is not None:
                 names = fit.schema.names
-            _check_columns(self.name, file, names, fit.schema)
-            check_whole(self.name, file, names, fit)
+            check_names(self.name, file, names, fit)
             parser = _CsvParser(self, names, fit)
             return LineTables(file, opened, parser, fit, bad, place=place or first)
         except BaseException:
@@ -616,17 +615,6 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _check_columns(
-    operator: str, file: FoundFile, names: Sequence[str], schema: pa.Schema | None
-) -> None:
-    missing = [f.name for f in schema or () if f.name not in names and not f.nullable]
-    if file.size and missing:
-        raise ConfigError(
-            f"{operator}: {file.name} has no column {missing[0]!r}: it has "
-            f"{', '.join(names) or 'none'}"
-        )
 
 
 def _found(

@@ -280,8 +280,14 @@ def fitting_parts(
         yield from fitting_parts(items[half:], make, on_bad, first + half)
 
 
-def check_whole(operator: str, file: FoundFile, names: Sequence[str], fit: Fit) -> None:
-    """Refuse a file with columns that the files of before did not have."""
+def check_names(operator: str, file: FoundFile, names: Sequence[str], fit: Fit) -> None:
+    """Refuse a file without a column that it needs, or with one that files of before had not."""
+    for field in fit.schema or ():
+        if file.size and field.name not in names and not field.nullable:
+            raise ConfigError(
+                f"{operator}: {file.name} has no column {field.name!r}: it has "
+                f"{', '.join(names) or 'none'}"
+            )
     if fit.is_whole and fit.schema is not None:
         for name in names:
             if name not in fit.schema.names and name not in fit.unread:

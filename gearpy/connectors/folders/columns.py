@@ -122,6 +122,9 @@ class ColumnsOf:
         )
         return None if has_gaps else fitting
 
+    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+        self.keys, self.fields = keys, fields
+
     def snapshot(self) -> bytes | None:
         return None if self.schema is None else self.schema.serialize().to_pybytes()
 
@@ -161,7 +164,7 @@ class ColumnWriter(Protocol):
     def close(self) -> None: ...
 
 
-class ColumnFormat(PartFormat):
+class ColumnFormat(ColumnsOf, PartFormat):
     """`PartFormat` of files of columns, all with one schema; None as schema to find it out."""
 
     def __init__(
@@ -171,21 +174,12 @@ class ColumnFormat(PartFormat):
         schema: pa.Schema | None,
         begin: Callable[[ColumnsOf, BinaryIO], RowWriter],
     ) -> None:
+        super().__init__(name, schema)
         self.ending = ending
-        self._columns = ColumnsOf(name, schema)
         self._begin = begin
 
-    def expect(self, keys: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
-        self._columns.keys, self._columns.fields = keys, fields
-
     def begin(self, file: BinaryIO) -> RowWriter:
-        return self._begin(self._columns, file)
-
-    def snapshot(self) -> bytes | None:
-        return self._columns.snapshot()
-
-    def restore(self, state: bytes | None) -> None:
-        self._columns.restore(state)
+        return self._begin(self, file)
 
 
 class WaitingRows(RowWriter):

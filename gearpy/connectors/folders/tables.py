@@ -1,6 +1,6 @@
 """Folders of Parquet, Arrow and CSV files in which readers see each record once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -59,18 +59,11 @@ def arrow_folder(path: str | Path, *, schema: Any = None, **options: Unpack[Fold
         >>> pyarrow.feather.read_table(str(file)).to_pylist()
         [{'n': 1}, {'n': 2}]
     """
-    check_options(_ARROW, options, FolderOptions)
-    known = checked_schema(_ARROW, schema)
 
     def rows_of(columns: ColumnsOf, file: BinaryIO) -> WaitingRows:
         return WaitingRows(columns, lambda schema: pa_ipc.new_file(file, schema))
 
-    def make_format() -> ColumnFormat:
-        return ColumnFormat(_ARROW, ".arrow", known, rows_of)
-
-    return FolderSink(
-        _ARROW, path, make_format, columnar=True, takes_results=has_result_columns(known), **options
-    )
+    return _sink(_ARROW, path, checked_schema(_ARROW, schema), rows_of, options, ending=".arrow")
 
 
 @takes(FolderOptions, FolderSink)
@@ -113,7 +106,6 @@ def csv_folder(
         >>> [each.read_text() for each in Path("cells").glob("*.csv")]
         ['"name","n"\n"fig",1\n"plum",\n']
     """
-    check_options(_CSV, options, FolderOptions)
     if len(delimiter) != 1 or not delimiter.isascii():
         raise ConfigError(f"{_CSV}: delimiter is {delimiter!r}, must be one ASCII character")
     if quote not in {'"', None}:
@@ -125,12 +117,7 @@ def csv_folder(
     def rows_of(columns: ColumnsOf, file: BinaryIO) -> _CsvRows:
         return _CsvRows(columns, file, delimiter, has_quotes=quote is not None, header=header)
 
-    def make_format() -> ColumnFormat:
-        return ColumnFormat(_CSV, ".csv", known, rows_of)
-
-    return FolderSink(
-        _CSV, path, make_format, columnar=True, takes_results=has_result_columns(known), **options
-    )
+    return _sink(_CSV, path, known, rows_of, options, ending=".csv")
 
 
 class _CsvRows(RowWriter):
@@ -260,8 +247,6 @@ def parquet_folder(
         >>> pyarrow.parquet.read_table("table").to_pylist()
         [{'n': 1}, {'n': 2}]
     """
-    check_options(_PARQUET, options, FolderOptions)
-    known = checked_schema(_PARQUET, schema)
     if compression not in _CODECS:
         raise ConfigError(
             f"{_PARQUET}: compression is {compression!r}, must be one of {', '.join(_CODECS)}"
@@ -275,14 +260,26 @@ def parquet_folder(
             ),
         )
 
-    def make_format() -> ColumnFormat:
-        return ColumnFormat(_PARQUET, ".parquet", known, rows_of)
+    return _sink(
+        _PARQUET, path, checked_schema(_PARQUET, schema), rows_of, options, ending=".parquet"
+    )
 
+
+def _sink(
+    name: str,
+    path: str | Path,
+    schema: pa.Schema | None,
+    rows_of: Callable[[ColumnsOf, BinaryIO], RowWriter],
+    options: FolderOptions,
+    *,
+    ending: str,
+) -> FolderSink:
+    check_options(name, options, FolderOptions)
     return FolderSink(
-        _PARQUET,
+        name,
         path,
-        make_format,
+        lambda: ColumnFormat(name, ending, schema, rows_of),
         columnar=True,
-        takes_results=has_result_columns(known),
+        takes_results=has_result_columns(schema),
         **options,
     )
