@@ -2,10 +2,8 @@
 
 import sqlite3
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
-from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -14,6 +12,7 @@ from gearpy.errors import GearpyError, OperatorError
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink
 from gearpy.task.api.snapshots import decode_state, encode_state
+from gearpy.testing import check_sink
 
 TABLES = """
 create table if not exists owner (
@@ -110,14 +109,6 @@ class Transaction:
         self.database.execute("commit" if kind is None else "rollback")
 
 
-class Manifest(NamedTuple):
-    """A complete epoch: what it has brought so far, and what may not be written yet."""
-
-    epoch: int
-    records: list[int]
-    prepared: dict[int, EpochRecords | None]
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "results.db"
@@ -125,6 +116,7 @@ def path(tmp_path: Path) -> Path:
 
 def seen(path: Path) -> list[int]:
     database = sqlite3.connect(path)
+    database.executescript(TABLES)
     rows = database.execute(
         "select value from result order by run, sink, task, epoch, place"
     ).fetchall()
@@ -147,20 +139,6 @@ def opened(
 
 def batch(*values: Any) -> Batch:
     return Batch(list(values), [0] * len(values))
-
-
-def test_records_are_written_when_their_epoch_is_complete(path: Path) -> None:
-    writer = opened(path)
-    writer.write_batch(batch(1, 2))
-    prepared = writer.prepare(1)
-    writer.write_batch(batch(3))
-    before = seen(path)
-
-    writer.commit(1, prepared)
-    writer.commit(1, prepared)
-    writer.close(completed=False)
-
-    assert (before, seen(path)) == ([], [1, 2])
 
 
 def test_what_was_prepared_travels_through_a_checkpoint(path: Path) -> None:
@@ -201,22 +179,6 @@ def test_an_epoch_has_a_limit(path: Path) -> None:
     writer.close(completed=False)
 
 
-def test_going_back_takes_back_what_was_written(path: Path) -> None:
-    writer = opened(path)
-    for epoch in (1, 2):
-        writer.write_batch(batch(epoch))
-        writer.commit(epoch, writer.prepare(epoch))
-    writer.close(completed=False)
-
-    again = opened(path, epoch=1, incarnation=2)
-    before = seen(path)
-    again.write_batch(batch(3))
-    again.commit(2, again.prepare(2))
-    again.close(completed=False)
-
-    assert (before, seen(path)) == ([1], [1, 3])
-
-
 def test_a_run_may_go_on_from_a_checkpoint_of_another(path: Path) -> None:
     writer = opened(path)
     prepared = {}
@@ -238,34 +200,6 @@ def test_a_run_may_go_on_from_a_checkpoint_of_another(path: Path) -> None:
     assert (before, seen(path)) == ([1, 2], [1, 2, 30])
 
 
-def test_a_zombie_writes_nothing(path: Path) -> None:
-    zombie = opened(path)
-    zombie.write_batch(batch(1))
-    prepared = zombie.prepare(1)
-    successor = opened(path, incarnation=2)
-
-    with pytest.raises(GearpyError, match="another owner"):
-        zombie.commit(1, prepared)
-    with pytest.raises(GearpyError, match="a later owner"):
-        zombie.recover({1: prepared}, epoch=1, run="r", incarnation=1)
-    for writer in (zombie, successor):
-        writer.close(completed=False)
-
-    assert seen(path) == []
-
-
-def test_a_zombie_that_begins_late_takes_nothing_over(path: Path) -> None:
-    successor = opened(path, incarnation=2)
-    successor.write_batch(batch(1))
-
-    with pytest.raises(GearpyError, match="a later owner"):
-        opened(path, incarnation=1)
-    successor.commit(1, successor.prepare(1))
-    successor.close(completed=False)
-
-    assert seen(path) == [1]
-
-
 def test_a_run_that_another_has_gone_on_from_is_over(path: Path) -> None:
     """However often it was started: what follows comes again from the other, and from a third."""
     first = opened(path, incarnation=1000)
@@ -281,66 +215,15 @@ def test_a_run_that_another_has_gone_on_from_is_over(path: Path) -> None:
     assert seen(path) == [1]
 
 
-class World:
-    """Attempts of one task, one after the other; those before go on as zombies."""
+def test_the_contract_of_a_sink_holds(tmp_path: Path) -> None:
+    """Kills at any line, zombies, lost commits, going back."""
 
-    def __init__(self, path: Path, rng: Random) -> None:
-        self.path = path
-        self.rng = rng
-        self.complete: list[Manifest] = [Manifest(0, [], {})]
-        self.zombies: list[tuple[SqliteWriter, dict[int, EpochRecords | None]]] = []
-        self.count = 0
-        self.incarnation = 0
+    def place(name: str) -> Path:
+        return tmp_path / f"{name}.db"
 
-    def attempt(self) -> None:
-        """Go on from the newest complete epoch, or, if that is damaged, from the one before."""
-        if self.rng.random() < 0.3 and len(self.complete) > 1:
-            self.complete.pop()
-        epoch, records, prepared = self.complete[-1]
-        self.incarnation += 1
-        writer = opened(self.path, prepared, epoch, incarnation=self.incarnation)
-        assert seen(self.path) == records
-        waiting: dict[int, EpochRecords | None] = {}
-        for number in range(epoch + 1, epoch + self.rng.randint(1, 4)):
-            records = records + self.write(writer)
-            waiting[number] = writer.prepare(number)
-            if self.rng.random() < 0.7:
-                self.complete.append(Manifest(number, records, dict(waiting)))
-                self.commit(writer, waiting)
-            self.disturb()
-        self.zombies.append((writer, waiting))
-
-    def write(self, writer: SqliteWriter) -> list[int]:
-        new = list(range(self.count, self.count + self.rng.randint(0, 3)))
-        self.count += len(new)
-        writer.write_batch(batch(*new))
-        return new
-
-    def commit(self, writer: SqliteWriter, waiting: dict[int, EpochRecords | None]) -> None:
-        """Write all that is complete, twice; or crash before."""
-        if self.rng.random() < 0.7:
-            for epoch, prepared in waiting.items():
-                writer.commit(epoch, prepared)
-                writer.commit(epoch, prepared)
-            waiting.clear()
-            assert seen(self.path) == self.complete[-1].records
-
-    def disturb(self) -> None:
-        for zombie, told in self.zombies:
-            for epoch, prepared in told.items():
-                with pytest.raises(GearpyError) if prepared else nullcontext():
-                    zombie.commit(epoch, prepared)
-
-    def close(self) -> None:
-        for zombie, _ in self.zombies:
-            zombie.close(completed=False)
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_the_table_has_each_record_once(path: Path, seed: int) -> None:
-    world = World(path, Random(seed))
-
-    for _ in range(12):
-        world.attempt()
-
-    world.close()
+    check_sink(
+        lambda name: SqliteSink(place(name)),
+        lambda name: seen(place(name)),
+        record=lambda number: number,
+        bad="x",
+    )

@@ -15,19 +15,6 @@ from tests.windowlog.log_build import a_lane, a_log, keys_in, prepared, rows_of,
 LANE = "windows-00000"
 
 
-def test_nothing_is_seen_before_it_is_shown() -> None:
-    log = a_log(MemoryFolder())
-    lane = a_lane(log)
-
-    batch = prepared(lane, 1, 1, 2)
-    lane.add(rows_of(3))
-    before = keys_in(log)
-    lane.show(batch)
-    lane.show(batch)
-
-    assert (before, keys_in(log)) == ([], [1, 2])
-
-
 def test_a_file_notes_what_is_in_it() -> None:
     log = a_log(MemoryFolder())
     lane = a_lane(log)

@@ -140,19 +140,6 @@ def test_windows_are_partitioned_by_their_date(tmp_path: Path) -> None:
     assert table.to_pyarrow_dataset().to_table(filter=day).num_rows == 24
 
 
-def test_a_successor_shows_what_was_prepared(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    first = opened(path)
-    prepared = {1: write(first, 1, 1), 2: write(first, 2, 2)}
-    first.commit(1, prepared[1])
-    write(first, 3, 3)
-
-    for incarnation in (2, 3):
-        opened(path, epoch=2, incarnation=incarnation, prepared=prepared)
-
-    assert numbers(path) == [1, 2]
-
-
 def test_going_back_removes_what_comes_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -187,18 +174,6 @@ def test_who_was_given_up_writes_nothing(tmp_path: Path) -> None:
         opened(path, epoch=1, incarnation=1)
 
     assert numbers(path) == [1, 2]
-
-
-def test_who_was_given_up_before_there_was_a_table_is_undone(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    first = opened(path)
-    second = opened(path, incarnation=2)
-    first.commit(1, write(first, 1, 1))
-
-    second.write_batch(a_batch([1]))
-    second.commit(1, second.prepare(1))
-
-    assert numbers(path) == [1]
 
 
 def test_files_that_were_merged_cannot_be_taken_back(

@@ -62,6 +62,12 @@ class Log:
     def reader(self, place: FilePlace | None = None) -> FileReader:
         return self.source.open(str(self.path), place)
 
+    def begun(self, *, written: int, read_lines: int) -> tuple[list[str], FilePlace]:
+        """Write lines and read some; return those, and the place where the reader has stopped."""
+        self.write(written)
+        reader = self.reader()
+        return read(reader, read_lines), stopped(reader)
+
 
 def read(reader: FileReader, lines: int = 10_000) -> list[str]:
     found: list[str] = []
@@ -103,10 +109,7 @@ def test_a_log_that_was_rotated_meanwhile_is_read_to_its_end_first(tmp_path: Pat
 
 def test_all_files_that_came_meanwhile_are_read_in_their_order(tmp_path: Path) -> None:
     log = Log(tmp_path)
-    log.write(3)
-    first = log.reader()
-    before = read(first, 2)
-    place = stopped(first)
+    before, place = log.begun(written=3, read_lines=2)
     for _ in range(3):
         log.rotate()
         log.write(2)
@@ -135,10 +138,7 @@ def test_a_reader_may_stop_in_a_file_that_was_put_aside(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["app.log.1", "app.log-20261122", "app.2026-11-22.log"])
 def test_a_log_that_was_copied_and_cut_goes_on_in_its_copy(tmp_path: Path, name: str) -> None:
     log = Log(tmp_path)
-    log.write(5)
-    first = log.reader()
-    before = read(first, 3)
-    place = stopped(first)
+    before, place = log.begun(written=5, read_lines=3)
     shutil.copy2(log.path, tmp_path / name)
     log.path.write_text("")
     log.write(2)
@@ -149,10 +149,7 @@ def test_a_log_that_was_copied_and_cut_goes_on_in_its_copy(tmp_path: Path, name:
 def test_a_copy_on_another_machine_is_the_same_file(tmp_path: Path) -> None:
     """It has another number there; more lines may have come."""
     log = Log(tmp_path)
-    log.write(3)
-    first = log.reader()
-    before = read(first, 3)
-    place = stopped(first)
+    before, place = log.begun(written=3, read_lines=3)
     shutil.copy(log.path, tmp_path / "copy")
     (tmp_path / "copy").rename(log.path)
     log.write(2)
@@ -175,10 +172,7 @@ def test_a_log_of_which_nothing_was_read_is_found_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_lines_that_are_gone_end_the_application(tmp_path: Path, *, is_cut: bool) -> None:
     log = Log(tmp_path)
-    log.write(5)
-    first = log.reader()
-    before = read(first, 3)
-    place = stopped(first)
+    before, place = log.begun(written=5, read_lines=3)
     shutil.copy(log.path, tmp_path / "saved")
     if not is_cut:
         log.path.unlink()
@@ -199,10 +193,7 @@ def test_lines_that_are_gone_can_be_skipped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = Log(tmp_path, on_lost="skip")
-    log.write(5)
-    first = log.reader()
-    read(first, 3)
-    place = stopped(first)
+    _, place = log.begun(written=5, read_lines=3)
     log.path.unlink()
     log.path.touch()
     log.lines.clear()
@@ -215,10 +206,7 @@ def test_lines_that_are_gone_can_be_skipped(
 
 def test_a_file_that_is_not_back_yet_is_waited_for(tmp_path: Path) -> None:
     log = Log(tmp_path)
-    log.write(5)
-    first = log.reader()
-    before = read(first, 3)
-    place = stopped(first)
+    before, place = log.begun(written=5, read_lines=3)
     log.path.rename(tmp_path.with_suffix(".away"))
 
     again = log.reader(place)
@@ -231,10 +219,7 @@ def test_a_file_that_is_not_back_yet_is_waited_for(tmp_path: Path) -> None:
 
 def test_copies_that_cannot_be_told_apart_are_named(tmp_path: Path) -> None:
     log = Log(tmp_path)
-    log.write(2)
-    first = log.reader()
-    read(first)
-    place = stopped(first)
+    _, place = log.begun(written=2, read_lines=2)
     for name in ("app.log.1", "app.log.2"):
         shutil.copy(log.path, tmp_path / name)
     log.path.write_text("")
@@ -245,10 +230,7 @@ def test_copies_that_cannot_be_told_apart_are_named(tmp_path: Path) -> None:
 
 def test_a_packed_file_between_is_asked_for(tmp_path: Path) -> None:
     log = Log(tmp_path)
-    log.write(2)
-    first = log.reader()
-    read(first)
-    place = stopped(first)
+    _, place = log.begun(written=2, read_lines=2)
     log.rotate()
     log.write(2)
     log.path.rename(tmp_path / "app.log.1.gz")

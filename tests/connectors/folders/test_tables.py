@@ -1,4 +1,4 @@
-"""Folders of CSV and Arrow files as sinks; tables go in as they are, also into Parquet."""
+"""Folders of CSV, Arrow and Parquet files as sinks; tables go in as they are."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,9 +6,11 @@ from typing import Any
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from gearpy.connectors.files.datasets import arrow, csv, parquet
+from gearpy.connectors.folders import columns as column_parts
 from gearpy.connectors.folders.tables import arrow_folder, csv_folder, parquet_folder
 from gearpy.connectors.folders.writer import FolderWriter
 from gearpy.errors import ConfigError, OperatorError
@@ -108,6 +110,37 @@ def test_the_schema_stays_after_a_restart(tmp_path: Path, name: str) -> None:
     assert [float(row["n"]) for row in rows(name, tmp_path / "out")] == [1.5, 2.0]
 
 
+def test_a_given_schema_decides(tmp_path: Path) -> None:
+    schema = pa.schema([("y", pa.float32()), pa.field("x", pa.int16(), metadata={"unit": "m"})])
+
+    write(opened(parquet_folder(tmp_path / "out", schema=schema)), 1, [{"x": 1, "y": 0.5}])
+
+    (path,) = (tmp_path / "out").glob("*.parquet")
+    found = pq.read_schema(path)
+    assert (found.names, found.types) == (["y", "x"], [pa.float32(), pa.int16()])
+    assert found.field("x").metadata[b"unit"] == b"m"
+
+
+@pytest.mark.parametrize("limit", ["_GROUP_ROWS", "_GROUP_BYTES"])
+def test_memory_is_bounded_by_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """A long epoch is not kept in memory; a short one is one row group."""
+    monkeypatch.setattr(column_parts, limit, 4 if limit == "_GROUP_ROWS" else 64)
+    writer = opened(parquet_folder(tmp_path / "out"))
+
+    for number in range(5):
+        writer.write_batch(Batch([{"x": number}, {"x": number}], [0, 0]))
+    writer.commit(1, writer.prepare(1))
+
+    (path,) = (tmp_path / "out").glob("*.parquet")
+    file = pq.ParquetFile(path)
+    groups = [file.metadata.row_group(place).num_rows for place in range(file.num_row_groups)]
+    assert sum(groups) == 10
+    assert groups == ([4, 4, 2] if limit == "_GROUP_ROWS" else [8, 2])
+    assert file.read()["x"].to_pylist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -116,6 +149,8 @@ def test_the_schema_stays_after_a_restart(tmp_path: Path, name: str) -> None:
         (lambda path: csv_folder(path, schema=5), "csv_folder: schema is 5"),
         (lambda path: arrow_folder(path, schema=5), "arrow_folder: schema is 5"),
         (lambda path: arrow_folder(path, prefix="_x"), "prefix '_x'"),
+        (lambda path: parquet_folder(path, compression="bz2"), "must be one of snappy, zstd"),
+        (lambda path: parquet_folder(path, schema={"x": "integer"}), "need a pyarrow.Schema"),
     ],
 )
 def test_mistakes_are_told(tmp_path: Path, make: Callable[[Path], Sink], message: str) -> None:

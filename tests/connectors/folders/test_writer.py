@@ -50,18 +50,6 @@ def commit(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart:
 # -- epochs ----------------------------------------------------------------------------------
 
 
-def test_nothing_is_seen_before_commit() -> None:
-    folder = MemoryFolder()
-    writer = started(folder)
-
-    part = prepared(writer, 1, 1, 2)
-    writer.write_batch(batch(3))
-    before = text_of(folder)
-    writer.commit(1, part)
-
-    assert (before, text_of(folder)) == ("", "1\n2\n")
-
-
 def test_an_epoch_is_one_file_with_a_name_that_tells() -> None:
     """Task, epoch, run and incarnation; the handle has what a person may want to know."""
     folder = MemoryFolder()
@@ -93,23 +81,6 @@ def test_an_epoch_without_records_leaves_nothing(values: list[Any]) -> None:
 
 
 # -- restarts --------------------------------------------------------------------------------
-
-
-def test_what_was_prepared_is_shown_by_the_next_incarnation() -> None:
-    """Whether the one before had come to it or not; the order is that of epochs."""
-    folder = MemoryFolder()
-    writer = started(folder)
-    parts: dict[int, PreparedPart | None] = {
-        1: commit(writer, 1, 1),
-        2: None,
-        3: prepared(writer, 3, 3),
-    }
-    writer.write_batch(batch(4))
-
-    a_writer(folder).recover(parts, epoch=3, run="r", incarnation=2)
-
-    assert text_of(folder) == "1\n3\n"
-    assert folder.names(PENDING) == []
 
 
 def test_going_back_removes_what_was_shown_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -230,28 +201,6 @@ def test_a_run_that_began_later_is_not_removed() -> None:
 
 
 # -- on disk ---------------------------------------------------------------------------------
-
-
-def test_a_folder_on_disk_is_written_as_one_in_memory(tmp_path: Path) -> None:
-    """The same steps, once through: write, prepare, fail, recover, go back."""
-    folder = LocalFolder(tmp_path / "out")
-    first = started(folder)
-    parts = {1: commit(first, 1, "a"), 2: prepared(first, 2, "b")}
-    first.write_batch(batch("c"))
-    second = a_writer(folder)
-    second.recover(parts, epoch=2, run="r", incarnation=2)
-    commit(second, 3, "c")
-    seen = [path.read_text() for path in sorted((tmp_path / "out").glob("*.jsonl"))]
-    first.close(completed=False)
-
-    a_writer(folder).recover({}, epoch=1, run="r", incarnation=3)
-
-    assert seen == ['"a"\n', '"b"\n', '"c"\n']
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "_pending",
-        parts[1]["name"],
-    ]
-    assert list((tmp_path / "out" / "_pending").iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

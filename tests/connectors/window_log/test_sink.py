@@ -387,20 +387,6 @@ def test_what_is_purged_while_it_comes_again_is_expected_after_another_restart()
         assert started(store, begun, epoch=1, incarnation=5 + at).snapshot()["again"] is not None
 
 
-def test_who_was_given_up_shows_nothing() -> None:
-    store = MemoryFolder()
-    zombie = started(store)
-    write(zombie, *results(1))
-    prepared = zombie.prepare(1)
-    successor = a_writer(store)
-    successor.restore(zombie.snapshot())
-    successor.recover({1: prepared}, epoch=1, run="r", incarnation=2)
-
-    with pytest.raises(GearpyError, match="which was given up"):
-        zombie.commit(1, prepared)
-    assert keys_in(store) == [1]
-
-
 # -- files -----------------------------------------------------------------------------------
 
 
@@ -437,16 +423,3 @@ def test_old_files_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
         commit(writer, epoch, *results(epoch))
 
     assert WindowLog(store).view().begins() == {LANE: 3}
-
-
-def test_closing_leaves_what_is_prepared() -> None:
-    store = MemoryFolder()
-    writer = started(store)
-    write(writer, *results(1))
-    prepared = writer.prepare(1)
-    write(writer, *results(2))
-
-    writer.close(completed=False)
-
-    assert prepared is not None
-    assert store.names("_pending/") == [prepared["pending"]]

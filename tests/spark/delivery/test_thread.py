@@ -44,6 +44,17 @@ class Taken:
         return [n for number in sorted(self.batches) for n in self.batches[number]]
 
 
+class Held:
+    """Holds the calls of a function until a test lets them go."""
+
+    def __init__(self) -> None:
+        self.called, self.go = Event(), Event()
+
+    def __call__(self, _: SparkBatch) -> None:
+        self.called.set()
+        self.go.wait(WAIT_S)
+
+
 class Woken:
     """What the task would look at, each time that it is woken."""
 
@@ -62,12 +73,12 @@ class Woken:
 
 @contextmanager
 def a_delivery(
-    log: LogOnDisk, function: Any, *, target: FakeTarget | None = None, **config: Any
+    log: LogOnDisk | Path, function: Any, *, target: FakeTarget | None = None, **config: Any
 ) -> Iterator[tuple[Delivery, Woken]]:
     woken = Woken()
     limits: dict[str, Any] = {"pause_ms": 1, "call_attempts": 3, **config}
     spec = DeliverySpec(
-        path=str(log.path),
+        path=str(log if isinstance(log, Path) else log.path),
         options=None,
         name="spark",
         lane=LANE,
@@ -280,21 +291,16 @@ def test_spark_that_cannot_be_had_ends_it_at_once(tmp_path: Path) -> None:
 
 
 def test_stream_waits_while_too_much_is_not_taken(tmp_path: Path) -> None:
-    log, go, called = LogOnDisk(tmp_path / "log"), Event(), Event()
-
-    def wait(_: SparkBatch) -> None:
-        called.set()
-        go.wait(WAIT_S)
-
-    taken = Taken(before=wait)
+    log, held = LogOnDisk(tmp_path / "log"), Held()
+    taken = Taken(before=held)
     log.show(3)
 
     with a_delivery(log, taken, waiting_max_rows=10) as (delivery, woken):
-        called.wait(WAIT_S)
+        held.called.wait(WAIT_S)
         first = delivery.backlog.has_room
         delivery.backlog.on_shown(log.show(8))
         full = delivery.backlog.has_room
-        go.set()
+        held.go.set()
         woken.until(lambda: delivery.backlog.has_room)
         woken.until(lambda: delivery.backlog.is_empty)
 
@@ -315,41 +321,31 @@ def test_it_is_not_delivered_before_the_first_look(tmp_path: Path) -> None:
 
 
 def test_call_that_takes_too_long_is_a_failure(tmp_path: Path) -> None:
-    log, go, called = LogOnDisk(tmp_path / "log"), Event(), Event()
-
-    def wait(_: SparkBatch) -> None:
-        called.set()
-        go.wait(WAIT_S)
-
+    log, held = LogOnDisk(tmp_path / "log"), Held()
     log.show(3)
 
-    with a_delivery(log, Taken(before=wait), call_max_ms=1) as (delivery, _):
-        called.wait(WAIT_S)
+    with a_delivery(log, Taken(before=held), call_max_ms=1) as (delivery, _):
+        held.called.wait(WAIT_S)
         while delivery.failure is None:
-            called.wait(0.001)
+            held.called.wait(0.001)
         failure = delivery.failure
-        go.set()
+        held.go.set()
 
     assert "was called with batch 1 and has not returned for 1 ms" in str(failure)
 
 
 def test_next_start_waits_for_the_last_call_of_the_one_before(tmp_path: Path) -> None:
-    log, go, called = LogOnDisk(tmp_path / "log"), Event(), Event()
-
-    def wait(_: SparkBatch) -> None:
-        called.set()
-        go.wait(WAIT_S)
-
-    slow, again = Taken(before=wait), Taken()
+    log, held = LogOnDisk(tmp_path / "log"), Held()
+    slow, again = Taken(before=held), Taken()
     log.show(3)
 
     with a_delivery(log, slow) as (first, _):
-        called.wait(WAIT_S)
+        held.called.wait(WAIT_S)
         first.close()
         log.show(2)
         with a_delivery(log, again) as (second, woken):
             is_waiting = not again.told
-            go.set()
+            held.go.set()
             woken.until(lambda: second.backlog.is_empty)
 
     assert is_waiting
@@ -357,20 +353,15 @@ def test_next_start_waits_for_the_last_call_of_the_one_before(tmp_path: Path) ->
 
 
 def test_a_call_that_never_ends_does_not_hold_the_next_start_for_ever(tmp_path: Path) -> None:
-    log, go, called = LogOnDisk(tmp_path / "log"), Event(), Event()
-
-    def wait(_: SparkBatch) -> None:
-        called.set()
-        go.wait(WAIT_S)
-
+    log, held = LogOnDisk(tmp_path / "log"), Held()
     log.show(3)
 
-    with a_delivery(log, Taken(before=wait)) as (first, _):
-        called.wait(WAIT_S)
+    with a_delivery(log, Taken(before=held)) as (first, _):
+        held.called.wait(WAIT_S)
         first.close()
         with a_delivery(log, Taken(), outage_max_ms=1) as (second, woken):
             woken.until(lambda: second.failure is not None)
-        go.set()
+        held.go.set()
 
     assert "that an earlier start of the sink has begun still runs" in str(second.failure)
 
@@ -389,23 +380,10 @@ def test_others_are_told_how_far_it_is(tmp_path: Path) -> None:
 def test_begins_before_there_is_a_log(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     folder.mkdir()
-    woken, taken = Woken(), Taken()
-    spec = DeliverySpec(
-        path=str(folder),
-        options=None,
-        name="spark",
-        lane=LANE,
-        app="shop",
-        operator="to_spark(take)",
-        function=taken,
-        target=FakeTarget(),
-        config=SparkConfig(),
-    )
-    delivery = Delivery(spec, woken)
-    delivery.start()
+    taken = Taken()
 
-    delivery.backlog.on_shown(LogOnDisk(folder).show(3))
-    woken.until(lambda: delivery.backlog.is_empty)
-    delivery.close(wait_s=WAIT_S)
+    with a_delivery(folder, taken) as (delivery, woken):
+        delivery.backlog.on_shown(LogOnDisk(folder).show(3))
+        woken.until(lambda: delivery.backlog.is_empty)
 
     assert taken.rows == [0, 1, 2]
