@@ -321,7 +321,6 @@ class _MadeTables(Source):
         limit: int | None,
         parts: int,
         bound_ms: int,
-        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self.bounded = limit is not None
         self._make = make
@@ -336,7 +335,6 @@ class _MadeTables(Source):
         self._parts = parts
         self._bound_ms = bound_ms
         self.is_by_arrival = time is None
-        self._now_ms = now_ms
 
     @property
     def note(self) -> str:
@@ -358,7 +356,6 @@ class _MadeTables(Source):
             limit=None if self._limit is None else share_of(self._limit, part, self._parts),
             pace=None if self._rate is None else Pace(self._rate / self._parts),
             bound_ms=None if self._time is None else self._bound_ms,
-            now_ms=self._now_ms,
             resume=resume,
         )
 
@@ -401,7 +398,6 @@ class _MadeReader(OrderedReader[Any]):
         limit: int | None,
         pace: Pace | None,
         bound_ms: int | None,
-        now_ms: Callable[[], int],
         resume: RowsPlace | None,
     ) -> None:
         self._batches = batches
@@ -412,7 +408,6 @@ class _MadeReader(OrderedReader[Any]):
         self.is_by_arrival = bound_ms is None
         self._order = BoundedOutOfOrder(bound_ms or 0)
         self._order.watermark_ms = resume["watermark_ms"] if resume else MIN_MS
-        self._now_ms = now_ms
         self._rest: pa.RecordBatch | None = None
         self._position = resume["position"] if resume else 0
         self._to_skip = self._position
@@ -429,7 +424,7 @@ class _MadeReader(OrderedReader[Any]):
         wanted = min(wanted, self._rest.num_rows)
         going = wanted
         if self._pace is not None:
-            going = self._pace.take(self._now_ms(), wanted)
+            going = self._pace.take(wall_ms(), wanted)
             self.pause_ms = self._pace.pause_ms(in_tables=True)
         if not going:
             return None
@@ -451,10 +446,10 @@ class _MadeReader(OrderedReader[Any]):
 
     def _has_rows(self) -> bool:
         while self._rest is None or not self._rest.num_rows:
-            before_ms = self._now_ms()
+            before_ms = wall_ms()
             batch = next(self._batches, None)
             if self._pace is None:
-                took_ms = self._now_ms() - before_ms
+                took_ms = wall_ms() - before_ms
                 self._one_by_one = one_by_one(self._one_by_one, took_ms, _ONE_BY_ONE)
                 self.may_wait = self._one_by_one > 0
             if batch is None:
@@ -467,7 +462,7 @@ class _MadeReader(OrderedReader[Any]):
     def _times(self, batch: pa.RecordBatch) -> Times:
         times = self._stamped(batch)
         if times is None:
-            self._order.on_records([self._now_ms()])
+            self._order.on_records([wall_ms()])
             return Times(pa.repeat(pa.scalar(self.watermark_ms, pa.int64()), batch.num_rows))
         self._order.on_records([times.bounds()[1]])
         return times

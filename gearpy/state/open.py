@@ -50,5 +50,5 @@ def open_state(
     return KeyedState(store, now_ms=now_ms, watermark_ms=watermark_ms())
 
 
-def heap_state(now_ms: Callable[[], int] | None = None, watermark_ms: int = MIN_MS) -> KeyedState:
-    return KeyedState(HeapStore(), now_ms=now_ms or wall_ms, watermark_ms=watermark_ms)
+def heap_state() -> KeyedState:
+    return KeyedState(HeapStore(), now_ms=wall_ms, watermark_ms=MIN_MS)

@@ -209,7 +209,6 @@ def repair_log(
     *,
     source: str,
     wall_ms: Callable[[], int],
-    segments_max: int = SEGMENTS_MAX,
 ) -> str:
     """Write the log anew with its salvaged part; return where copies of its files are kept.
 
@@ -227,7 +226,6 @@ def repair_log(
         launch=newest_launch(checkpoints, prefix),
         source=source,
         wall_ms=wall_ms,
-        segments_max=segments_max,
         instead=salvaged.state,
     )
     return aside

@@ -74,7 +74,6 @@ class IcebergWriter(TableWriter[Catalog]):
         *,
         properties: Mapping[str, str],
         task_index: int,
-        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         super().__init__(operator, IcebergCatalog(operator, catalog), target, task_index)
         self._full_name = name
@@ -84,7 +83,7 @@ class IcebergWriter(TableWriter[Catalog]):
         self._noted: tuple[EpochOwner, LedgerEntry] | None = None
         self._rows_due: Sequence[pa.RecordBatch] = ()
         self._deletes: tuple[str, str] | None = None
-        self._rng, self._pause = Random(), pause
+        self._rng = Random()
 
     def new_connection(self) -> Catalog:
         return load_catalog(**self._given)
@@ -156,7 +155,7 @@ class IcebergWriter(TableWriter[Catalog]):
                 conflict = error
             else:
                 return
-            self._pause(pause_after(attempt, _PAUSE_MS, _PAUSE_MAX_MS, self._rng) / _MS_PER_S)
+            time.sleep(pause_after(attempt, _PAUSE_MS, _PAUSE_MAX_MS, self._rng) / _MS_PER_S)
         raise GearpyError(
             f"{self._name}: others have changed table {self._full_name} before each of "
             f"{_ATTEMPTS_MAX} attempts to write: {conflict}"

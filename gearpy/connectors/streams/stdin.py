@@ -69,14 +69,12 @@ class StdinSource(Source):
         encoding: str,
         errors: str,
         file: int | None = None,
-        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self._timestamp = timestamp
         self._bound_ms = bound_ms
         self.is_by_arrival = timestamp is None
         self._text = (encoding, errors)
         self._file = file
-        self._now_ms = now_ms
 
     @property
     def description(self) -> str:
@@ -90,8 +88,9 @@ class StdinSource(Source):
         return [_PARTITION]
 
     def open(self, partition: str, resume: Any | None) -> "StdinReader":
-        name, bound_ms, now_ms = "stdin(timestamp)", self._bound_ms, self._now_ms
-        stamps = stamps_of(name, self._timestamp, bound_ms=bound_ms, now_ms=now_ms)
+        stamps = stamps_of(
+            "stdin(timestamp)", self._timestamp, bound_ms=self._bound_ms, now_ms=wall_ms
+        )
         file = sys.stdin.fileno() if self._file is None else self._file
         return StdinReader(file, stamps, LineBuffer(*self._text))
 

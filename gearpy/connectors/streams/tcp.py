@@ -121,7 +121,6 @@ class TcpSource(Source):
         pauses_ms: tuple[int, int],
         connect_timeout_ms: int,
         text: tuple[str, str],
-        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self.bounded = until_closed
         self._address = address
@@ -131,7 +130,6 @@ class TcpSource(Source):
         self._pauses_ms = pauses_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._text = text
-        self._now_ms = now_ms
 
     @property
     def description(self) -> str:
@@ -145,8 +143,9 @@ class TcpSource(Source):
         return [self._place]
 
     def open(self, partition: str, resume: Any | None) -> "TcpReader":
-        name, bound_ms, now_ms = "tcp_lines(timestamp)", self._bound_ms, self._now_ms
-        stamps = stamps_of(name, self._timestamp, bound_ms=bound_ms, now_ms=now_ms)
+        stamps = stamps_of(
+            "tcp_lines(timestamp)", self._timestamp, bound_ms=self._bound_ms, now_ms=wall_ms
+        )
         return TcpReader(
             self._place,
             lambda: _Socket(self._address),
@@ -155,7 +154,7 @@ class TcpSource(Source):
             self._pauses_ms,
             until_closed=self.bounded,
             connect_timeout_ms=self._connect_timeout_ms,
-            now_ms=self._now_ms,
+            now_ms=wall_ms,
         )
 
     @property

@@ -177,10 +177,13 @@ class EventGate:
         return held, Batch(*rest, origin=batch.origin)
 
     def _hold(self, batch: Batch) -> None:
-        if not len(batch):
-            return
+        if len(batch):
+            self._is_alone = self._has_one_source and batch.origin.is_alone
+            self._put(batch)
+
+    def _put(self, batch: Batch) -> None:
         values, timestamps, origin = batch.values, batch.timestamps, batch.origin
-        self._is_alone, places = self._has_one_source and origin.is_alone, timestamps
+        places = timestamps
         if batch.has_late and (late := late_places(timestamps)):
             places, timestamps = list(timestamps), list(map(int, timestamps))
             for at in late:

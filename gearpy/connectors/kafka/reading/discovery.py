@@ -554,18 +554,3 @@ class KafkaReader(SourceReader[Any]):
 def _kafka_error(caught: Exception) -> "KafkaError | None":
     told = caught.args[0] if caught.args else None
     return told if hasattr(told, "retriable") and hasattr(told, "str") else None
-
-
-def discovery_of(
-    reading: KafkaReading,
-    task_index: int,
-    parallelism: int,
-    resume: Sequence[Looked],
-    now_ms: Callable[[], int],
-) -> KafkaDiscovery:
-    """Return the finder of one task.
-
-    If a finder before it has asked the brokers, what is found now came later: nothing is skipped.
-    """
-    has_looked = any(each["looked"] for each in resume)
-    return KafkaDiscovery(reading, Share(task_index, parallelism), now_ms, has_looked=has_looked)

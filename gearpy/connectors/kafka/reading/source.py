@@ -20,7 +20,6 @@ from gearpy.connectors.kafka.reading.discovery import (
     KafkaReader,
     KafkaReading,
     Looked,
-    discovery_of,
 )
 from gearpy.connectors.kafka.reading.positions import OutOfRange, Start, Until, bounds_of, topics_of
 from gearpy.connectors.kafka.values import FormName, ValueForm, form_of
@@ -30,6 +29,7 @@ from gearpy.distribution import require
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import Row
 from gearpy.task.api.interfaces import Source
+from gearpy.task.sources.share import Share
 
 _NAME: Final = "kafka"
 
@@ -203,9 +203,8 @@ class KafkaSource(Source[Any]):
     replayable = True
     discovers = True
 
-    def __init__(self, reading: KafkaReading, *, now_ms: Callable[[], int] = wall_ms) -> None:
+    def __init__(self, reading: KafkaReading) -> None:
         self._reading = reading
-        self._now_ms = now_ms
         self.bounded = reading.bounds.until is not None
         self.sets_bad_aside = reading.records.on_bad == "side"
         self.quarantines_bad = reading.records.on_bad == "quarantine"
@@ -248,4 +247,7 @@ class KafkaSource(Source[Any]):
     def discover(
         self, task_index: int, parallelism: int, resume: Sequence[Looked]
     ) -> KafkaDiscovery:
-        return discovery_of(self._reading, task_index, parallelism, resume, self._now_ms)
+        # Where a finder before it has asked the brokers, what is found now came later.
+        has_looked = any(each["looked"] for each in resume)
+        share = Share(task_index, parallelism)
+        return KafkaDiscovery(self._reading, share, wall_ms, has_looked=has_looked)
