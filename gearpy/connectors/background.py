@@ -10,7 +10,7 @@ from functools import partial
 from queue import Empty, Full, Queue
 from typing import Any, Final
 
-from gearpy.connectors.files.stamps import in_zone, zone_note
+from gearpy.connectors.files.stamps import StampedSource, in_zone
 from gearpy.connectors.simple import SimpleSource
 from gearpy.connectors.streams.generator import takes_part
 from gearpy.core.base.times import Duration, duration_ms
@@ -254,7 +254,7 @@ class _Waiting(Iterator[Any]):
             self._ends()
 
 
-class _BackgroundSource(SimpleSource[Any]):
+class _BackgroundSource(StampedSource[Any], SimpleSource[Any]):
     """Records that a thread gives: ``run(position, waiting)``."""
 
     pause = "10ms"
@@ -283,10 +283,6 @@ class _BackgroundSource(SimpleSource[Any]):
         return self._text
 
     reads_by = description
-
-    @property
-    def note(self) -> str:
-        return zone_note(self._timestamp)
 
     def up_to_now(self) -> "_BackgroundSource":
         other = copy(self)

@@ -94,6 +94,17 @@ class FoundFile:
         return not base.startswith(_HIDDEN) and not base.endswith(_UNFINISHED)
 
 
+def check_paths(operator: str, patterns: Sequence[object]) -> None:
+    if not patterns:
+        raise ConfigError(f"{operator}() needs at least one path, pattern or URL")
+    for pattern in patterns:
+        if not isinstance(pattern, str | os.PathLike):
+            raise ConfigError(
+                f"{operator}() got {pattern!r:.100}, which is no path: "
+                f"write {operator}(*paths) for a list"
+            )
+
+
 class Locations:
     """Paths and patterns; ``*``, ``?``, ``[...]``, and ``**`` for folders of any depth.
 
@@ -103,14 +114,7 @@ class Locations:
     def __init__(
         self, operator: str, patterns: Sequence[str | Path], options: StoreOptions | None = None
     ) -> None:
-        if not patterns:
-            raise ConfigError(f"{operator}() needs at least one path, pattern or URL")
-        for pattern in patterns:
-            if not isinstance(pattern, str | os.PathLike):
-                raise ConfigError(
-                    f"{operator}() got {pattern!r:.100}, which is no path: write "
-                    f"{operator}(*paths) for a list"
-                )
+        check_paths(operator, patterns)
         self._operator = operator
         self._patterns = [os.fspath(pattern) for pattern in patterns]
         self._options = options or {}

@@ -6,7 +6,13 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, TypedDict, overload
 
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
-from gearpy.connectors.files.stamps import FromRecords, StampedReader, Stamps, in_zone, zone_note
+from gearpy.connectors.files.stamps import (
+    FromRecords,
+    StampedReader,
+    StampedSource,
+    Stamps,
+    in_zone,
+)
 from gearpy.core.base.copies import own_each
 from gearpy.core.base.times import Duration, duration_ms, event_time_ms
 from gearpy.core.base.zones import ZoneName
@@ -143,7 +149,7 @@ class CollectionPlace(TypedDict):
     watermark_ms: int
 
 
-class CollectionSource(Source):
+class CollectionSource(StampedSource[Any]):
     """A collection; see `collection`. Gearpump: `CollectionDataSource`."""
 
     replayable = True
@@ -182,10 +188,6 @@ class CollectionSource(Source):
     @property
     def description(self) -> str:
         return f"collection({len(self._values)} values)"
-
-    @property
-    def note(self) -> str:
-        return zone_note(self._timestamp)
 
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(self._parts)

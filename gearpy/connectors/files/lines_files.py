@@ -20,15 +20,15 @@ from gearpy.connectors.files.rotation import FileMark
 from gearpy.connectors.files.stamps import (
     Fixed,
     StampedReader,
+    StampedSource,
     Stamps,
     each,
     in_zone,
     stamps_of,
     that_pass,
-    zone_note,
 )
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
-from gearpy.connectors.locations import no_match, unpacker_of
+from gearpy.connectors.locations import check_paths, no_match, unpacker_of
 from gearpy.connectors.waker import call_when, forget
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.base.zones import ZoneName
@@ -208,7 +208,7 @@ class FilePlace(TypedDict):
     whole: NotRequired[bool]  #: It is packed, and all of it was read.
 
 
-class FileSource(Source):
+class FileSource(StampedSource[Any]):
     """Files as partitions; see `files`."""
 
     replayable = True
@@ -230,13 +230,7 @@ class FileSource(Source):
         if parse is not None and not callable(parse):
             raise ConfigError(f"files: parse is {parse!r:.100}, must be a function of a line")
         self._parse = parse
-        if not patterns:
-            raise ConfigError("files() needs at least one path or pattern")
-        for pattern in patterns:
-            if not isinstance(pattern, str | os.PathLike):
-                raise ConfigError(
-                    f"files() got {pattern!r}, which is no path: write files(*paths) for a list"
-                )
+        check_paths("files", patterns)
         if on_bad != "fail":
             from gearpy.connectors.files.tables import known_on_bad  # noqa: PLC0415 - loads pyarrow
 
@@ -263,10 +257,6 @@ class FileSource(Source):
     @property
     def description(self) -> str:
         return f"files({', '.join(self._patterns)})"
-
-    @property
-    def note(self) -> str:
-        return zone_note(self._timestamp)
 
     def up_to_now(self) -> "FileSource":
         """Follow the files, as they may have grown by the next run, up to the last whole line."""

@@ -11,7 +11,7 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.type_variables import T_co
 from gearpy.task.api.failure import operator_error
-from gearpy.task.api.interfaces import SourceReader
+from gearpy.task.api.interfaces import Source, SourceReader
 from gearpy.task.api.sides import BadRecord, SetAside
 
 T = TypeVar("T")
@@ -128,9 +128,14 @@ def in_zone(
         raise ConfigError(f"{operator}: {error}") from None
 
 
-def zone_note(function: Callable[[Any], EventTime] | None) -> str:
-    """Return for people which zone was taken; see `Source.note`."""
-    return function.note if isinstance(function, InZone) else ""
+class StampedSource(Source[T_co]):
+    """A source whose records have their event times from a user's function, or none."""
+
+    _timestamp: Callable[[Any], EventTime] | None
+
+    @property
+    def note(self) -> str:
+        return self._timestamp.note if isinstance(self._timestamp, InZone) else ""
 
 
 def stamps_of(

@@ -9,7 +9,7 @@ from typing import Any, Final, TypedDict, overload
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
-from gearpy.connectors.files.stamps import StampedReader, Stamps, in_zone, stamps_of, zone_note
+from gearpy.connectors.files.stamps import StampedReader, StampedSource, Stamps, in_zone, stamps_of
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.base.zones import ZoneName
 from gearpy.errors import ConfigError, OperatorError
@@ -164,7 +164,7 @@ class GeneratorPlace(TypedDict):
     watermark_ms: int
 
 
-class GeneratorSource(Source):
+class GeneratorSource(StampedSource[Any]):
     """Iterators made by a function; see `generate`."""
 
     replayable = True
@@ -198,10 +198,6 @@ class GeneratorSource(Source):
     @property
     def description(self) -> str:
         return f"generate({getattr(self._make, '__name__', type(self._make).__name__)})"
-
-    @property
-    def note(self) -> str:
-        return zone_note(self._timestamp)
 
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(self._parts)

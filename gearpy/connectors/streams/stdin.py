@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gearpy.clocks import wall_ms
 from gearpy.connectors.files.lines import Decoder
-from gearpy.connectors.files.stamps import Stamps, in_zone, stamps_of, zone_note
+from gearpy.connectors.files.stamps import StampedSource, Stamps, in_zone, stamps_of
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
 from gearpy.connectors.waker import call_when_readable
 from gearpy.core.base.times import Duration, EventTime, duration_ms
@@ -55,7 +55,7 @@ def stdin(
     )
 
 
-class StdinSource(Source):
+class StdinSource(StampedSource[Any]):
     """Standard input; see `stdin`."""
 
     bounded = True
@@ -79,10 +79,6 @@ class StdinSource(Source):
     @property
     def description(self) -> str:
         return "stdin"
-
-    @property
-    def note(self) -> str:
-        return zone_note(self._timestamp)
 
     def partitions(self) -> Sequence[str]:
         return [_PARTITION]

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from gearpy.clocks import wall_ms
 from gearpy.connectors.files.lines import Decoder
-from gearpy.connectors.files.stamps import Stamps, in_zone, stamps_of, zone_note
+from gearpy.connectors.files.stamps import StampedSource, Stamps, in_zone, stamps_of
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
 from gearpy.connectors.waker import call_when_readable
 from gearpy.core.base.pauses import pause_after
@@ -108,7 +108,7 @@ class TcpConnection(Protocol):
     def close(self) -> None: ...
 
 
-class TcpSource(Source):
+class TcpSource(StampedSource[Any]):
     """Lines of a server; see `tcp_lines`."""
 
     def __init__(
@@ -134,10 +134,6 @@ class TcpSource(Source):
     @property
     def description(self) -> str:
         return f"tcp_lines({self._place})"
-
-    @property
-    def note(self) -> str:
-        return zone_note(self._timestamp)
 
     def partitions(self) -> Sequence[str]:
         return [self._place]
