@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypedDict, overload
+from typing import Any, Literal, Protocol, overload
 
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.connectors.files.stamps import (
+    CountPlace,
     FromRecords,
     StampedReader,
     StampedSource,
@@ -142,13 +143,6 @@ def to_list(results: Any, *, messages: bool = False) -> Sink:
     return MemorySink(results, messages=messages)
 
 
-class CollectionPlace(TypedDict):
-    """Snapshot of a reader: how many values it has read, and the watermark so far."""
-
-    position: int
-    watermark_ms: int
-
-
 class CollectionSource(StampedSource[Any]):
     """A collection; see `collection`. Gearpump: `CollectionDataSource`."""
 
@@ -192,7 +186,7 @@ class CollectionSource(StampedSource[Any]):
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(self._parts)
 
-    def open(self, partition: str, resume: CollectionPlace | None) -> "CollectionReader":
+    def open(self, partition: str, resume: CountPlace | None) -> "CollectionReader":
         share = slice(int(partition), None, self._parts)
         place = resume or {"position": 0, "watermark_ms": MIN_MS}
         watermark_ms = place["watermark_ms"]
@@ -233,7 +227,7 @@ class CollectionReader(StampedReader):
             return Batch(own_each(values), times)
         return Batch(Table(self._schema.table(values)), Times.of(times))
 
-    def snapshot(self) -> CollectionPlace:
+    def snapshot(self) -> CountPlace:
         return {"position": self._position, "watermark_ms": self.watermark_ms}
 
     @property

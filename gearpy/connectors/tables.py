@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final, TypedDict, overload
+from typing import Any, Final, overload
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -19,7 +19,7 @@ from gearpy.connectors.files.column_times import (
     time_form,
     times_of,
 )
-from gearpy.connectors.files.stamps import OrderedReader
+from gearpy.connectors.files.stamps import CountPlace, OrderedReader
 from gearpy.connectors.files.tables import conformed
 from gearpy.connectors.streams.generator import (
     Pace,
@@ -224,13 +224,6 @@ def generate_tables(
     )
 
 
-class RowsPlace(TypedDict):
-    """Snapshot of a reader: how many rows it has read, and the watermark so far."""
-
-    position: int
-    watermark_ms: int
-
-
 class TableSource(Source):
     """A table in memory; see `rows`."""
 
@@ -263,7 +256,7 @@ class TableSource(Source):
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(self._parts)
 
-    def open(self, partition: str, resume: RowsPlace | None) -> "TableReader":
+    def open(self, partition: str, resume: CountPlace | None) -> "TableReader":
         rows = self._batch.num_rows
         ends = [rows * part // self._parts for part in range(self._parts + 1)]
         start, stop = list(pairwise(ends))[int(partition)]
@@ -279,7 +272,7 @@ class TableReader(OrderedReader[Any]):
     """Reads one part of a table from a position on."""
 
     def __init__(
-        self, rows: Table, times: Times, *, bound_ms: int, resume: RowsPlace | None
+        self, rows: Table, times: Times, *, bound_ms: int, resume: CountPlace | None
     ) -> None:
         self._rows = rows
         self._times = times
@@ -298,7 +291,7 @@ class TableReader(OrderedReader[Any]):
         self._order.on_records([times.bounds()[1]])
         return Batch(rows, times)
 
-    def snapshot(self) -> RowsPlace:
+    def snapshot(self) -> CountPlace:
         return {"position": self._position, "watermark_ms": self.watermark_ms}
 
     @property
@@ -348,7 +341,7 @@ class _MadeTables(Source):
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(self._parts)
 
-    def open(self, partition: str, resume: RowsPlace | None) -> "_MadeReader":
+    def open(self, partition: str, resume: CountPlace | None) -> "_MadeReader":
         part = int(partition)
         return _MadeReader(
             self._batches(part),
@@ -398,7 +391,7 @@ class _MadeReader(OrderedReader[Any]):
         limit: int | None,
         pace: Pace | None,
         bound_ms: int | None,
-        resume: RowsPlace | None,
+        resume: CountPlace | None,
     ) -> None:
         self._batches = batches
         self._stamped = stamped
@@ -433,7 +426,7 @@ class _MadeReader(OrderedReader[Any]):
         self.finished = self._limit is not None and self._position >= self._limit
         return Batch(Table(taken), self._times(taken))
 
-    def snapshot(self) -> RowsPlace:
+    def snapshot(self) -> CountPlace:
         return {"position": self._position, "watermark_ms": self.watermark_ms}
 
     @property

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.core.base.zones import ZoneName, zone_of
@@ -126,6 +126,13 @@ def in_zone(
         return InZone(function, zone)
     except ConfigError as error:
         raise ConfigError(f"{operator}: {error}") from None
+
+
+class CountPlace(TypedDict):
+    """Snapshot of a reader: how many records it has read, and the watermark so far."""
+
+    position: int
+    watermark_ms: int
 
 
 class StampedSource(Source[T_co]):

@@ -5,11 +5,18 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final, TypedDict, overload
+from typing import Any, Final, overload
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
-from gearpy.connectors.files.stamps import StampedReader, StampedSource, Stamps, in_zone, stamps_of
+from gearpy.connectors.files.stamps import (
+    CountPlace,
+    StampedReader,
+    StampedSource,
+    Stamps,
+    in_zone,
+    stamps_of,
+)
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.base.zones import ZoneName
 from gearpy.errors import ConfigError, OperatorError
@@ -157,13 +164,6 @@ class Pace:
         self._given -= records
 
 
-class GeneratorPlace(TypedDict):
-    """Snapshot of a reader: how many records it has read, and the watermark so far."""
-
-    position: int
-    watermark_ms: int
-
-
 class GeneratorSource(StampedSource[Any]):
     """Iterators made by a function; see `generate`."""
 
@@ -202,7 +202,7 @@ class GeneratorSource(StampedSource[Any]):
     def partitions(self) -> Sequence[str]:
         return numbered_partitions(self._parts)
 
-    def open(self, partition: str, resume: GeneratorPlace | None) -> "GeneratorReader":
+    def open(self, partition: str, resume: CountPlace | None) -> "GeneratorReader":
         part = int(partition)
         place = resume or {"position": 0, "watermark_ms": MIN_MS}
         try:
@@ -298,7 +298,7 @@ class GeneratorReader(StampedReader):
             portion = min(2 * portion, _PORTION_MAX) if now_ms == before_ms else 1
         return values, False
 
-    def snapshot(self) -> GeneratorPlace:
+    def snapshot(self) -> CountPlace:
         return {"position": self._position, "watermark_ms": self.watermark_ms}
 
     @property
