@@ -96,6 +96,18 @@ def a_delivery(
         delivery.close(wait_s=WAIT_S)
 
 
+def hand_over(log: LogOnDisk, taken: Any, **config: Any) -> None:
+    with a_delivery(log, taken, **config) as (delivery, woken):
+        woken.until(lambda: delivery.backlog.is_empty)
+
+
+def failure_of(log: LogOnDisk, taken: Any, **config: Any) -> BaseException:
+    with a_delivery(log, taken, **config) as (delivery, woken):
+        woken.until(lambda: delivery.failure is not None)
+        assert delivery.failure is not None
+        return delivery.failure
+
+
 def test_hands_over_what_is_there_and_what_comes(tmp_path: Path) -> None:
     log, taken = LogOnDisk(tmp_path / "log"), Taken()
     log.show(3)
@@ -116,8 +128,7 @@ def test_function_is_told_which_batch_it_is(tmp_path: Path) -> None:
     log.show(3)
     log.show(2)
 
-    with a_delivery(log, taken) as (delivery, woken):
-        woken.until(lambda: delivery.backlog.is_empty)
+    hand_over(log, taken)
 
     assert taken.told == [
         SparkBatch(
@@ -140,8 +151,7 @@ def test_many_files_are_one_call(tmp_path: Path) -> None:
     for _ in range(50):
         log.show(1)
 
-    with a_delivery(log, taken) as (delivery, woken):
-        woken.until(lambda: delivery.backlog.is_empty)
+    hand_over(log, taken)
 
     assert taken.batches == {1: list(range(50))}
 
@@ -152,8 +162,7 @@ def test_many_rows_are_read_from_files(tmp_path: Path, body: Any) -> None:
     log.show(3)
     log.show(4)
 
-    with a_delivery(log, taken, in_memory_max_rows=5) as (delivery, woken):
-        woken.until(lambda: delivery.backlog.is_empty)
+    hand_over(log, taken, in_memory_max_rows=5)
 
     assert taken.batches == {1: list(range(7))}
     assert not list(tmp_path.glob("log/_spark/*.parquet"))
@@ -162,8 +171,7 @@ def test_many_rows_are_read_from_files(tmp_path: Path, body: Any) -> None:
 def test_goes_on_where_an_earlier_one_has_ended(tmp_path: Path) -> None:
     log, taken, again = LogOnDisk(tmp_path / "log"), Taken(), Taken()
     log.show(3)
-    with a_delivery(log, taken) as (delivery, woken):
-        woken.until(lambda: delivery.backlog.is_empty)
+    hand_over(log, taken)
     log.show(2)
 
     with a_delivery(log, again) as (delivery, woken):
@@ -211,12 +219,10 @@ def test_function_that_raises_too_often_is_blamed(tmp_path: Path) -> None:
 def test_what_was_begun_comes_again_after_a_failure(tmp_path: Path) -> None:
     log, again = LogOnDisk(tmp_path / "log"), Taken()
     log.show(3)
-    with a_delivery(log, Taken(failures=99)) as (delivery, woken):
-        woken.until(lambda: delivery.failure is not None)
+    failure_of(log, Taken(failures=99))
     log.show(2)
 
-    with a_delivery(log, again) as (delivery, woken):
-        woken.until(lambda: delivery.backlog.is_empty)
+    hand_over(log, again)
 
     assert again.batches == {1: [0, 1, 2], 2: [3, 4]}
     assert [batch.attempt for batch in again.told] == [2, 1]
@@ -256,8 +262,7 @@ def test_spark_that_is_lost_in_a_call_gets_the_batch_again(tmp_path: Path) -> No
     taken = Taken(before=lose)
     log.show(3)
 
-    with a_delivery(log, taken, target=target) as (delivery, woken):
-        woken.until(lambda: delivery.backlog.is_empty)
+    hand_over(log, taken, target=target)
 
     assert taken.batches == {1: [0, 1, 2]}
     assert [batch.attempt for batch in taken.told] == list(range(1, 12))
@@ -268,9 +273,7 @@ def test_spark_that_stays_away_ends_it(tmp_path: Path) -> None:
     target.is_down = True
     log.show(3)
 
-    with a_delivery(log, Taken(), target=target, outage_max_ms=50) as (delivery, woken):
-        woken.until(lambda: delivery.failure is not None)
-        failure = delivery.failure
+    failure = failure_of(log, Taken(), target=target, outage_max_ms=50)
 
     assert isinstance(failure, GearpyError)
     assert "Spark was not there for 50 ms; batch 1 waits for it" in str(failure)
@@ -283,9 +286,7 @@ def test_spark_that_cannot_be_had_ends_it_at_once(tmp_path: Path) -> None:
 
     log = LogOnDisk(tmp_path / "log")
 
-    with a_delivery(log, Taken(), target=FakeTarget(refuse)) as (delivery, woken):
-        woken.until(lambda: delivery.failure is not None)
-        failure = delivery.failure
+    failure = failure_of(log, Taken(), target=FakeTarget(refuse))
 
     assert str(failure) == "there is no Java"
 
@@ -370,8 +371,7 @@ def test_others_are_told_how_far_it_is(tmp_path: Path) -> None:
     log = LogOnDisk(tmp_path / "log")
     log.show(3)
 
-    with a_delivery(log, Taken()) as (delivery, woken):
-        woken.until(lambda: delivery.backlog.is_empty)
+    hand_over(log, Taken())
 
     (report,) = WindowLog(log.path).readers()
     assert (report.name, report.lanes, report.batch_id) == ("to_spark.spark", {LANE: 1}, 1)

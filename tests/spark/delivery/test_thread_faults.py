@@ -15,22 +15,10 @@ from gearpy.errors import GearpyError, OperatorError, WindowLogDamaged, WindowLo
 from gearpy.spark.delivery import thread as module
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import WindowLog
-from tests.spark.delivery.test_thread import WAIT_S, Taken, a_delivery
+from tests.spark.delivery.test_thread import WAIT_S, Taken, a_delivery, failure_of, hand_over
 from tests.spark.log_build import LANE, FakeSession, FakeTarget, LogOnDisk
 
 OTHER = "other-00000"
-
-
-def hand_over(log: LogOnDisk, taken: Taken, **config: Any) -> None:
-    with a_delivery(log, taken, **config) as (delivery, woken):
-        woken.until(lambda: delivery.backlog.is_empty)
-
-
-def failure_of(log: LogOnDisk, taken: Taken, **config: Any) -> BaseException:
-    with a_delivery(log, taken, **config) as (delivery, woken):
-        woken.until(lambda: delivery.failure is not None)
-        assert delivery.failure is not None
-        return delivery.failure
 
 
 def test_others_know_of_it_before_the_first_batch(tmp_path: Path) -> None:
@@ -291,10 +279,7 @@ def test_whatever_ends_the_thread_is_an_exception(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "Handoff", stop)
-    with a_delivery(log, Taken()) as (delivery, woken):
-        woken.until(lambda: delivery.failure is not None)
-
-    assert isinstance(delivery.failure, OperatorError)
+    assert isinstance(failure_of(log, Taken()), OperatorError)
 
 
 def test_report_that_cannot_be_written_is_no_failure(
