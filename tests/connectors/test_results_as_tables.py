@@ -27,6 +27,7 @@ from gearpy.dsl.plan.physical import physical
 from gearpy.messages.table import Table
 from gearpy.task.api.window_result import rows_in
 from gearpy.task.stages.plan import physical_plan
+from gearpy.testing import Simulation
 
 SCHEMA: Final = {"shop": str, "kind": int, "price": int, "share": float, "at": int}
 SALES: Final = [
@@ -102,7 +103,7 @@ def written(sink: gp.Sink, key: list[str], *, as_tables: bool) -> None:
     totals.write(sink)
     (merge,) = (step for step in physical(app.plan) if isinstance(step, MergeAggregateOperator))
     assert merge.gives == ("table" if as_tables else "rows")
-    gp.run(app)
+    Simulation(app).run()
 
 
 def read_of_both(
@@ -146,7 +147,7 @@ def pairs_written(sink: gp.Sink, key: list[str], *, as_tables: bool) -> set[type
     got, plan = got_by(sink), physical_plan(app.build())
     steps = [step for each in plan.processors for step in each.steps]
     (written,) = (step for step in steps if step.kind == "write")
-    gp.run(app)
+    Simulation(app).run()
     assert (written.takes, written.gives) == (("columns",) * 2 if as_tables else ("rows",) * 2)
     return got
 
@@ -203,7 +204,7 @@ def test_pairs_of_a_part_of_a_stream_are_pairs() -> None:
     sales = app.read(gp.rows(SALES, schema=SCHEMA, time="at")).key_by("shop", "kind")
     dear, _ = sales.join(sales, gp.tumbling("1s")).split(gp.col("left.price") > 10)
     dear.write(some)
-    gp.run(app)
+    Simulation(app).run()
 
     assert {type(each) for each in some.records} == {gp.JoinResult}
     assert {"window_start", "key_2", "left_price"} < {*some.to_arrow().schema.names}
