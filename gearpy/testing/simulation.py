@@ -51,6 +51,8 @@ _TELL_AGAIN_MS: Final = 40
 #: A crash that is due after an epoch comes within the time of so many.
 _CUTS_TO_CRASH: Final = 6
 _NO_FAULTS: Final = EpochFaults()
+#: Their names: several may write to one place, as runs do.
+_RUNS: Final = count(1)
 
 
 class _Commit(NamedTuple):
@@ -163,7 +165,7 @@ class Simulation:
             ),
             turn_ms=2,
             clock_ms=self.world.read_clock,
-            run="simulation",
+            run=f"simulation{next(_RUNS)}",
             wall_ms=lambda: self.now_ms,
             rng=self._rng,
             on_error=on_error,

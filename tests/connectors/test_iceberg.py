@@ -17,7 +17,7 @@ import gearpy as gp
 from gearpy.connectors.database.table_writer import EPOCH_COLUMN, TargetTable
 from gearpy.connectors.iceberg.writer import IcebergWriter
 from gearpy.errors import ConfigError, GearpyError, OperatorError
-from gearpy.testing import check_sink
+from gearpy.testing import Simulation, check_sink
 
 #: Whoever is killed closes nothing.
 pytestmark = [
@@ -42,7 +42,7 @@ def catalog(given: dict[str, str]) -> Iterator[Catalog]:
 def run(records: Any, sink: gp.Sink[Any]) -> None:
     app = gp.StreamApp("iceberg")
     app.read(gp.collection(records)).write(sink)
-    gp.run(app)
+    Simulation(app).run()
 
 
 def rows(catalog: Catalog, table: str) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ def test_records_of_all_kinds_make_their_table(given: dict[str, str], catalog: C
     numbers = app.read(gp.collection(range(10), timestamp=lambda n: n * 1000))
     counts = numbers.key_by(lambda n: n % 2).window(gp.tumbling("5s")).count()
     counts.write(gp.iceberg_table("shop.counts", catalog=given, key="parity"))
-    gp.run(app)
+    Simulation(app).run()
     made = rows(catalog, "shop.counts")
     assert sorted((row["parity"], row["value"]) for row in made) == [(0, 2), (0, 3), (1, 2), (1, 3)]
 
@@ -141,7 +141,7 @@ def test_tasks_that_write_at_a_time_wait_for_each_other(
     app = gp.StreamApp("several")
     numbers = app.read(gp.collection([{"n": n} for n in range(40)], partitions=4), parallelism=4)
     numbers.write(gp.iceberg_table("shop.numbers", catalog=given))
-    gp.run(app)
+    Simulation(app).run()
     assert sorted(row["n"] for row in rows(catalog, "shop.numbers")) == list(range(40))
 
 

@@ -113,7 +113,9 @@ def test_rate_and_end_of_made_tables() -> None:
     assert ending.finished
 
 
-def test_a_table_does_not_wait_for_the_next_one_of_a_program_that_waits() -> None:
+def test_a_table_does_not_wait_for_the_next_one_of_a_program_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now_ms = 0
 
     def polled() -> Iterator[pa.RecordBatch]:
@@ -122,9 +124,8 @@ def test_a_table_does_not_wait_for_the_next_one_of_a_program_that_waits() -> Non
             now_ms += 1_000 if number < 50 else 0
             yield pa.RecordBatch.from_pydict({"n": [number]})
 
-    source = generate_tables(polled, schema={"n": int})
-    source._now_ms = lambda: now_ms  # type: ignore[attr-defined] # noqa: SLF001 - no option of users
-    reader = source.open("00000", None)
+    monkeypatch.setattr("gearpy.connectors.tables.wall_ms", lambda: now_ms)
+    reader = generate_tables(polled, schema={"n": int}).open("00000", None)
     waits = list[bool]()
     while reader.read_batch(100) is not None:
         waits.append(reader.may_wait)

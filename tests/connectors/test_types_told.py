@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable
 
 import gearpy as gp
+from gearpy.testing import Simulation
 from gearpy.windowlog.log import WindowLog
 
 UTC_US: Final = pa.timestamp("us", "UTC")
@@ -97,7 +98,7 @@ def test_aggregates_have_the_types_of_their_fields(
             **{each: aggregate for each, (aggregate, _, _) in AGGREGATES.items()}
         )
         results.write(SINKS[name](tmp_path / "out"))
-        _ = gp.run(app)
+        Simulation(app).run()
 
     found = tables(name, tmp_path / "out")
     for table in found:
@@ -134,7 +135,7 @@ def test_records_have_the_types_of_their_stream(tmp_path: Path, name: str) -> No
         rows.write(SINKS[name](tmp_path / "rows"))
         rows.map(priced).write(SINKS[name](tmp_path / "prices"))
         rows.map(wrongly_priced).write(SINKS[name](tmp_path / "wrong"))
-        _ = gp.run(app)
+        Simulation(app).run()
 
     for table in tables(name, tmp_path / "rows"):
         assert [table.schema.field(each.name).type for each in SCHEMA] == SCHEMA.types

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
+from gearpy.testing import Simulation
 
 COUNT = 40
 
@@ -68,7 +69,7 @@ def results(step: Callable[[Any], Any]) -> list[Any]:
     app, found = gp.StreamApp("messages"), []  # type: ignore[var-annotated]
     rows = [{"k": v % 2, "v": v} for v in range(COUNT)]
     step(app.read(gp.collection(rows, timestamp=lambda row: row["v"]))).write(gp.to_list(found))
-    _ = gp.run(app)
+    Simulation(app).run()
     return found
 
 

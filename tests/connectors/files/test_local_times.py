@@ -94,7 +94,7 @@ def test_function_of_a_record_may_give_local_times(
 
     with path.open() as file:
         monkeypatch.setattr(sys, "stdin", file)
-        gp.run(app)
+        Simulation(app).run()
 
     assert [message.timestamp for message in results] == EXPECTED
     assert source.note == "times that tell no zone are of Europe/Berlin"
@@ -126,7 +126,7 @@ def test_window_log_may_have_local_times(tmp_path: Path) -> None:
     app.read(gp.rows(rows, time="at")).key_by("at").window(gp.tumbling("1h")).count().write(
         gp.window_log_folder(str(tmp_path / "log"))
     )
-    gp.run(app)
+    Simulation(app).run()
 
     source = gp.window_log(tmp_path / "log", time="key", zone="Europe/Berlin", out_of_order="365d")
 

@@ -12,7 +12,7 @@ from pyarrow import parquet as pq
 
 import gearpy as gp
 from gearpy.errors import ConfigError
-from gearpy.testing import check_source
+from gearpy.testing import Simulation, check_source
 from tests.servers.hdfs import HdfsAddress
 from tests.storage.folder_build import REAL, folder_at_url, real_url
 
@@ -40,7 +40,7 @@ def test_options_lead_to_the_store(server: str, kind: str, request: pytest.Fixtu
     app, results = gp.StreamApp("read"), list[dict[str, int]]()
     app.read(a_source(server, kind, request)()).write(gp.to_list(results))
 
-    gp.run(app)
+    Simulation(app).run()
 
     assert sorted(each["n"] for each in results) == list(range(33))
 

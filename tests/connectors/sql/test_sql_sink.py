@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 import gearpy as gp
 from gearpy.errors import ConfigError, GearpyError, OperatorError
-from gearpy.testing import check_sink
+from gearpy.testing import Simulation, check_sink
 from tests.connectors.databases import ask
 
 #: Whoever is killed closes nothing.
@@ -25,7 +25,7 @@ pytestmark = [
 def run(records: list[Any], sink: gp.Sink[Any]) -> None:
     app = gp.StreamApp("sql")
     app.read(gp.collection(records)).write(sink)
-    gp.run(app)
+    Simulation(app).run()
 
 
 @pytest.mark.parametrize("upsert", [(), ("n",)])
@@ -116,7 +116,7 @@ def test_records_of_all_kinds_and_results_of_windows_make_their_table(url: str, 
     counts = numbers.key_by(lambda n: n % 2).window(gp.tumbling("5s")).count()
     keys = ("parity", "window_start")
     counts.write(gp.sql_sink(url, f"{name}w", key="parity", create=True, upsert=keys))
-    gp.run(app)
+    Simulation(app).run()
     found = ask(url, f"select parity, value from {name}w order by window_start, parity")  # noqa: S608
     assert found == [(0, 3), (1, 2), (0, 2), (1, 3)]
 

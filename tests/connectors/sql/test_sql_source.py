@@ -14,7 +14,7 @@ import gearpy as gp
 from gearpy.connectors.sql.source import SqlReader
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.task.api.readers import SourceReader
-from gearpy.testing import check_source
+from gearpy.testing import Simulation, check_source
 from tests.connectors.databases import ask
 from tests.connectors.sql.conftest import DATABASES
 from tests.eventually import eventually
@@ -43,7 +43,7 @@ def table(url: str, name: str) -> str:
 def read(source: gp.Source[Any]) -> list[dict[str, Any]]:
     app, results = gp.StreamApp("sql"), list[Any]()
     app.read(source).write(gp.to_list(results))
-    gp.run(app)
+    Simulation(app).run()
     return results
 
 
@@ -55,7 +55,7 @@ def test_columns_that_are_taken_are_read_alone(tmp_path: Path, name: str) -> Non
     app, found = gp.StreamApp("some"), list[Any]()
     source = gp.sql_source(url, name, cursor="id")
     app.read(source).filter(gp.col("rank_nr") > 3).select("rank_nr").write(gp.to_list(found))
-    gp.run(app)
+    Simulation(app).run()
     narrowed = source.narrowed(["made"], [])
 
     assert found == [{"rank_nr": 7}]
@@ -103,7 +103,7 @@ def test_values_come_as_they_were_written(url: str, name: str) -> None:
     app = gp.StreamApp("write")
     rows = [row, {"id": 1, "label": ""}]
     app.read(gp.collection(rows)).write(gp.sql_sink(url, name, upsert="id", create=True))
-    gp.run(app)
+    Simulation(app).run()
 
     assert read(gp.sql_source(url, name)) == [{**dict.fromkeys(row), **rows[1]}, row]
     assert read(gp.sql_source(url, name, cursor="id", columns=["flag"]))[1] == {

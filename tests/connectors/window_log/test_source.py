@@ -359,11 +359,11 @@ def test_event_times_may_be_those_of_a_record_in_a_column(tmp_path: Path) -> Non
     app.read(gp.rows([{"meta": {"ts": 5}}, {"meta": {"ts": 7}}])).write(
         gp.window_log_folder(tmp_path / "log")
     )
-    gp.run(app)
+    Simulation(app).run()
     app = gp.StreamApp("read")
 
     log = window_log(tmp_path / "log", time="meta.ts", partitions=1)
     app.read(log).write(gp.to_list(found, messages=True))
-    gp.run(app)
+    Simulation(app).run()
 
     assert sorted(each.timestamp for each in found) == [5, 7]

@@ -21,6 +21,7 @@ from gearpy.dsl.operators.records import ToColumnsOperator
 from gearpy.dsl.operators.routes import SideOperator
 from gearpy.dsl.plan.physical import physical
 from gearpy.dsl.streams.stream import Stream
+from gearpy.testing import Simulation
 from tests.dsl.chains import chains
 from tests.dsl.operators.test_columns import Trade, to_trade
 from tests.dsl.tables import EVENTS, TableSource
@@ -281,7 +282,7 @@ def test_merged_columns_give_rows_of_their_classes(
     if has_columns:
         both.map_batches(lambda batch: batch, schema=Bid).write(gp.to_list(prices))
 
-    gp.run(app)
+    Simulation(app).run()
 
     times = 2 if passing is PASSING[2] else 1
     assert sorted(map(repr, rows)) == sorted([repr(Ask(1)), repr(Bid(2))] * times)

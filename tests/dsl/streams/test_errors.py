@@ -98,7 +98,7 @@ def test_every_sink_takes_them(name: str, tmp_path: Path) -> None:
     numbers.write(gp.to_list([]))
     numbers.errors.write(SINKS[name](tmp_path / "out"))
 
-    gp.run(app)
+    Simulation(app).run()
 
     again: list[Any] = []
     app = gp.StreamApp("again")
@@ -109,7 +109,7 @@ def test_every_sink_takes_them(name: str, tmp_path: Path) -> None:
         "arrow": gp.arrow,
     }
     app.read(read[name](tmp_path / "out")).write(gp.to_list(again))
-    gp.run(app)
+    Simulation(app).run()
     assert [row["record"] for row in again] == ['{"n": "\\xff\x00"}', '{"n"']
     assert [row["time"] for row in again] == [None, None]
 
@@ -125,7 +125,7 @@ def test_bad_records_in_spite_of_other_steps_of_the_source(tmp_path: Path) -> No
     for stream, out in zip(streams, outs, strict=True):
         stream.write(gp.to_list(out))
 
-    gp.run(app)
+    Simulation(app).run()
 
     assert [row["n"] for row in outs[0]] == [1]
     assert [row["n"] for row in outs[1]] == [2]
@@ -178,7 +178,7 @@ def test_the_earlier_word_for_fail_still_works(tmp_path: Path) -> None:
     app.read(gp.jsonl(tmp_path / "in.jsonl", on_bad=word, schema={"n": int})).write(gp.to_list([]))
 
     with pytest.raises(OperatorError, match="line 2"):
-        gp.run(app)
+        Simulation(app).run()
 
 
 def test_a_column_of_which_there_are_two_is_refused_by_name(tmp_path: Path) -> None:
@@ -188,4 +188,4 @@ def test_a_column_of_which_there_are_two_is_refused_by_name(tmp_path: Path) -> N
     app.read(gp.parquet(tmp_path / "twice.parquet", columns=["a"])).write(gp.to_list([]))
 
     with pytest.raises(ConfigError, match="columns has 'a', and there are 2 columns of that name"):
-        gp.run(app)
+        Simulation(app).run()

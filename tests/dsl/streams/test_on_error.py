@@ -179,7 +179,7 @@ def test_a_line_without_a_time_is_a_bad_one_of_its_file(tmp_path: Path) -> None:
     lines.write(gp.to_list(good))
     lines.errors.write(gp.to_list(bad))
 
-    gp.run(app)
+    Simulation(app).run()
 
     assert good == ["1", "3"]
     assert [(each.record, each.error[:10]) for each in bad] == [("x", "ValueError")]

@@ -9,6 +9,7 @@ import pytest
 import gearpy as gp
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError, OperatorError
+from gearpy.testing import Simulation
 
 
 def numbers(count: int = 10, *, parallelism: int = 1) -> Stream[int]:
@@ -48,7 +49,7 @@ def test_a_program_runs_after_a_look_as_before() -> None:
 
     assert stream.head() == [1, 2]
     stream.write(gp.to_list(results))
-    gp.run(app)
+    Simulation(app).run()
     assert results == [1, 2]
 
 
