@@ -68,9 +68,9 @@ class SimulatedEpochs:
         self._waiting: dict[TaskId, list[TaskSnapshot]] = {}
         self._committed: dict[TaskId, int] = {}
         self._cut: Cut | None = None
-        self._is_ended = False  # By all tasks; it is being stored.
+        self._is_ended = False  # All tasks have ended it; it is being stored.
         self.asked_epoch = 0  #: The newest one that was asked for.
-        self.given_up = 0  #: So many were.
+        self.given_up = 0  #: The number of epochs that were given up.
         self.missed_cuts = 0  #: So many complete ones had an event time that came too late.
         self.by_event_time = 0  #: So many complete ones ended at an event time.
 

@@ -14,9 +14,9 @@ from gearpy.task.api.interfaces import Sink, SinkWriter, TransactionalWriter
 class _Part:
     """The records that one task of one run has written."""
 
-    prepared: dict[int, tuple[int, list[Any]]] = field(default_factory=dict)  # By transaction.
-    shown: dict[int, list[Any]] = field(default_factory=dict)  # By epoch.
-    incarnation: int = 0  # Of the task that has begun last.
+    prepared: dict[int, tuple[int, list[Any]]] = field(default_factory=dict)  # By number.
+    shown: dict[int, list[Any]] = field(default_factory=dict)  # The keys are epochs.
+    incarnation: int = 0  # The newest start of the task.
 
 
 class MemoryTransactions(Sink):

@@ -60,10 +60,10 @@ class FollowedFiles(Discovery[str]):
         self._poll_ms = poll_ms
         self._now_ms = now_ms
         self._up_to_now = up_to_now
-        self._has_found = False  # At the last look.
+        self._has_found = False  # Anything, at the last look.
         self._looked_ms: int | None = None
         self._files: dict[str, FollowedFile] = {}
-        self._gone_ms: dict[str, int] = {}  # Since when files are not there.
+        self._gone_ms: dict[str, int] = {}  # When files were first missing.
 
     def find(self) -> Mapping[str, Any]:
         now_ms = self._now_ms()

@@ -67,7 +67,7 @@ class LineTables:
         self._length = 0  # The block has so many bytes.
         self._lines = 0
         self._pieces: list[FilePiece] = []
-        self._row = 0  # So many rows of the block are taken.
+        self._row = 0  # Rows of the block that were taken.
         if place["row"]:
             rows = place["row"]
             while rows > 0 and (piece := self.take(rows)) is not None:

@@ -420,7 +420,7 @@ class FilesReader(OrderedReader[Any]):
         self._resume = resume if resume and resume["file"] else None
         self._order.watermark_ms = resume["watermark_ms"] if resume else begins_ms
         self._file: FoundFile | None = None
-        self._version = ""  # That of its content.
+        self._version = ""  # Of the content of the file.
         self._tables: FileTables | None = None
         self._bad: BadRows | None = None
         self._skipped_before = 0

@@ -54,9 +54,9 @@ class FileQueue:
         self._settle_ms = settle_ms
         self._now_ms = now_ms
         self._up_to_now = up_to_now
-        self._unsettled: set[str] | None = None  # At the first of two looks.
+        self._unsettled: set[str] | None = None  # Found at the first of two looks.
         self._looked_ms: int | None = None
-        self._done: dict[bytes, FoundFile] = {}  # Since this one is there.
+        self._done: dict[bytes, FoundFile] = {}  # Done since this object was made.
         self._waiting: list[FoundFile] = []  # The next one last.
         self.bytes_known = 0  #: The bytes of all files that were there at the last look.
         self.bytes_done = 0  #: The bytes of those that are done, also before a restart.

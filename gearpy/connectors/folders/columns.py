@@ -189,7 +189,7 @@ class WaitingRows(RowWriter):
         self._columns = columns
         self._begin = begin
         self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0  # So many wait.
+        self._rows = 0  # Those in `_waiting`.
         self._bytes = 0
         self._writer: ColumnWriter | None = None
         self._schema: pa.Schema | None = None  # The file has it when it has rows.

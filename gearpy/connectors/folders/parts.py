@@ -107,7 +107,7 @@ class PartFolder:
         self._run = ""
         self._over: frozenset[str] = frozenset()  # Runs whose files are removed.
         self._incarnation = 0
-        self._number = 0  # So many pending files were begun.
+        self._number = 0  # Pending files begun so far.
 
     def recover(
         self,

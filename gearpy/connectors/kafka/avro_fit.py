@@ -136,7 +136,7 @@ def _prepared(fits: Fit, prepare: Callable[[Any, Any], Any], schema: Any, value:
 def is_kept(value: Any, read: Any) -> bool:
     """Tell whether a value is what a reader gets of it; more fields may have been added."""
     if isinstance(value, tuple) and len(value) == _PAIR and isinstance(value[0], str):
-        value = value[1]  # With the name of a branch of a union.
+        value = value[1]  # The first is the name of a branch of a union.
     if isinstance(value, Mapping):
         return isinstance(read, Mapping) and all(
             is_kept(part, read.get(name)) for name, part in value.items() if name != _HINT

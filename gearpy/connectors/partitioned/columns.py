@@ -30,7 +30,7 @@ NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 #: What Spark and Hive escape; also NUL, which no file system takes.
 _ESCAPED: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(32)))
 _ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED})
-_SEGMENT_BYTES_MAX: Final = 255  # Of a name, in most file systems.
+_SEGMENT_BYTES_MAX: Final = 255  # The longest name in most file systems.
 #: Readers pass over folders whose names begin so.
 _HIDDEN: Final = ("_", ".")
 

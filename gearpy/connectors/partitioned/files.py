@@ -58,7 +58,7 @@ class PartitionFiles:
         self._compression = compression
         self._partitions_max = partitions_max
         self._open: dict[str, _OpenFile] = {}
-        self._bytes = 0  # That wait.
+        self._bytes = 0  # Waiting in all files together.
 
     def write(self, pieces: list[PartitionPiece]) -> None:
         new = {piece.folder for piece in pieces} - self._open.keys()

@@ -222,7 +222,7 @@ class SqlReader(DatabaseReader):
         self._database = database
         self._is_query = is_query
         self._connection: sa.Connection | None = None
-        self._file: DuckDBPyConnection | None = None  # Of DuckDB, in place of that.
+        self._file: DuckDBPyConnection | None = None  # Read in place of a connection.
         self._names = [each.name for each in columns]
         self._by = [self._names.index(name) for name in query.by]
 

@@ -176,7 +176,7 @@ class TcpReader(LiveLineReader):
     ) -> None:
         super().__init__(stamps, buffer)
         self.attempts = 0  #: Connections begun.
-        self._attempts_in_vain = 0  # Since something has come.
+        self._attempts_in_vain = 0  # Since a line has last come.
         self._place = place
         self._connect = connect
         self._pauses_ms = pauses_ms

@@ -212,7 +212,7 @@ class BulkState:
         self, held: Callable[[], Iterable[Any]], tell_again: Callable[[], object]
     ) -> None:
         """Take functions of an owner whose state is tables of Arrow."""
-        # So many whole numbers take as much.
+        # A range of so many whole numbers counts as so many bytes.
         self.holds(lambda: [range(each.nbytes // 8) for each in held()], tell_again)
 
     @property

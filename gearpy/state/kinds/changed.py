@@ -118,7 +118,7 @@ class ChangedPairs:
         self._keys: list[Any] = []
         self._before: list[Any] = []
         self._noted: set[Any] | None = None  # None while copies are compared.
-        self._is_dear = False  # To be copied.
+        self._is_dear = False  # To copy it costs much.
         self._copying: Iterator[object] = iter(())
         self._merging: Iterator[object] = iter(())
         if is_restored:

@@ -62,7 +62,7 @@ class Expiry:
             cells -= 1
             _, cell = queue.pop()
             entry: bytes | None = None
-            if is_value and cell.startswith(table):  # As that of the cell before.
+            if is_value and cell.startswith(table):  # The table of the cell before.
                 key = cell[len(table) :]
             else:
                 table, key, entry = split_cell(cell)

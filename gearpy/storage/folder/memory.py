@@ -69,7 +69,7 @@ class MemoryFolder:
         self.now_ms = now_ms
         self.files: _Files = {}  #: The files that processes see.
         self._durable: _Files = {}
-        self._changes: list[_Change] = []  # Since then.
+        self._changes: list[_Change] = []  # Made since `_durable`.
         self._number = 0  # The number of the last temporary file.
         self._is_locked = False
 

@@ -125,9 +125,9 @@ class ChainTask(Task):
         super().__init__(context)
         self._make_stages = make_stages
         self._stages: Sequence[Stage] = ()
-        # Those that override a method, by its name.
+        # Stages that override a method, by the name of the method.
         self._with: Mapping[str, Sequence[Stage]] = dict.fromkeys(_ASKED, ())
-        self._deferring: dict[int, Stage] = {}  # By place.
+        self._deferring: dict[int, Stage] = {}  # The keys are their places.
         self._first = _Segment(0, None, ())
         self._active: Sequence[_Segment] = ()  # May have something to do by themselves.
         self._left: list[_Left] = []  # Each at a place behind the one before it.

@@ -187,7 +187,7 @@ class InputRecorder:
         self._share = None if every else RecordingShare(wall_ms())
         self._links: dict[int, tuple[int, bool]] = {}  # Watermarks, and whether they are idle.
         self._starts = True
-        self._epoch = self._since = epoch  # From the latter on all are recorded.
+        self._epoch = self._since = epoch  # All epochs from `_since` on are recorded.
         self._begin(epoch)
 
     @property

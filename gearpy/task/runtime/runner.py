@@ -160,7 +160,7 @@ class TaskRunner:
         self.recorder = recorder(epoch, self.ports) if recorder and info.upstream else None
         self.task: Task | None = None
         self._feed: TaskFeed | None = None  # Made when it is open.
-        self._origin = NOWHERE  # That of the records at hand.
+        self._origin = NOWHERE  # The origin of the records at hand.
         self._is_chain = self._tells_origin = True
         # The task may have no room, or let an epoch wait; it may want to be woken.
         self._may_wait = self._may_wake = True

@@ -37,9 +37,9 @@ class ProbedReading:
     def __init__(self, probe: SourceProbe, context: TaskContext) -> None:
         self._probe = probe
         self._context = context
-        self._epochs = 0  # Complete ones behind which it reads on.
-        self._epoch = context.epoch  # In which it has read last.
-        self._read = Counter[str]()  # Since then, by partition.
+        self._epochs = 0  # Complete epochs behind which it reads on.
+        self._epoch = context.epoch  # The epoch in which it has read last.
+        self._read = Counter[str]()  # Records read behind those epochs, by partition.
         self.leaves_out: LeftOut = probe.leaves_out  #: What is still to be left out.
 
     @property
@@ -229,7 +229,7 @@ class SourceTask(ChainTask):
         self._ended: dict[str, Any] = {}  # Places of partitions that have ended in this one.
         self._parts: list[SourcePartition] = []
         self._finished: list[str] = []
-        self._progress = (0, 0)  # That of partitions that have ended.
+        self._progress = (0, 0)  # The progress of partitions that have ended.
         self._watermark_ms = MIN_MS
         self._cut_ms = MAX_MS  # No record is newer.
         self._sent_ms = MIN_MS  # Newest event time that was sent.

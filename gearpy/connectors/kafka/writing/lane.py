@@ -277,7 +277,7 @@ def hand_over(
     """
     values = iter(records.values)
     sends = records.sends(values)
-    while length_hint(values):  # That of a list is exact.
+    while length_hint(values):  # The hint of a list is exact.
         while len(producer) > most:
             producer.poll(_ROOM_S)
             check()
