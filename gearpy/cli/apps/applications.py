@@ -272,12 +272,12 @@ def savepoint(
     with given.client(ref) as client:
         app_id = client.find(ref)
         epochs = client.savepoint(app_id, name)
-    if given.as_json:
-        by_region = {str(region): epoch for region, epoch in epochs.items()}
-        print_json({"app_id": app_id, "savepoint": name, "epochs": by_region})
-    else:
-        numbers = ", ".join(dict.fromkeys(map(str, epochs.values())))
-        print(f"savepoint {name} of application {app_id} is epoch {numbers}")
+    by_region = {str(region): epoch for region, epoch in epochs.items()}
+    numbers = ", ".join(dict.fromkeys(map(str, epochs.values())))
+    given.answer(
+        {"app_id": app_id, "savepoint": name, "epochs": by_region},
+        f"savepoint {name} of application {app_id} is epoch {numbers}",
+    )
 
 
 def _print_what_is_left(run: RunEntry, *, as_json: bool) -> None:

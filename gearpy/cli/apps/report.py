@@ -11,7 +11,6 @@ from msgspec.structs import asdict
 
 import gearpy
 from gearpy.cli.terminal.options import Given, MaybeRef, asking, option
-from gearpy.cli.terminal.output import print_json
 from gearpy.cli.terminal.runs import left_report
 from gearpy.cluster.client.report import Report, report_of
 from gearpy.errors import ConfigError
@@ -52,12 +51,11 @@ def report(
         path.write_text(report_html(made), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}; name another with -o") from error
-    if given.as_json:
-        print_json({"app_id": made.app_id, "file": str(path), "missing": made.missing})
-        return
-    print(f"wrote {path} ({path.stat().st_size // 1024 + 1} KiB)")
-    for each in made.missing:
-        print(f"missing: {each}")
+    given.answer(
+        {"app_id": made.app_id, "file": str(path), "missing": made.missing},
+        f"wrote {path} ({path.stat().st_size // 1024 + 1} KiB)",
+        *(f"missing: {each}" for each in made.missing),
+    )
 
 
 def report_html(report: Report) -> str:

@@ -10,7 +10,6 @@ import typer
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, configured, option
-from gearpy.cli.terminal.output import print_json
 from gearpy.config.schema import Config
 from gearpy.distribution import require
 from gearpy.transport.security.tls import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
@@ -56,11 +55,9 @@ def init(
     certificates.make_authority_and_node(target, hosts, days=days, replace=force)
     files = (certificates.AUTHORITY_KEY_FILE, *_MACHINE_FILES)
     names = _names(certificates, hosts)
-    if given.as_json:
-        _print_json(target, files, names)
-        return
-    _print_made(target, files, names, days)
-    print(
+    given.answer(
+        _values(target, files, names),
+        *_made(target, files, names, days),
         "\nOn this machine, and on every other:\n"
         '  transport.tls = "on"\n'
         f'  transport.tls-folder = "{target}"\n'
@@ -68,7 +65,7 @@ def init(
         f"  gear certs node --authority {target} --folder DIRECTORY --host NAME\n"
         f"and copy {', '.join(_MACHINE_FILES)} of that directory to its transport.tls-folder,\n"
         f"and the secret file, {config.transport.secret_file}, to its transport.secret-file.\n"
-        f"Keep {certificates.AUTHORITY_KEY_FILE} here: who has it can let machines in."
+        f"Keep {certificates.AUTHORITY_KEY_FILE} here: who has it can let machines in.",
     )
 
 
@@ -98,11 +95,11 @@ def node(
         target, hosts, authority=_folder(config, authority), days=days, replace=force
     )
     names = _names(certificates, hosts)
-    if given.as_json:
-        _print_json(target, _MACHINE_FILES, names)
-        return
-    _print_made(target, _MACHINE_FILES, names, days)
-    print(f"\nCopy these to the transport.tls-folder of {hosts[0] if hosts else 'that machine'}.")
+    given.answer(
+        _values(target, _MACHINE_FILES, names),
+        *_made(target, _MACHINE_FILES, names, days),
+        f"\nCopy these to the transport.tls-folder of {hosts[0] if hosts else 'that machine'}.",
+    )
 
 
 def _names(certificates: ModuleType, hosts: Sequence[str]) -> list[str]:
@@ -120,17 +117,18 @@ def _folder(config: Config, chosen: Path | None) -> Path:
     return (chosen or Path(config.transport.tls_folder)).expanduser().absolute()
 
 
-def _print_made(folder: Path, files: Sequence[str], hosts: Sequence[str], days: int) -> None:
+def _made(folder: Path, files: Sequence[str], hosts: Sequence[str], days: int) -> list[str]:
     what = {
         AUTHORITY_FILE: "certificate of the cluster's authority",
         CERTIFICATE_FILE: f"certificate of a machine, good for {days} days",
         KEY_FILE: "its key",
     }
-    print(f"made in {folder}, readable by you only:")
-    for file in files:
-        print(f"  {file:<9} {what.get(file, 'key of the authority')}")
-    print(f"for the hosts {', '.join(hosts)}")
+    return [
+        f"made in {folder}, readable by you only:",
+        *(f"  {file:<9} {what.get(file, 'key of the authority')}" for file in files),
+        f"for the hosts {', '.join(hosts)}",
+    ]
 
 
-def _print_json(folder: Path, files: Sequence[str], hosts: Sequence[str]) -> None:
-    print_json({"folder": str(folder), "files": list(files), "hosts": list(hosts)})
+def _values(folder: Path, files: Sequence[str], hosts: Sequence[str]) -> dict[str, object]:
+    return {"folder": str(folder), "files": list(files), "hosts": list(hosts)}

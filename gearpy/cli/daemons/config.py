@@ -44,9 +44,8 @@ def check(given: Given, files: ConfFiles = None) -> None:
     """Find all mistakes in files, environment and --set; print what differs from the defaults."""
     found = as_overrides(configure(files, given.set_))
     changes = {key: shown_setting(key, value) for key, value in found.items()}
-    if given.as_json:
-        print_json({"changes": changes})
-        return
-    print(f"the configuration is right; keys that differ from their defaults: {len(changes)}")
-    for key, value in changes.items():
-        print(f"  {key} = {value}")
+    given.answer(
+        {"changes": changes},
+        f"the configuration is right; keys that differ from their defaults: {len(changes)}",
+        *(f"  {key} = {value}" for key, value in changes.items()),
+    )

@@ -337,11 +337,11 @@ def drop(given: Given, app: StoredAppId, *, apply: _Apply = False) -> None:
         files = len(stored.checkpoints.names(stored.prefix))
         if apply:
             stored.checkpoints.drop_all(stored.prefix)
-    if given.as_json:
-        _print_json(stored, applied=apply, files=files)
-        return
     done = "removed" if apply else "would be removed; --apply removes them"
-    print(f"{stored.prefix}: {text.plural(files, 'file')} {done}")
+    given.answer(
+        {**_of(stored), "applied": apply, "files": files},
+        f"{stored.prefix}: {text.plural(files, 'file')} {done}",
+    )
 
 
 @commands.command(epilog=HELP)

@@ -191,16 +191,12 @@ def append(
             stored.checkpoints, stored.prefix, launch=launch, source=_SOURCE, wall_ms=lambda: now_ms
         )
         log.append([made])
-    if given.as_json:
-        shown = {"type": made.type, "key": made.key, "values": _jsonable(made.values)}
-        print_json(
-            {"app_id": stored.app_id, "prefix": stored.prefix, "appended": not dry_run, **shown}
-        )
-        return
-    done = "would be deleted" if dry_run else "deleted"
-    if made.values is not None:
-        done = "would be appended" if dry_run else "appended"
-    print(text.printable(f"{stored.prefix}: {made.type} {made.key} {done}"))
+    shown = {"type": made.type, "key": made.key, "values": _jsonable(made.values)}
+    done = ("would be " if dry_run else "") + ("deleted" if made.values is None else "appended")
+    given.answer(
+        {"app_id": stored.app_id, "prefix": stored.prefix, "appended": not dry_run, **shown},
+        text.printable(f"{stored.prefix}: {made.type} {made.key} {done}"),
+    )
 
 
 # -- what is printed -------------------------------------------------------------------------
