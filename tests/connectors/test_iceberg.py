@@ -42,7 +42,7 @@ def catalog(given: dict[str, str]) -> Iterator[Catalog]:
 def run(records: Any, sink: gp.Sink[Any]) -> None:
     app = gp.StreamApp("iceberg")
     app.read(gp.collection(records)).write(sink)
-    Simulation(app).run()
+    gp.run(app)
 
 
 def rows(catalog: Catalog, table: str) -> list[dict[str, Any]]:

@@ -165,7 +165,7 @@ def test_what_needs_quotes_is_refused_without(tmp_path: Path, text: str) -> None
     )
 
     with pytest.raises(GearpyError, match="without quotes"):
-        Simulation(app).run()
+        gp.run(app)
 
 
 # -- at random ---------------------------------------------------------------------------------

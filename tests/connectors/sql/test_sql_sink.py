@@ -25,7 +25,7 @@ pytestmark = [
 def run(records: list[Any], sink: gp.Sink[Any]) -> None:
     app = gp.StreamApp("sql")
     app.read(gp.collection(records)).write(sink)
-    Simulation(app).run()
+    gp.run(app)
 
 
 @pytest.mark.parametrize("upsert", [(), ("n",)])

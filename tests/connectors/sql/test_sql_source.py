@@ -43,7 +43,7 @@ def table(url: str, name: str) -> str:
 def read(source: gp.Source[Any]) -> list[dict[str, Any]]:
     app, results = gp.StreamApp("sql"), list[Any]()
     app.read(source).write(gp.to_list(results))
-    Simulation(app).run()
+    gp.run(app)
     return results
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import gearpy as gp
 from gearpy.connectors.streams.generator import GeneratorSource, Pace, generate
 from gearpy.errors import ConfigError, OperatorError
-from gearpy.testing import Simulation
 from tests.connectors.reading import rest_of
 
 
@@ -230,4 +229,4 @@ def test_a_message_that_a_generator_gives_is_refused() -> None:
     app.read(gp.generate(lambda: [1, gp.Message(2, 5)], limit=2)).write(gp.to_list([]))
 
     with pytest.raises(gp.OperatorError, match="give values, and their event times with timestamp"):
-        Simulation(app).run()
+        gp.run(app)

@@ -178,7 +178,7 @@ def test_the_earlier_word_for_fail_still_works(tmp_path: Path) -> None:
     app.read(gp.jsonl(tmp_path / "in.jsonl", on_bad=word, schema={"n": int})).write(gp.to_list([]))
 
     with pytest.raises(OperatorError, match="line 2"):
-        Simulation(app).run()
+        gp.run(app)
 
 
 def test_a_column_of_which_there_are_two_is_refused_by_name(tmp_path: Path) -> None:
@@ -188,4 +188,4 @@ def test_a_column_of_which_there_are_two_is_refused_by_name(tmp_path: Path) -> N
     app.read(gp.parquet(tmp_path / "twice.parquet", columns=["a"])).write(gp.to_list([]))
 
     with pytest.raises(ConfigError, match="columns has 'a', and there are 2 columns of that name"):
-        Simulation(app).run()
+        gp.run(app)
