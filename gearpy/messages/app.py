@@ -478,21 +478,6 @@ class SettleTasks(Struct, frozen=True, kw_only=True):
     tasks: tuple[TaskId, ...]
 
 
-ExecutorToAppMaster: TypeAlias = (
-    RegisterExecutor
-    | StepDone
-    | ReportClocks
-    | TaskFailed
-    | ExecutorFailed
-    | TasksStopped
-    | SnapshotsDamaged
-    | EpochStored
-    | EpochUnstored
-    | EpochCommitted
-    | LinkBroken
-    | RecordQuarantined
-    | RecordInjected
-)
 ExecutorMessage: TypeAlias = (
     LaunchTasks
     | ReadAhead

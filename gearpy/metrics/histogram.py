@@ -26,10 +26,6 @@ def bucket_of(value: float) -> int:
     return max(BUCKET_MIN, ceil(_PER_DOUBLING * log2(value)))
 
 
-def bound_of(bucket: int) -> float:
-    return float("inf") if bucket >= BUCKET_MAX else 2.0 ** (bucket / _PER_DOUBLING)
-
-
 class Histogram:
     """Counts values by their bucket. Not shared between threads."""
 

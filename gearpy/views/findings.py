@@ -14,6 +14,7 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.summaries import (
     STORE,
     ApplicationDetail,
+    ApplicationProgress,
     ApplicationSummary,
     ClockHolderSummary,
     ConsumerSummary,
@@ -92,7 +93,7 @@ def findings_of(
     elif not found and detail is not None:
         waiting = _waiting_in(detail, summary.progress.waits_for)
         found += _held_back(processors, hot, waiting)
-        found.append(clock_finding_of(summary, detail))
+        found.append(clock_finding(detail, summary.progress))
         found += _idle_sources(detail, said=waiting)
     if detail is not None:
         found += [stuck_finding(each, now_ms) for each in stalled(detail.consumers, now_ms)]
@@ -226,18 +227,12 @@ def _beginning(summary: ApplicationSummary, detail: ApplicationDetail | None) ->
 # -- while it runs -----------------------------------------------------------------------------
 
 
-def clock_finding_of(summary: ApplicationSummary, detail: ApplicationDetail) -> Headline:
-    progress = summary.progress
-    return clock_finding(detail, stall=progress.stall, outside=progress.waits_for)
-
-
-def clock_finding(detail: ApplicationDetail, *, stall: str = "", outside: str = "") -> Headline:
-    """Name the task that holds the clock, and the remedy; ``task`` is None if none does.
-
-    Args:
-        stall: what its summary says of a clock that rests for too long.
-        outside: what its summary says that a source or sink waits for.
-    """
+def clock_finding(
+    detail: ApplicationDetail,
+    progress: ApplicationProgress = ApplicationProgress(),  # noqa: B008 - frozen
+) -> Headline:
+    """Name the task that holds the clock, and the remedy; ``task`` is None if none does."""
+    stall, outside = progress.stall, progress.waits_for
     if detail.long_turns:
         turn = detail.long_turns[0]
         line = f": {turn.source_line}" if turn.source_line else ""

@@ -156,7 +156,7 @@ def test_state_that_waits_for_a_source_that_is_idle_is_told_with_that(
 ) -> None:
     detail = a_detail("idle", "open windows or state", lag_ms=0)
 
-    finding = clock_finding(detail, stall=stall)
+    finding = clock_finding(detail, ApplicationProgress(stall=stall))
 
     assert (finding.level, finding.task) == (level, "0.0")
     assert sentence(finding) == (
@@ -194,7 +194,7 @@ def test_sources_that_are_idle_beside_those_that_are_not_are_named() -> None:
 def test_a_clock_that_stalls_has_a_holder_however_small_the_lag() -> None:
     detail = a_detail("upstream", "open windows or state", lag_ms=230)
 
-    assert clock_finding(detail, stall="p1 holds it").task == "1.0"
+    assert clock_finding(detail, ApplicationProgress(stall="p1 holds it")).task == "1.0"
 
 
 def test_source_that_reads_nothing_is_named() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.cluster.app.events import CoreEvent
 from gearpy.errors import ApplicationFailed, ConfigError, GearpyError, ProtocolError, SubmitRefused
 from gearpy.ids import AppId
 from gearpy.messages import app, cluster
@@ -37,7 +38,7 @@ def test_the_public_dataclasses_of_both_message_modules_can_travel() -> None:
 
 @pytest.mark.parametrize(
     "union",
-    [app.ExecutorToAppMaster, app.ExecutorMessage, cluster.MasterMessage, cluster.WorkerMessage],
+    [CoreEvent, app.ExecutorMessage, cluster.MasterMessage, cluster.WorkerMessage],
     ids=["to app master", "to executor", "to master", "to worker"],
 )
 def test_whatever_an_actor_is_told_can_travel(union: Any) -> None:

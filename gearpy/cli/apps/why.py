@@ -9,7 +9,7 @@ from gearpy.core.app.consumers import stalled
 from gearpy.messages.client import DescribeApplication
 from gearpy.views import text
 from gearpy.views.app import findings_in
-from gearpy.views.findings import clock_finding_of, sentence, stuck_finding
+from gearpy.views.findings import clock_finding, sentence, stuck_finding
 
 
 @asking
@@ -22,7 +22,7 @@ def why(given: Given, ref: MaybeRef = None) -> None:
         if detail is None or look.known_ms:
             detail = client.ask(DescribeApplication(app_id=app_id))
     chain, findings = detail.why, findings_in(look)
-    held = clock_finding_of(summary, detail)
+    held = clock_finding(detail, summary.progress)
     if given.as_json:
         print_json(
             {

@@ -22,7 +22,7 @@ from gearpy.messages.summaries import ClockHolderSummary, ConsumerSummary, LongT
 from gearpy.services.deps import Action, AppIdInPath, Client, ExecutorIdInPath
 from gearpy.transport.security.tokens import TokenScope
 from gearpy.views.app import findings_in
-from gearpy.views.findings import clock_finding_of
+from gearpy.views.findings import clock_finding
 from gearpy.views.model import Headline
 
 router: Final = APIRouter(prefix="/appmaster/{app_id}", tags=["inside"])
@@ -90,7 +90,7 @@ def get_why(client: Client, app_id: AppIdInPath) -> Why:
         chain=detail.why,
         lag_ms=detail.lag_ms,
         long_turns=detail.long_turns,
-        culprit=clock_finding_of(summary, detail).task,
+        culprit=clock_finding(detail, summary.progress).task,
         consumers=detail.consumers,
         findings=findings_in(look),
     )
