@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from gearpy.columns.values import field_names, has_fields
 from gearpy.errors import ContractBroken, GearpyError
 from gearpy.task.api.snapshots import decode_state, encode_state
 
@@ -30,7 +31,12 @@ def plain(name: str, state: Any) -> Any:
 
 
 def comparable(value: Any) -> Any:
-    """Return a value that equal records share, and that can be counted, whatever a dict's order."""
+    """Return a value that equal records share, and that can be counted, whatever a dict's order.
+
+    Of a record of a class it is that of its fields, as steps get such records of columns.
+    """
+    if has_fields(value):
+        value = {name: getattr(value, name) for name in field_names(value)}
     if isinstance(value, Mapping):
         return tuple(sorted((str(key), comparable(each)) for key, each in value.items()))
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):

@@ -4,8 +4,6 @@ import threading
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gearpy.connectors.memory import collection, to_list
 from gearpy.errors import ConfigError
@@ -43,34 +41,6 @@ def test_the_collection_is_copied() -> None:
 
     assert len(all_of(source)) == len(all_of(source)) == 1
     assert source.description == "collection(1 values)"
-
-
-@given(
-    times=st.lists(st.integers(0, 50), max_size=12),
-    batches=st.lists(st.integers(1, 4), max_size=6),
-    as_messages=st.booleans(),
-)
-def test_a_reader_resumed_anywhere_goes_on_exactly(
-    times: list[int],
-    batches: list[int],
-    as_messages: bool,  # noqa: FBT001 - Hypothesis
-) -> None:
-    """Property: same values, same times, same watermark as without the restart."""
-    source = (
-        collection([Message(time, time) for time in times], partitions=2, out_of_order="5ms")
-        if as_messages
-        else collection(times, timestamp=lambda n: n, partitions=2, out_of_order="5ms")
-    )
-    reader = source.open("00001", None)
-
-    for size in batches:
-        reader.read_batch(size)
-    again = source.open("00001", reader.snapshot())
-
-    assert again.watermark_ms == reader.watermark_ms
-    assert again.progress == reader.progress
-    assert rest_of(again) == rest_of(reader)
-    assert again.watermark_ms == reader.watermark_ms
 
 
 def test_wrong_arguments_are_refused_when_they_are_written() -> None:

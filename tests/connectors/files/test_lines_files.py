@@ -138,33 +138,6 @@ def test_a_line_without_a_time_is_named(tmp_path: Path) -> None:
     assert (line, error.operator, error.record) == ("five", "files(timestamp)", "'five'")
 
 
-@given(
-    lines=st.lists(st.integers(0, 99).map(str), max_size=12),
-    batches=st.lists(st.integers(1, 4), max_size=8),
-    last_newline=st.booleans(),
-)
-def test_a_reader_resumed_anywhere_goes_on_exactly(
-    tmp_path_factory: pytest.TempPathFactory,
-    lines: list[str],
-    batches: list[int],
-    last_newline: bool,  # noqa: FBT001 - Hypothesis
-) -> None:
-    """Property: same lines, same times, same watermark as without the restart."""
-    path = tmp_path_factory.mktemp("resume") / "a.txt"
-    path.write_text("\n".join(lines) + "\n" * (last_newline and bool(lines)))
-    source = a_source(path, timestamp=int, bound_ms=3)
-    reader = the_reader(source)
-
-    for size in batches:
-        if not reader.finished:
-            reader.read_batch(size)
-    again = source.open(str(path), reader.snapshot())
-
-    assert again.watermark_ms == reader.watermark_ms
-    assert rest_of(again) == rest_of(reader)
-    assert again.watermark_ms == reader.watermark_ms
-
-
 def test_a_file_that_became_shorter_cannot_be_resumed(tmp_path: Path) -> None:
     """Other lines stand there now; to go on would lose some silently."""
     path = tmp_path / "a.txt"

@@ -65,28 +65,6 @@ def test_closing_ends_the_generator() -> None:
     assert ended == [True]
 
 
-@given(
-    total=st.integers(0, 12),
-    limit=st.none() | st.integers(0, 15),
-    batches=st.lists(st.integers(1, 4), max_size=6),
-)
-def test_a_reader_resumed_anywhere_goes_on_exactly(
-    total: int, limit: int | None, batches: list[int]
-) -> None:
-    """Property: same records, same times, same watermark as without the restart."""
-    source = a_source(lambda: range(total), timestamp=lambda n: n % 5, limit=limit)
-    reader = source.open("00000", None)
-
-    for size in batches:
-        if not reader.finished:
-            reader.read_batch(size)
-    again = source.open("00000", reader.snapshot())
-
-    assert again.watermark_ms == reader.watermark_ms
-    assert rest_of(again) == rest_of(reader)
-    assert again.watermark_ms == reader.watermark_ms
-
-
 def test_a_rate_is_kept() -> None:
     """The partitions share it; a turn without records is no end."""
     clock = [0]
