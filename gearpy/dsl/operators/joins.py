@@ -9,6 +9,7 @@ from typing import Final
 from gearpy.columns.row_schema import RowSchema
 from gearpy.columns.values import same_kind
 from gearpy.core.base.fields import key_getter
+from gearpy.core.window.windows import SessionWindows
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.operator import (
     ActsInside,
@@ -245,10 +246,14 @@ class JoinTablesOperator(_OfColumns):
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         from gearpy.task.joins.interval_tables import IntervalTablesStage  # noqa: PLC0415 - NumPy
         from gearpy.task.joins.nearest_tables import NearestTablesStage  # noqa: PLC0415 - NumPy
+        from gearpy.task.joins.session_tables import SessionTablesStage  # noqa: PLC0415 - NumPy
         from gearpy.task.joins.window_tables import WindowTablesStage  # noqa: PLC0415 - NumPy
 
         spec = self.of.spec
-        made = {"interval": IntervalTablesStage, "window": WindowTablesStage}.get(
+        in_windows = (
+            SessionTablesStage if isinstance(spec.windows, SessionWindows) else WindowTablesStage
+        )
+        made = {"interval": IntervalTablesStage, "window": in_windows}.get(
             spec.kind, NearestTablesStage
         )
         return [made(context, self.name, spec, self.schema)]

@@ -49,7 +49,7 @@ from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
-from gearpy.task.time.pieces import TimePieces, is_sorted
+from gearpy.task.time.pieces import TimePieces, is_sorted, session_numbers
 
 #: Named ones, whose results are a dict; or one alone.
 Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
@@ -68,7 +68,6 @@ _INT64_MAX: Final = 2**63 - 1
 #: So many different codes, and for each row, have places of their own.
 _SPAN_MIN: Final = 1 << 12
 _SPAN_OF_ROWS: Final = 2
-_DIGITS: Final = 16
 _UFUNCS: Final = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
@@ -304,35 +303,6 @@ class PartialTables:
             return [session_numbers(codes, starts, starts, self._gap_ms, in_order=in_order)]
         pieces = self._pieces.numbers(times)
         return [*([] if pieces is None else [pieces]), *keys]
-
-
-def session_numbers(
-    codes: Any, firsts: Any, lasts: Any, gap_ms: int, *, in_order: bool = False
-) -> pa.Array:
-    """Return a number for each part of a session, alike for parts of one.
-
-    Args:
-        firsts: the oldest event time of each part.
-        lasts: the newest ones; the same array, where parts are records.
-        in_order: the oldest times are in order.
-    """
-    order = np.arange(len(codes)) if in_order else np.argsort(firsts, kind="stable")
-    for digits in range(0, int(codes.max(initial=0)).bit_length(), _DIGITS):  # A radix sort.
-        order = order[np.argsort((codes[order] >> digits).astype(np.uint16), kind="stable")]
-    ordered, starts, ends = codes[order], firsts[order], lasts[order]
-    is_new = ordered[1:] != ordered[:-1]
-    if not (is_new | (ends[1:] >= ends[:-1])).all():  # A part reaches beyond those behind it.
-        ranks = np.empty(len(ends), np.int64)
-        ranks[np.argsort(ends)] = np.arange(len(ends))
-        reached = np.maximum.accumulate(ordered * len(ends) + ranks) % max(1, len(ends))
-        ends = np.sort(ends)[reached]
-    begins = np.ones(len(order), np.bool_)
-    is_past = starts[1:] > ends[:-1]  # A distance may need 64 bits.
-    is_past &= (starts[1:] - ends[:-1]).view(np.uint64) >= gap_ms
-    begins[1:] = is_past | is_new
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.cumsum(begins)
-    return pa.array(numbers)
 
 
 def grouped(by: list[pa.Array], rows: int, inputs: list[Input]) -> tuple[pa.Array, list[pa.Array]]:

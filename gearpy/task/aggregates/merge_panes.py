@@ -33,7 +33,6 @@ from gearpy.task.aggregates.columns import (
     ColumnGroups,
     Reader,
     codes_of,
-    session_numbers,
 )
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.aggregates.merge_tables import TableMerge, mergeable
@@ -42,7 +41,7 @@ from gearpy.task.aggregates.windows import WindowStage
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import local_bounds
-from gearpy.task.time.pieces import TimePieces
+from gearpy.task.time.pieces import TimePieces, session_numbers
 from gearpy.wire.values.records import register_record
 
 register_record(PanePart, "gearpy.PanePart")  # Late ones wait in state.

@@ -30,10 +30,10 @@ from gearpy.task.aggregates.columns import (
     RECORDS,
     ColumnGroups,
     codes_of,
-    session_numbers,
 )
 from gearpy.task.aggregates.merge_tables import TableMerge, TablesStage
 from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.time.pieces import session_numbers
 
 #: The number of a session among all, in the order in which they were begun; whether state has some
 #: of it; and whether some of it has come since the last epoch.

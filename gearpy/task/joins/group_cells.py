@@ -1,6 +1,6 @@
 """Tables as cells of keyed state: one for each group of keys, which moves with its group."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import count, pairwise
 from operator import itemgetter
@@ -23,15 +23,23 @@ from gearpy.task.time.pieces import TimePieces
 
 #: The column of what joins over windows keep that has the piece of time.
 PIECE: Final = "#piece"
+#: And of what joins over sessions keep, that has the event time.
+TIME: Final = "#time"
 PieceWindows: TypeAlias = DisjointWindows | OverlappingWindows
 
 
-def cells_of_groups(rows: pa.RecordBatch, groups: Numbers) -> dict[int, bytes]:
-    """Return the records of each group of keys, in their order, by a key that is in it."""
+def cells_of_groups(
+    rows: pa.RecordBatch, groups: Numbers, of: Iterable[int] = ()
+) -> dict[int, bytes | None]:
+    """Return the records of each group of keys, in their order, by a key that is in it.
+
+    Args:
+        of: groups that are told, too, where there are no records; with None.
+    """
     order = np.argsort(groups, kind="stable")
     rows = rows.take(pa.array(order))
     used, starts = np.unique(groups[order], return_index=True)
-    cells = dict[int, bytes]()
+    cells: dict[int, bytes | None] = {_keys_of_groups()[int(group)]: None for group in of}
     bounds = pairwise([*starts.tolist(), len(groups)])
     for group, (start, stop) in zip(used.tolist(), bounds, strict=True):
         sink = pa.BufferOutputStream()
@@ -44,6 +52,12 @@ def cells_of_groups(rows: pa.RecordBatch, groups: Numbers) -> dict[int, bytes]:
 def rows_of_cells(cells: Mapping[Any, bytes]) -> pa.RecordBatch:
     tables = [pa.ipc.open_stream(each).read_all() for each in cells.values()]
     return joined_rows([batch for table in tables for batch in table.to_batches()])
+
+
+def kept_by_side(cells: Mapping[Any, bytes]) -> tuple[pa.RecordBatch, Numbers]:
+    """Return what joins over sessions have kept of a side, with its event times."""
+    rows = rows_of_cells(cells)
+    return rows.drop_columns([TIME]), rows.column(TIME).to_numpy()
 
 
 @lru_cache(maxsize=1)
@@ -76,6 +90,15 @@ def kept_tables(
                 for each in np.unique(starts).tolist()
             },
         )
+
+
+def kept_in_sessions(
+    cells: Mapping[Any, Mapping[Any, bytes]], schema: JoinSchema
+) -> Iterator[tuple[list[Any], list[int]]]:
+    """Yield what joins over sessions have kept of each side as records, and their event times."""
+    for (name, _), of_side in cells.items():
+        rows, times = kept_by_side(of_side)
+        yield SideSchema.of(schema, SIDE_NAMES.index(name)).rows(rows), times.tolist()
 
 
 def kept_records(

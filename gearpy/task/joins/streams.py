@@ -114,9 +114,7 @@ class JoinSpec:
     def why_rows(self) -> str:
         """Why it has no form for columns; empty if it has one."""
         if self.kind == "cogroup":
-            return "lists of records are in rows"
-        if isinstance(self.windows, SessionWindows):
-            return "joins over sessions are in rows"
+            return "it gives lists of records to functions over rows"
         if isinstance(self.windows, LocalWindows | LocalSlidingWindows):
             return "joins over windows of a local clock are in rows"
         return ""
@@ -354,17 +352,24 @@ class JoinStage(Stage):
         self._gate.restore(self.place, self.name)
 
     def _load_tables(self, tables: dict[Any, dict[Any, Any]]) -> None:
-        """Take over what `WindowTablesStage` has kept; it is told as records."""
+        """Take over what joins over windows have kept in columns; it is told as records."""
         if self._schema is None:
             raise ConfigError(
                 f"{self.name}: its state is in columns, and those of its records are not known any "
                 "more: annotate the functions before it with the class of their records, or give "
                 "the join another name to begin anew"
             )
-        from gearpy.task.joins.group_cells import kept_records  # noqa: PLC0415 - NumPy
+        from gearpy.task.joins.group_cells import (  # noqa: PLC0415 - NumPy
+            kept_in_sessions,
+            kept_records,
+        )
 
         self._gone = [(namespace, [*pairs]) for namespace, pairs in tables.items()]
         windows: Any = self._spec.windows
+        if isinstance(windows, SessionWindows):
+            for records, times in kept_in_sessions(tables, self._schema):
+                assert not [*self._join.on_records(records, times)], "no session is over"
+            return
         for piece, pairs in kept_records(tables, windows, self._schema).items():
             self._join.load(("records", piece, 0), pairs)
 

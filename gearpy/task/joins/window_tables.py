@@ -35,7 +35,7 @@ _CODE: Final = "#code"
 _ROWS: Final = 1 << 18
 
 
-class _Part(NamedTuple):
+class SideRecords(NamedTuple):
     """Records of one side in one piece of time, in their order.
 
     Attributes:
@@ -46,18 +46,84 @@ class _Part(NamedTuple):
     codes: Numbers
     places: Numbers
 
-    def taken(self, which: Any) -> "_Part":
+    def taken(self, which: Any) -> "SideRecords":
         at = np.flatnonzero(which)
-        return _Part(self.rows.take(pa.array(at)), self.codes[at], self.places[at])
+        return SideRecords(self.rows.take(pa.array(at)), self.codes[at], self.places[at])
 
 
 #: Of a piece: the records on the left and on the right.
-_Sides: TypeAlias = tuple[list[_Part], list[_Part]]
+_Sides: TypeAlias = tuple[list[SideRecords], list[SideRecords]]
 #: Start and end of a window, and its records.
 _Window: TypeAlias = tuple[int, int, _Sides]
 
 
-class WindowTablesStage(GatedSidesStage):
+class PairingStage(GatedSidesStage):
+    """The base of joins in windows: pairs the records that are in one window and of one key."""
+
+    def _rows(self, parts: list[SideRecords], side: int) -> pa.RecordBatch:
+        empty = pa.RecordBatch.from_pylist([], schema=self._sides[side].arrow)
+        return joined_rows([part.rows for part in parts]) if parts else empty
+
+    def _pairs(
+        self,
+        rows: list[pa.RecordBatch],
+        groups: list[Numbers],
+        *,
+        width: int,
+        starts: Numbers,
+        ends: Numbers,
+    ) -> Iterator[Batch]:
+        """Yield the results of some windows: of a key, by the left records, then the right ones.
+
+        Args:
+            groups: of each side; records of one number are in one window, and of one key.
+            width: so many numbers are those of one window, of which these are the bounds.
+        """
+        lefts, rights = (np.argsort(each, kind="stable") for each in groups)
+        of_left, of_right = groups[LEFT][lefts], groups[RIGHT][rights]
+        low, high = (np.searchsorted(of_right, of_left, side) for side in ("left", "right"))
+        counts = high - low
+        if self._comes_alone[LEFT]:
+            is_alone = counts == 0
+            low[is_alone], counts[is_alone] = -1, 1
+        if self._comes_alone[RIGHT]:
+            first, last = (np.searchsorted(of_left, of_right, side) for side in ("left", "right"))
+            alone = np.flatnonzero(first == last)
+            of_left = np.concatenate([of_left, of_right[alone]])
+            order = np.argsort(of_left, kind="stable")
+            lefts = np.concatenate([lefts, np.full(len(alone), -1)])[order]
+            low = np.concatenate([low, alone])[order]
+            counts = np.concatenate([counts, np.ones(len(alone), np.int64)])[order]
+            of_left = of_left[order]
+        rights = np.append(rights, -1)  # The place of none.
+        for at, theirs in paired(low, counts):
+            number = of_left[at] // width
+            pair = (lefts[at], rights[theirs])
+            yield self._results(rows, pair, starts[number], ends[number])
+
+    def _results(
+        self,
+        rows: list[pa.RecordBatch],
+        pair: tuple[Numbers, Numbers],
+        starts: Numbers,
+        ends: Numbers,
+    ) -> Batch:
+        left, right = pair
+        places = pa.array(np.where(left >= 0, left, rows[LEFT].num_rows + right))
+        keys = [
+            pa.concat_arrays([each.column(at) for each in rows]).take(places)
+            for at in range(rows[LEFT].num_columns - 1)
+        ]
+        sides = [
+            of.columns[-1].take(pa.array(at, mask=at < 0))
+            for of, at in zip(rows, pair, strict=True)
+        ]
+        columns = [*keys, *sides, pa.array(starts), pa.array(ends)]
+        table = Table(self._schema.made(columns))
+        return Batch(table, Times(pa.array(ends - 1)))
+
+
+class WindowTablesStage(PairingStage):
     """Joins two streams of tables as `WindowJoin` does.
 
     What is kept is told once, at the end of the epoch in which it came, as one table for each group
@@ -71,7 +137,7 @@ class WindowTablesStage(GatedSidesStage):
         self._windows = windows
         self._times = TimePieces(windows)
         self._pieces: OpenPieces[_Sides] = OpenPieces(windows, lambda: ([], []))
-        self._fresh: list[tuple[int, int, _Part]] = []  # Not told yet: side, piece, records.
+        self._fresh: list[tuple[int, int, SideRecords]] = []  # Not told yet: side, piece, records.
         self._told: list[tuple[Any, list[Any], int]] = []  # With the time when all of it is over.
         self._chunk = 0
 
@@ -109,7 +175,7 @@ class WindowTablesStage(GatedSidesStage):
         rows = rows.append_column(_PLACE, pa.array(places))
         for piece, some, _ in self._times.parts(rows, Times(found.times)):
             codes, at = (some.column(name).to_numpy() for name in (_CODE, _PLACE))
-            part = _Part(some.select(found.rows.schema.names), codes, at)
+            part = SideRecords(some.select(found.rows.schema.names), codes, at)
             late = at >= self._pieces.over_ms(piece)
             if late.any():
                 self._context.counters.late_records += int(late.sum())
@@ -117,7 +183,7 @@ class WindowTablesStage(GatedSidesStage):
             if len(part.codes):
                 self._add(side, piece, part)
 
-    def _add(self, side: int, piece: int, part: _Part) -> None:
+    def _add(self, side: int, piece: int, part: SideRecords) -> None:
         kept = self._pieces.at(piece, self._watermark_ms)
         if kept is not None:
             kept[side].append(part)
@@ -129,56 +195,14 @@ class WindowTablesStage(GatedSidesStage):
         rows, groups = list[pa.RecordBatch](), list[Numbers]()
         for side in SIDES:
             parts = [part for _, _, sides in windows for part in sides[side]]
-            empty = pa.RecordBatch.from_pylist([], schema=self._sides[side].arrow)
-            rows.append(joined_rows([part.rows for part in parts]) if parts else empty)
+            rows.append(self._rows(parts, side))
             sizes = [sum(len(part.codes) for part in sides[side]) for _, _, sides in windows]
             codes = np.concatenate([part.codes for part in parts] or [np.zeros(0, np.int64)])
             groups.append(np.repeat(np.arange(len(windows)), sizes) * width + codes)
-        lefts, rights = (np.argsort(each, kind="stable") for each in groups)
-        of_left, of_right = groups[LEFT][lefts], groups[RIGHT][rights]
-        low, high = (np.searchsorted(of_right, of_left, side) for side in ("left", "right"))
-        counts = high - low
-        if self._comes_alone[LEFT]:
-            is_alone = counts == 0
-            low[is_alone], counts[is_alone] = -1, 1
-        if self._comes_alone[RIGHT]:
-            first, last = (np.searchsorted(of_left, of_right, side) for side in ("left", "right"))
-            alone = np.flatnonzero(first == last)
-            of_left = np.concatenate([of_left, of_right[alone]])
-            order = np.argsort(of_left, kind="stable")
-            lefts = np.concatenate([lefts, np.full(len(alone), -1)])[order]
-            low = np.concatenate([low, alone])[order]
-            counts = np.concatenate([counts, np.ones(len(alone), np.int64)])[order]
-            of_left = of_left[order]
         starts, ends = (
             np.array([max(each[at], MIN_MS) for each in windows], np.int64) for at in range(2)
         )
-        rights = np.append(rights, -1)  # The place of none.
-        for at, theirs in paired(low, counts):
-            number = of_left[at] // width
-            pair = (lefts[at], rights[theirs])
-            yield self._results(rows, pair, starts[number], ends[number])
-
-    def _results(
-        self,
-        rows: list[pa.RecordBatch],
-        pair: tuple[Numbers, Numbers],
-        starts: Numbers,
-        ends: Numbers,
-    ) -> Batch:
-        left, right = pair
-        places = pa.array(np.where(left >= 0, left, rows[LEFT].num_rows + right))
-        keys = [
-            pa.concat_arrays([each.column(at) for each in rows]).take(places)
-            for at in range(rows[LEFT].num_columns - 1)
-        ]
-        sides = [
-            of.columns[-1].take(pa.array(at, mask=at < 0))
-            for of, at in zip(rows, pair, strict=True)
-        ]
-        columns = [*keys, *sides, pa.array(starts), pa.array(ends)]
-        table = Table(self._schema.made(columns))
-        return Batch(table, Times(pa.array(ends - 1)))
+        yield from self._pairs(rows, groups, width=width, starts=starts, ends=ends)
 
     @property
     def _first_ms(self) -> int:
@@ -238,7 +262,7 @@ class WindowTablesStage(GatedSidesStage):
         self._gate.restore(self.place, self.name)
 
     def _load(self, side: int, piece: int, rows: pa.RecordBatch) -> None:
-        self._add(side, piece, _Part(rows, self._codes.of(rows), np.full(len(rows), MIN_MS)))
+        self._add(side, piece, SideRecords(rows, self._codes.of(rows), np.full(len(rows), MIN_MS)))
 
     def _load_rows(self, records: list[tuple[int, Kept]]) -> None:
         of_parts: dict[tuple[int, int], list[Any]] = {}
@@ -262,7 +286,7 @@ class WindowTablesStage(GatedSidesStage):
         ]
 
 
-def _in_time(parts: list[_Part], end_ms: int) -> Iterator[_Part]:
+def _in_time(parts: list[SideRecords], end_ms: int) -> Iterator[SideRecords]:
     """Yield the records that came before a window closed."""
     for part in parts:
         is_late = part.places >= end_ms

@@ -1,9 +1,11 @@
-"""Event time of tables in pieces, by the boundaries of windows."""
+"""Event time of tables in pieces, by the boundaries of windows; or in sessions."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, pairwise
 from typing import Any, Final
+
+import numpy as np
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -25,6 +27,7 @@ from gearpy.messages.table import Times
 _ROWS_OF_PIECE: Final = 256
 #: So many boundaries of local windows are compared with all times of a table.
 _COMPARED_MAX: Final = 64
+_DIGITS: Final = 16
 
 
 def is_sorted(numbers: pa.Array) -> bool:
@@ -129,3 +132,32 @@ def _boundaries(times: pa.Array, low: int, step: int, offset: int) -> pa.Array:
     before = low - (low - offset) % step
     passed = pc.subtract_checked(times, pa.scalar(before, pa.int64()))
     return pc.divide(passed, pa.scalar(step, pa.int64()))
+
+
+def session_numbers(
+    codes: Any, firsts: Any, lasts: Any, gap_ms: int, *, in_order: bool = False
+) -> pa.Array:
+    """Return a number for each part of a session, alike for parts of one.
+
+    Args:
+        firsts: the oldest event time of each part.
+        lasts: the newest ones; the same array, where parts are records.
+        in_order: the oldest times are in order.
+    """
+    order = np.arange(len(codes)) if in_order else np.argsort(firsts, kind="stable")
+    for digits in range(0, int(codes.max(initial=0)).bit_length(), _DIGITS):  # A radix sort.
+        order = order[np.argsort((codes[order] >> digits).astype(np.uint16), kind="stable")]
+    ordered, starts, ends = codes[order], firsts[order], lasts[order]
+    is_new = ordered[1:] != ordered[:-1]
+    if not (is_new | (ends[1:] >= ends[:-1])).all():  # A part reaches beyond those behind it.
+        ranks = np.empty(len(ends), np.int64)
+        ranks[np.argsort(ends)] = np.arange(len(ends))
+        reached = np.maximum.accumulate(ordered * len(ends) + ranks) % max(1, len(ends))
+        ends = np.sort(ends)[reached]
+    begins = np.ones(len(order), np.bool_)
+    is_past = starts[1:] > ends[:-1]  # A distance may need 64 bits.
+    is_past &= (starts[1:] - ends[:-1]).view(np.uint64) >= gap_ms
+    begins[1:] = is_past | is_new
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(begins)
+    return pa.array(numbers)

@@ -37,6 +37,7 @@ def last_step(build: Callable[[Stream[Any]], Any], source: gp.Source | None = No
 
 
 TUMBLING = gp.tumbling("10ms")
+LOCAL = gp.tumbling("1h", zone="Europe/Berlin")
 THERE = "there are user, item, price"
 MEANT = f"did you mean 'user'? {THERE}"
 
@@ -123,7 +124,7 @@ TOPS = ("top of sessions", "running top", "top by a function")
         (lambda s: s.key_by("user").window(TUMBLING).sum("user"), "cannot be added up"),
         (lambda s: s.window(gp.session("5ms")).aggregate(m=agg.mode("user")), "to be merged"),
         (lambda s: s.key_by("user").per_batch().aggregate(m=agg.collect("user")), "sees the order"),
-        (lambda s: s.key_by("user").join(s.key_by("user"), gp.session("5ms")), "over sessions"),
+        (lambda s: s.key_by("user").join(s.key_by("user"), LOCAL), "of a local clock"),
         (lambda s: s.key_by("user").cogroup(s.key_by("user"), TUMBLING), "lists of records"),
         (lambda s: s.key_by("user").window(gp.session("5ms")).top_n(2, "price"), "sessions"),
         (lambda s: s.key_by("user").top_n(2, "price"), "every record has a result"),

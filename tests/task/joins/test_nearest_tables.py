@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.base.stable_hash import key_group
 from gearpy.core.join.sides import LEFT, RIGHT
+from gearpy.core.window.windows import SessionWindows
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.late_time import late_time
@@ -19,6 +20,7 @@ from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
 from gearpy.task.joins.join_schema import JoinSchema
 from gearpy.task.joins.nearest_tables import NearestTablesStage
+from gearpy.task.joins.session_tables import SessionTablesStage
 from gearpy.task.joins.side_tables import SideStage
 from gearpy.task.joins.streams import JoinSpec, JoinStage
 from gearpy.task.joins.window_tables import WindowTablesStage
@@ -86,7 +88,12 @@ class Tasks:
         context.sources = self._sources
         assert context.keyed is not None
         context.keyed.load([each for each in self._kept if each.group % count == at])
-        made = WindowTablesStage if self._spec.kind == "window" else NearestTablesStage
+        in_windows = (
+            SessionTablesStage
+            if isinstance(self._spec.windows, SessionWindows)
+            else WindowTablesStage
+        )
+        made = in_windows if self._spec.kind == "window" else NearestTablesStage
         stage: Stage = (
             made(context, "join", self._spec, self._schema)
             if self.in_columns
