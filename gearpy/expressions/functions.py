@@ -278,37 +278,9 @@ def _text(name: str, value: Any) -> str:
     raise TypeError(f"{name} takes a text, not {value!r:.100}")
 
 
-def _lower(value: Any) -> str:
-    return _text("lower", value).lower()
-
-
-def _upper(value: Any) -> str:
-    return _text("upper", value).upper()
-
-
-def _strip(value: Any, *, chars: str | None = None) -> str:
-    return _text("strip", value).strip(chars)
-
-
-def _strip_start(value: Any, *, chars: str | None = None) -> str:
-    return _text("strip_start", value).lstrip(chars)
-
-
-def _strip_end(value: Any, *, chars: str | None = None) -> str:
-    return _text("strip_end", value).rstrip(chars)
-
-
-def _matches(value: Any, *, pattern: str) -> bool:
-    return re.search(pattern, _text("matches", value)) is not None
-
-
 def _extract(value: Any, *, pattern: str, group: int) -> str | None:
     found = re.search(pattern, _text("extract", value))
     return None if found is None else found[group]
-
-
-def _split(value: Any, *, by: str) -> list[str]:
-    return _text("split", value).split(by)
 
 
 def _replace_matches(value: Any, *, pattern: str, by: str, count: int) -> str:
@@ -404,22 +376,6 @@ def _list_find(values: Any, value: Any) -> int:
     return _items(values).index(value) if value in _items(values) else -1
 
 
-def _contains(value: Any, part: Any) -> bool:
-    return _text("contains", part) in _text("contains", value)
-
-
-def _starts_with(value: Any, part: Any) -> bool:
-    return _text("starts_with", value).startswith(_text("starts_with", part))
-
-
-def _ends_with(value: Any, part: Any) -> bool:
-    return _text("ends_with", value).endswith(_text("ends_with", part))
-
-
-def _replace(value: Any, *, old: str, new: str) -> str:
-    return _text("replace", value).replace(old, new)
-
-
 def _length(value: Any) -> int:
     if isinstance(value, str | bytes | list | tuple | Mapping):
         return len(value)
@@ -430,10 +386,6 @@ def _slice(value: Any, *, start: int, length: int | None) -> str:
     text = _text("slice", value)
     begin = max(0, len(text) + start) if start < 0 else start
     return text[begin:] if length is None else text[begin : begin + length]
-
-
-def _concat(*values: Any) -> str:
-    return "".join([_text("concat", value) for value in values])
 
 
 @lru_cache(maxsize=256)
@@ -470,10 +422,6 @@ def _hash(value: Any) -> int:
     return number if number <= INT64_MAX else number - (1 << 64)
 
 
-def _cast(value: Any, *, to: Any) -> Any:
-    return to.value(value)
-
-
 def _refused(*_: Any) -> NoReturn:  # The writer has lines of its own for these.
     raise AssertionError("is written inline")
 
@@ -501,25 +449,27 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "log": _log,
     "greatest": _greatest,
     "least": _least,
-    "cast": _cast,
+    "cast": lambda value, *, to: to.value(value),
     "hash": _hash,
     "field": _field,
-    "lower": _lower,
-    "upper": _upper,
-    "strip": _strip,
-    "contains": _contains,
-    "starts_with": _starts_with,
-    "ends_with": _ends_with,
-    "replace": _replace,
+    "lower": lambda value: _text("lower", value).lower(),
+    "upper": lambda value: _text("upper", value).upper(),
+    "strip": lambda value, *, chars=None: _text("strip", value).strip(chars),
+    "contains": lambda value, part: _text("contains", part) in _text("contains", value),
+    "starts_with": lambda value, part: _text("starts_with", value).startswith(
+        _text("starts_with", part)
+    ),
+    "ends_with": lambda value, part: _text("ends_with", value).endswith(_text("ends_with", part)),
+    "replace": lambda value, *, old, new: _text("replace", value).replace(old, new),
     "length": _length,
     "slice": _slice,
-    "concat": _concat,
+    "concat": lambda *values: "".join([_text("concat", value) for value in values]),
     "like": _like,
-    "strip_start": _strip_start,
-    "strip_end": _strip_end,
-    "matches": _matches,
+    "strip_start": lambda value, *, chars=None: _text("strip_start", value).lstrip(chars),
+    "strip_end": lambda value, *, chars=None: _text("strip_end", value).rstrip(chars),
+    "matches": lambda value, *, pattern: re.search(pattern, _text("matches", value)) is not None,
     "extract": _extract,
-    "split": _split,
+    "split": lambda value, *, by: _text("split", value).split(by),
     "list_contains": _list_contains,
     "list_join": _list_join,
     "list_sum": _of_items(lambda values: _checked(sum(values))),

@@ -13,7 +13,7 @@ from gearpy.columns.types import field_of
 from gearpy.errors import ConfigError
 from gearpy.expressions.expr import Expr, col, lit, when
 from gearpy.sql.names.aggregates import AGGREGATES
-from gearpy.sql.names.functions import FUNCTIONS, Argument
+from gearpy.sql.names.functions import FUNCTIONS
 from gearpy.sql.names.types import arrow_type
 from gearpy.sql.parse.expressions import as_duration, as_time
 from gearpy.sql.parse.syntax import (
@@ -210,7 +210,6 @@ class Scope:
             advice = _ADVICE.get(node.name)
             near = f": {advice}" if advice else did_you_mean(node.name, known)
             raise self.text.error(node.at, f"there is no function {node.name!r}{near}")
-        function.check(node, self.text)
         taken: Sequence[Expression] = node.arguments
         if node.name in ("=", "<>"):
             taken = [_of_remainder(each) if _ZERO in taken else each for each in taken]
@@ -224,9 +223,12 @@ class Scope:
             ]
         elif node.name in ("+", "-") and (moved := self._moved(node)) is not None:
             return moved
-        arguments = [self._argument(each) for each in taken]
+        plain = [each.value for each in taken[1:] if isinstance(each, Literal)]
+        is_listed = len(plain) == len(taken) - 1 and len({*map(type, plain)}) == 1
         try:
-            return function.build(*arguments)
+            if node.name == "in" and is_listed and None not in plain:
+                return self._value(taken[0]).is_in(plain)
+            return function.made(replace(node, arguments=tuple(taken)), self._value, self.text)
         except ConfigError as error:
             raise self.text.error(node.at, str(error)) from None
 
@@ -266,9 +268,6 @@ class Scope:
             else each
             for each in node.arguments
         ]
-
-    def _argument(self, node: Expression) -> Argument:
-        return Argument(self._value(node), node, self.text)
 
 
 def _of_remainder(node: Expression) -> Expression:
